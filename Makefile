@@ -1,0 +1,56 @@
+# Longshore. `make serve` and `make test` are all that a bare machine needs; each may be run again at any time.
+
+PYTHON ?= python3
+VENV   := .venv
+PY     := $(VENV)/bin/python
+PIP    := $(PY) -m pip --disable-pip-version-check --no-input -q
+
+.PRECIOUS: $(VENV)/.%
+.PHONY: help setup serve test check format bench fuzz lock clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make serve    set up and run the built-in server on stdio"
+	@echo "make test     set up and run the tests (ARGS='-k name' to choose)"
+	@echo "make check    lint, types and the layers of the house"
+	@echo "make format   let ruff lay out the code"
+	@echo "make bench    measure against the peers (QUICK=1 for a short run)"
+	@echo "make fuzz     look for crashing input (SECONDS=60)"
+	@echo "make lock     resolve the locked dependencies anew"
+
+setup: $(VENV)/.dev
+
+# Serving needs a fifth of what testing does, and whoever tries us out should not wait for the rest.
+$(VENV)/.%: requirements/%.txt pyproject.toml scripts/setup
+	@PYTHON="$(PYTHON)" VENV="$(VENV)" sh scripts/setup $*
+
+serve: $(VENV)/.serve
+	@echo "To connect a client:  claude mcp add longshore -- $(CURDIR)/$(VENV)/bin/longshore serve" >&2
+	@exec $(VENV)/bin/longshore serve
+
+test: setup
+	$(PY) -m pytest $(ARGS)
+
+check: setup
+	$(VENV)/bin/ruff format --check src tests benchmarks examples
+	$(VENV)/bin/ruff check src tests benchmarks examples
+	$(VENV)/bin/mypy
+	$(VENV)/bin/pyright
+	$(VENV)/bin/lint-imports --no-logo
+
+format: setup
+	$(VENV)/bin/ruff format src tests benchmarks examples
+	$(VENV)/bin/ruff check --fix src tests benchmarks examples
+
+bench: setup
+	$(PY) -m benchmarks $(if $(QUICK),--quick)
+
+fuzz: setup
+	$(PIP) install --require-hashes -r requirements/fuzz.txt
+	$(PY) tests/fuzz/run.py --seconds $(or $(SECONDS),60)
+
+lock: setup
+	@VENV="$(VENV)" sh scripts/lock
+
+clean:
+	rm -rf $(VENV) .bench .fuzz .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

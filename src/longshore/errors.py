@@ -1,0 +1,73 @@
+"""Every public exception. Each knows its JSON-RPC code and its exit code."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class LongshoreError(Exception):
+    """The root of all exceptions that Longshore raises on purpose."""
+
+    code: ClassVar[int] = -32603
+    exit_code: ClassVar[int] = 1
+
+
+class RegistrationError(LongshoreError):
+    """A tool, resource or prompt was declared wrongly: three lines that say where, what and the fix."""
+
+    exit_code = 2
+
+    def __init__(self, where: str, what: str, fix: str) -> None:
+        where, what, fix = (" ".join(line.split()) for line in (where, what, fix))
+        super().__init__(f"{where}\n  {what}\n  fix: {fix}")
+        self.where, self.what, self.fix = where, what, fix
+
+
+class ConfigError(LongshoreError):
+    """A configuration value can't be used: says file, line, key and the nearest valid key."""
+
+    exit_code = 2
+
+
+class TargetError(LongshoreError):
+    """`longshore serve TARGET` could not find or load a server there."""
+
+    exit_code = 2
+
+
+class ProtocolError(LongshoreError):
+    """A request that is refused with a JSON-RPC error of the given code."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.rpc_code, self.message, self.data = code, message, data
+
+
+class ToolError(LongshoreError):
+    """A tool's own failure, in the author's words; they reach the model as written."""
+
+
+class ResourceNotFound(LongshoreError):
+    """No resource has this URI. A resource handler may raise it for a URI that its template matches."""
+
+    code = -32602
+
+    def __init__(self, uri: str, hint: str = "") -> None:
+        super().__init__(f"no resource {uri!r}{hint}")
+        self.uri = uri
+
+
+class Cancelled(LongshoreError):
+    """Raised by `ctx.check()` in a call that was cancelled or ran out of time."""
+
+
+class Declined(ToolError):
+    """The person or the client said no to a question, or could not be asked."""
+
+
+class CapabilityMissing(ProtocolError):
+    """The client did not declare what a question needs."""
+
+    def __init__(self, message: str, required: dict[str, Any]) -> None:
+        super().__init__(-32021, message, {"requiredCapabilities": required})
+        self.required = required

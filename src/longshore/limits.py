@@ -1,0 +1,77 @@
+"""Every limit, in one frozen record. A limit has a name with its unit, a default and the reason for it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+FOREVER = float("inf")
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What one server accepts and holds. `longshore.toml` sets each under `[limits]` by the same name."""
+
+    frame_bytes: int = 16 << 20
+    """One message. A 10 MB file in base64 or escaped JSON fits; a runaway line does not."""
+
+    depth: int = 128
+    """Nesting of one message. The JSON parser recurses in C and overflows small thread stacks at about 1,000."""
+
+    batch: int = 100
+    """Messages in one 2025-03-26 batch array."""
+
+    running: int = 64
+    """Calls that run at once. More are parked."""
+
+    parked: int = 1024
+    """Calls that wait for a free place. More are refused at once: reading must never stop for calls."""
+
+    held_bytes: int = 16 << 20
+    """Frames of calls that run or wait, added up. What would go over it can't wait, so a flood is bounded."""
+
+    output_bytes: int = 2 << 20
+    """Output that the peer has not taken. Beyond it we stop reading and start no parked call."""
+
+    notes: int = 1000
+    """Log messages that one call may have waiting for a slow reader; older ones are dropped and counted."""
+
+    abandoned: int = 64
+    """Threads left behind by calls that timed out or were cancelled and would not stop. Then calls are refused."""
+
+    listens: int = 64
+    """Open `subscriptions/listen` streams of one peer."""
+
+    subscriptions: int = 1024
+    """Resource URIs that one peer watches."""
+
+    page: int = 2000
+    """Entries of one list page."""
+
+    questions: int = 8
+    """Rounds of questions that one call may ask the client."""
+
+    state_bytes: int = 32 << 10
+    """A signed `requestState`, which the client carries for us."""
+
+    state_seconds: float = 600.0
+    """How long an asked client may take before its `requestState` expires."""
+
+    timeout_seconds: float = 30.0
+    """A tool that says nothing else is stopped after this long."""
+
+    eof_grace_seconds: float = 3.0
+    """After end of input, calls in flight may finish for this long, so that `echo … | longshore serve` answers."""
+
+    term_grace_seconds: float = 0.3
+    """What a child process gets between SIGTERM and SIGKILL when the server ends."""
+
+    stop_seconds: float = 0.7
+    """From a stop signal to a certain end of the process, clean or not."""
+
+    schema_bytes: int = 64 << 10
+    """An author's own JSON Schema, encoded. Larger ones cost more to validate than the call they guard."""
+
+    schema_depth: int = 64
+    """Nesting of an author's own JSON Schema."""
+
+
+DEFAULT_LIMITS = Limits()
