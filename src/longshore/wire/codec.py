@@ -1,0 +1,176 @@
+"""Frames to messages and messages to frames.
+
+`read` never raises for what a peer sent. A good frame costs one typed pass; only a bad one is looked at again, with its
+members kept raw, so that a hostile 16 MB frame is not turned into a million objects just to refuse it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+
+from longshore.wire.depth import too_deep
+from longshore.wire.messages import ABSENT, MAX_ID_CHARACTERS, Batch, Blank, ErrorReply, Fault, Id, Malformed, Message
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+
+BROKEN: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
+"""What decoding a frame can raise: bad JSON or shape, bad UTF-8, too many digits."""
+
+_decode = msgspec.json.Decoder(Message).decode
+_encode = msgspec.json.Encoder().encode
+_MAX_ID_BYTES: Final = 6 * MAX_ID_CHARACTERS + 2  # each character escaped, and the quotes
+_MAX_DIGITS: Final = MAX_ID_CHARACTERS
+_BLANK: Final = Blank()
+_BOM = b"\xef\xbb\xbf"
+# Line separators that JSON allows raw but that str.splitlines() of a careless peer would cut a frame at.
+_SEPARATORS = ((b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"), (b"\xc2\x85", b"\\u0085"))
+
+
+class _Loose(Struct):
+    jsonrpc: Raw = ABSENT
+    method: Raw = ABSENT
+    id: Raw = ABSENT
+    params: Raw = ABSENT
+    result: Raw = ABSENT
+    error: Raw = ABSENT
+
+
+_decode_loose = msgspec.json.Decoder(_Loose).decode
+_decode_id = msgspec.json.Decoder(int | str).decode
+_decode_text = msgspec.json.Decoder(str).decode
+_decode_raw = msgspec.json.Decoder(Raw).decode
+
+
+def read(frame: bytes, depth: int, batch: int) -> Message | Malformed | Batch | Blank:
+    """One frame as what it is. `depth` and `batch` are the limits of nesting and of a batch's length."""
+    if too_deep(frame, depth):
+        return Malformed(PARSE_ERROR, f"nesting is deeper than {depth} levels")
+    try:
+        if not frame.isascii():
+            str(frame, "utf-8")  # the parser does not look into members that it skips
+        message = _decode(frame)
+    except BROKEN as error:
+        return _diagnose(frame, batch, error)
+    if message.method == "" and (message.id is UNSET or (message.result == ABSENT) == (message.error == ABSENT)):
+        return _diagnose(frame, batch, None)
+    return message
+
+
+def is_utf8(frame: bytes) -> bool:
+    """Whether the bytes are text at all."""
+    try:
+        str(frame, "utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def encode(message: Any) -> bytes:
+    """A message as one frame without its newline, and without any character that a reader could take for one."""
+    frame = _encode(message)
+    if not frame.isascii():
+        for separator, escaped in _SEPARATORS:
+            if separator in frame:
+                frame = frame.replace(separator, escaped)
+    return frame
+
+
+def error(id: Id | Raw | None, code: int, text: str, data: Any = UNSET) -> bytes:
+    """An error response as a frame."""
+    return encode(ErrorReply(id, Fault(code, text, data)))
+
+
+def _diagnose(frame: bytes, batch: int, error: Exception | None) -> Malformed | Batch | Blank:
+    if not frame.strip():
+        return _BLANK
+    if isinstance(error, UnicodeDecodeError):
+        return Malformed(PARSE_ERROR, f"not UTF-8 at byte {error.start}")
+    try:
+        loose = _decode_loose(frame)
+    except msgspec.ValidationError:
+        if frame.lstrip()[:1] == b"[":
+            return _read_batch(frame, batch)
+        return _refuse_other(frame)
+    except BROKEN as broken:
+        return Malformed(PARSE_ERROR, _why_not_json(frame, broken))
+    return _find_fault(loose)
+
+
+def _refuse_other(frame: bytes) -> Malformed:
+    """Neither an object nor an array: some other JSON, or something that only begins like it."""
+    try:
+        _decode_raw(frame)
+    except BROKEN as broken:
+        return Malformed(PARSE_ERROR, _why_not_json(frame, broken))
+    return Malformed(INVALID_REQUEST, "a message is a JSON object")
+
+
+def _why_not_json(frame: bytes, error: Exception) -> str:
+    if frame.startswith(_BOM):
+        return "not JSON: it starts with a byte order mark; send UTF-8 without one"
+    if isinstance(error, msgspec.DecodeError):
+        return f"not JSON: {str(error).removeprefix('JSON is malformed: ').replace('Input data', 'input')}"
+    return "not JSON"
+
+
+def _find_fault(loose: _Loose) -> Malformed | Blank:
+    id, id_fault = _read_id(loose.id)
+    if loose.method == ABSENT and (loose.result != ABSENT or loose.error != ABSENT):
+        return _BLANK  # a response: whatever is wrong with it, it is never answered
+    method = _string(loose.method)
+    if bytes(loose.jsonrpc) != b'"2.0"' and _string(loose.jsonrpc) != "2.0":
+        return Malformed(INVALID_REQUEST, 'jsonrpc must be "2.0"', id)
+    if not method:
+        return Malformed(INVALID_REQUEST, "method must be a non-empty string", id)
+    if id_fault:
+        return Malformed(INVALID_REQUEST, id_fault, id)
+    return Malformed(INVALID_PARAMS, "params must be an object", id)
+
+
+def _string(raw: Raw) -> str | None:
+    try:
+        return _decode_text(raw)
+    except BROKEN:
+        return None
+
+
+def _read_id(raw: Raw) -> tuple[Id | Raw | None, str]:
+    """The id to echo, and what is wrong with it. An integer too large for 64 bits is echoed as it was written."""
+    text = bytes(raw)
+    if not text:
+        return None, ""
+    too_long = f"id is longer than {MAX_ID_CHARACTERS} characters"
+    if len(text) > _MAX_ID_BYTES:
+        return None, too_long
+    try:
+        id = _decode_id(raw)
+        if isinstance(id, str) and len(id) > MAX_ID_CHARACTERS:
+            return None, too_long
+    except BROKEN:
+        return None, "id must be a string or an integer"
+    if isinstance(id, int) and not -(2**63) <= id < 2**63:
+        return (Raw(text) if len(text) <= _MAX_DIGITS else None), "id must fit in 64 bits"
+    return id, ""
+
+
+@cache
+def _batch_decoder(items: int) -> Any:
+    # An array decoded as a struct stops making objects after its last field, however long the array is.
+    fields: list[Any] = [(f"m{n}", Raw, ABSENT) for n in range(items)]
+    return msgspec.json.Decoder(msgspec.defstruct("BatchItems", fields, array_like=True)).decode
+
+
+def _read_batch(frame: bytes, batch: int) -> Malformed | Batch:
+    try:
+        items = msgspec.structs.astuple(_batch_decoder(batch + 1)(frame))
+    except BROKEN as broken:
+        return Malformed(PARSE_ERROR, _why_not_json(frame, broken))
+    return Batch([item for item in items if item != ABSENT])

@@ -1,0 +1,84 @@
+"""The shapes of JSON-RPC 2.0: what is read and what is written. Nothing of MCP is known here."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+Id = int | str
+
+MAX_ID_CHARACTERS: Final = 256
+"""A string id is echoed, and held for the life of a call; no client uses more than a UUID."""
+
+# An id is echoed by us and compared by the peer: a 64-bit integer or a short string survives that everywhere.
+WireId = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | Annotated[str, Meta(max_length=MAX_ID_CHARACTERS)]
+
+NO_PARAMS: Final = Raw(b"{}")
+ABSENT: Final = Raw(b"")
+
+
+class Message(Struct, gc=False):
+    """Any well-formed message: a request has method and id, a notification only a method, a response only an id."""
+
+    jsonrpc: Literal["2.0"]
+    method: str = ""
+    id: WireId | UnsetType = UNSET
+    params: Raw = NO_PARAMS
+    result: Raw = ABSENT
+    error: Raw = ABSENT
+
+
+class Malformed(Struct, frozen=True):
+    """A frame that is not a message: what to answer, and to which id if one could be read."""
+
+    code: int
+    text: str
+    id: Id | Raw | None = None
+
+
+class Batch(Struct, frozen=True):
+    """An array of messages, which one revision of MCP allows. `items` holds at most one more than may be sent."""
+
+    items: list[Raw]
+
+
+class Blank(Struct, frozen=True):
+    """An empty line, or a response too broken to match: nothing is answered."""
+
+
+class Reply(Struct, tag_field="jsonrpc", tag="2.0", gc=False):
+    """A result for a request."""
+
+    id: Id
+    result: Any
+
+
+class Fault(Struct, omit_defaults=True):
+    """The error member of an error response."""
+
+    code: int
+    message: str
+    data: Any = UNSET
+
+
+class ErrorReply(Struct, tag_field="jsonrpc", tag="2.0"):
+    """An error for a request, or for a frame whose id could not be read (null)."""
+
+    id: Id | Raw | None
+    error: Fault
+
+
+class Notification(Struct, tag_field="jsonrpc", tag="2.0", omit_defaults=True):
+    """A message that nobody answers."""
+
+    method: str
+    params: Any = UNSET
+
+
+class Request(Struct, tag_field="jsonrpc", tag="2.0", omit_defaults=True):
+    """A request of ours to the peer."""
+
+    id: Id
+    method: str
+    params: Any = UNSET
