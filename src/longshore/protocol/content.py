@@ -1,0 +1,176 @@
+"""Content blocks and results as MCP writes them, and what becomes of them for a peer of an older revision."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import UNSET, Raw, Struct, UnsetType, field, structs
+
+from longshore.protocol.revisions import ANY_STRUCTURED, BLOCK_META, CONTENT, ICONS, STRUCTURED, Revision
+
+Json = Any
+
+
+class Annotations(Struct, rename="camel"):
+    """Hints on a block or resource: for whom it is, how much it matters (0 to 1), when it changed (ISO 8601)."""
+
+    audience: list[Literal["user", "assistant"]] | UnsetType = UNSET
+    priority: float | UnsetType = UNSET
+    last_modified: str | UnsetType = UNSET
+
+
+class Text(Struct, tag_field="type", tag="text", rename="camel", gc=False):
+    """Text for the model."""
+
+    text: str
+    annotations: Annotations | UnsetType = UNSET
+    meta: dict[str, Json] | UnsetType = field(name="_meta", default=UNSET)
+
+
+class Image(Struct, tag_field="type", tag="image", rename="camel"):
+    """A picture. `data` is its bytes; base64 is done on the way out."""
+
+    data: bytes
+    mime_type: str = "image/png"
+    annotations: Annotations | UnsetType = UNSET
+    meta: dict[str, Json] | UnsetType = field(name="_meta", default=UNSET)
+
+
+class Audio(Struct, tag_field="type", tag="audio", rename="camel"):
+    """Sound. `data` is its bytes; base64 is done on the way out."""
+
+    data: bytes
+    mime_type: str = "audio/wav"
+    annotations: Annotations | UnsetType = UNSET
+    meta: dict[str, Json] | UnsetType = field(name="_meta", default=UNSET)
+
+
+class ResourceLink(Struct, tag_field="type", tag="resource_link", rename="camel"):
+    """A pointer to a resource that the client may read, for what is too big to send unasked."""
+
+    uri: str
+    name: str
+    title: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    mime_type: str | UnsetType = UNSET
+    size: int | UnsetType = UNSET
+    annotations: Annotations | UnsetType = UNSET
+    icons: list[Icon] | UnsetType = UNSET
+    meta: dict[str, Json] | UnsetType = field(name="_meta", default=UNSET)
+
+
+class Contents(Struct, rename="camel"):
+    """What reading a resource gives: text, or bytes that travel as base64."""
+
+    uri: str
+    text: str | UnsetType = UNSET
+    blob: bytes | UnsetType = UNSET
+    mime_type: str | UnsetType = UNSET
+    meta: dict[str, Json] | UnsetType = field(name="_meta", default=UNSET)
+
+
+class EmbeddedResource(Struct, tag_field="type", tag="resource", rename="camel"):
+    """A resource's contents inside a result."""
+
+    resource: Contents
+    annotations: Annotations | UnsetType = UNSET
+    meta: dict[str, Json] | UnsetType = field(name="_meta", default=UNSET)
+
+
+class Icon(Struct, rename="camel"):
+    """A picture for a list entry: an https or data URI."""
+
+    src: str
+    mime_type: str | UnsetType = UNSET
+    sizes: list[str] | UnsetType = UNSET
+    theme: Literal["light", "dark"] | UnsetType = UNSET
+
+
+Block = Text | Image | Audio | ResourceLink | EmbeddedResource
+BLOCKS = (Text, Image, Audio, ResourceLink, EmbeddedResource)
+
+
+class CallResult(Struct, rename="camel", gc=False):
+    """A whole `tools/call` result, for authors who want every field in hand."""
+
+    content: list[Any]
+    structured: Json = field(name="structuredContent", default=UNSET)
+    is_error: bool | UnsetType = UNSET
+    meta: dict[str, Json] | UnsetType = field(name="_meta", default=UNSET)
+    result_type: str | UnsetType = UNSET
+
+
+class Message(Struct):
+    """One message of a prompt."""
+
+    role: Literal["user", "assistant"]
+    content: Any
+
+
+def lower_result(result: CallResult, revision: Revision) -> CallResult:
+    """The result as the revision knows it. The newest revisions, and plain text, pass through as they are."""
+    content = result.content
+    if any(block.__class__ is not Text or block.meta is not UNSET for block in content):
+        content = [lower_block(block, revision) for block in content]
+    structured = result.structured
+    if structured is not UNSET:
+        if revision.index < STRUCTURED:
+            structured = UNSET
+        elif revision.index < ANY_STRUCTURED and not is_object(structured):
+            structured = {"result": structured}
+    if content is result.content and structured is result.structured:
+        return result
+    return structs.replace(result, content=content, structured=structured)
+
+
+def lower_block(block: Any, revision: Revision) -> Any:
+    """The block, or a text that says what it was where the peer has no such kind."""
+    kind = block_kind(block)
+    if revision.knows(CONTENT, kind):
+        return _lower_fields(block, revision)
+    if isinstance(block, dict):
+        return Text(_describe(kind, block))  # pyright: ignore[reportUnknownArgumentType]
+    return Text(_describe(kind, {to_camel(name): getattr(block, name) for name in block.__struct_fields__}))
+
+
+_FIELDS = {"_meta": BLOCK_META, "icons": ICONS}
+
+
+def _lower_fields(block: Any, revision: Revision) -> Any:
+    gone = [name for name, first in _FIELDS.items() if first > revision.index]
+    if not gone:
+        return block
+    if isinstance(block, dict):
+        return {key: value for key, value in block.items() if key not in gone}  # pyright: ignore[reportUnknownVariableType]
+    unset = {name.strip("_"): UNSET for name in gone if getattr(block, name.strip("_"), UNSET) is not UNSET}
+    return structs.replace(block, **unset) if unset else block
+
+
+def block_kind(block: Any) -> str:
+    """The wire's name of a block's kind; empty for what is no block."""
+    if isinstance(block, dict):
+        return str(block.get("type", ""))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+    config = getattr(block, "__struct_config__", None)
+    return str(config.tag) if config is not None and isinstance(block, BLOCKS) else ""
+
+
+def to_camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.title() for word in rest)
+
+
+def _describe(kind: str, fields: dict[str, Any]) -> str:
+    if kind == "resource_link":
+        return f"{fields.get('name', '')}: {fields.get('uri', '')}"
+    if kind == "audio":
+        data = fields.get("data", "")
+        size = len(data) if isinstance(data, bytes) else len(str(data)) * 3 // 4
+        return f"[audio, {fields.get('mimeType', '')}, {size} bytes: not in this client's protocol revision]"
+    return f"[{kind}: not in this client's protocol revision]"
+
+
+def is_object(value: Any) -> bool:
+    """Whether structured content is a JSON object, as every revision takes it."""
+    if isinstance(value, Raw):
+        return bytes(value).lstrip()[:1] == b"{"
+    return isinstance(value, (dict, Struct))

@@ -1,0 +1,69 @@
+"""The seam for wire dialects: one taxonomy of failures, rendered by whoever the peer expects.
+
+The standard dialect follows MCP: what a model can mend (its arguments, a tool that failed, a time limit) is a result
+with `isError`; what it can't (an unknown tool, a missing handshake) is a JSON-RPC error. Other dialects supply
+another table.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, Protocol
+
+from msgspec import UNSET, Struct
+
+from longshore.protocol.content import CallResult, Text
+from longshore.protocol.revisions import R2607, Revision
+from longshore.wire.codec import INTERNAL_ERROR, INVALID_PARAMS
+from longshore.wire.messages import Fault
+
+Kind = Literal[
+    "unknown_tool",
+    "invalid_arguments",
+    "execution",
+    "timeout",
+    "permission",
+    "cancelled",
+    "too_large",
+    "busy",
+    "not_initialized",
+    "not_found",
+]
+RESOURCE_NOT_FOUND: Final = -32002
+"""Up to 2025-11-25; from 2026-07-28 on a missing resource is a matter of invalid parameters."""
+
+
+class Failure(Struct, frozen=True):
+    """Why a request did not succeed, in words for the model."""
+
+    kind: Kind
+    text: str
+    data: Any = UNSET
+
+
+class Dialect(Protocol):
+    """How failures look on the wire."""
+
+    def failed(self, failure: Failure, method: str, revision: Revision) -> Fault | CallResult: ...
+
+
+_PROTOCOL_KINDS: Final[frozenset[Kind]] = frozenset({"unknown_tool", "not_initialized", "not_found"})
+_CODES: Final[dict[Kind, int]] = {
+    "unknown_tool": INVALID_PARAMS,
+    "invalid_arguments": INVALID_PARAMS,
+    "not_initialized": INVALID_PARAMS,
+    "not_found": INVALID_PARAMS,
+}
+
+
+class Standard:
+    """MCP's own rendering."""
+
+    def failed(self, failure: Failure, method: str, revision: Revision) -> Fault | CallResult:
+        if method == "tools/call" and failure.kind not in _PROTOCOL_KINDS:
+            return CallResult([Text(failure.text)], is_error=True)
+        if failure.kind == "not_found" and revision.index < R2607:
+            return Fault(RESOURCE_NOT_FOUND, failure.text, failure.data)
+        return Fault(_CODES.get(failure.kind, INTERNAL_ERROR), failure.text, failure.data)
+
+
+STANDARD: Final = Standard()

@@ -1,0 +1,70 @@
+"""What requests carry beside their own parameters: progress tokens, trace context and the modern era's envelope."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from longshore.errors import ProtocolError
+from longshore.protocol.peer import Peer
+from longshore.protocol.revisions import LOG_LEVELS, MODERN, REVISIONS
+from longshore.wire.codec import BROKEN, INVALID_PARAMS
+from longshore.wire.messages import Id
+
+PREFIX: Final = "io.modelcontextprotocol/"
+SERVER_INFO: Final = PREFIX + "serverInfo"
+SUBSCRIPTION_ID: Final = PREFIX + "subscriptionId"
+UNSUPPORTED_VERSION: Final = -32022
+
+
+class Envelope(Struct, gc=False):
+    """The keys of a request's `_meta` that the server itself reads. The rest is the handler's to look at."""
+
+    progress_token: Id | UnsetType = field(name="progressToken", default=UNSET)
+    version: str | UnsetType = field(name=PREFIX + "protocolVersion", default=UNSET)
+    capabilities: Raw | UnsetType = field(name=PREFIX + "clientCapabilities", default=UNSET)
+    client: Raw | UnsetType = field(name=PREFIX + "clientInfo", default=UNSET)
+    log_level: str | UnsetType = field(name=PREFIX + "logLevel", default=UNSET)
+
+
+class AnyParams(Struct, gc=False):
+    """Any request's parameters, for the envelope alone."""
+
+    meta: Envelope | UnsetType = field(name="_meta", default=UNSET)
+
+
+_read_object = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def modern_peer(envelope: Envelope) -> Peer:
+    """Who sent this self-contained request. Raises what the modern ladder of checks demands, in its order."""
+    version = envelope.version
+    if version is UNSET or envelope.capabilities is UNSET:
+        missing = "protocolVersion" if version is UNSET else "clientCapabilities"
+        raise ProtocolError(INVALID_PARAMS, f'params._meta needs "{PREFIX}{missing}"')
+    capabilities = _object(envelope.capabilities, "clientCapabilities")
+    client = {} if envelope.client is UNSET else _object(envelope.client, "clientInfo")
+    if version not in MODERN:
+        data = {"supported": list(MODERN), "requested": version[:100]}
+        raise ProtocolError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+    return Peer(REVISIONS[version], capabilities, client, _level(envelope.log_level))
+
+
+def _object(raw: Raw, name: str) -> dict[str, Any]:
+    try:
+        return _read_object(raw)
+    except BROKEN:
+        raise ProtocolError(INVALID_PARAMS, f'"{PREFIX}{name}" must be an object') from None
+
+
+def _level(level: str | UnsetType) -> int | None:
+    return None if level is UNSET else log_level(level)
+
+
+def log_level(level: str) -> int:
+    """The rank of a log level; raises for one that does not exist."""
+    if level not in LOG_LEVELS:
+        raise ProtocolError(INVALID_PARAMS, f"no log level {level[:100]!r}; one of {', '.join(LOG_LEVELS)}")
+    return LOG_LEVELS.index(level)
