@@ -1,0 +1,81 @@
+"""A JSON Schema that another library made (pydantic's), rewritten in our form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from longshore.schema.standin import Schema
+
+if TYPE_CHECKING:
+    from longshore.schema.infer import Schemas
+
+# Where sub-schemas stand: under names, in lists, or alone.
+BY_NAME = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
+IN_LISTS = ("anyOf", "allOf", "oneOf", "prefixItems")
+ALONE = (
+    *("items", "additionalItems", "unevaluatedItems", "contains"),
+    *("additionalProperties", "unevaluatedProperties", "propertyNames"),
+    *("not", "if", "then", "else"),
+)
+
+# Titles repeat the names; a discriminator's mapping points into the `$defs` that we dissolve.
+_NOISE = ("title", "$defs", "discriminator")
+
+_TYPES: dict[Any, str] = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+
+
+def common_type(values: list[Any]) -> Schema:
+    """The keyword `type` of an enum whose values are all of one type. Some clients demand it."""
+    types = {_TYPES.get(v.__class__, "") for v in values}
+    return {"type": types.pop()} if len(types) == 1 and "" not in types else {}
+
+
+class Foreign:
+    """One foreign schema and its definitions."""
+
+    def __init__(self, schemas: Schemas, defs: dict[str, Schema]) -> None:
+        self.schemas, self.defs = schemas, defs
+
+    def rewrite(self, schema: Any) -> Schema:
+        """The schema with its references dissolved, without noise, with `items` on every array."""
+        if isinstance(schema, bool):
+            return {} if schema else {"not": {}}
+        kept = {k: v for k, v in schema.items() if k not in _NOISE and not (k == "required" and not v)}
+        ref = str(kept.pop("$ref", "")).removeprefix("#/$defs/")
+        if ref:
+            body = self.schemas.named(self._key(ref), ref, lambda: self.rewrite(self.defs[ref]))
+            return body | self._inner(kept)
+        rewritten = self._inner(kept)
+        if rewritten.get("type") == "array" and not isinstance(rewritten.get("items"), dict):
+            rewritten["items"] = {}
+        if "enum" in rewritten:
+            rewritten = common_type(rewritten["enum"]) | rewritten
+        return rewritten
+
+    def _key(self, name: str) -> tuple[str, str]:
+        # Two models of one name are told apart by their schemas.
+        return name, repr(self.defs[name])
+
+    def _inner(self, schema: Schema) -> Schema:
+        written: Schema = {}
+        for keyword, value in schema.items():
+            if keyword == "properties":
+                written[keyword] = {name: self._field(name, s, schema) for name, s in value.items()}
+            elif keyword in BY_NAME:
+                written[keyword] = {name: self.rewrite(s) for name, s in value.items()}
+            elif keyword in IN_LISTS:
+                written[keyword] = [self.rewrite(s) for s in value]
+            elif keyword == "additionalProperties" and isinstance(value, bool):
+                written |= {} if value else {keyword: False}
+            elif keyword in ALONE:
+                written[keyword] = self.rewrite(value)
+            else:
+                written[keyword] = value
+        return written
+
+    def _field(self, name: str, schema: Any, parent: Schema) -> Schema:
+        field = self.rewrite(schema)
+        if field.get("default", ...) is not None or name in parent.get("required", ()):
+            return field
+        lowered = self.schemas.optional(field, None)
+        return lowered if lowered is field else {k: v for k, v in lowered.items() if k != "default"}

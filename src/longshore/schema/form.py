@@ -1,0 +1,83 @@
+"""A type -> the form that asks a person for it: a flat object of texts, numbers, yes-or-no and choices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from longshore.schema.infer import type_schema
+from longshore.schema.signature import SignatureProblem
+from longshore.schema.standin import Schema
+
+_KEYWORDS = {
+    "string": ("minLength", "maxLength", "format", "enum", "oneOf"),
+    "integer": ("minimum", "maximum"),
+    "number": ("minimum", "maximum"),
+    "boolean": (),
+    "array": ("minItems", "maxItems", "items"),
+}
+"""What a field may say beside its type, title, description and default. The rest is checked when the answer comes."""
+_FORMATS = ("email", "uri", "date", "date-time")
+_FLAT = "ask for a bool, a text, a number, a Literal, an enum, a list of choices, or a flat record of those"
+
+
+def form_schema(tp: Any, key: str) -> tuple[Schema, bool]:
+    """The form of a type, and whether it is one value that stands under `key`. SignatureProblem if it has none."""
+    schema = type_schema(tp)
+    defs = schema.get("$defs", {})
+    schema = _resolved(schema, defs)
+    options = _options(schema)
+    if len(options) == 1 and options[0].get("type") == "object":
+        schema = options[0]  # a record or nothing: who gives nothing declines
+    if schema.get("type") == "object":
+        properties = schema.get("properties")
+        if not properties:
+            raise SignatureProblem("a form needs named fields", _FLAT)
+        required = schema.get("required", [])
+        return _form({name: _resolved(field, defs) for name, field in properties.items()}, required), False
+    return _form({key: schema}, [key]), True
+
+
+def _form(fields: dict[str, Schema], required: list[str]) -> Schema:
+    properties = {name: _field(name, schema) for name, schema in fields.items()}
+    form: Schema = {"type": "object", "properties": properties}
+    needed = [name for name in required if {"type": "null"} not in fields[name].get("anyOf", ())]
+    return {**form, "required": needed} if needed else form
+
+
+def _field(name: str, schema: Schema) -> Schema:
+    """One field as forms write it. What may be null is a field that may be left out."""
+    options = _options(schema)
+    if len(options) == 1:
+        schema = {**options[0], **{k: v for k, v in schema.items() if k != "anyOf"}}
+    kind = schema.get("type", "string" if "enum" in schema else None)
+    if kind not in _KEYWORDS or (kind == "array" and not _is_choice(schema.get("items", {}))):
+        raise SignatureProblem(f"a form has no field for {name!r}, which is {kind or 'of several types'}", _FLAT)
+    kept = {k: schema[k] for k in ("title", "description", "default", *_KEYWORDS[kind]) if schema.get(k) is not None}
+    if kept.get("format") not in _FORMATS:
+        kept.pop("format", None)
+    if "enum" in schema:
+        return {"type": "string", **kept, **_as_texts(schema)}
+    return {"type": kind, **kept}
+
+
+def _options(schema: Schema) -> list[Schema]:
+    """What a union may be beside null."""
+    return [option for option in schema.get("anyOf", ()) if option != {"type": "null"}]
+
+
+def _as_texts(schema: Schema) -> Schema:
+    """Choices are texts in a form; numbers among them are read back as numbers."""
+    texts: Schema = {"enum": [str(choice) for choice in schema["enum"]]}
+    return texts if schema.get("default") is None else {**texts, "default": str(schema["default"])}
+
+
+def _is_choice(items: Schema) -> bool:
+    return items.get("type") == "string" and "enum" in items
+
+
+def _resolved(schema: Schema, defs: dict[str, Schema]) -> Schema:
+    """A reference to a shared definition, replaced by what it refers to; also where it may be null."""
+    if "anyOf" in schema:
+        return {**schema, "anyOf": [_resolved(option, defs) for option in schema["anyOf"]]}
+    name = schema.get("$ref", "").removeprefix("#/$defs/")
+    return {**defs[name], **{k: v for k, v in schema.items() if k != "$ref"}} if name else schema

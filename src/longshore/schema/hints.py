@@ -1,0 +1,332 @@
+"""Annotations, made ready for msgspec.
+
+`Hints.ready` gives back the very same object where msgspec takes an annotation as it is, so that "did anything change"
+is an identity test. Everything else is rebuilt around the stand-ins of `standin`.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+import typing
+from collections import abc
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from longshore.schema import records, standin
+from longshore.schema.annotated import Notes, read_notes
+from longshore.schema.kinds import is_class
+from longshore.schema.signature import SignatureProblem
+
+_NoneType = type(None)
+
+_SCALARS: frozenset[Any] = frozenset(
+    (Any, str, int, float, bool, _NoneType, bytes, bytearray, datetime, date, time, timedelta, UUID, Decimal)
+)
+MAPPINGS: frozenset[Any] = frozenset((dict, abc.Mapping, abc.MutableMapping))
+_COLLECTIONS: frozenset[Any] = MAPPINGS | frozenset(
+    (
+        list,
+        tuple,
+        set,
+        frozenset,
+        abc.Sequence,
+        abc.MutableSequence,
+        abc.Collection,
+        abc.Iterable,
+        abc.Set,
+        abc.MutableSet,
+    )
+)
+_SETS: frozenset[Any] = frozenset((set, frozenset, abc.Set, abc.MutableSet))
+_HASHABLE = str | int | float | bool | None
+# Annotations that mean another type.
+_SAME_AS: dict[Any, Any] = {None: _NoneType, object: Any, typing.LiteralString: str}
+
+ANYTHING = "use str, int, float, bool, list, dict, an Enum, a dataclass, a TypedDict or a msgspec.Struct"
+_REMEDIES = {
+    "complex": "take two floats",
+    "range": "take two ints",
+    "deque": "use list",
+    "OrderedDict": "use dict",
+    "defaultdict": "use dict",
+    "Counter": "use dict[str, int]",
+    "Callable": "take a name and look the function up",
+    "type": "take a name and look the class up",
+}
+
+
+class _Unmarked:
+    """No metadata is ever of this class: nested annotations hold no markers."""
+
+
+def ready(annotation: Any) -> Any:
+    """An annotation as msgspec can decode it with `decode_special`, or a SignatureProblem."""
+    return Hints().ready(annotation)
+
+
+def refusal(tp: Any) -> str | None:
+    """Why msgspec can't decode a type; None if it can."""
+    try:
+        msgspec.json.Decoder(tp, dec_hook=standin.decode_special)
+    except (TypeError, ValueError, NameError) as error:
+        return str(error).split(" - type ")[0].replace("`", "").splitlines()[0]
+    return None
+
+
+def type_name(tp: Any) -> str:
+    """A type as its author wrote it, more or less."""
+    if isinstance(tp, type) and not typing.get_args(tp):
+        return tp.__name__
+    return str(tp).replace("typing.", "")
+
+
+class Hints:
+    """One reading of one annotation. Holds what is known about recursive records while they are walked."""
+
+    def __init__(self) -> None:
+        self.walking: set[Any] = set()
+        self.awaited: set[Any] = set()
+        """Records that were met again inside themselves, before it was known whether they must be replaced."""
+        self.native: set[Any] = set()
+        self.replaced: dict[Any, Any] = {}
+        self.slots: dict[Any, list[standin.Slot]] = {}
+
+    def ready(self, tp: Any) -> Any:
+        """The annotation itself where msgspec takes it, else one rebuilt around stand-ins."""
+        tp = expand(tp)
+        if isinstance(tp, (str, typing.ForwardRef)):
+            raise SignatureProblem(f"the annotation {tp!r} is quoted inside another", "quote the whole annotation")
+        origin = typing.get_origin(tp)
+        if origin is typing.Annotated:
+            return self._annotated(tp)
+        if is_union(tp):
+            return self._union(tp)
+        if origin is typing.Literal:
+            return self._accepted(tp)
+        if origin in _COLLECTIONS:
+            return self._collection(tp, origin)
+        if origin is not None:
+            return self._generic(tp, origin)
+        return self._named(tp)
+
+    def constrained(self, base: Any, notes: Notes, *, described: bool) -> Any:
+        """A type with the constraints of its metadata; union members get those that apply to them."""
+        if notes.needs_pydantic:
+            return standin.adapter(typing.Annotated[(base, *notes.originals)])
+        inner = self.ready(base)
+        try:
+            meta = notes.meta(described=described)
+        except (ValueError, TypeError) as error:
+            raise SignatureProblem(f"its constraints can't be used ({error})", "correct the constraints") from None
+        if meta is None:
+            return inner
+        rebuilt: Any = typing.Annotated[inner, meta]
+        if not notes.constraints or refusal(rebuilt) is None:
+            return rebuilt
+        return _distribute(base, inner, notes)
+
+    def _annotated(self, tp: Any) -> Any:
+        notes = read_notes(tp.__metadata__, _Unmarked)
+        native = all(isinstance(m, msgspec.Meta) for m in tp.__metadata__)
+        if native and self.ready(tp.__origin__) is tp.__origin__ and refusal(tp) is None:
+            return tp
+        return self.constrained(tp.__origin__, notes, described=True)
+
+    def _union(self, tp: Any) -> Any:
+        members = typing.get_args(tp)
+        ready = tuple(self.ready(m) for m in members)
+        changed = any(r is not m for r, m in zip(ready, members, strict=True))
+        union: Any = _union_of(ready) if changed else tp
+        if self.walking and _holds(union, self.walking):
+            return union  # judged as a whole when the record that it is part of is judged
+        if refusal(union) is None:
+            return union
+        if _NoneType in ready and len(ready) > 2:
+            rest = tuple(r for r in ready if r is not _NoneType)
+            return standin.choice(tp, rest) | None
+        return standin.choice(tp, ready)
+
+    def _collection(self, tp: Any, origin: Any) -> Any:
+        args = typing.get_args(tp)
+        ready = tuple(a if a is Ellipsis else self.ready(a) for a in args)
+        if origin in _SETS:
+            return self._set(tp, origin, ready[0])
+        if origin in MAPPINGS and not _is_key(ready[0]):
+            what = f"the keys of {type_name(tp)} can't come from JSON, where keys are strings"
+            raise SignatureProblem(what, "use str keys")
+        if all(r is a for r, a in zip(ready, args, strict=True)):
+            return self._accepted(tp)
+        return self._accepted(origin[ready])
+
+    def _set(self, tp: Any, origin: Any, item: Any) -> Any:
+        if item is Any:
+            return origin[_HASHABLE]  # arrays and objects would only fail when the set is built
+        if _is_unhashable(item):
+            what = f"{type_name(tp)} can't be built, because its items are not hashable"
+            raise SignatureProblem(what, f"use list[{type_name(item)}]")
+        return tp if item is expand(typing.get_args(tp)[0]) else origin[item]
+
+    def _generic(self, tp: Any, origin: Any) -> Any:
+        if records.is_record(origin) or standin.is_model(tp):
+            return self._accepted(tp)
+        raise _unsupported(tp, getattr(origin, "__name__", ""))
+
+    def _named(self, tp: Any) -> Any:
+        if tp in _SETS:
+            return tp[_HASHABLE]
+        if tp in _SCALARS or tp in _COLLECTIONS or isinstance(tp, standin.StandIn):
+            return tp
+        if not is_class(tp):
+            raise _unsupported(tp, str(tp))
+        if issubclass(tp, Enum):
+            return tp if refusal(tp) is None else standin.members(tp)
+        if standin.is_model(tp) or standin.is_path(tp):
+            return tp
+        if hasattr(tp, "__pydantic_validator__") or hasattr(tp, "__get_pydantic_core_schema__"):
+            return standin.adapter(tp)
+        if records.is_record(tp):
+            return self._record(tp)
+        raise _unsupported(tp, tp.__name__)
+
+    def _record(self, tp: Any) -> Any:
+        if tp in self.replaced:
+            return self.replaced[tp]
+        if tp in self.walking:
+            self.awaited.add(tp)
+            return tp
+        if tp in self.native:
+            return tp
+        known = set(self.replaced)
+        self.walking.add(tp)
+        try:
+            changed = any(slot.type is not hint for slot, hint in self._slots(tp)) or refusal(tp) is not None
+        finally:
+            self.walking.discard(tp)
+        if changed:
+            return self._replace(tp, known)
+        self.native.add(tp)
+        return tp
+
+    def _replace(self, tp: Any, known: set[Any]) -> Any:
+        if tp in self.awaited:
+            # What was settled inside it took it for native, and is read again.
+            self.native.clear()
+            self.replaced = {k: v for k, v in self.replaced.items() if k in known}
+        array, options = records.shape(tp)
+        slots = self.slots[tp] = []
+        # Entered before its slots are read, so that a recursive field finds the stand-in.
+        self.replaced[tp] = standin.record(tp, slots, array=array, options=options)
+        slots.extend(slot for slot, _ in self._slots(tp))
+        if not self.walking:
+            self._prove()
+        return self.replaced[tp]
+
+    def _prove(self) -> None:
+        """All stand-ins can be decoded. Only now: a field may hold a record whose own walk had not ended."""
+        for tp in self.replaced:
+            for slot in self.slots[tp]:
+                if (reason := refusal(slot.type)) is not None:
+                    what = f"{tp.__name__}.{slot.name} can't come from JSON ({reason})"
+                    raise SignatureProblem(what, ANYTHING)
+
+    def _slots(self, tp: Any) -> list[tuple[standin.Slot, Any]]:
+        found: list[tuple[standin.Slot, Any]] = []
+        for slot in records.slots(tp):
+            try:
+                ready = self.ready(slot.type)
+            except SignatureProblem as problem:
+                raise SignatureProblem(f"{tp.__name__}.{slot.name}: {problem.what}", problem.fix) from None
+            found.append((msgspec.structs.replace(slot, type=ready), expand(slot.type)))
+        return found
+
+    def _accepted(self, tp: Any) -> Any:
+        if not self.walking and (reason := refusal(tp)) is not None:
+            raise SignatureProblem(f"{type_name(tp)} can't come from JSON ({reason})", ANYTHING)
+        return tp
+
+
+def is_union(tp: Any) -> bool:
+    """`A | B` in either spelling."""
+    origin = typing.get_origin(tp)
+    return origin is typing.Union or origin is types.UnionType
+
+
+def _is_key(tp: Any) -> bool:
+    """JSON keys, which are strings, can be read as this type."""
+    return not records.is_record(tp) and (typing.get_origin(tp) or tp) not in _COLLECTIONS | {bool, _NoneType}
+
+
+def _is_unhashable(tp: Any) -> bool:
+    origin = typing.get_origin(tp) or tp
+    if origin is tuple:
+        return any(_is_unhashable(a) for a in typing.get_args(tp))
+    return (origin in _COLLECTIONS and origin is not frozenset) or getattr(origin, "__hash__", None) is None
+
+
+def _union_of(members: tuple[Any, ...]) -> Any:
+    return typing.Union[members]  # noqa: UP007  (members are known at run time only)
+
+
+def _holds(tp: Any, classes: set[Any]) -> bool:
+    """The type mentions one of the classes, in its arguments at any depth."""
+    return tp in classes or any(_holds(a, classes) for a in typing.get_args(tp) if not isinstance(a, (str, list)))
+
+
+def expand(tp: Any) -> Any:
+    """Follow aliases, NewTypes and type variables to what they stand for."""
+    for _ in range(100):  # `type A = A` has no end
+        if hasattr(tp, "__supertype__"):
+            tp = tp.__supertype__
+        elif hasattr(tp, "__value__") and type(tp).__name__ == "TypeAliasType":
+            tp = tp.__value__
+        elif type(typing.get_origin(tp)).__name__ == "TypeAliasType":
+            tp = typing.get_origin(tp).__value__[typing.get_args(tp)]
+        elif isinstance(tp, typing.TypeVar):
+            tp = tp.__bound__ or (_union_of(tp.__constraints__) if tp.__constraints__ else Any)
+        elif typing.get_origin(tp) in (typing.Final, typing.Required, typing.NotRequired):
+            tp = typing.get_args(tp)[0]
+        else:
+            return _SAME_AS.get(tp, tp) if isinstance(tp, abc.Hashable) and not _unhashable(tp) else tp
+    raise SignatureProblem("its type alias has no end", "break the loop")
+
+
+def _unhashable(tp: Any) -> bool:
+    try:
+        hash(tp)
+    except TypeError:
+        return True
+    return False
+
+
+def _distribute(base: Any, inner: Any, notes: Notes) -> Any:
+    """Give each member of a union the constraints that apply to it: msgspec wants them on the member."""
+    members = typing.get_args(inner) if is_union(inner) else (inner,)
+    unused = set(notes.constraints)
+    rebuilt: list[Any] = []
+    for member in members:
+        fitting = {k: v for k, v in notes.constraints.items() if _fits(member, k, v)}
+        unused -= fitting.keys()
+        rebuilt.append(typing.Annotated[member, msgspec.Meta(**fitting)] if fitting else member)
+    if not unused:
+        return _union_of(tuple(rebuilt))
+    if "pydantic" in sys.modules and "msgspec" not in {type(m).__module__ for m in notes.originals}:
+        return standin.adapter(typing.Annotated[(base, *notes.originals)])
+    what = f"the constraint {sorted(unused)[0]} can't be set on {type_name(base)}"
+    raise SignatureProblem(what, "remove the constraint and check the value in the function")
+
+
+def _fits(member: Any, name: str, value: Any) -> bool:
+    return refusal(typing.Annotated[member, msgspec.Meta(**{name: value})]) is None
+
+
+def _unsupported(tp: Any, name: str) -> SignatureProblem:
+    fix = _REMEDIES.get(name)
+    if fix is None and isinstance(tp, type) and tp.__module__ not in ("builtins", "typing", "collections"):
+        fix = f"make {name} a dataclass, a TypedDict or a msgspec.Struct, or take its fields as parameters"
+    return SignatureProblem(f"{type_name(tp)} can't come from JSON", fix or ANYTHING)

@@ -1,0 +1,309 @@
+"""A type -> its JSON Schema, in the plain form that all clients take.
+
+Models are written where they are used; `$defs` appear only for recursive ones and for those used very often. There are
+no titles, no boolean sub-schemas but `additionalProperties: false`, and every array has `items`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import NODEFAULT
+from msgspec import inspect as mi
+
+from longshore.schema import standin
+from longshore.schema.foreign import Foreign, common_type
+from longshore.schema.output import encode_special
+from longshore.schema.signature import Parameter, Signature
+from longshore.schema.standin import Mode, Schema, Slot
+
+INLINE_USES = 4
+"""A record used more often than this in one schema is moved to `$defs`: nested sharing would double at each level."""
+
+
+def input_schema(signature: Signature, descriptions: Mapping[str, str]) -> Schema:
+    """The schema of a function's arguments. A description in the signature wins over one from the docstring."""
+    schemas = Schemas("validation", lower=True)
+    properties = {p.name: _property(p, schemas, descriptions.get(p.name)) for p in signature.parameters}
+    schema: Schema = {"type": "object", "properties": properties}
+    if required := [p.name for p in signature.parameters if p.required]:
+        schema["required"] = required
+    schema["additionalProperties"] = False
+    return schemas.close(schema)
+
+
+def output_schema(returns: Any, *, wrap: bool) -> Schema:
+    """The schema of structured content: the type's own if that is an object, else an object that holds `result`."""
+    schemas = Schemas("serialization")
+    schema = schemas.of(returns)
+    if not wrap:
+        return schemas.close(schemas.opened(schema))
+    wrapped = {
+        "type": "object",
+        "properties": {"result": schema},
+        "required": ["result"],
+        "additionalProperties": False,
+    }
+    return schemas.close(wrapped)
+
+
+def type_schema(tp: Any, *, mode: Mode = "validation") -> Schema:
+    """The schema of any supported type."""
+    from longshore.schema.hints import ready
+
+    schemas = Schemas(mode)
+    return schemas.close(schemas.of(ready(tp)))
+
+
+def _property(parameter: Parameter, schemas: Schemas, documented: str | None) -> Schema:
+    schema = schemas.optional(schemas.of(parameter.type), parameter.default)
+    if parameter.default is not None:
+        schema |= _default(parameter.default)
+    if description := parameter.description or documented:
+        schema["description"] = description
+    return schema | (parameter.extra or {})
+
+
+def _default(value: Any) -> Schema:
+    """The keyword `default`, where the value has a JSON form."""
+    if value is NODEFAULT:
+        return {}
+    try:
+        return {"default": msgspec.to_builtins(value, enc_hook=encode_special, str_keys=True)}
+    except Exception:
+        return {}
+
+
+class Schemas:
+    """Builds the schemas of several types that share one `$defs`."""
+
+    def __init__(self, mode: Mode, *, lower: bool = False) -> None:
+        self.mode: Mode = mode
+        self.lower = lower
+        self.defs: dict[str, Schema] = {}
+        self.names: dict[Any, str] = {}
+        self.walking: list[Any] = []
+        self.referenced: set[Any] = set()
+        self.uses: dict[Any, int] = {}
+
+    def of(self, tp: Any) -> Schema:
+        """The schema of a type that is ready for msgspec."""
+        return self.node(mi.type_info(tp))
+
+    def node(self, node: mi.Type) -> Schema:
+        """The schema of one node of msgspec's description of a type."""
+        if isinstance(node, mi.Metadata):
+            extra: Any = getattr(node, "extra_json_schema", None)
+            return self.node(node.type) | (extra or {})
+        return _WRITERS[type(node)](self, node)
+
+    def close(self, schema: Schema) -> Schema:
+        """Add the definitions that were referred to."""
+        return {**schema, "$defs": self.defs} if self.defs else schema
+
+    def opened(self, schema: Schema) -> Schema:
+        """A root must have a type of its own, so a bare reference is replaced by what it refers to."""
+        name = schema.get("$ref", "").removeprefix("#/$defs/")
+        return {**self.defs[name], **{k: v for k, v in schema.items() if k != "$ref"}} if name else schema
+
+    def optional(self, schema: Schema, default: Any) -> Schema:
+        """`T | None = None` is written as T that may be left out: some clients choke on a union with null."""
+        options = schema.get("anyOf", [])
+        if not self.lower or default is not None or {"type": "null"} not in options:
+            return schema
+        rest = [o for o in options if o != {"type": "null"}]
+        others = {k: v for k, v in schema.items() if k != "anyOf"}
+        return {**rest[0], **others} if len(rest) == 1 else {"anyOf": rest, **others}
+
+    def named(self, key: Any, name: str, write: Callable[[], Schema]) -> Schema:
+        """A schema that may occur several times: in place, or as a reference if it is recursive or frequent."""
+        self.uses[key] = self.uses.get(key, 0) + 1
+        if key in self.walking or self.uses[key] > INLINE_USES:
+            self.referenced.add(key)
+        if key in self.walking or self._name(key, name) in self.defs:
+            return {"$ref": f"#/$defs/{self._name(key, name)}"}
+        self.walking.append(key)
+        schema = write()
+        self.walking.pop()
+        if key not in self.referenced:
+            return schema
+        self.defs[self._name(key, name)] = schema
+        return {"$ref": f"#/$defs/{self._name(key, name)}"}
+
+    def record(self, origin: Any, slots: list[Slot], *, array: bool, closed: bool) -> Schema:
+        """The schema of a record that a stand-in decodes."""
+        fields = [(s.key, self.of(s.type), s.required, s.default) for s in slots]
+        return self._fields(origin, fields, array=array, closed=closed)
+
+    def foreign(self, schema: Schema) -> Schema:
+        """A schema that another library made, in our form."""
+        return Foreign(self, schema.get("$defs", {})).rewrite(schema)
+
+    def written(self, node: Any) -> Schema:
+        """A Struct, dataclass, TypedDict or NamedTuple."""
+        cls = getattr(node.cls, "__origin__", node.cls)
+        array = getattr(node, "array_like", issubclass(node.__class__, mi.NamedTupleType))
+        closed = getattr(node, "forbid_unknown_fields", False)
+
+        def write() -> Schema:
+            fields = [(f.encode_name, self.node(f.type), f.required, f.default) for f in node.fields]
+            if (tag := getattr(node, "tag_field", None)) is not None:
+                fields.insert(0, (tag, common_type([node.tag]) | {"const": node.tag}, True, NODEFAULT))
+            return self._fields(cls, fields, array=array, closed=closed)
+
+        return self.named(node.cls, cls.__name__, write)
+
+    def _fields(self, cls: Any, fields: list[tuple[str, Schema, bool, Any]], *, array: bool, closed: bool) -> Schema:
+        required = [key for key, _, needed, _ in fields if needed]
+        if array:
+            schemas = [schema for _, schema, _, _ in fields]
+            return tuple_schema(schemas, least=len(required)) | _doc(cls)
+        properties = {key: self._field(schema, default) for key, schema, _, default in fields}
+        schema: Schema = {"type": "object", **_doc(cls), "properties": properties}
+        if required:
+            schema["required"] = required
+        return {**schema, "additionalProperties": False} if closed else schema
+
+    def _field(self, schema: Schema, default: Any) -> Schema:
+        lowered = self.optional(schema, default)
+        return lowered if default is None and lowered is not schema else {**lowered, **_default(default)}
+
+    def _name(self, key: Any, name: str) -> str:
+        if key not in self.names:
+            taken = set(self.names.values())
+            free = (n for i in range(1, len(taken) + 2) if (n := name if i == 1 else f"{name}_{i}") not in taken)
+            self.names[key] = next(free)
+        return self.names[key]
+
+
+def tuple_schema(schemas: list[Schema], *, least: int) -> Schema:
+    """A fixed row of values. Some clients drop `prefixItems`, so a row of one kind is written without it."""
+    schema: Schema = {"type": "array"}
+    if schemas and all(s == schemas[0] for s in schemas):
+        schema["items"] = schemas[0]
+    elif schemas:
+        schema |= {"prefixItems": schemas, "items": {}}
+    else:
+        schema["items"] = {}
+    return {**schema, "minItems": least, "maxItems": len(schemas)}
+
+
+def _doc(cls: Any) -> Schema:
+    """The class's own docstring, unless a dataclass or a namedtuple made it up, or a base class lent it."""
+    doc: Any = cls.__dict__.get("__doc__")
+    if not isinstance(doc, str) or doc.startswith(f"{cls.__name__}("):
+        return {}
+    return {"description": " ".join(doc.split())}
+
+
+_LIMITS = {
+    "ge": "minimum",
+    "gt": "exclusiveMinimum",
+    "le": "maximum",
+    "lt": "exclusiveMaximum",
+    "multiple_of": "multipleOf",
+    "pattern": "pattern",
+}
+
+
+def _limits(node: Any, noun: str = "Length") -> Schema:
+    keywords = _LIMITS | {"min_length": f"min{noun}", "max_length": f"max{noun}"}
+    return {k: v for name, k in keywords.items() if (v := getattr(node, name, None)) is not None}
+
+
+def _constant(schema: Schema) -> Callable[[Schemas, Any], Schema]:
+    def write(_: Schemas, __: Any) -> Schema:
+        return dict(schema)
+
+    return write
+
+
+def _bytes(_: Schemas, node: Any) -> Schema:
+    schema: Schema = {"type": "string", "contentEncoding": "base64"}
+    # Three bytes are four characters of base64.
+    return schema | {k: 4 * ((v + 2) // 3) for k, v in _limits(node).items()}
+
+
+def _collection(schemas: Schemas, node: Any) -> Schema:
+    unique: Schema = {"uniqueItems": True} if isinstance(node, (mi.SetType, mi.FrozenSetType)) else {}
+    return {"type": "array", "items": schemas.node(node.item_type), **unique, **_limits(node, "Items")}
+
+
+def _tuple(schemas: Schemas, node: Any) -> Schema:
+    items = [schemas.node(t) for t in node.item_types]
+    return tuple_schema(items, least=len(items))
+
+
+def _mapping(schemas: Schemas, node: Any) -> Schema:
+    keys = {k: v for k, v in schemas.node(node.key_type).items() if k != "type"}
+    schema: Schema = {"type": "object"}
+    if keys and isinstance(getattr(node.key_type, "type", node.key_type), mi.StrType):
+        schema["propertyNames"] = keys
+    if values := schemas.node(node.value_type):
+        schema["additionalProperties"] = values
+    return schema | _limits(node, "Properties")
+
+
+def _union(schemas: Schemas, node: Any) -> Schema:
+    nulls = [t for t in node.types if isinstance(t, mi.NoneType)]
+    others = [t for t in node.types if not isinstance(t, mi.NoneType)]
+    return flat_union([schemas.node(t) for t in [*others, *nulls]])
+
+
+def flat_union(options: list[Schema]) -> Schema:
+    """`anyOf` without unions inside and without repeats."""
+    flat: list[Schema] = []
+    for option in options:
+        for member in option["anyOf"] if option.keys() == {"anyOf"} else [option]:
+            if member not in flat:
+                flat.append(member)
+    return {"anyOf": flat} if len(flat) > 1 else flat[0]
+
+
+def _values(values: list[Any]) -> Schema:
+    return common_type(values) | {"enum": values}
+
+
+def _custom(schemas: Schemas, node: Any) -> Schema:
+    tp: Any = node.cls
+    if isinstance(tp, standin.StandIn):
+        name = getattr(tp.origin, "__name__", "Value")
+        return schemas.named(tp, name, lambda: tp.describe(schemas))
+    if standin.is_model(tp):
+        return schemas.foreign(tp.model_json_schema(mode=schemas.mode))
+    return {"type": "string"}  # a path
+
+
+_WRITERS: dict[type, Callable[[Schemas, Any], Schema]] = {
+    mi.AnyType: _constant({}),
+    mi.RawType: _constant({}),
+    mi.NoneType: _constant({"type": "null"}),
+    mi.BoolType: _constant({"type": "boolean"}),
+    mi.IntType: lambda _, node: {"type": "integer", **_limits(node)},
+    mi.FloatType: lambda _, node: {"type": "number", **_limits(node)},
+    mi.StrType: lambda _, node: {"type": "string", **_limits(node)},
+    mi.BytesType: _bytes,
+    mi.ByteArrayType: _bytes,
+    mi.DateTimeType: _constant({"type": "string", "format": "date-time"}),
+    mi.DateType: _constant({"type": "string", "format": "date"}),
+    mi.TimeType: _constant({"type": "string", "format": "time"}),
+    mi.TimeDeltaType: _constant({"type": "string", "format": "duration"}),
+    mi.UUIDType: _constant({"type": "string", "format": "uuid"}),
+    mi.DecimalType: _constant({"type": "string", "format": "decimal"}),
+    mi.ListType: _collection,
+    mi.SetType: _collection,
+    mi.FrozenSetType: _collection,
+    mi.VarTupleType: _collection,
+    mi.TupleType: _tuple,
+    mi.DictType: _mapping,
+    mi.UnionType: _union,
+    mi.LiteralType: lambda _, node: _values(list(node.values)),
+    mi.EnumType: lambda _, node: _values([m.value for m in node.cls]) | _doc(node.cls),
+    mi.StructType: Schemas.written,
+    mi.DataclassType: Schemas.written,
+    mi.TypedDictType: Schemas.written,
+    mi.NamedTupleType: Schemas.written,
+    mi.CustomType: _custom,
+}

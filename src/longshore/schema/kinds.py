@@ -1,0 +1,20 @@
+"""What a value is, in a form that type checkers follow: a class, a JSON object, a JSON array."""
+
+from __future__ import annotations
+
+from typing import Any, TypeGuard
+
+
+def is_class(tp: Any) -> TypeGuard[type[Any]]:
+    """A class, not a generic alias or another annotation."""
+    return isinstance(tp, type)
+
+
+def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
+    """A JSON object."""
+    return isinstance(value, dict)
+
+
+def is_array(value: Any) -> TypeGuard[list[Any]]:
+    """A JSON array."""
+    return isinstance(value, list)

@@ -1,0 +1,133 @@
+"""What a function gives back: whether it is structured, its JSON text, and proof that the text keeps the declaration.
+
+On the cold-start path like `signature`: msgspec and what it loads. The schema and all wording come in when asked for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Set
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct
+
+_NoneType = type(None)
+
+
+class OutputMismatch(Exception):
+    """A returned value has no JSON form, or another one than was declared."""
+
+
+class Output(Struct, frozen=True):
+    """How one function's results are sent.
+
+    * `structured`: the value goes out as structured content, with a schema; otherwise as content blocks or text.
+    * `wrap`: its JSON is no object, so it is carried as `{"result": value}`.
+    * `exact`: a value of exactly this class needs no check.
+    """
+
+    structured: bool
+    wrap: bool = False
+    exact: type | None = None
+    returns: Any = UNSET
+    """The declared type, ready for msgspec."""
+    decode: Callable[[bytes], Any] | None = None
+
+    def enforce(self, value: Any) -> bytes:
+        """The value as compact JSON, which is certain to fit the declared type; else `OutputMismatch`."""
+        text = encode(value)
+        if self.decode is None:
+            return text
+        try:
+            self.decode(text)
+        except Exception as error:
+            from longshore.schema.returned import judge
+
+            judge(value, self.returns, error)
+        return text
+
+    def encode(self, value: Any) -> bytes:
+        """Any value as compact JSON; `OutputMismatch` if it has none."""
+        return encode(value)
+
+    def schema(self) -> dict[str, Any] | None:
+        """The JSON Schema of the structured content, whose root is always an object; None if there is none."""
+        if not self.structured:
+            return None
+        from longshore.schema.infer import output_schema
+
+        return output_schema(self.returns, wrap=self.wrap)
+
+
+_TEXT = Output(structured=False)
+_SIMPLE: dict[Any, Output] = {
+    UNSET: _TEXT,
+    Any: _TEXT,
+    None: _TEXT,
+    _NoneType: _TEXT,
+    str: Output(structured=False, exact=str, returns=str, decode=msgspec.json.Decoder(str).decode),
+    bool: Output(True, True, bool, bool, msgspec.json.Decoder(bool).decode),
+    int: Output(True, True, int, int, msgspec.json.Decoder(int).decode),
+    # A float may be NaN, which JSON can't carry, so it is always checked.
+    float: Output(True, True, None, float, msgspec.json.Decoder(float).decode),
+}
+
+
+def read_output(returns: Any, *, passthrough: tuple[type, ...]) -> Output:
+    """Decide how a declared return type is sent. `SignatureProblem` if its values have no JSON form."""
+    if returns is None or returns is Any or returns is UNSET or returns.__class__ is type:
+        found = _SIMPLE.get(returns)
+        if found is not None:
+            return found
+    if returns in passthrough:
+        return _TEXT
+    from longshore.schema.returned import read_returned
+
+    return read_returned(returns, passthrough)
+
+
+def encode(value: Any) -> bytes:
+    """Any value as compact JSON, or `OutputMismatch` that says why it has none. Never calls `str()` on it."""
+    try:
+        text = _encoder.encode(value)
+        # msgspec writes NaN and the infinities as null; only then is the value itself worth a look.
+        if b"null" in text:
+            from longshore.schema.returned import refuse_non_finite
+
+            refuse_non_finite(msgspec.to_builtins(value, enc_hook=encode_special, str_keys=True))
+        return text
+    except OutputMismatch:
+        raise
+    except RecursionError:
+        raise OutputMismatch("the result contains itself or is nested too deeply for JSON") from None
+    except Exception as error:
+        raise OutputMismatch(f"the result can't be written as JSON: {_reason(error)}") from None
+
+
+def encode_special(value: Any) -> Any:
+    """msgspec's hook: what it can't encode by itself, as something that it can."""
+    cls: Any = value.__class__
+    if hasattr(cls, "__pydantic_serializer__") and hasattr(cls, "model_dump"):
+        return value.model_dump(mode="json", by_alias=True)
+    if hasattr(cls, "__fspath__"):
+        return cls.__fspath__(value)
+    if issubclass(cls, Mapping):
+        return dict(value)
+    if issubclass(cls, (Set, deque)):
+        return list(value)
+    if hasattr(cls, "__get_pydantic_core_schema__"):
+        import sys
+
+        return sys.modules["pydantic_core"].to_jsonable_python(value)
+    raise OutputMismatch(f"the result holds a {cls.__name__}, which has no JSON form; return plain data or a dataclass")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=encode_special)
+
+
+def _reason(error: Exception) -> str:
+    try:
+        return str(error).replace("`", "").splitlines()[0]
+    except Exception:
+        return type(error).__name__

@@ -1,0 +1,263 @@
+"""What a function takes: its parameters, the decoder of its arguments and the way to call it.
+
+This module is on the cold-start path. It imports msgspec and what msgspec itself loads, and an ordinary tool is read
+without any other module: `parameter` comes in with the first annotation that is more than a plain class, `callee` with
+the first callable that is neither a function nor a bound method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+from types import CodeType, FunctionType, MethodType
+from typing import Any, ForwardRef, Literal
+
+import msgspec
+from msgspec import NODEFAULT, UNSET, Struct
+
+_VARARGS, _VARKEYWORDS, _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x04, 0x08, 0x20, 0x80, 0x200
+
+_NoneType = type(None)
+
+# Annotations that msgspec takes as they are. `list` and `dict` carry no item type, so there is nothing to look into.
+_PLAIN = frozenset((str, int, float, bool, list, dict, _NoneType))
+
+# What a quoted annotation may name without an import; anything else is looked up in the function's globals.
+_BUILTINS = {cls.__name__: cls for cls in (str, int, float, bool, list, dict)}
+
+# Defaults of these classes can be shared by all calls.
+_IMMUTABLE = frozenset((str, int, float, bool, _NoneType, bytes))
+
+
+class SignatureProblem(Exception):
+    """A function can't be offered to clients. `what` and `fix` are one sentence each; the caller knows where."""
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(f"{what}; {fix}")
+        self.what, self.fix = what, fix
+
+
+class Parameter(Struct, frozen=True):
+    """One parameter. `type` keeps constraints and is ready for msgspec, without description and marker."""
+
+    name: str
+    type: Any
+    required: bool
+    default: Any
+    """NODEFAULT if there is none."""
+    description: str | None = None
+    keyword_only: bool = False
+    marker: Any = None
+    extra: dict[str, Any] | None = None
+    """Schema keywords that the author gave through `Meta(extra_json_schema=…)`, such as `x-mcp-header`."""
+
+
+class Signature(Struct, frozen=True):
+    """What a client sends, what we ask for, what we hand in, and how to decode and call.
+
+    * `decode(raw)` is strict: unknown keys, missing keys and wrong types raise `msgspec.ValidationError`.
+    * `fn(*signature.positional(args))` is the fast call; it is right only where `simple` is true.
+    * `fn(**signature.keywords(args), …)` is the general call; the caller adds the context and the asked values.
+    """
+
+    parameters: tuple[Parameter, ...]
+    asked: tuple[Parameter, ...]
+    context: str | None
+    returns: Any
+    is_async: bool
+    arguments: type[Struct]
+    decode: Callable[[Any], Any]
+    positional: Callable[[Any], tuple[Any, ...]]
+    simple: bool
+
+    def keywords(self, args: Any) -> dict[str, Any]:
+        """The decoded arguments by name, in a dict that the caller may add to."""
+        return msgspec.structs.asdict(args)
+
+
+class Callee(Struct):
+    """The function whose code tells the parameters of a callable, and what is already bound."""
+
+    function: Any
+    skip: int = 0
+    bound: frozenset[str] = frozenset()
+    by_name: bool = False
+    """Parameters can only be handed in by name, because a partial has bound some by name."""
+    is_async: bool = False
+
+
+def read(fn: Callable[..., Any], *, context_type: type, marker_type: type) -> Signature:
+    """Read a callable's signature, or raise `SignatureProblem`."""
+    callee = _find(fn)
+    code = callee.function.__code__
+    _refuse_shapes(code)
+    annotations = _annotations(callee.function, context_type)
+    sent: list[Parameter] = []
+    asked: list[Parameter] = []
+    context: str | None = None
+    for name, default, keyword_only in _slots(callee, code):
+        annotation = annotations.get(name, Any)
+        if annotation is context_type:
+            context = _only(context, name)
+        elif _is_plain(annotation) and (default is NODEFAULT or default.__class__ is annotation):
+            sent.append(Parameter(name, annotation, default is NODEFAULT, default, None, keyword_only))
+        else:
+            from longshore.schema import parameter
+
+            if parameter.is_context(annotation, context_type):
+                context = _only(context, name)
+                continue
+            found = parameter.read_parameter(name, annotation, default, keyword_only, marker_type)
+            (sent if found.marker is None else asked).append(found)
+    arguments = _arguments(sent)
+    simple = context is None and not asked and not any(p.keyword_only for p in sent)
+    return Signature(
+        parameters=tuple(sent),
+        asked=tuple(asked),
+        context=context,
+        returns=annotations.get("return", UNSET),
+        is_async=callee.is_async,
+        arguments=arguments,
+        decode=_decoder(arguments, sent),
+        positional=_positional([p.name for p in sent]),
+        simple=simple,
+    )
+
+
+def _find(fn: Callable[..., Any]) -> Callee:
+    skip = 0
+    function: Any = fn
+    if function.__class__ is MethodType:
+        skip, function = 1, function.__func__
+    if function.__class__ is FunctionType and "__wrapped__" not in function.__dict__:
+        return Callee(function, skip, is_async=bool(function.__code__.co_flags & _COROUTINE))
+    from longshore.schema.callee import find
+
+    return find(fn)
+
+
+def _refuse_shapes(code: CodeType) -> None:
+    flags = code.co_flags
+    if flags & (_VARARGS | _VARKEYWORDS):
+        star = code.co_varnames[code.co_argcount + code.co_kwonlyargcount :]
+        if flags & _VARARGS:
+            raise SignatureProblem(f"it takes *{star[0]}, which has no JSON name", _LISTED.format(name=star[0]))
+        raise SignatureProblem(f"it takes **{star[0]}, so any key would be allowed", _MAPPED.format(name=star[0]))
+    if code.co_posonlyargcount:
+        first = code.co_varnames[code.co_posonlyargcount - 1]
+        raise SignatureProblem(f"parameter {first!r} is positional-only, but arguments come by name", "remove the `/`")
+    if flags & (_GENERATOR | _ASYNC_GENERATOR):
+        raise SignatureProblem("it is a generator, but one call has one result", "collect the values and return a list")
+
+
+_LISTED = "name each parameter, or take one `{name}: list[…]`"
+_MAPPED = "name each parameter, or take one `{name}: dict[str, …]`"
+
+
+def _annotations(function: Any, context_type: type) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = function.__annotations__
+    except NameError as error:  # Python 3.14 evaluates annotations here
+        raise SignatureProblem(f"the annotation {error.name!r} is not defined", "define or import it") from None
+    if not any(_is_quoted(a) for a in found.values()):
+        return found
+    looked_up = {name: _look_up(a, function.__globals__) for name, a in found.items()}
+    if UNSET not in looked_up.values():
+        return looked_up
+    from longshore.schema.parameter import resolve
+
+    return resolve(function, context_type)
+
+
+def _is_quoted(annotation: Any) -> bool:
+    """Written as text, or holding text: `"Color"`, `list["Color"]`."""
+    if annotation.__class__ is str or annotation.__class__ is ForwardRef:
+        return True
+    inner: Any = getattr(annotation, "__args__", None)
+    if inner.__class__ is not tuple or getattr(annotation, "__origin__", None) is Literal:
+        return False
+    return any(_is_quoted(a) for a in inner)
+
+
+def _look_up(annotation: Any, names: dict[str, Any]) -> Any:
+    """What evaluating a quoted annotation would give, where it is one bare name; UNSET where it is not."""
+    if annotation.__class__ is not str:
+        return UNSET if _is_quoted(annotation) else annotation
+    if annotation == "None":
+        return None
+    found = names[annotation] if annotation in names else _BUILTINS.get(annotation, UNSET)
+    return UNSET if _is_quoted(found) else found
+
+
+def _slots(callee: Callee, code: CodeType) -> list[tuple[str, Any, bool]]:
+    """Each free parameter: name, default, whether it can only be passed by name."""
+    function, count = callee.function, code.co_argcount
+    names = code.co_varnames[: count + code.co_kwonlyargcount]
+    defaults: tuple[Any, ...] = function.__defaults__ or ()
+    keyword_defaults: dict[str, Any] = function.__kwdefaults__ or {}
+    unset = count - len(defaults)
+    slots: list[tuple[str, Any, bool]] = []
+    for index, name in enumerate(names):
+        if index < callee.skip or name in callee.bound:
+            continue
+        if index >= count:
+            slots.append((name, keyword_defaults.get(name, NODEFAULT), True))
+        else:
+            slots.append((name, defaults[index - unset] if index >= unset else NODEFAULT, callee.by_name))
+    return slots
+
+
+def _is_plain(annotation: Any) -> bool:
+    # An annotation may be unhashable (`Annotated[int, [1]]`), so its class is asked first.
+    return annotation is Any or (annotation.__class__ is type and annotation in _PLAIN)
+
+
+def _only(context: str | None, name: str) -> str:
+    if context is not None:
+        raise SignatureProblem(f"both {context!r} and {name!r} ask for the context", f"remove {name!r}")
+    return name
+
+
+def _arguments(parameters: list[Parameter]) -> type[Struct]:
+    fields = [_field(p) for p in parameters]
+    return msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
+
+
+def _field(parameter: Parameter) -> Any:
+    if parameter.required:
+        return parameter.name, parameter.type
+    default = parameter.default
+    if default.__class__ in _IMMUTABLE:
+        return parameter.name, parameter.type, default
+    from longshore.schema.parameter import fresh
+
+    return parameter.name, parameter.type, msgspec.field(default_factory=fresh(default))
+
+
+def _decoder(arguments: type[Struct], parameters: list[Parameter]) -> Callable[[Any], Any]:
+    hook = None if all(_is_plain(p.type) for p in parameters) else _hook()
+    try:
+        return msgspec.json.Decoder(arguments, dec_hook=hook).decode
+    except TypeError:
+        from longshore.schema.parameter import culprit
+
+        raise culprit(parameters) from None
+
+
+def _hook() -> Callable[[type, Any], Any]:
+    from longshore.schema.standin import decode_special
+
+    return decode_special
+
+
+def _positional(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    if not names:
+        return _nothing
+    get: Callable[[Any], Any] = attrgetter(*names)
+    if len(names) > 1:
+        return get
+    return lambda args: (get(args),)
+
+
+def _nothing(_: Any) -> tuple[Any, ...]:
+    return ()

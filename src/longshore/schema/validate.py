@@ -1,0 +1,174 @@
+"""Author-supplied JSON Schemas, validated by jsonschema-rs. No `$ref` is ever fetched, be it http or file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, NoReturn
+
+import jsonschema_rs
+import msgspec
+
+from longshore.limits import DEFAULT_LIMITS, Limits
+from longshore.schema import failure
+from longshore.schema.foreign import ALONE, BY_NAME, IN_LISTS
+from longshore.schema.kinds import is_array, is_object
+from longshore.schema.phrase import cut, path
+
+SHOWN_ERRORS = 10
+"""A model corrects a few errors at a time; more only cost tokens."""
+
+COUNTED_ERRORS = 1000
+"""Beyond this many, errors are not even counted."""
+
+BACKTRACKS = 100_000
+"""Steps of one pattern with look-around on one value; other patterns run in linear time."""
+
+_DIALECTS: dict[str, Any] = {
+    "https://json-schema.org/draft/2020-12/schema": jsonschema_rs.Draft202012Validator,
+    "https://json-schema.org/draft/2019-09/schema": jsonschema_rs.Draft201909Validator,
+    "http://json-schema.org/draft-07/schema": jsonschema_rs.Draft7Validator,
+    "http://json-schema.org/draft-06/schema": jsonschema_rs.Draft6Validator,
+    "http://json-schema.org/draft-04/schema": jsonschema_rs.Draft4Validator,
+}
+DEFAULT_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+class SchemaProblem(Exception):
+    """A schema can't be used. `what` and `fix` are one sentence each; the caller knows where."""
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(f"{what}; {fix}")
+        self.what, self.fix = what, fix
+
+
+class Validator:
+    """A compiled schema."""
+
+    def __init__(self, compiled: Any) -> None:
+        self._compiled = compiled
+
+    def is_valid(self, value: Any) -> bool:
+        """Whether a plain JSON value keeps the schema."""
+        return bool(self._compiled.is_valid(value))
+
+    def errors(self, value: Any, at: tuple[str | int, ...] = ()) -> list[str]:
+        """One line per failure, `path: what`, at most `SHOWN_ERRORS`; no lines if the value keeps the schema."""
+        found: Iterator[Any] = self._compiled.iter_errors(value)
+        lines = failure.lines_of(list(islice(found, COUNTED_ERRORS)), list(at))
+        hidden = len(lines) - SHOWN_ERRORS
+        return [*lines[:SHOWN_ERRORS], f"… and {hidden} more"] if hidden > 0 else lines
+
+
+def compile(schema: Any, *, limits: Limits = DEFAULT_LIMITS) -> Validator:
+    """Compile a schema, or raise `SchemaProblem`: too large, too deep, invalid, an outside `$ref`, another dialect."""
+    if not is_object(schema):
+        raise SchemaProblem("the schema is not an object", 'write it as a JSON object such as {"type": "object"}')
+    _measure(schema, limits)
+    return Validator(_build(schema))
+
+
+def check_input(schema: Any) -> None:
+    """Refuse a schema that is no object schema at its root: arguments are always an object."""
+    found: Any = schema.get("type") if is_object(schema) else None
+    if found != "object":
+        said = "has no type" if found is None else f"has type {cut(str(found))}"
+        raise SchemaProblem(f"the root of an input schema {said}", 'give the root "type": "object"')
+
+
+def _measure(schema: dict[str, Any], limits: Limits) -> None:
+    deep = f"the schema is nested deeper than {limits.schema_depth} levels"
+    if _is_deeper(schema, limits.schema_depth):
+        raise SchemaProblem(deep, "move the inner parts to $defs")
+    try:
+        size = len(msgspec.json.encode(schema))
+    except Exception:
+        raise SchemaProblem(
+            "the schema is not JSON", "use only dicts, lists, strings, numbers, booleans and None"
+        ) from None
+    if size > limits.schema_bytes:
+        raise SchemaProblem(f"the schema has {size} bytes, more than {limits.schema_bytes}", "make it smaller")
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Level by level, so that neither a deep nor a cyclic schema can exhaust the stack."""
+    layer: list[Any] = [value]
+    for _ in range(levels):
+        layer = [child for item in layer for child in _children(item)]
+        if not layer:
+            return False
+    return True
+
+
+def _children(value: Any) -> list[Any]:
+    inner: Iterable[Any] = value.values() if is_object(value) else value
+    return [v for v in inner if isinstance(v, (dict, list))]
+
+
+def _build(schema: dict[str, Any]) -> Any:
+    draft = _DIALECTS[_dialect(schema)]
+    asked: list[str] = []
+
+    def refuse(uri: str) -> NoReturn:
+        asked.append(uri)
+        raise ValueError("not fetched")
+
+    try:
+        patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACKS)
+        compiled = draft(schema, retriever=refuse, pattern_options=patterns)
+    except (jsonschema_rs.ValidationError, ValueError, jsonschema_rs.ReferencingError) as error:
+        raise _problem(error, asked) from None
+    if asked:
+        raise _outside(asked[0])
+    return compiled
+
+
+def _dialect(schema: dict[str, Any]) -> str:
+    """The dialect of the root; sub-schemas may not switch to one that we don't know."""
+    found = DEFAULT_DIALECT
+    for index, sub in enumerate(_subschemas(schema)):
+        named = sub.get("$schema")
+        if named is None:
+            continue
+        dialect = str(named).rstrip("#")
+        if dialect not in _DIALECTS:
+            fix = f"use {DEFAULT_DIALECT} or leave $schema out"
+            raise SchemaProblem(f"the dialect {cut(str(named))} is not supported", fix)
+        if index == 0:
+            found = dialect
+    return found
+
+
+def _subschemas(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield schema
+    for keyword, value in schema.items():
+        inner: list[Any] = []
+        if keyword in BY_NAME and is_object(value):
+            inner = list(value.values())
+        elif keyword in IN_LISTS and is_array(value):
+            inner = value
+        elif keyword in ALONE:
+            inner = [value]
+        for sub in inner:
+            if is_object(sub):
+                yield from _subschemas(sub)
+
+
+def _problem(error: Exception, asked: list[str]) -> SchemaProblem:
+    kind = type(getattr(error, "kind", None)).__name__
+    said = str(getattr(error, "message", error)).splitlines()[0]
+    if (missing := re.match(r"Resource '([^']*)'", said)) or asked:
+        return _outside(missing[1] if missing else asked[0])
+    if kind == "Referencing":
+        return SchemaProblem(f"a $ref in the schema leads nowhere ({cut(said)})", "define it under $defs")
+    where = path(list(getattr(error, "instance_path", [])))
+    at = f" at {where}" if where else ""
+    lines = failure.lines_of([error], []) if hasattr(error, "kind") else [cut(said)]
+    return SchemaProblem(f"the schema is invalid{at}", f"correct it: {lines[0].removeprefix(f'{where}: ')}")
+
+
+def _outside(uri: str) -> SchemaProblem:
+    return SchemaProblem(
+        f"the schema refers to {cut(uri)}, which is never fetched", "copy what it refers to into $defs"
+    )
