@@ -1,0 +1,186 @@
+"""Everything that a server offers, in the order in which it was declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, final
+
+from longshore.errors import RegistrationError
+from longshore.registry.tool import Entry
+from longshore.registry.where import caller
+
+if TYPE_CHECKING:
+    from longshore.registry.resource import Resource
+    from longshore.registry.toolset import Holder, Toolset
+
+Part = Literal["tools", "resources", "prompts"]
+
+
+@final
+class Catalog:
+    """The registered tools, resources, prompts and completions. `changed` hears of every change after the start."""
+
+    def __init__(self) -> None:
+        self.tools: dict[str, Entry] = {}
+        self.resources: dict[str, Resource] = {}
+        self.prompts: dict[str, Entry] = {}
+        self.completions: dict[tuple[str, str], Entry] = {}
+        self.holders: dict[str, Holder] = {}
+        self.changed: Callable[[set[Part]], None] = lambda _: None
+
+    def add_tool(self, entry: Entry, *, replace: bool = False) -> None:
+        self._put(self.tools, entry.name, entry, replace)
+        self.changed({"tools"})
+
+    def add_prompt(self, entry: Entry, *, replace: bool = False) -> None:
+        self._put(self.prompts, entry.name, entry, replace)
+        self.changed({"prompts"})
+
+    def add_resource(self, resource: Resource, *, replace: bool = False) -> None:
+        if resource.uri in self.resources and not replace:
+            _refuse_twice(resource.entry.where, f"resource {resource.uri!r}", self.resources[resource.uri].entry.where)
+        self.resources[resource.uri] = resource
+        self.changed({"resources"})
+
+    def add_completion(self, ref: str, argument: str, entry: Entry) -> None:
+        if ref not in self.prompts and ref not in self.resources:
+            from longshore.registry.names import nearest
+
+            near = nearest(ref, [*self.prompts, *self.resources])
+            fix = f"did you mean {near!r}?" if near else "declare the prompt or resource first"
+            raise RegistrationError(str(entry.where), f"{ref!r} is neither a prompt nor a resource template", fix)
+        known: dict[str, Any] = _entry(self.prompts.get(ref) or self.resources[ref]).parameters
+        if argument not in known:
+            what = f"{ref!r} has no argument {argument!r}: it takes {', '.join(known) or 'none'}"
+            raise RegistrationError(str(entry.where), what, "name one of its arguments")
+        self.completions[ref, argument] = entry
+
+    def add_toolset(self, toolset: Toolset, context_type: type, *, replace: bool = False) -> Holder:
+        """Add everything that a toolset offers, or nothing if one part of it can't be added."""
+        from longshore.registry.toolset import Holder, Toolset
+
+        given: Any = toolset
+        if not isinstance(given, Toolset):
+            name = getattr(given, "__name__", type(given).__name__)
+            raise RegistrationError(caller(), f"{name} is no instance of a Toolset", f"app.add({name}())")
+        holder = Holder(toolset)
+        if holder.name in self.holders and not replace:
+            what = f"a toolset named {holder.name!r} is there already: {_class_name(self.holders[holder.name].toolset)}"
+            raise RegistrationError(f"{caller()} {_class_name(toolset)}", what, "replace=True, or another name")
+        made = list(_make_parts(holder, context_type))
+        self._check_free(made, self.holders.get(holder.name))
+        gone: set[Part] = self._drop(holder.name) if replace else set()
+        self.holders[holder.name] = holder
+        for part, name, thing in made:
+            table: dict[str, Any] = getattr(self, part)
+            table[name] = thing
+        parts: set[Part] = {part for part, _, _ in made}
+        self.changed(gone | parts)
+        return holder
+
+    def remove_toolset(self, name: str) -> Holder:
+        """Take a toolset and all that it offers away. Who closes it is the caller's matter."""
+        holder = self.holder(name)
+        self.changed(self._drop(name))
+        return holder
+
+    def remove_tool(self, name: str) -> None:
+        if name not in self.tools:
+            raise KeyError(_unknown("tool", name, self.tools))
+        del self.tools[name]
+        self.changed({"tools"})
+
+    def holder(self, name: str) -> Holder:
+        """The toolset of this name."""
+        if name not in self.holders:
+            raise KeyError(_unknown("toolset", name, self.holders))
+        return self.holders[name]
+
+    def find_resource(self, uri: str) -> tuple[Resource, dict[str, str]] | None:
+        """The resource that a URI names, and the values in it. A fixed one wins over a template."""
+        fixed = self.resources.get(uri)
+        if fixed is not None and fixed.fixed:
+            return fixed, {}
+        for resource in tuple(self.resources.values()):  # another thread may add one meanwhile
+            values = None if resource.fixed else resource.template.match(uri)
+            if values is not None:
+                return resource, values
+        return None
+
+    def entries(self) -> Iterator[Entry]:
+        """Everything that can be called."""
+        yield from tuple(self.tools.values())  # another thread may add one meanwhile
+        yield from tuple(self.prompts.values())
+        yield from tuple(self.completions.values())
+        for resource in tuple(self.resources.values()):
+            yield resource.entry
+
+    def _put(self, table: dict[str, Entry], name: str, entry: Entry, replace: bool) -> None:
+        if name in table and not replace:
+            _refuse_twice(entry.where, f"{entry.kind} {name!r}", table[name].where)
+        table[name] = entry
+
+    def _check_free(self, made: list[tuple[Part, str, Any]], leaving: Holder | None) -> None:
+        """Refuse a name that is taken: by what stays, or twice in the toolset itself."""
+        seen: dict[tuple[Part, str], Entry] = {}
+        for part, name, thing in made:
+            entry = _entry(thing)
+            taken = getattr(self, part).get(name)
+            there = seen.get((part, name)) or (None if taken is None else _entry(taken))
+            if there is not None and (leaving is None or there.toolset is not leaving):
+                _refuse_twice(entry.where, f"{entry.kind} {name!r}", there.where)
+            seen[part, name] = entry
+
+    def _drop(self, name: str) -> set[Part]:
+        holder = self.holders.pop(name, None)
+        gone: set[Part] = set()
+        for part in ("tools", "prompts", "resources"):
+            table: dict[str, Any] = getattr(self, part)
+            for key in [k for k, v in table.items() if holder is not None and _entry(v).toolset is holder]:
+                del table[key]
+                gone.add(part)
+        return gone
+
+
+def _class_name(thing: object) -> str:
+    return f"{type(thing).__module__}.{type(thing).__qualname__}"
+
+
+def _entry(thing: Any) -> Entry:
+    found: Entry = thing if isinstance(thing, Entry) else thing.entry
+    return found
+
+
+def _make_parts(holder: Holder, context_type: type) -> Iterator[tuple[Part, str, Any]]:
+    from longshore.registry.function import tool_entry
+    from longshore.registry.prompt import prompt_entry
+    from longshore.registry.resource import make_resource
+    from longshore.registry.toolset import marked
+
+    for mark, method in marked(holder.toolset):
+        thing: Any
+        match mark.kind:
+            case "tool":
+                thing = entry = tool_entry(method, mark.options, context_type)
+                yield "tools", entry.name, thing
+            case "prompt":
+                thing = entry = prompt_entry(method, mark.options, context_type)
+                yield "prompts", entry.name, thing
+            case "resource":
+                thing = make_resource(mark.uri, method, mark.options, context_type)
+                entry = thing.entry
+                yield "resources", thing.uri, thing
+        entry.toolset = holder
+
+
+def _unknown(kind: str, name: str, names: Iterable[str]) -> str:
+    from longshore.registry.names import nearest
+
+    near = nearest(name, names)
+    return f"no {kind} {name!r}" + (f"; did you mean {near!r}?" if near else "")
+
+
+def _refuse_twice(where: Any, what: str, first: Any) -> None:
+    raise RegistrationError(
+        str(where), f"there is a {what} already, from {first}", "give it another name, or replace=True"
+    )

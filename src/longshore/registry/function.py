@@ -1,0 +1,247 @@
+"""From a Python function to an entry that can be called. Everything that a call needs is settled here, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import NoneType
+from typing import Any, Literal, TypeVar
+
+from msgspec import UNSET, Struct
+
+from longshore.errors import RegistrationError
+from longshore.protocol.content import Icon
+from longshore.protocol.questions import Ask
+from longshore.registry.names import check_name
+from longshore.registry.results import PASSTHROUGH, render_data, renderer, schema_renderer
+from longshore.registry.tool import Effects, Entry, Json, Run, Tool, effect_hints
+from longshore.registry.where import Place, caller, refuse
+from longshore.schema.output import Output, read_output
+from longshore.schema.signature import Signature, SignatureProblem, read
+
+EFFECTS = ("read", "write", "destroy")
+Options = TypeVar("Options", bound=Struct)
+
+
+class ToolOptions(Struct, kw_only=True):
+    """What `@app.tool(…)` and `@tool(…)` take. What is left out follows from the function."""
+
+    name: str | None = None
+    title: str | None = None
+    description: str | None = None
+    category: str | None = None
+    tags: Sequence[str] = ()
+    effects: Effects | None = None
+    idempotent: bool | None = None
+    open_world: bool | None = None
+    timeout: float | Literal[False] | None = None
+    run: Literal["thread", "inline"] | None = None
+    replay: bool = False
+    examples: Sequence[Any] = ()
+    errors: Mapping[str, str] | None = None
+    output_schema: dict[str, Json] | None = None
+    annotations: Mapping[str, Json] | None = None
+    icons: Sequence[Icon] = ()
+    meta: Mapping[str, Json] | None = None
+
+
+def read_options(kind: type[Options], options: Mapping[str, Any], what: str) -> Options:
+    """The options of a declaration. One that does not exist is refused with the one that was probably meant."""
+    names = kind.__struct_fields__
+    for option in options:
+        if option not in names:
+            from longshore.registry.names import nearest
+
+            near = nearest(option, names)
+            fix = f"did you mean {near}=?" if near else f"there are {', '.join(names)}"
+            raise RegistrationError(caller(), f"{what} takes no {option}=", fix)
+    return kind(**options)
+
+
+def check_function(fn: Any, what: str) -> None:
+    """Refuse `@app.tool("name")`, where the name stands in the function's place."""
+    if fn is not None and not callable(fn) and not hasattr(fn, "__func__"):
+        raise RegistrationError(caller(), f"{what}({fn!r}) is given no function", f"{what}(name={str(fn)!r})")
+
+
+def check_uri(uri: Any, what: str) -> None:
+    """Refuse `@app.resource` without its URI, where the function stands in the URI's place."""
+    if not isinstance(uri, str):
+        raise RegistrationError(caller(), f"{what} needs the URI that it is read at", f'{what}("scheme://…")')
+
+
+def tool_entry(fn: Callable[..., Any], options: ToolOptions, context_type: type) -> Entry:
+    """A tool of a function. Raises RegistrationError for what clients could not use."""
+    name = name_of(fn) if options.name is None else options.name
+    check_name(name, "tool", fn)
+    signature = read_signature(fn, context_type)
+    check_options(fn, options, signature.is_async)
+    output = _output(fn, signature, options)
+    return Entry(
+        kind="tool",
+        name=name,
+        where=Place(fn),
+        run=run_mode(fn, options.run, signature.is_async),
+        decode=signature.decode,
+        invoke=invoker(fn, signature),
+        render=renderer(output)
+        if options.output_schema is None
+        else schema_renderer(_checker(fn, options.output_schema), options.output_schema, render_data),
+        explain=explainer(name, signature),
+        describe=_Describe(fn, name, options, signature, output),
+        timeout=options.timeout,
+        replay=options.replay,
+        effects=options.effects,
+        idempotent=options.idempotent,
+        asked=signature.asked,
+        arguments=signature.arguments,
+        typed_result=options.output_schema is None and (output.structured or output.exact is str),
+        keeps_frame=signature.context is not None or bool(signature.asked),
+        category=options.category,
+        tags=tuple(options.tags),
+        examples=tuple(options.examples),
+        errors=UNSET if options.errors is None else options.errors,
+    )
+
+
+def read_signature(fn: Callable[..., Any], context_type: type) -> Signature:
+    """The function's signature, with a registration error in place of a signature problem."""
+    try:
+        signature = read(fn, context_type=context_type, marker_type=Ask)
+        if signature.asked:
+            from longshore.registry.asked import check_asked
+
+            check_asked(signature)
+    except SignatureProblem as problem:
+        refuse(fn, problem.what, problem.fix)
+    return signature
+
+
+def invoker(fn: Callable[..., Any], signature: Signature) -> Callable[[Any, Any], Any]:
+    """How the function is called with decoded arguments: by position where that is all there is to it."""
+    positional = signature.positional
+    if signature.simple:
+        return lambda arguments, _: fn(*positional(arguments))
+    keywords, context, asked = signature.keywords, signature.context, signature.asked
+
+    def invoke(arguments: Any, call: Any) -> Any:
+        values = keywords(arguments)
+        if context is not None:
+            values[context] = call.context
+        if asked:
+            values.update(call.interview.values)
+        return fn(**values)
+
+    return invoke
+
+
+def run_mode(fn: Callable[..., Any], wanted: str | None, is_async: bool) -> Run:
+    """`async def` runs as a task; `def` on a thread, unless the author promises that it returns at once."""
+    if wanted not in (None, "thread", "inline"):
+        refuse(fn, f"run={wanted!r} is no way to run a tool", 'run="thread", run="inline", or nothing for async def')
+    if is_async:
+        if wanted is not None:
+            refuse(fn, f"run={wanted!r} is for def, and this is async def", "leave `run` out, or make it a def")
+        return "async"
+    return "inline" if wanted == "inline" else "thread"
+
+
+def explainer(name: str, signature: Signature) -> Callable[[Any, Exception], tuple[Any, list[str]]]:
+    """What says which arguments were wrong, after the typed pass refused them."""
+
+    def explain(raw: Any, _: Exception) -> tuple[Any, list[str]]:
+        from longshore.schema.explain import explain as find
+
+        return find(name, signature, bytes(raw))
+
+    return explain
+
+
+def name_of(fn: Callable[..., Any]) -> str:
+    """What a client calls it by, unless its author says otherwise."""
+    name = getattr(fn, "__name__", None) or getattr(getattr(fn, "func", None), "__name__", None) or type(fn).__name__
+    if name == "<lambda>":
+        refuse(fn, "a lambda has no name that a client could call", 'name="…"')
+    return str(name)
+
+
+def check_options(fn: Callable[..., Any], options: ToolOptions | Tool, is_async: bool) -> None:
+    """Refuse what an author can't have meant, at the typed and at the raw level."""
+    if options.effects is not None and options.effects not in EFFECTS:
+        refuse(fn, f"effects={options.effects!r} is unknown", 'effects="read", "write" or "destroy"')
+    check_timeout(fn, options.timeout)
+    if options.replay and not is_async:
+        refuse(fn, "replay=True is for a body that asks, and only async def can wait", "make it async def")
+
+    for option in ("tags", "examples"):
+        if isinstance(getattr(options, option), (str, bytes, Mapping)):
+            refuse(fn, f"{option}={getattr(options, option)!r} is one thing, not a list", f"{option}=[…]")
+    for option in ("errors", "meta", "annotations"):
+        if not isinstance(getattr(options, option), (Mapping, NoneType)):
+            refuse(fn, f"{option}={getattr(options, option)!r} is no mapping", f"{option}={{…: …}}")
+
+
+def check_timeout(fn: Callable[..., Any], timeout: Any) -> None:
+    """Refuse what is neither a number of seconds nor the word for no limit."""
+    is_number = isinstance(timeout, (int, float)) and timeout is not True and timeout > 0
+    if timeout is not None and timeout is not False and not is_number:
+        refuse(fn, f"timeout={timeout!r} is no number of seconds", "timeout=30, or timeout=False for no limit")
+
+
+def _output(fn: Callable[..., Any], signature: Signature, options: ToolOptions) -> Output:
+    if options.output_schema is not None:
+        return read_output(UNSET, passthrough=PASSTHROUGH)
+    try:
+        return read_output(signature.returns, passthrough=PASSTHROUGH)
+    except SignatureProblem as problem:
+        refuse(fn, problem.what, problem.fix)
+
+
+def _checker(fn: Callable[..., Any], schema: dict[str, Json]) -> Callable[[Any], list[str]]:
+    from longshore.schema.validate import SchemaProblem, compile
+
+    try:
+        validator = compile(schema)
+    except SchemaProblem as problem:
+        refuse(fn, problem.what, problem.fix)
+    return lambda value: ["there is no structured content"] if value is UNSET else validator.errors(value)
+
+
+class _Describe:
+    """What clients are told of a tool, worked out at the first list: it costs more than a cold start may."""
+
+    __slots__ = ("_fn", "_name", "_options", "_output", "_signature")
+
+    def __init__(
+        self, fn: Callable[..., Any], name: str, options: ToolOptions, signature: Signature, output: Output
+    ) -> None:
+        self._fn, self._name, self._options = fn, name, options
+        self._signature, self._output = signature, output
+
+    def __call__(self) -> dict[str, Json]:
+        from longshore.schema.docstring import parse
+        from longshore.schema.infer import input_schema
+
+        options = self._options
+        doc = parse(getattr(self._fn, "__doc__", None), [p.name for p in self._signature.parameters])
+        described = {
+            "name": self._name,
+            "title": options.title,
+            "description": options.description or doc.summary or None,
+            "icons": list(options.icons) or None,
+            "inputSchema": input_schema(self._signature, doc.parameters),
+            "outputSchema": self._output.schema() if options.output_schema is None else options.output_schema,
+            "annotations": effect_hints(options.effects, options.idempotent, options.open_world, options.annotations)
+            or None,
+            "_meta": tool_meta(options.category, options.tags, options.meta),
+        }
+        return {key: value for key, value in described.items() if value is not None}
+
+
+def tool_meta(category: str | None, tags: Sequence[str], meta: Mapping[str, Json] | None) -> dict[str, Json] | None:
+    """What has no field of its own in MCP goes into `_meta` under our own prefix."""
+    own: dict[str, Json] = {}
+    if category is not None:
+        own["longshore/category"] = category
+    if tags:
+        own["longshore/tags"] = list(tags)
+    return (own | dict(meta or {})) or None

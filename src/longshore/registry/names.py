@@ -1,0 +1,35 @@
+"""What a tool or prompt may be called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from longshore.registry.where import refuse
+
+_ALLOWED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
+MAX_NAME_CHARACTERS = 64
+"""The specification says 128; the APIs behind two of three clients refuse more than 64."""
+
+
+def check_name(name: Any, kind: str, fn: Callable[..., Any]) -> None:
+    """Refuse a name that some client would drop, rename or choke on."""
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARACTERS or not _ALLOWED.issuperset(name):
+        refuse(
+            fn,
+            f"{name!r} can't be a {kind}'s name: 1 to {MAX_NAME_CHARACTERS} of A-Z a-z 0-9 _ - .",
+            f"name={legal(str(name))!r}",
+        )
+
+
+def legal(name: str) -> str:
+    """The nearest name that is allowed."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_")[:MAX_NAME_CHARACTERS] or "tool"
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The known name that was probably meant."""
+    from longshore.schema.explain import nearest as find
+
+    return find(name, names)

@@ -1,0 +1,137 @@
+"""The raw level: an author's own schema and handler. Nothing is inferred and nothing is wrapped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from longshore.errors import RegistrationError
+from longshore.limits import DEFAULT_LIMITS
+from longshore.registry.function import check_options, run_mode, tool_meta
+from longshore.registry.names import check_name
+from longshore.registry.results import render_raw, schema_renderer
+from longshore.registry.shape import read_shape
+from longshore.registry.tool import Entry, Json, Tool, effect_hints
+from longshore.registry.where import Place, refuse
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class _Broken(Exception):
+    """Arguments that break the author's schema."""
+
+    def __init__(self, faults: list[str]) -> None:
+        super().__init__("; ".join(faults))
+        self.faults = faults
+
+
+def raw_entry(tool: Tool, handler: Callable[..., Any]) -> Entry:
+    """An entry of a raw tool. The handler takes `(arguments, context)` and returns a whole result."""
+    check_name(tool.name, "tool", handler)
+    if not isinstance(tool.input_schema, dict) or tool.input_schema.get("type") != "object":  # pyright: ignore[reportUnnecessaryIsInstance]
+        refuse(handler, f"the input schema of {tool.name!r} has no object at its root", 'give it "type": "object"')
+    is_async = _shape(tool, handler)
+    check_options(handler, tool, is_async)
+    arguments = _Arguments(tool, handler)
+    output = tool.output_schema
+    return Entry(
+        kind="tool",
+        name=tool.name,
+        where=Place(handler),
+        run=run_mode(handler, tool.run if tool.run != "async" else None, is_async),
+        decode=arguments.decode,
+        invoke=lambda values, call: handler(values, call.context),
+        render=render_raw if output is None else schema_renderer(_OutputCheck(tool, handler), output, render_raw),
+        explain=arguments.explain,
+        describe=lambda: describe(tool),
+        timeout=tool.timeout,
+        replay=tool.replay,
+        effects=tool.effects,
+        idempotent=tool.idempotent,
+        raw=True,
+        category=tool.category,
+        tags=tuple(tool.tags),
+        examples=tuple(tool.examples),
+        errors=msgspec.UNSET if tool.errors is None else tool.errors,
+    )
+
+
+def describe(tool: Tool) -> dict[str, Json]:
+    """The tool as it is sent: every keyword of the author's schemas as it was written."""
+    described = {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description or None,
+        "icons": list(tool.icons) or None,
+        "inputSchema": tool.input_schema,
+        "outputSchema": tool.output_schema,
+        "annotations": effect_hints(tool.effects, tool.idempotent, tool.open_world, tool.annotations) or None,
+        "_meta": tool_meta(tool.category, tool.tags, tool.meta),
+    }
+    return {key: value for key, value in described.items() if value is not None}
+
+
+def _shape(tool: Tool, handler: Any) -> bool:
+    """Whether the handler is async. Refuses one that could not be called with two values."""
+    if not callable(handler):
+        what = f"the handler of {tool.name!r} is no function"
+        raise RegistrationError(repr(handler), what, "def handler(arguments, ctx)")
+    shape = read_shape(handler)
+    if shape.fewest > 2 or shape.most < 2:
+        refuse(handler, "a raw handler takes the arguments and the context", "def handler(arguments, ctx)")
+    if tool.run == "async" and not shape.is_async:
+        refuse(handler, 'run="async" is for async def, and this is def', "leave `run` out")
+    return shape.is_async
+
+
+class _Arguments:
+    """Decodes arguments and checks them by the author's schema, which is compiled when the first call needs it."""
+
+    def __init__(self, tool: Tool, handler: Callable[..., Any]) -> None:
+        self._tool, self._handler = tool, handler
+        self._errors: Callable[[Any], list[str]] | None = None
+
+    def decode(self, raw: Any) -> dict[str, Any]:
+        values = _decode(raw)
+        if self._tool.validate:
+            if self._errors is None:
+                self._errors = _compile(self._tool.input_schema, self._handler)
+            faults = self._errors(values)
+            if faults:
+                raise _Broken(faults)
+        return values
+
+    def explain(self, raw: Any, problem: Exception) -> tuple[Any, list[str]]:
+        if isinstance(problem, _Broken):
+            return None, problem.faults
+        try:
+            return self.decode(raw), []
+        except _Broken as broken:
+            return None, broken.faults
+        except msgspec.DecodeError:
+            return None, ["arguments must be an object"]
+
+
+class _OutputCheck:
+    def __init__(self, tool: Tool, handler: Callable[..., Any]) -> None:
+        self._tool, self._handler = tool, handler
+        self._errors: Callable[[Any], list[str]] | None = None
+
+    def __call__(self, value: Any) -> list[str]:
+        if value is msgspec.UNSET:
+            return ["there is no structured content"]
+        if self._errors is None:
+            assert self._tool.output_schema is not None
+            self._errors = _compile(self._tool.output_schema, self._handler)
+        return self._errors(value)
+
+
+def _compile(schema: dict[str, Any], handler: Callable[..., Any]) -> Callable[[Any], list[str]]:
+    from longshore.schema.validate import SchemaProblem, compile
+
+    try:
+        return compile(schema, limits=DEFAULT_LIMITS).errors
+    except SchemaProblem as problem:
+        refuse(handler, problem.what, problem.fix)

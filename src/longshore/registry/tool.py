@@ -1,0 +1,111 @@
+"""A tool as it is kept: what clients are told of it, and how it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from longshore.protocol.content import Icon
+
+Effects = Literal["read", "write", "destroy"]
+Run = Literal["thread", "inline", "async"]
+Json = Any
+
+
+class Tool(Struct, kw_only=True):
+    """The raw level: an author's own words and schemas, sent as they are.
+
+    - `input_schema` is any JSON Schema with an object at its root; it checks arguments unless `validate` is off.
+    - `output_schema`, where given, is enforced on `structured` of the result.
+    - `effects` and `idempotent` become the standard annotations; `annotations` adds to or replaces them.
+    """
+
+    name: str
+    input_schema: dict[str, Json]
+    description: str = ""
+    title: str | None = None
+    output_schema: dict[str, Json] | None = None
+    category: str | None = None
+    tags: Sequence[str] = ()
+    effects: Effects | None = None
+    idempotent: bool | None = None
+    open_world: bool | None = None
+    annotations: Mapping[str, Json] | None = None
+    icons: Sequence[Icon] = ()
+    meta: Mapping[str, Json] | None = None
+    examples: Sequence[Any] = ()
+    errors: Mapping[str, str] | None = None
+    timeout: float | Literal[False] | None = None
+    run: Run | None = None
+    replay: bool = False
+    validate: bool = True
+
+
+class Entry(Struct, kw_only=True):
+    """Something that can be called: a tool, a resource's reader, a prompt or a completion.
+
+    `decode` turns raw arguments into what `invoke` takes; `invoke(arguments, call)` gives the value or a coroutine of
+    it; `render(value, call)` makes the result. All three are chosen at registration, so a call only follows them.
+    """
+
+    kind: Literal["tool", "resource", "prompt", "completion"]
+    name: str
+    where: Any
+    """Where it was declared; its text is worked out when it is wanted."""
+    run: Run
+    decode: Callable[[Any], Any]
+    invoke: Callable[[Any, Any], Any]
+    render: Callable[[Any, Any], Any]
+    explain: Callable[[Any, Exception], tuple[Any, list[str]]]
+    describe: Callable[[], dict[str, Json]]
+    toolset: Any = None
+    timeout: float | Literal[False] | None = None
+    limit: float = 0.0
+    """The seconds that hold now, from the configuration, the declaration and the default; infinite for none."""
+    plain: bool = False
+    """Whether its result needs no look before it is encoded: a typed tool without a limit of its own."""
+    typed_result: bool = False
+    """Whether its result is text or structure by its type, never blocks that an older revision may not know."""
+    direct: bool = False
+    """Whether it can be called without a record of the call: inline, typed, and not interested in who calls."""
+    result_bytes: int = 0
+    """The longest result text, from the configuration; 0 for no limit."""
+    arguments: type[Struct] | None = None
+    """The typed arguments, where they have a type."""
+    keeps_frame: bool = True
+    """Whether the handler may look at the request again: it takes a context, or is asked for something."""
+    raw: bool = False
+    """Whether the author's own schema and result go out as they are."""
+    replay: bool = False
+    effects: Effects | None = None
+    idempotent: bool | None = None
+    asked: tuple[Any, ...] = ()
+    parameters: dict[str, Any] = {}
+    """Types by name, for what completes the arguments of prompts and the holes of templates."""
+    category: str | None = None
+    tags: tuple[str, ...] = ()
+    examples: tuple[Any, ...] = ()
+    errors: Mapping[str, str] | UnsetType = UNSET
+    calls: int = 0
+    failures: int = 0
+
+
+def effect_hints(
+    effects: Effects | None,
+    idempotent: bool | None,
+    open_world: bool | None,
+    extra: Mapping[str, Json] | None,
+) -> dict[str, Json]:
+    """The standard hints that follow from what an author declared. Nothing declared, nothing hinted."""
+    hints: dict[str, Json] = {}
+    if effects is not None:
+        hints["readOnlyHint"] = effects == "read"
+        if effects != "read":
+            hints["destructiveHint"] = effects == "destroy"
+    if idempotent is not None and effects != "read":
+        hints["idempotentHint"] = idempotent
+    if open_world is not None:
+        hints["openWorldHint"] = open_world
+    return hints | dict(extra or {})

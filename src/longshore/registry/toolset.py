@@ -1,0 +1,192 @@
+"""Toolsets: tools that share state. The state is opened when one of them is first used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, final, overload
+
+from msgspec import Struct
+
+from longshore.errors import ToolError
+from longshore.registry.function import ToolOptions, check_function, check_uri, read_options
+from longshore.registry.prompt import PromptOptions
+from longshore.registry.resource import ResourceOptions
+
+if TYPE_CHECKING:
+    from asyncio import Future
+
+F = TypeVar("F", bound=Callable[..., Any])
+_MARK = "__longshore__"
+
+
+class Toolset:
+    """A group of tools with state on `self`.
+
+    - Methods marked with `@tool`, `@resource(…)` and `@prompt` are what it offers.
+    - `start` is called once, when one of them is first used; `stop` when the toolset is removed or the server ends.
+      Both may be `def` or `async def`.
+    - `status` tells what `server_status` shows of it.
+    """
+
+    name: ClassVar[str] = ""
+
+    def start(self) -> Awaitable[None] | None:
+        return None
+
+    def stop(self) -> Awaitable[None] | None:
+        return None
+
+    def status(self) -> dict[str, Any]:
+        return {}
+
+
+class Mark(Struct, frozen=True):
+    """What a decorator left on a method."""
+
+    kind: Literal["tool", "resource", "prompt"]
+    options: Any
+    uri: str = ""
+
+
+@overload
+def tool(fn: F, /) -> F: ...
+@overload
+def tool(**options: Any) -> Callable[[F], F]: ...
+def tool(fn: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
+    """Mark a method of a toolset as a tool; takes what `@app.tool` takes."""
+    check_function(fn, "@tool")
+    return cast(F, _marking(fn, Mark("tool", read_options(ToolOptions, options, "@tool(…)"))))
+
+
+@overload
+def prompt(fn: F, /) -> F: ...
+@overload
+def prompt(**options: Any) -> Callable[[F], F]: ...
+def prompt(fn: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
+    """Mark a method of a toolset as a prompt; takes what `@app.prompt` takes."""
+    check_function(fn, "@prompt")
+    return cast(F, _marking(fn, Mark("prompt", read_options(PromptOptions, options, "@prompt(…)"))))
+
+
+def resource(uri: str, **options: Any) -> Callable[[F], F]:
+    """Mark a method of a toolset as a resource; takes what `@app.resource` takes."""
+    check_uri(uri, "@resource")
+    made = read_options(ResourceOptions, options, "@resource(…)")
+    return cast(Callable[[F], F], _marking(None, Mark("resource", made, uri)))
+
+
+def _marking(fn: Callable[..., Any] | None, mark: Mark) -> Any:
+    def leave(function: Any) -> Any:
+        setattr(function, _MARK, mark)
+        return function
+
+    return leave if fn is None else leave(fn)
+
+
+def marked(toolset: Toolset) -> Iterator[tuple[Mark, Callable[..., Any]]]:
+    """The methods that a toolset offers, bound, in the order in which they are written."""
+    seen: set[str] = set()
+    for cls in reversed(type(toolset).__mro__):
+        for name in cls.__dict__:
+            mark = None if name in seen else _mark_of(type(toolset), name)
+            if isinstance(mark, Mark):
+                seen.add(name)
+                yield mark, getattr(toolset, name)
+
+
+def _mark_of(cls: type, name: str) -> Any:
+    """The mark on what a name stands for, without getting it: it may be a property, which could do anything."""
+    written: Any = next(each.__dict__[name] for each in cls.__mro__ if name in each.__dict__)
+    return getattr(written, _MARK, None) or getattr(getattr(written, "__func__", None), _MARK, None)
+
+
+@final
+class Holder:
+    """A toolset as a server keeps it: whether it is open, and how to open it once, however many calls want it."""
+
+    def __init__(self, toolset: Toolset) -> None:
+        self.toolset = toolset
+        self.name = toolset_name(toolset)
+        self.stateless = type(toolset).start is Toolset.start
+        """Whether there is nothing to open, so that it is always ready."""
+        self.ready = self.stateless
+        self.gone = False
+        """Whether it was removed: a call that comes too late must not open it again."""
+        self._opening: Future[None] | None = None
+
+    async def open(self) -> None:
+        """Open the state. Who comes while it opens waits for it; who comes after a failure tries again."""
+        from asyncio import ensure_future, shield
+
+        if self.ready:
+            return
+        if self.gone:
+            raise ToolError(f"the toolset {self.name!r} was removed")
+        if self._opening is None:
+            self._opening = ensure_future(self._open())
+        await shield(self._opening)
+
+    async def _open(self) -> None:
+        try:
+            await _call(self.toolset.start)
+            self.ready = True
+        finally:
+            self._opening = None
+
+    async def close(self) -> None:
+        """Close the state if it was opened, or once it is."""
+        from asyncio import shield
+
+        if self._opening is not None:
+            try:
+                await shield(self._opening)
+            except Exception:
+                return  # it never came to be open, and whoever wanted it open was told
+        if self.ready and type(self.toolset).stop is not Toolset.stop:
+            self.ready = False
+            await _call(self.toolset.stop)
+
+    @property
+    def needs_closing(self) -> bool:
+        return (self.ready or self._opening is not None) and type(self.toolset).stop is not Toolset.stop
+
+
+async def _call(method: Callable[[], Awaitable[None] | None]) -> None:
+    code = getattr(getattr(method, "__func__", method), "__code__", None)
+    if code is not None and code.co_flags & 0x80:
+        await method()  # type: ignore[misc]
+    else:
+        await _in_daemon_thread(method)
+
+
+async def _in_daemon_thread(method: Callable[[], Any]) -> None:
+    """Blocking work off the loop, on a thread that can't hold the process at its end."""
+    from asyncio import get_running_loop
+    from threading import Thread
+
+    loop = get_running_loop()
+    done: Future[None] = loop.create_future()
+
+    def finish(problem: BaseException | None) -> None:
+        if not done.done():
+            done.set_result(None) if problem is None else done.set_exception(problem)
+
+    def work() -> None:
+        problem: BaseException | None = None
+        try:
+            method()
+        except Exception as raised:
+            problem = raised
+        try:
+            loop.call_soon_threadsafe(finish, problem)
+        except RuntimeError:
+            pass  # the loop has closed meanwhile
+
+    Thread(target=work, daemon=True).start()
+    await done
+
+
+def toolset_name(toolset: Toolset) -> str:
+    """The declared name, else the class's in snake case."""
+    return toolset.name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(toolset).__name__).lower()

@@ -1,0 +1,613 @@
+"""A mistake at registration is three lines: where it is, what it is, and the fix."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator
+from datetime import date
+from typing import Annotated, Any, Literal
+
+import pytest
+from msgspec import Meta
+
+from longshore import Context, RegistrationError, Server, Tool, Toolset, prompt, resource, tool
+from longshore.registry.where import place
+from talk import result
+
+OBJECT: dict[str, Any] = {"type": "object"}
+
+
+class Plain:
+    """A class that has no JSON form."""
+
+
+def refusal(declare: Callable[[], Any]) -> RegistrationError:
+    with pytest.raises(RegistrationError) as caught:
+        declare()
+    return caught.value
+
+
+# Each function below declares one mistake on the server that it is given.
+
+
+def star(app: Server) -> None:
+    @app.tool
+    def add(*nums: int) -> int:
+        return sum(nums)
+
+
+def double_star(app: Server) -> None:
+    @app.tool
+    def add(**nums: int) -> int:
+        return sum(nums.values())
+
+
+def positional_only(app: Server) -> None:
+    @app.tool
+    def add(a: int, /) -> int:
+        return a
+
+
+def plain_class(app: Server) -> None:
+    @app.tool
+    def add(a: Plain) -> int:
+        return 1
+
+
+def function_parameter(app: Server) -> None:
+    @app.tool
+    def add(a: Callable[[], int]) -> int:
+        return 1
+
+
+def generator(app: Server) -> None:
+    @app.tool
+    def add(a: int) -> Iterator[int]:
+        yield a
+
+
+def plain_class_returned(app: Server) -> None:
+    @app.tool
+    def add(a: int) -> Plain:
+        return Plain()
+
+
+def default_breaks_type(app: Server) -> None:
+    @app.tool
+    def add(a: int = "one") -> int:  # type: ignore[assignment]
+        return a
+
+
+def default_breaks_constraint(app: Server) -> None:
+    @app.tool
+    def add(a: Annotated[int, Meta(ge=10)] = 3) -> int:
+        return a
+
+
+def default_breaks_literal(app: Server) -> None:
+    @app.tool
+    def add(a: Literal["x", "y"] = "z") -> int:  # type: ignore[assignment]
+        return 1
+
+
+def two_contexts(app: Server) -> None:
+    @app.tool
+    def add(a: Context, b: Context) -> int:
+        return 1
+
+
+def unknown_effects(app: Server) -> None:
+    @app.tool(effects="reads")  # type: ignore[call-overload]
+    def add(a: int) -> int:
+        return a
+
+
+def timeout_of_text(app: Server) -> None:
+    @app.tool(timeout="30")  # type: ignore[call-overload]
+    def add(a: int) -> int:
+        return a
+
+
+def timeout_of_zero(app: Server) -> None:
+    @app.tool(timeout=0)
+    def add(a: int) -> int:
+        return a
+
+
+def timeout_below_zero(app: Server) -> None:
+    @app.tool(timeout=-1)
+    def add(a: int) -> int:
+        return a
+
+
+def timeout_of_true(app: Server) -> None:
+    @app.tool(timeout=True)
+    def add(a: int) -> int:
+        return a
+
+
+def timeout_of_nan(app: Server) -> None:
+    @app.tool(timeout=float("nan"))
+    def add(a: int) -> int:
+        return a
+
+
+def replay_of_def(app: Server) -> None:
+    @app.tool(replay=True)
+    def add(a: int) -> int:
+        return a
+
+
+def inline_of_async(app: Server) -> None:
+    @app.tool(run="inline")
+    async def add(a: int) -> int:
+        return a
+
+
+def unknown_run(app: Server) -> None:
+    @app.tool(run="process")  # type: ignore[call-overload]
+    def add(a: int) -> int:
+        return a
+
+
+def one_tag(app: Server) -> None:
+    @app.tool(tags="math")
+    def add(a: int) -> int:
+        return a
+
+
+def one_example(app: Server) -> None:
+    @app.tool(examples={"a": 1})  # type: ignore[call-overload]
+    def add(a: int) -> int:
+        return a
+
+
+def listed_errors(app: Server) -> None:
+    @app.tool(errors=["bad"])  # type: ignore[call-overload]
+    def add(a: int) -> int:
+        return a
+
+
+def broken_output_schema(app: Server) -> None:
+    @app.tool(output_schema={"type": "objct"})
+    def add(a: int) -> int:
+        return a
+
+
+def output_schema_elsewhere(app: Server) -> None:
+    @app.tool(output_schema={"$ref": "https://example.com/schema.json"})
+    def add(a: int) -> int:
+        return a
+
+
+def name_with_space(app: Server) -> None:
+    @app.tool(name="add two")
+    def add(a: int) -> int:
+        return a
+
+
+def empty_name(app: Server) -> None:
+    @app.tool(name="")
+    def add(a: int) -> int:
+        return a
+
+
+def long_name(app: Server) -> None:
+    @app.tool(name="a" * 65)
+    def add(a: int) -> int:
+        return a
+
+
+def unicode_name(app: Server) -> None:
+    @app.tool(name="añadir")
+    def add(a: int) -> int:
+        return a
+
+
+def number_as_name(app: Server) -> None:
+    @app.tool(name=5)  # type: ignore[call-overload]
+    def add(a: int) -> int:
+        return a
+
+
+def prompt_with_bad_name(app: Server) -> None:
+    @app.prompt(name="a b")
+    def add(a: str) -> str:
+        return a
+
+
+def twice(app: Server) -> None:
+    @app.tool(name="add")
+    def first(a: int) -> int:
+        return a
+
+    @app.tool
+    def add(a: int) -> int:
+        return a
+
+
+def hole_without_parameter(app: Server) -> None:
+    @app.resource("users://{user_id}")
+    def add(uid: str) -> str:
+        return uid
+
+
+def parameter_without_hole(app: Server) -> None:
+    @app.resource("users://{a}")
+    def add(a: str, b: str) -> str:
+        return a
+
+
+def fixed_with_parameter(app: Server) -> None:
+    @app.resource("users://all")
+    def add(a: str) -> str:
+        return a
+
+
+def query_without_default(app: Server) -> None:
+    @app.resource("users://all{?a}")
+    def add(a: str) -> str:
+        return a
+
+
+def no_scheme(app: Server) -> None:
+    @app.resource("/users/{a}")
+    def add(a: str) -> str:
+        return a
+
+
+def open_brace(app: Server) -> None:
+    @app.resource("users://{a")
+    def add(a: str) -> str:
+        return a
+
+
+def empty_hole(app: Server) -> None:
+    @app.resource("users://{}")
+    def add(a: str) -> str:
+        return a
+
+
+def hole_twice(app: Server) -> None:
+    @app.resource("users://{a}/{a}")
+    def add(a: str) -> str:
+        return a
+
+
+def holes_side_by_side(app: Server) -> None:
+    @app.resource("users://{a}{b}")
+    def add(a: str, b: str) -> str:
+        return a
+
+
+def several_names_in_a_hole(app: Server) -> None:
+    @app.resource("users://{a,b}")
+    def add(a: str, b: str) -> str:
+        return a
+
+
+def operator_that_cannot_be_matched(app: Server) -> None:
+    @app.resource("users://x{#a}")
+    def add(a: str) -> str:
+        return a
+
+
+def query_in_the_middle(app: Server) -> None:
+    @app.resource("users://x{?a}/y")
+    def add(a: str = "") -> str:
+        return a
+
+
+def resource_twice(app: Server) -> None:
+    @app.resource("users://all")
+    def first() -> str:
+        return ""
+
+    @app.resource("users://all")
+    def add() -> str:
+        return ""
+
+
+def completion_of_nothing(app: Server) -> None:
+    @app.prompt
+    def greet(name: str) -> str:
+        return name
+
+    @app.completion("great", "name")
+    def add(text: str) -> list[str]:
+        return [text]
+
+
+def completion_of_no_argument(app: Server) -> None:
+    @app.prompt
+    def greet(name: str) -> str:
+        return name
+
+    @app.completion("greet", "nmae")
+    def add(text: str) -> list[str]:
+        return [text]
+
+
+def completion_without_parameters(app: Server) -> None:
+    @app.prompt
+    def greet(name: str) -> str:
+        return name
+
+    @app.completion("greet", "name")
+    def add() -> list[str]:
+        return []
+
+
+def completion_with_three(app: Server) -> None:
+    @app.prompt
+    def greet(name: str) -> str:
+        return name
+
+    @app.completion("greet", "name")
+    def add(a: str, b: dict[str, str], c: int) -> list[str]:
+        return []
+
+
+def raw(**options: Any) -> Callable[[Server], None]:
+    def declare(app: Server) -> None:
+        def add(arguments: dict[str, Any], ctx: Context) -> dict[str, Any]:
+            return {"content": []}
+
+        app.add_tool(Tool(**{"name": "add", "input_schema": OBJECT} | options), add)
+
+    return declare
+
+
+def raw_with_one_parameter(app: Server) -> None:
+    def add(arguments: dict[str, Any]) -> dict[str, Any]:
+        return {"content": []}
+
+    app.add_tool(Tool(name="add", input_schema=OBJECT), add)
+
+
+@pytest.mark.parametrize(
+    ("declare", "head", "what", "fix"),
+    [
+        (star, "add(*nums)", "*nums", "name each parameter"),
+        (double_star, "add(**nums)", "**nums", "name each parameter"),
+        (positional_only, "add(a)", "positional-only", "remove the `/`"),
+        (plain_class, "add(a)", "'a'", "dataclass"),
+        (function_parameter, "add(a)", "'a'", ""),
+        (generator, "add(a)", "generator", "return a list"),
+        (plain_class_returned, "add(a)", "return type", "dataclass"),
+        (default_breaks_type, "add(a)", "'a'", "default"),
+        (default_breaks_constraint, "add(a)", "'a'", "default"),
+        (default_breaks_literal, "add(a)", "'a'", "default"),
+        (two_contexts, "add(a, b)", "context", "remove 'b'"),
+        (unknown_effects, "add(a)", "effects='reads' is unknown", 'effects="read"'),
+        (timeout_of_text, "add(a)", "timeout='30'", "timeout=30"),
+        (timeout_of_zero, "add(a)", "timeout=0 ", "timeout=False"),
+        (timeout_below_zero, "add(a)", "timeout=-1 ", "timeout=False"),
+        (timeout_of_true, "add(a)", "timeout=True ", "timeout=False"),
+        (timeout_of_nan, "add(a)", "timeout=nan ", "timeout=False"),
+        (replay_of_def, "add(a)", "replay=True", "make it async def"),
+        (inline_of_async, "add(a)", "run='inline' is for def", "leave `run` out"),
+        (unknown_run, "add(a)", "run='process'", 'run="thread"'),
+        (one_tag, "add(a)", "tags='math'", "tags=[…]"),
+        (one_example, "add(a)", "examples={'a': 1}", "examples=[…]"),
+        (listed_errors, "add(a)", "errors=['bad']", "errors={…: …}"),
+        (broken_output_schema, "add(a)", "schema is invalid", "correct it"),
+        (output_schema_elsewhere, "add(a)", "never fetched", "$defs"),
+        (name_with_space, "add(a)", "'add two' can't be a tool's name", "name='add_two'"),
+        (empty_name, "add(a)", "'' can't be a tool's name", "name='tool'"),
+        (long_name, "add(a)", "1 to 64", f"name='{'a' * 64}'"),
+        (unicode_name, "add(a)", "'añadir'", "name='a_adir'"),
+        (number_as_name, "add(a)", "5 can't be a tool's name", "name='5'"),
+        (prompt_with_bad_name, "add(a)", "'a b' can't be a prompt's name", "name='a_b'"),
+        (twice, "add(a)", "there is a tool 'add' already, from ", "replace=True"),
+        (hole_without_parameter, "add(uid)", "{user_id} in 'users://{user_id}' is no parameter", "name both alike"),
+        (parameter_without_hole, "add(a, b)", "parameter 'b' is not in", "add {b} or a default"),
+        (fixed_with_parameter, "add(a)", "parameter 'a' is not in", "add {a} or a default"),
+        (query_without_default, "add(a)", "parameter 'a'", "default"),
+        (no_scheme, "add(a)", "has no scheme", "data://users/{a}"),
+        (open_brace, "add(a)", "brace without its partner", "close it"),
+        (empty_hole, "add(a)", "is no parameter's name", "use letters"),
+        (hole_twice, "add(a)", "stands twice", "once"),
+        (holes_side_by_side, "add(a, b)", "nothing separates {b}", "put a /"),
+        (several_names_in_a_hole, "add(a, b)", "holds several names", "its own braces"),
+        (operator_that_cannot_be_matched, "add(a)", "can't be matched", "{+name}"),
+        (query_in_the_middle, "add(a)", "'/y' comes after the query", "at the end"),
+        (resource_twice, "add()", "there is a resource 'users://all' already, from ", "replace=True"),
+        (completion_of_nothing, "add(text)", "'great' is neither", "did you mean 'greet'?"),
+        (completion_of_no_argument, "add(text)", "'greet' has no argument 'nmae': it takes name", "name one"),
+        (completion_without_parameters, "add()", "a completion takes", "def complete(text, settled)"),
+        (completion_with_three, "add(a, b, c)", "a completion takes", "def complete(text, settled)"),
+        (raw(input_schema={}), "add(arguments, ctx)", "no object at its root", '"type": "object"'),
+        (raw(input_schema={"type": "array"}), "add(arguments, ctx)", "no object at its root", '"type": "object"'),
+        (raw(input_schema=None), "add(arguments, ctx)", "no object at its root", '"type": "object"'),
+        (raw(input_schema=True), "add(arguments, ctx)", "no object at its root", '"type": "object"'),
+        (raw(name="a b"), "add(arguments, ctx)", "'a b' can't be a tool's name", "name='a_b'"),
+        (raw(effects="no"), "add(arguments, ctx)", "effects='no'", 'effects="read"'),
+        (raw(timeout="x"), "add(arguments, ctx)", "timeout='x'", "timeout=30"),
+        (raw(replay=True), "add(arguments, ctx)", "replay=True", "async def"),
+        (raw(run="async"), "add(arguments, ctx)", 'run="async"', "leave `run` out"),
+        (raw_with_one_parameter, "add(arguments)", "a raw handler takes", "def handler(arguments, ctx)"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_mistake_is_three_lines(declare: Callable[[Server], None], head: str, what: str, fix: str) -> None:
+    app = Server("t")
+    problem = refusal(lambda: declare(app))
+    where, said, advice = str(problem).splitlines()
+    assert re.fullmatch(rf"(?:.*/)?test_mistakes\.py:\d+ {re.escape(head)}", where)
+    line = int(where.split(":")[1].split()[0])
+    with open(__file__) as source:
+        assert re.match(r"\s*(async )?def add\(", source.readlines()[line - 1])
+    assert said.startswith("  ") and what in said
+    assert advice.startswith("  fix: ") and fix in advice
+    assert problem.exit_code == 2
+
+
+def test_a_second_tool_of_a_name_is_told_where_the_first_is() -> None:
+    problem = refusal(lambda: twice(Server("t")))
+    assert re.search(r"from (?:.*/)?test_mistakes\.py:\d+ first\(a\)$", problem.what)
+
+
+def test_a_refused_tool_leaves_nothing_behind() -> None:
+    app = Server("t")
+    for declare in (star, unknown_effects, name_with_space, broken_output_schema):
+        refusal(functools.partial(declare, app))
+    assert result(app, "tools/list")["tools"] == []
+
+
+def test_the_names_at_the_edge_of_what_is_allowed_are_allowed() -> None:
+    app = Server("t")
+    names = ["a", "a" * 64, "A-z_0.9", "9"]
+    for name in names:
+        app.tool(name=name)(lambda: "x")
+    assert list(app.catalog.tools) == names
+
+
+def test_a_lambda_without_a_name_is_refused_at_its_own_line() -> None:
+    app = Server("t")
+    problem = refusal(lambda: app.tool(lambda x: x))
+    assert re.fullmatch(r"(?:.*/)?test_mistakes\.py:\d+ <lambda>\(x\)", problem.where)
+    line = int(problem.where.split(":")[1].split()[0])
+    with open(__file__) as source:
+        assert "app.tool(lambda x: x)" in source.readlines()[line - 1]
+    assert "a lambda has no name" in problem.what and problem.fix == 'name="…"'
+
+
+@pytest.mark.parametrize("thing", [date, print, len])
+def test_what_has_no_readable_signature_is_refused(thing: Any) -> None:
+    problem = refusal(lambda: Server("t").tool(thing))
+    assert len(str(problem).splitlines()) == 3
+    assert thing.__name__ in str(problem)
+
+
+def test_a_raw_handler_must_be_callable() -> None:
+    problem = refusal(lambda: Server("t").add_tool(Tool(name="a", input_schema=OBJECT), "x"))  # type: ignore[arg-type]
+    assert "the handler of 'a' is no function" in problem.what
+
+
+def test_three_lines_stay_three_whatever_an_author_wrote() -> None:
+    problem = refusal(lambda: Server("t").tool(name="a\nb\n\nc")(lambda: 1))
+    assert len(str(problem).splitlines()) == 3
+
+
+# -- toolsets
+
+
+class Weather(Toolset):
+    @tool
+    def forecast(self, city: str) -> str:
+        return city
+
+    @resource("weather://{city}")
+    def now(self, city: str) -> str:
+        return city
+
+    @prompt
+    def report(self, city: str) -> str:
+        return city
+
+
+class Climate(Toolset):
+    @tool
+    def history(self) -> str:
+        return ""
+
+    @tool(name="forecast")
+    def outlook(self, city: str) -> str:
+        return city
+
+
+class Twins(Toolset):
+    @tool(name="same")
+    def one(self) -> str:
+        return ""
+
+    @tool(name="same")
+    def other(self) -> str:
+        return ""
+
+
+class Broken(Toolset):
+    @tool
+    def fine(self) -> str:
+        return ""
+
+    @tool
+    def worse(self, *args: int) -> str:
+        return ""
+
+
+def test_a_toolset_twice_is_refused() -> None:
+    app = Server("t")
+    app.add(Weather())
+    problem = refusal(lambda: app.add(Weather()))
+    assert re.fullmatch(r"(?:.*/)?test_mistakes\.py:\d+ \S+ \S*test_mistakes\.Weather", problem.where)
+    assert "'weather' is there already: " in problem.what and "replace=True" in problem.fix
+    assert len(str(problem).splitlines()) == 3
+
+
+@pytest.mark.parametrize("toolset", [Climate, Broken, Twins])
+def test_a_toolset_with_a_part_that_cannot_be_added_adds_nothing(toolset: type[Toolset]) -> None:
+    app = Server("t")
+    app.add(Weather())
+    before = (list(app.catalog.tools), list(app.catalog.holders))
+    assert len(str(refusal(lambda: app.add(toolset()))).splitlines()) == 3
+    assert (list(app.catalog.tools), list(app.catalog.holders)) == before
+
+
+def test_a_replacement_that_clashes_leaves_the_old_toolset_as_it_was() -> None:
+    app = Server("t")
+    app.add(Weather())
+
+    @app.tool
+    def history() -> str:
+        return "mine"
+
+    class Newer(Toolset):
+        name = "weather"
+
+        @tool
+        def history(self) -> str:
+            return ""
+
+    old = app.catalog.holders["weather"]
+    refusal(lambda: app.add(Newer(), replace=True))
+    assert app.catalog.holders["weather"] is old
+    assert list(app.catalog.tools) == ["forecast", "history"]
+    assert list(app.catalog.prompts) == ["report"]
+
+
+def test_a_class_in_the_place_of_a_toolset_is_refused_with_the_fix() -> None:
+    problem = refusal(lambda: Server("t").add(Weather))  # type: ignore[arg-type]
+    assert "test_mistakes.py:" in problem.where
+    assert problem.fix == "app.add(Weather())"
+
+
+def test_an_unknown_option_of_a_mark_is_refused() -> None:
+    assert "did you mean effects=?" in refusal(lambda: tool(effect="read")).fix
+    assert "did you mean title=?" in refusal(lambda: prompt(titl="x")).fix
+    assert "did you mean mime_type=?" in refusal(lambda: resource("a://b", mimetype="x")).fix
+    assert "needs the URI" in refusal(lambda: resource(print)).what  # type: ignore[arg-type]
+    assert "given no function" in refusal(lambda: tool("x")).what  # type: ignore[call-overload]
+
+
+def test_what_is_not_there_can_not_be_removed() -> None:
+    app = Server("t")
+    app.add(Weather())
+    with pytest.raises(KeyError, match=r"no tool 'forcast'; did you mean 'forecast'\?"):
+        app.remove_tool("forcast")
+    with pytest.raises(KeyError, match=r"no toolset 'wether'; did you mean 'weather'\?"):
+        app.remove("wether")
+    with pytest.raises(KeyError, match="no toolset 'x'"):
+        app.reload("x")
+
+
+def test_a_place_is_found_through_wrappers() -> None:
+    @functools.wraps(star)
+    def outer(*args: Any) -> None:
+        star(*args)
+
+    assert re.fullmatch(r"(?:.*/)?test_mistakes\.py:\d+ star\(app\)", place(functools.partial(star)))
+    assert re.fullmatch(r"(?:.*/)?test_mistakes\.py:\d+ outer\(\*args\)", place(outer))
+    assert place(print) == "<built-in function print>"
