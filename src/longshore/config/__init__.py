@@ -1,0 +1,29 @@
+"""Configuration: files, environment and flags → one checked record that knows where each value came from.
+
+On the stdio path: importing this room and calling `load` with nothing configured loads nothing but msgspec and `os`.
+`keys`, `schema` and `listing` are for the command line.
+"""
+
+from longshore.config.load import fingerprint, load
+from longshore.config.record import DEFAULT, Config, Origin, origin
+from longshore.config.sections import ServerConfig, TelemetryConfig, Timeout, ToolConfig, ToolsetConfig
+from longshore.config.tools import tool_config, tool_enabled, tool_timeout, toolset_config, unmatched
+
+__all__ = [
+    "load",
+    "fingerprint",
+    "DEFAULT",
+    "Config",
+    "Origin",
+    "origin",
+    "ServerConfig",
+    "TelemetryConfig",
+    "Timeout",
+    "ToolConfig",
+    "ToolsetConfig",
+    "tool_config",
+    "toolset_config",
+    "tool_timeout",
+    "tool_enabled",
+    "unmatched",
+]

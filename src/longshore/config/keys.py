@@ -1,0 +1,96 @@
+"""The keys: what may stand in which section, derived once from the Structs. Not loaded when nothing is configured."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, cast, get_args, get_origin, get_type_hints
+
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import fields
+
+from longshore.config.kinds import MOST_COUNT, Kind, kind_of
+from longshore.config.names import nearest
+from longshore.config.sections import Sections
+
+MOVED = {
+    "limits.timeout_seconds": "server.timeout",
+    "limits.eof_grace_seconds": "server.eof_grace",
+}
+"""Fields of Limits that `[server]` sets under a friendlier name. One value, one key: `[limits]` refuses them."""
+
+BOUNDS: dict[str, tuple[int, int]] = {
+    "limits.depth": (1, 512),  # the parser overflows small stacks at about 1,000
+    "limits.schema_depth": (1, 512),
+    # Zero says "none" for these; for the other counts it would stop the server.
+    "limits.parked": (0, MOST_COUNT),
+    "limits.held_bytes": (0, MOST_COUNT),
+    "limits.notes": (0, MOST_COUNT),
+    "limits.abandoned": (0, MOST_COUNT),
+    "limits.listens": (0, MOST_COUNT),
+    "limits.subscriptions": (0, MOST_COUNT),
+    "limits.questions": (0, MOST_COUNT),
+}
+
+
+class Key(Struct, frozen=True):
+    """One key of a section."""
+
+    name: str
+    kind: Kind
+    default: Any
+
+
+class Section(Struct, frozen=True):
+    """One section; `named` if it holds tables that the user names."""
+
+    name: str
+    record: type[Struct]
+    named: bool
+    keys: dict[str, Key]
+
+
+@cache
+def sections() -> dict[str, Section]:
+    """Every section by its name, in the order of the record."""
+    hints = get_type_hints(Sections)
+    return {name: _section(name, hint) for name, hint in hints.items()}
+
+
+def _section(name: str, hint: Any) -> Section:
+    named = get_origin(hint) is dict
+    record = cast("type[Struct]", get_args(hint)[1] if named else hint)
+    hints = get_type_hints(record)
+    keys = {
+        field.name: Key(
+            field.name,
+            kind_of(hints[field.name], BOUNDS.get(f"{name}.{field.name}")),
+            None if field.default is NODEFAULT else field.default,
+        )
+        for field in fields(record)
+        if f"{name}.{field.name}" not in MOVED
+    }
+    return Section(name, record, named, keys)
+
+
+def unknown_section(name: str) -> str:
+    """What to say about a top-level name that is no section."""
+    near = nearest(name, sections()) or _elsewhere(name)
+    return "no such section" + (f"; did you mean {near}?" if near else f"; there are {', '.join(sections())}")
+
+
+def unknown_key(section: Section, name: str) -> str:
+    """What to say about a key that the section does not have."""
+    moved = MOVED.get(f"{section.name}.{name}")
+    if moved:
+        return f"no such key; use {moved}"
+    near = nearest(name, section.keys) or _elsewhere(name)
+    return "no such key" + (f"; did you mean {near}?" if near else _known(section))
+
+
+def _elsewhere(name: str) -> str | None:
+    """The dotted key of the first section with fixed keys that has this very name."""
+    return next((f"{s.name}.{name}" for s in sections().values() if not s.named and name in s.keys), None)
+
+
+def _known(section: Section) -> str:
+    return f"; {section.name} has {', '.join(section.keys)}"

@@ -1,0 +1,72 @@
+"""Where the files are. Runs at every cold start: `os` only, two questions to the kernel for each folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from longshore.errors import ConfigError
+
+FILE = "longshore.toml"
+PATH_VARIABLE = "LONGSHORE_CONFIG"
+
+
+class Places(Struct, frozen=True):
+    """The files to read (None: there is none) and the paths to watch."""
+
+    cwd: str
+    user: str | None
+    project: str | None
+    watch: tuple[str, ...]
+
+
+def find(environ: Mapping[str, str], cwd: str | None, path: str | None) -> Places:
+    """Find both files. `path`, else `LONGSHORE_CONFIG`, stands in for the project file and must exist."""
+    start = _folder(cwd)
+    user = _user_file(environ)
+    chosen = path or environ.get(PATH_VARIABLE)
+    if chosen:
+        candidates = [os.path.join(start, os.path.expanduser(chosen))]
+        project: str | None = candidates[0]
+        if not os.access(candidates[0], os.F_OK):
+            raise ConfigError(f"{'--config' if path else PATH_VARIABLE}: no such file: {chosen}")
+    else:
+        candidates, project = _search(start) if start else ([], None)
+    watch = (user, *candidates) if user and user not in candidates else tuple(candidates)
+    # Started in ~/.config/longshore, the user's file is also the nearest one; it counts once.
+    found = user if user and user != project and os.access(user, os.F_OK) else None
+    return Places(start, found, project, watch)
+
+
+def _folder(cwd: str | None) -> str:
+    """The folder to start in; empty if it was deleted under us."""
+    try:
+        return os.path.abspath(cwd) if cwd else os.getcwd()
+    except FileNotFoundError:
+        return ""
+
+
+def _user_file(environ: Mapping[str, str]) -> str | None:
+    """The user's file. Without a HOME there is none; a relative XDG_CONFIG_HOME is void, as its standard says."""
+    folder = environ.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(folder):
+        home = environ.get("HOME", "")
+        if not os.path.isabs(home):
+            return None
+        folder = os.path.join(home, ".config")
+    return os.path.join(folder, "longshore", FILE)
+
+
+def _search(folder: str) -> tuple[list[str], str | None]:
+    """Look in each folder upward until a file, a `.git` or the root. All candidates are watched: a nearer file wins."""
+    candidates: list[str] = []
+    while True:
+        candidates.append(os.path.join(folder, FILE))
+        if os.access(candidates[-1], os.F_OK):
+            return candidates, candidates[-1]
+        parent = os.path.dirname(folder)
+        if parent == folder or os.access(os.path.join(folder, ".git"), os.F_OK):
+            return candidates, None
+        folder = parent

@@ -1,0 +1,43 @@
+"""Config: every value, where each came from, and which files to watch."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct, field
+
+from longshore.config.sections import Sections
+
+OriginKind: TypeAlias = Literal["flag", "env", "project", "user", "default"]
+
+
+class Origin(Struct, frozen=True):
+    """Who set a value: `where` is `path:line`, a variable's name, an option, or empty for a default."""
+
+    kind: OriginKind
+    where: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.where}".rstrip()
+
+
+class Config(Sections, frozen=True, kw_only=True):
+    """The checked configuration. `limits` already holds `server.timeout` and `server.eof_grace`."""
+
+    origins: dict[str, Origin] = field(default_factory=dict[str, Origin])
+    """Dotted key → who set it. A key that nobody set is not here: see `origin`."""
+
+    files: tuple[str, ...] = ()
+    """The files that were read."""
+
+    watch: tuple[str, ...] = ()
+    """Paths whose change, birth or death may change the configuration."""
+
+
+DEFAULT = Config()
+DEFAULT_ORIGIN = Origin("default")
+
+
+def origin(config: Config, key: str) -> Origin:
+    """Who set this dotted key."""
+    return config.origins.get(key, DEFAULT_ORIGIN)

@@ -1,0 +1,246 @@
+"""Every error names its place and the fix."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from longshore.config.files import FILE_BYTES, KEY_PARTS
+from longshore.config.layers import PROBLEMS
+from longshore.errors import ConfigError
+
+from .conftest import Place
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        # Names
+        ("\n[server]\ntimout = 3\n", "3: server.timout: no such key; did you mean timeout?"),
+        ("[sever]\n", "1: sever: no such section; did you mean server?"),
+        ("timeout = 3\n", "1: timeout: no such section; did you mean server.timeout?"),
+        ("zzz = 3\n", "1: zzz: no such section; there are server, limits, toolsets, tools, telemetry"),
+        ("[policies]\n", "1: policies: no such section; there are server, limits, toolsets, tools, telemetry"),
+        ("[server]\nrunning = 3\n", "2: server.running: no such key; did you mean limits.running?"),
+        ("[telemetry]\nzzz = 3\n", "2: telemetry.zzz: no such key; telemetry has records"),
+        ("[limits]\ntimeout_seconds = 3\n", "2: limits.timeout_seconds: no such key; use server.timeout"),
+        ("[limits]\neof_grace_seconds = 3\n", "2: limits.eof_grace_seconds: no such key; use server.eof_grace"),
+        ("[tools.add]\noptions = {}\n", "2: tools.add.options: no such key; tools has enabled, timeout, result_bytes"),
+        ("[tools.'']\nenabled = true\n", '1: tools."": a name can\'t be empty or begin with $'),
+        ("[tools.'$X']\nenabled = true\n", "1: tools.$X: a name can't be empty or begin with $"),
+        # Kinds
+        ("[tools.add]\n\ntimeout = 'soon'", '3: tools.add.timeout: expected seconds (a number) or false, got "soon"'),
+        ("[tools.add]\ntimeout = true", "2: tools.add.timeout: expected seconds (a number) or false, got true"),
+        ("[tools.add]\ntimeout = []", "2: tools.add.timeout: expected seconds (a number) or false, got an array"),
+        ("[server]\neof_grace = false", "2: server.eof_grace: expected seconds (a number), got false"),
+        ("[server]\neof_grace = inf", "2: server.eof_grace: expected seconds (a number) from 0 to 31622400, got inf"),
+        ("[server]\nexpose_errors = 1", "2: server.expose_errors: expected true or false, got 1"),
+        ("[server]\ninstructions = 2020-01-01", "2: server.instructions: expected a string, got a date or time"),
+        ("[limits]\nrunning = 8.0", "2: limits.running: expected a whole number, got 8.0"),
+        ("[limits]\nrunning = true", "2: limits.running: expected a whole number, got true"),
+        ("[limits]\nrunning = {}", "2: limits.running: expected a whole number, got a table"),
+        (
+            "[server]\nlog_level = 'warn'",
+            '2: server.log_level: expected debug, info, notice, warning or error, got "warn"; did you mean warning?',
+        ),
+        ("[server]\nlog_format = 3", "2: server.log_format: expected auto, pretty or json, got 3"),
+        ("[toolsets.x]\noptions = 3", "2: toolsets.x.options: expected a table, got 3"),
+        # Tables
+        ("server = 3", "1: server: expected a table, got 3"),
+        ("[[server]]\ntimeout = 3", "1: server: expected a table, got an array"),
+        ("[[tools]]\ntimeout = 3", "1: tools: expected a table, got an array"),
+        ("\n[[tools.add]]\ntimeout = 3", "2: tools.add: expected a table, [tools.NAME], got an array"),
+        ("[tools]\nenabled = false", "2: tools.enabled: expected a table, [tools.NAME], got false"),
+        # Places
+        ("\n\nserver.timout = 3", "3: server.timout: no such key; did you mean timeout?"),
+        ("[tools]\n'a.b'.tmeout = 3", '2: tools."a.b".tmeout: no such key; did you mean timeout?'),
+        ("\n[tools]\nadd = { enabled = true, timout = 3 }", "3: tools.add.timout: no such key; did you mean timeout?"),
+        ("[tools.'naïve 名']\nenabled = 3", '2: tools."naïve 名".enabled: expected true or false, got 3'),
+        ('[tools."a\\u001b"]\nenabled = 3', '2: tools."a\\x1b".enabled: expected true or false, got 3'),
+        # Syntax
+        ("[server]\ntimeout =\n", "2: invalid value (column 10)"),
+        ("[server\n", "1: expected ']' at the end of a table declaration (column 8)"),
+        ("[server]\ntimeout = 3\n\ntimeout = 4\n", "4: a key is set twice (column 12)"),
+        ("[tools.add]\n[tools.add]\n", "2: cannot declare tools.add twice (column 11)"),
+        ("a = '''x\n\n", "1: expected \"'''\""),
+    ],
+)
+def test_an_error_names_file_line_key_and_fix(place: Place, text: str, message: str) -> None:
+    assert place.error_of(text) == f"longshore.toml:{message}"
+    assert place.error_of(text.replace("\n", "\r\n")).startswith(f"longshore.toml:{message.split(':')[0]}:")
+
+
+@pytest.mark.parametrize(
+    ("key", "low", "high"),
+    [
+        ("limits.depth", 1, 512),
+        ("limits.running", 1, 1 << 40),
+        ("limits.parked", 0, 1 << 40),
+        ("tools.t.result_bytes", 1, 1 << 40),
+    ],
+)
+def test_counts_have_edges(place: Place, key: str, low: int, high: int) -> None:
+    for good in (low, high):
+        place.write(f"{key} = {good}")
+        place.load()
+    for bad in (low - 1, high + 1):
+        said = place.error_of(f"{key} = {bad}")
+        assert said == f"longshore.toml:1: {key}: expected a whole number from {low} to {high}, got {bad}"
+
+
+def test_all_problems_are_told_at_once_in_the_order_of_their_lines(place: Place) -> None:
+    place.write_user("[server]\ntimout = 1\n")
+    place.write("[tools.add]\ntimeout = 'x'\n[server]\nlog_level = 3\n[tools.sub]\ntimeout = 'x'\n")
+    said = place.error({"server.timeout": "x", "server.nope": 1, "nope": 2, "tools.enabled": 1}, LONGSHORE_ZZZ="1")
+    assert [line.split(": ")[0] for line in said.splitlines()] == [
+        f"{place.user_file}:2",
+        "longshore.toml:2",
+        "longshore.toml:4",
+        "longshore.toml:6",
+        "LONGSHORE_ZZZ",
+        "--timeout",
+        "server.nope",
+        "nope",
+        "tools.enabled",
+    ]
+
+
+@pytest.mark.parametrize("extra", [-1, 0, 1])
+def test_at_most_twenty_are_listed(place: Place, extra: int) -> None:
+    said = place.error_of("[server]\n" + "".join(f"k{i} = 0\n" for i in range(PROBLEMS + extra))).splitlines()
+    assert said[PROBLEMS:] == (["… and 1 more"] if extra > 0 else [])
+    assert len(said) == PROBLEMS + extra
+
+
+def test_a_long_key_is_shortened(place: Place) -> None:
+    assert len(place.error_of(f"[server]\n{'k' * 5000} = 0\n")) < 300
+
+
+def test_flags_are_named_by_their_option(place: Place) -> None:
+    assert place.error({"server.eof_grace": "x"}) == '--eof-grace: expected seconds (a number), got "x"'
+    assert place.error({"server.timout": 1}) == "server.timout: no such key; did you mean timeout?"
+    assert place.error({"toolsets.x.options": {}}) == "toolsets.x.options: a table can only be set in a file"
+    assert place.error({"tools.timeout": 1}) == "tools.timeout: expected tools.NAME.KEY"
+
+
+def test_a_file_outside_the_folder_is_named_whole(place: Place) -> None:
+    deep = place.project / "a"
+    deep.mkdir()
+    place.write("[server]\ntimout = 1\n")
+    assert place.error(cwd=deep).startswith(f"{place.file}:2: ")
+
+
+# Files that can't be used
+
+
+@pytest.mark.parametrize(("size", "fits"), [(FILE_BYTES - 1, True), (FILE_BYTES, True), (FILE_BYTES + 1, False)])
+def test_a_file_has_a_largest_size(place: Place, size: int, fits: bool) -> None:
+    place.write(b"#" * size)
+    if fits:
+        place.load()
+    else:
+        assert place.error() == "longshore.toml: larger than 1048576 bytes"
+
+
+def test_a_directory_in_its_place(place: Place) -> None:
+    place.file.mkdir()
+    assert place.error() == "longshore.toml: a directory; expected a TOML file"
+
+
+def test_a_fifo_in_its_place_does_not_hang(place: Place) -> None:
+    os.mkfifo(place.file)
+    assert place.error() == "longshore.toml: not a file; expected a TOML file"
+
+
+def test_an_unreadable_file(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.write("")
+
+    def refuse(*_: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("longshore.config.files.os.open", refuse)  # root may read anything, so chmod proves nothing
+    assert place.error() == "longshore.toml: can't be read: permission denied"
+
+
+@pytest.mark.parametrize("raw", [b"[server]\n# caf\xe9\n", b"[server]\na = '\xff\xfe'\n"])
+def test_not_utf8(place: Place, raw: bytes) -> None:
+    assert place.error_of(raw).startswith("longshore.toml:2: not UTF-8 (byte 0x")
+
+
+def test_utf16(place: Place) -> None:
+    assert place.error_of("[server]\n".encode("utf-16")) == "longshore.toml:1: not UTF-8 (byte 0xff)"
+
+
+def test_a_missing_path(place: Place) -> None:
+    assert place.error(path="no.toml") == "--config: no such file: no.toml"
+    assert place.error(LONGSHORE_CONFIG="no.toml") == "LONGSHORE_CONFIG: no such file: no.toml"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a = " + "[" * 50_000, "nested too deeply"),
+        ("a = " + "9" * 5000, "a number has too many digits"),
+        ("a = 1\x00", "longshore.toml:1: "),
+        ("." * 1000, "longshore.toml:1: "),
+    ],
+)
+def test_hostile_files_end_in_a_plain_error(place: Place, text: str, message: str) -> None:
+    assert message in place.error_of(text)
+
+
+@pytest.mark.parametrize("part", ["a", "'b'", '"c\\"."', " d "])
+@pytest.mark.parametrize("form", ["{} = 1", "[{}]", " [[ {} ]]", "x = {{ {} = 1 }}", "x = {{y = 1,{} = 1 }}"])
+def test_a_key_has_a_largest_number_of_parts(place: Place, part: str, form: str) -> None:
+    for count in (KEY_PARTS - 1, KEY_PARTS):
+        assert "no such section" in place.error_of("\n" + form.format(".".join([part] * count)))
+    for count in (KEY_PARTS + 1, 100_000):
+        said = place.error_of("\n" + form.format(".".join([part] * count)))
+        assert said == f"longshore.toml:2: a key has more than {KEY_PARTS} parts"
+
+
+def test_many_dots_in_a_value_are_fine(place: Place) -> None:
+    place.write(f"[server]\ninstructions = '{'a.' * 99}'\n[toolsets.x.options]\nv = [{'1.5, ' * 99}]\n")
+    assert place.load().server.instructions == "a." * 99
+
+
+def test_a_config_error_exits_with_two() -> None:
+    assert ConfigError.exit_code == 2
+
+
+# Files that look odd and are fine
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"\n\n",
+        b"# nothing\n",
+        b"\xef\xbb\xbf",
+        b"\xef\xbb\xbf[server]\ntimeout = 3\n",
+        b"[server]\r\ntimeout = 3\r\n",
+        b"[server]\ntimeout = 3",
+        b"server = { timeout = 3 }",
+        b"server.timeout = 3",
+        b"[ server ]\n'timeout' = 3.0 # three",
+        b'["server"]\n"time\\u006fut" = 3',
+        b"[tools]\n[toolsets]\n[limits]\n",
+        b"[tools.add]\n",
+    ],
+)
+def test_odd_but_fine(place: Place, raw: bytes) -> None:
+    place.write(raw)
+    assert place.load().server.timeout == (3.0 if b"= 3" in raw else 30.0)
+
+
+def test_free_options_hold_whatever_toml_can_say(place: Place, tmp_path: Path) -> None:
+    place.write(
+        "[toolsets.x.options]\na = 2020-01-01\nb = 99999999999999999999\nc.d = [inf]\n[[toolsets.x.options.f]]\ng = 1\n"
+    )
+    options = place.load().toolsets["x"].options
+    assert options["b"] == 99999999999999999999
+    assert options["f"] == [{"g": 1}]
+    assert place.load().origins["toolsets.x.options.f"].where == "longshore.toml:5"

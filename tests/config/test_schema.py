@@ -1,0 +1,171 @@
+"""The schema and the page are what the Structs say."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+import jsonschema_rs
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from longshore import config
+from longshore.config import kinds
+from longshore.config.keys import MOVED, sections
+from longshore.config.schema import docs, markdown, schema, schema_text
+from longshore.config.sections import Sections
+from longshore.limits import Limits
+
+from .conftest import Place
+
+DOCS = Path(__file__).parents[2] / "docs"
+VALIDATOR = jsonschema_rs.Draft202012Validator(schema())
+
+
+def test_the_schema_file_is_fresh() -> None:
+    assert (DOCS / "longshore.schema.json").read_text() == schema_text(), (
+        "longshore config schema > docs/longshore.schema.json"
+    )
+
+
+def test_the_page_holds_the_fresh_table() -> None:
+    page = (DOCS / "configuration.md").read_text()
+    assert page.endswith("-->\n\n" + markdown()), (
+        "put the output of `longshore config schema --markdown` below the marker"
+    )
+
+
+def test_the_schema_is_a_schema() -> None:
+    assert jsonschema_rs.meta.is_valid(schema())
+
+
+def test_every_field_is_a_key_with_a_reason() -> None:
+    assert list(sections()) == list(Sections.__struct_fields__)
+    for section in sections().values():
+        names = [name for name in section.record.__struct_fields__ if f"{section.name}.{name}" not in MOVED]
+        assert list(section.keys) == names
+        assert all(docs(section.record)[name] for name in names)
+
+
+def test_every_limit_is_a_key_of_limits_or_of_server() -> None:
+    keys = {f"limits.{name}" for name in Limits.__struct_fields__}
+    assert keys == {f"limits.{name}" for name in sections()["limits"].keys} | set(MOVED)
+    for moved in MOVED.values():
+        section, name = moved.split(".")
+        assert name in sections()[section].keys
+
+
+def test_the_defaults_pass_their_own_checks() -> None:
+    for section in sections().values():
+        for key in section.keys.values():
+            if key.default is not None:
+                assert key.kind.check(key.default) == key.default
+
+
+GOOD = [
+    "",
+    "[server]\ntimeout = false\nlog_level = 'notice'\n",
+    "[server]\ntimeout = 0\ninstructions = ''\n",
+    "[limits]\nrunning = 1\ndepth = 512\n",
+    "[tools.'a.b']\nenabled = true\ntimeout = 1.5\nresult_bytes = 1\n",
+    "[toolsets.x]\ntimeout = 1\n[toolsets.x.options]\nanything = [{goes = 1}]\n",
+    "[telemetry]\nrecords = false\n",
+]
+BAD = [
+    "zzz = 1",
+    "[policies]",
+    "[server]\ntimout = 1",
+    "[server]\ntimeout = true",
+    "[server]\ntimeout = -1",
+    "[server]\nlog_level = 'DEBUG'",
+    "[limits]\ntimeout_seconds = 1",
+    "[limits]\ndepth = 513",
+    "[limits]\nrunning = 0",
+    "[tools]\nenabled = true",
+    "[tools.'']\nenabled = true",
+    "[tools.'$A']\nenabled = true",
+    "[tools.a]\noptions = {}",
+    "[[tools.a]]\nenabled = true",
+    "[toolsets.x]\noptions = 3",
+]
+
+
+@pytest.mark.parametrize("text", GOOD + BAD)
+def test_schema_and_loader_agree(place: Place, text: str) -> None:
+    place.write(text)
+    assert VALIDATOR.is_valid(tomllib.loads(text)) is (text in GOOD)
+    if text in GOOD:
+        place.load()
+    else:
+        place.error()
+
+
+VALUE = st.one_of(
+    st.booleans(),
+    st.integers(-2, 600),
+    st.integers(-(2**50), 2**50),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from(["info", "json", "x"]),
+)
+KEY = st.sampled_from([(section.name, name) for section in sections().values() for name in [*section.keys, "nope"]])
+
+
+@given(KEY, VALUE)
+def test_schema_and_loader_agree_on_any_value(key: tuple[str, str], value: Any) -> None:
+    section, name = key
+    kind = sections()[section].keys.get(name)
+    inside = {name: value}
+    document = {section: {"t": inside} if sections()[section].named else inside}
+    try:
+        accepted = kind is not None and kind.kind.check(value) is not None
+    except ValueError:
+        accepted = False
+    # JSON has one kind of number: a schema takes 8.0 for an integer, the loader does not.
+    if isinstance(value, float) and value.is_integer() and isinstance(kind and kind.kind, kinds.Number):
+        return
+    assert VALIDATOR.is_valid(document) is accepted
+
+
+def test_a_struct_is_all_that_a_section_needs() -> None:
+    from longshore.config.keys import _section
+
+    class Added(Struct):
+        path: str | None = None
+        mode: Literal["a", "b"] | None = None
+        ratio: int = 3
+
+    section = _section("added", Added)
+    assert {name: key.kind.expected for name, key in section.keys.items()} == {
+        "path": "a string",
+        "mode": "a or b",
+        "ratio": "a whole number",
+    }
+
+
+def test_a_type_that_no_kind_fits_is_our_mistake() -> None:
+    with pytest.raises(TypeError, match="no kind of configuration value"):
+        kinds.kind_of(bytes, None)
+
+
+def test_the_record_encodes(place: Place) -> None:
+    place.write("[tools.add]\ntimeout = 3\n")
+    assert msgspec.to_builtins(place.load())["origins"]["tools.add.timeout"] == {
+        "kind": "project",
+        "where": "longshore.toml:2",
+    }
+
+
+def test_the_page_shows_errors_as_they_are(place: Place) -> None:
+    place.write("[server]\ntimout = 1\n\n[tools.add]\ntimeout = 'soon'\n")
+    said = place.error({"server.log_level": "loud"}, LONGSHORE_SERVER_TIMOUT="1").splitlines()
+    assert [line for line in said if f"    {line}\n" not in (DOCS / "configuration.md").read_text()] == []
+
+
+def test_the_example_on_the_page_loads(place: Place) -> None:
+    place.write((DOCS / "configuration.md").read_text().split("```toml\n")[1].split("```")[0])
+    found = place.load()
+    assert config.tool_config(found, "notes.search").result_bytes == 20_000
