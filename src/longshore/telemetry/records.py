@@ -1,0 +1,70 @@
+"""What happened, one typed record an event. Names, sizes and durations; never arguments or results."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+Outcome = Literal["ok", "error", "failed", "cancelled", "timeout", "refused", "asked"]
+Level = Literal["debug", "info", "notice", "warning", "error"]
+LEVELS: tuple[Level, ...] = ("debug", "info", "notice", "warning", "error")
+
+
+class RequestReceived(Struct, frozen=True, tag="request_received"):
+    """A request came in."""
+
+    method: str
+    id: int | str
+    at: float
+
+
+class RequestCompleted(Struct, frozen=True, tag="request_completed"):
+    """A request was answered, or will not be."""
+
+    method: str
+    id: int | str
+    seconds: float
+    outcome: Outcome
+    at: float
+
+
+class ToolInvoked(Struct, frozen=True, tag="tool_invoked"):
+    """A tool's handler is about to run."""
+
+    tool: str
+    id: int | str
+    at: float
+
+
+class ToolCompleted(Struct, frozen=True, tag="tool_completed"):
+    """A tool's call has ended."""
+
+    tool: str
+    id: int | str
+    seconds: float
+    outcome: Outcome
+    at: float
+
+
+class Problem(Struct, frozen=True, tag="problem"):
+    """Something that whoever runs the server should see, with its trace if it has one."""
+
+    level: Level
+    text: str
+    at: float
+    trace: str = ""
+
+
+Record = RequestReceived | RequestCompleted | ToolInvoked | ToolCompleted | Problem
+
+
+def level_of(record: Record) -> Level:
+    """How loud a record is: requests are chatter, failures are not."""
+    match record:
+        case Problem(level=level):
+            return level
+        case ToolCompleted(outcome=outcome) | RequestCompleted(outcome=outcome):
+            return "info" if outcome in ("ok", "asked", "cancelled") else "notice"
+        case _:
+            return "debug"
