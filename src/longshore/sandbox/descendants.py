@@ -1,0 +1,118 @@
+"""Child processes of tools, and their children: none may survive the server.
+
+`adopt` makes this process the one that orphans fall to, so that a daemon which a tool has started can still be found;
+`end_all` sends SIGTERM to every descendant, waits a moment and kills what is left, until nothing is.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from time import monotonic, sleep
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_STEP_SECONDS = 0.01
+_KILL_SECONDS = 0.2
+
+
+def adopt() -> bool:
+    """Have orphaned descendants become our own children. False where the system has no such thing."""
+    return _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def signal_on_parent_death(signum: int) -> bool:
+    """Be sent a signal when the parent (or its thread that started us) ends. False where that can't be had."""
+    return _prctl(_PR_SET_PDEATHSIG, signum)
+
+
+def _prctl(option: int, value: int) -> bool:
+    if sys.platform != "linux":
+        return False
+    try:
+        import ctypes
+
+        return int(ctypes.CDLL(None).prctl(option, value, 0, 0, 0)) == 0
+    except (ImportError, OSError, AttributeError):
+        return False
+
+
+def children(pid: int) -> list[int]:
+    """The direct children of a process, zombies among them."""
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+        found: list[int] = []
+        for task in tasks:
+            with open(f"/proc/{pid}/task/{task}/children", "rb") as file:
+                found += map(int, file.read().split())
+        return found
+    except (OSError, ValueError):
+        return _children_by_scan(pid)
+
+
+def _children_by_scan(pid: int) -> list[int]:
+    found: list[int] = []
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return found
+    for name in names:
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    parent = int(file.read().rpartition(b")")[2].split()[1])
+            except (OSError, ValueError, IndexError):
+                continue
+            if parent == pid:
+                found.append(int(name))
+    return found
+
+
+def descendants() -> list[int]:
+    """Every process below this one, nearest first."""
+    found: list[int] = []
+    todo = [os.getpid()]
+    while todo:
+        for child in children(todo.pop(0)):
+            found.append(child)
+            todo.append(child)
+    return found
+
+
+def end_all(grace: float) -> None:
+    """End every descendant: politely for `grace` seconds, then not. Returns as soon as none is left."""
+    _send(signal.SIGTERM)
+    if _gone_within(grace):
+        return
+    end = monotonic() + _KILL_SECONDS
+    while monotonic() < end:
+        _send(signal.SIGKILL)
+        if _gone_within(_STEP_SECONDS * 2):
+            return
+
+
+def _send(signum: int) -> None:
+    for pid in descendants():
+        try:
+            os.kill(pid, signum)
+        except OSError:
+            pass
+
+
+def _gone_within(seconds: float) -> bool:
+    end = monotonic() + seconds
+    while True:
+        _reap()
+        if not descendants():
+            return True
+        if monotonic() >= end:
+            return False
+        sleep(_STEP_SECONDS)
+
+
+def _reap() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except OSError:
+        pass

@@ -1,0 +1,355 @@
+"""The engine: a frame comes in on a link, and is answered at once or set going.
+
+`handle` is synchronous. It returns the frame to send back, or None where the answer comes later through the link, or
+never. A `tools/call` takes the short way at the top; everything else goes through the table of methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic, time
+from typing import TYPE_CHECKING, Any, final
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from longshore.errors import ProtocolError
+from longshore.limits import Limits
+from longshore.protocol.dialect import STANDARD, Dialect, Failure
+from longshore.protocol.envelope import AnyParams, modern_peer
+from longshore.protocol.peer import Peer
+from longshore.protocol.revisions import REVISIONS
+from longshore.protocol.session import check_method
+from longshore.registry.catalog import Catalog, Part
+from longshore.registry.tool import Entry
+from longshore.server.call import Call
+from longshore.server.executor import Executor
+from longshore.server.lane import JOIN_CALLS, Lane, read_call
+from longshore.server.link import Link
+from longshore.server.questions import Questions
+from longshore.server.replies import Replies, TooLarge
+from longshore.server.stopping import Stopped
+from longshore.telemetry.recorder import Recorder
+from longshore.telemetry.records import Outcome, RequestCompleted, RequestReceived
+from longshore.wire.codec import BROKEN, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, encode, error, is_utf8, read
+from longshore.wire.depth import shallow, too_deep
+from longshore.wire.messages import Batch, Fault, Id, Malformed, Message, Reply
+
+if TYPE_CHECKING:
+    from longshore.server.lists import Lists
+    from longshore.server.state import Seal
+    from longshore.server.subscriptions import Subscriptions
+
+
+_read_any = msgspec.json.Decoder(AnyParams).decode
+
+
+@final
+class Engine:
+    """What a server does with messages, whatever they came by."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        server_info: dict[str, Any],
+        *,
+        limits: Limits,
+        recorder: Recorder,
+        dialect: Dialect = STANDARD,
+        state_key: bytes | None = None,
+    ) -> None:
+        self.catalog = catalog
+        self.server_info = server_info
+        self.limits = limits
+        self.recorder = recorder
+        self.dialect = dialect
+        self.instructions: str | None = None
+        self.tools: dict[str, Entry] = {}
+        """The tools that are offered now: the catalog's, less what the configuration disabled."""
+        self.listed = False
+        self.lists: Lists | None = None
+        self.changed_hook: Callable[[set[Part]], None] = lambda _: None
+        self.replies = Replies(dialect, limits, recorder, server_info)
+        self.questions = Questions(limits, lambda: _make_seal(limits, state_key))
+        self.questions.replies = self.replies
+        self.questions.deprecated = self._warn_deprecated
+        self.executor = Executor(limits, self.replies, recorder, self.questions)
+        self.executor.resource_changed = self.resource_changed
+        self._lane = Lane()
+        self._depth, self._batch = limits.depth, limits.batch
+        self._most = limits.frame_bytes
+        self._short = 2 * limits.depth  # bytes that can't hold more levels than that
+        self._subscriptions: Subscriptions | None = None
+        self._deprecated: set[str] = set()
+
+    # -- frames
+
+    def handle(self, frame: bytes, link: Link) -> bytes | None:
+        """Deal with one frame. What it returns is to be sent as it is."""
+        request: Any = None
+        message: Any = None
+        if (frame.isascii() or is_utf8(frame)) and (len(frame) <= self._short or not too_deep(frame, self._depth)):
+            try:
+                request = self._lane.read(frame)  # almost every frame is a good tools/call; what is not shows at once
+            except BROKEN:
+                request = self._read_call(frame)
+        try:
+            if request is not None:
+                return self._call_tool(request, frame, link)
+            message = read(frame, self._depth, self._batch)
+            if message.__class__ is Message:
+                return self._handle_other(message, frame, link)
+            return self._handle_odd(message, link)
+        except Exception as problem:
+            return self._failed(request or message, problem)
+
+    def _read_call(self, frame: bytes | memoryview) -> Any:
+        """A tools/call whose tool is not in the lane, or whose arguments it refuses; None for anything else."""
+        try:
+            return read_call(frame)
+        except BROKEN:
+            return None
+
+    def handle_long(self, frame: memoryview, link: Link) -> bytes | None:
+        """Deal with a frame in memory that will be used again. What outlives this call is copied out of it."""
+        whole: Any = frame.obj
+        request = None
+        if whole.isascii() and len(frame) > len(whole) // 64 and shallow(whole, len(frame), self._depth):
+            try:
+                request = self._lane.read(frame)
+            except BROKEN:
+                request = self._read_call(frame)
+        if request is None:
+            return self.handle(bytes(frame), link)
+        try:
+            return self._call_tool(request, frame, link)
+        except Exception as problem:
+            return self._failed(request, problem)
+
+    def too_long(self) -> bytes:
+        """The answer to a frame over the limit, whose id nobody has read."""
+        return error(None, INVALID_REQUEST, f"a frame is at most {self.limits.frame_bytes:,} bytes")
+
+    def _failed(self, message: Any, problem: Exception) -> bytes | None:
+        """A fault of our own. The peer still gets its one answer, and the next frame is handled as if nothing were."""
+        self.recorder.problem("error", f"the server failed at {getattr(message, 'method', 'a frame')!r}", problem)
+        # A response is never answered, whatever became of it.
+        id = UNSET if getattr(message, "method", None) == "" else getattr(message, "id", None)
+        return None if id is UNSET else error(id, INTERNAL_ERROR, "the server failed; its log says how")
+
+    def _handle_odd(self, odd: Any, link: Link) -> bytes | None:
+        if isinstance(odd, Malformed):
+            return error(odd.id, odd.code, odd.text)
+        if isinstance(odd, Batch):
+            return self._handle_batch(odd, link)
+        return None
+
+    def _handle_batch(self, batch: Batch, link: Link) -> bytes | None:
+        from longshore.server.batches import handle_batch
+
+        return handle_batch(self, batch, link)
+
+    # -- tools/call
+
+    def _call_tool(self, request: Any, frame: bytes | memoryview, link: Link) -> bytes | None:
+        session, id, params = link.session, request.id, request.params
+        if self.recorder.on:
+            self.recorder.record(RequestReceived("tools/call", id, time()))
+        meta = params.meta
+        try:
+            if meta is UNSET or (meta.version is UNSET and meta.capabilities is UNSET):
+                peer = session.peer or session.require_peer("tools/call")
+            else:
+                peer = modern_peer(meta)
+            entry = self._lane.entries.get(params.__class__)
+            if entry is None:
+                entry = self._find_tool(params.name, peer)
+            if id in session.rows:
+                raise ProtocolError(INVALID_REQUEST, "a request with this id is in flight")
+            if entry.direct and peer.revision.plain and params.arguments.__class__ is not Raw and not self.recorder.on:
+                return self._call_directly(entry, params.arguments, id, peer, link)
+            call = Call(self.executor, link, session, peer, id, "tools/call", entry, params.arguments, frame, meta)
+            if params.request_state is not UNSET or params.input_responses is not UNSET:
+                self._resume(call, params)
+        except ProtocolError as problem:
+            return self._refuse(id, problem)
+        if entry.run == "inline" and not entry.asked and (entry.toolset is None or entry.toolset.ready):
+            return self.executor.run_inline(call)
+        session.begin(id, call)
+        self.executor.submit(call)
+        return None
+
+    def _call_directly(self, entry: Entry, arguments: Any, id: Id, peer: Peer, link: Link) -> bytes:
+        """The shortest way: an inline tool that sees nothing of its call, whose typed result nobody has to look at."""
+        self.executor.calls += 1
+        entry.calls += 1
+        try:
+            frame = encode(Reply(id, entry.render(entry.invoke(arguments, None), None)))
+            if len(frame) > self._most:
+                raise TooLarge(len(frame), self._most)
+        except Stopped:
+            raise
+        except BaseException as problem:
+            call = Call(self.executor, link, link.session, peer, id, "tools/call", entry, arguments, b"")
+            return self.replies.exception(call, problem)[0]
+        return frame
+
+    def _resume(self, call: Call, params: Any) -> None:
+        if call.peer.revision.modern and (call.entry.asked or call.entry.replay):
+            self.questions.resume(call, params.input_responses, params.request_state)
+
+    def _find_tool(self, name: str, peer: Peer) -> Entry:
+        entry = self.tools.get(name)
+        if entry is None:
+            raise self._unknown_tool(name, peer)
+        if entry.calls == JOIN_CALLS:
+            self._lane.join(entry)
+        return entry
+
+    def _unknown_tool(self, name: str, peer: Peer) -> ProtocolError:
+        from longshore.registry.names import nearest
+
+        near = nearest(name, self.tools)
+        hint = f"; did you mean {near!r}?" if near else ""
+        fault = self.dialect.failed(
+            Failure("unknown_tool", f"no tool {name[:100]!r}{hint}"), "tools/call", peer.revision
+        )
+        assert isinstance(fault, Fault)
+        return ProtocolError(fault.code, fault.message)
+
+    def _refuse(self, id: Id, problem: ProtocolError) -> bytes:
+        if self.recorder.on:
+            self.recorder.record(RequestCompleted("tools/call", id, 0.0, "refused", time()))
+        return self.replies.fault(id, problem)
+
+    # -- everything else
+
+    def _handle_other(self, message: Message, frame: bytes, link: Link) -> bytes | None:
+        from longshore.server import methods
+
+        if message.id is UNSET:
+            methods.notified(self, message, link)
+            return None
+        if message.method == "":
+            self._answered(message, link)
+            return None
+        started = monotonic()
+        if self.recorder.on:
+            self.recorder.record(RequestReceived(message.method, message.id, time()))
+        outcome: Outcome = "ok"
+        try:
+            reply = methods.request(self, message, frame, link)
+        except ProtocolError as problem:
+            reply, outcome = self.replies.fault(message.id, problem), "refused"
+        except TooLarge as problem:
+            reply, outcome = error(message.id, INTERNAL_ERROR, str(problem)), "failed"
+        except BROKEN as problem:
+            reply, outcome = error(message.id, INVALID_PARAMS, _bad_params(message.method, problem)), "refused"
+        if reply is not None and self.recorder.on:
+            record = RequestCompleted(message.method, message.id, monotonic() - started, outcome, time())
+            self.recorder.record(record)
+        return reply
+
+    def peer_of(self, message: Message, link: Link) -> Peer:
+        """Who sent a request, by its own envelope or by the handshake; and whether the method is theirs to call."""
+        meta = _read_any(message.params).meta
+        method = message.method
+        if meta is UNSET or (meta.version is UNSET and meta.capabilities is UNSET):
+            check_method(method, None, self.capability_names())
+            if method in ("server/discover", "subscriptions/listen"):
+                raise ProtocolError(INVALID_PARAMS, f"{method} needs the 2026-07-28 envelope in params._meta")
+            peer = link.session.require_peer(method)
+        else:
+            peer = modern_peer(meta)
+        check_method(method, peer.revision, self.capability_names())
+        return peer
+
+    def _answered(self, message: Message, link: Link) -> None:
+        assert message.id is not UNSET
+        call = link.session.answered(message.id)
+        if isinstance(call, Call):
+            self.questions.answered(call, message)
+
+    # -- what is offered
+
+    def capability_names(self) -> frozenset[str]:
+        """What this server has. Tools may come at any time and are always declared; the rest when there is some."""
+        names = {"tools", "logging"}
+        catalog = self.catalog
+        if catalog.resources:
+            names.add("resources")
+        if catalog.prompts:
+            names.add("prompts")
+        if catalog.completions or catalog.prompts or any(not each.fixed for each in tuple(catalog.resources.values())):
+            names.add("completions")
+        return frozenset(names)
+
+    def changed(self, parts: set[Part]) -> None:
+        """The catalog is not what it was. May be called from any thread."""
+        self.executor.post(lambda: self._changed(parts))
+
+    def forget(self) -> None:
+        """The offered tools are about to change: what was made of them is stale."""
+        self._lane = Lane()
+        if self.lists is not None:
+            self.lists.forget()
+
+    def _changed(self, parts: set[Part]) -> None:
+        self.changed_hook(parts)
+        if self._subscriptions is not None:
+            for part in sorted(parts):
+                self._subscriptions.list_changed(part)
+
+    def resource_changed(self, uri: str) -> None:
+        if self._subscriptions is not None:
+            self._subscriptions.resource_changed(uri)
+
+    @property
+    def subscriptions(self) -> Subscriptions:
+        if self._subscriptions is None:
+            from longshore.server.subscriptions import Subscriptions
+
+            self._subscriptions = Subscriptions(self.limits)
+        return self._subscriptions
+
+    # -- links
+
+    def cancel(self, link: Link, id: int | str) -> None:
+        """The peer takes a request back. Unknown and finished ones are no fault."""
+        row = link.session.cancel(id)
+        if isinstance(row, Call):
+            self.executor.cancel(row)
+        elif row is not None and self._subscriptions is not None:
+            self._subscriptions.close(row)
+
+    def detach(self, link: Link) -> None:
+        """A link is about to close: its listens end, and nobody will answer what it was asked."""
+        link.session.deaf = True
+        self.questions.client_gone([call for call in self.executor.live if call.link.session is link.session])
+        if self._subscriptions is not None:
+            self._subscriptions.end_all(link, self.replies.server_meta)
+            self._subscriptions.links.discard(link)
+
+    def cancel_all(self, link: Link) -> None:
+        """A link is gone: what still runs for it runs for nobody."""
+        for call in [call for call in self.executor.live if call.link.session is link.session]:
+            self.cancel(call.link, call.id)
+
+    def _warn_deprecated(self, what: str) -> None:
+        if what not in self._deprecated:
+            self._deprecated.add(what)
+            self.recorder.problem(
+                "notice", f"{what} is deprecated by MCP since {REVISIONS['2026-07-28'].name}; it still works"
+            )
+
+
+def _bad_params(method: str, problem: Exception) -> str:
+    from longshore.schema.phrase import plain
+
+    return f"invalid params of {method}: {plain(problem)}"
+
+
+def _make_seal(limits: Limits, key: bytes | None) -> Seal:
+    from longshore.server.state import Seal
+
+    return Seal(limits, key)

@@ -1,0 +1,441 @@
+"""Runs handlers: inline, as tasks or on threads, under one set of limits, each call to exactly one end.
+
+- At most `running` calls run; more are parked, and beyond that refused. Reading never stops for calls: a handler may
+  be waiting for an answer that is still to be read.
+- A call ends once, in `end`, on the main thread, by a reply, a cancel or its deadline. Who comes second finds it
+  gone.
+- Threads are our own daemon threads: the standard pool joins its threads at exit, and one stuck tool would hold the
+  process. A thread can't be stopped, so a call that gives up on it abandons it; it is counted, and past a bound
+  calls are refused.
+- A call that waits for the client holds no place and no clock.
+"""
+
+from __future__ import annotations
+
+from _thread import get_ident
+from collections import deque
+from collections.abc import Callable
+from math import inf
+from time import monotonic, time
+from typing import TYPE_CHECKING, Any, final
+
+from msgspec import Raw
+
+from longshore.errors import ProtocolError, RegistrationError
+from longshore.limits import Limits
+from longshore.protocol.dialect import Failure
+from longshore.server.call import SMALL_BYTES, Call
+from longshore.server.replies import Replies
+from longshore.server.stopping import Stopped
+from longshore.telemetry.recorder import Recorder
+from longshore.telemetry.records import Outcome, RequestCompleted, ToolCompleted, ToolInvoked
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+    from longshore.server.questions import Questions
+    from longshore.server.threads import Threads
+
+_NULL = b"null"
+_NO_ARGUMENTS = Raw(b"{}")
+
+
+@final
+class Executor:
+    """The running calls of one server."""
+
+    def __init__(self, limits: Limits, replies: Replies, recorder: Recorder, questions: Questions) -> None:
+        self.limits = limits
+        self.replies = replies
+        self.recorder = recorder
+        self.questions = questions
+        self.open_loop: Callable[[], AbstractEventLoop] = _running_loop
+        self.loop: AbstractEventLoop | None = None
+        self.running = 0
+        self.calls = 0
+        self.resource_changed: Callable[[str], None] = lambda _: None
+        self.when_ended: Callable[[], object] | None = None
+        self.live: set[Call] = set()
+        self.stragglers: set[Any] = set()
+        self._parked: deque[Call] = deque()
+        self._held = 0
+        self._settling = False
+        self._looping = False
+        self._armed = inf
+        self._threads: Threads | None = None
+        self._main = get_ident()
+        self._task: Any = None
+
+    # -- beginning
+
+    def run_inline(self, call: Call) -> bytes | None:
+        """Run a call to its end, now, on this thread."""
+        self.calls += 1
+        entry = call.entry
+        entry.calls += 1
+        recording = self.recorder.on
+        outcome: Outcome = "ok"
+        if call.arguments.__class__ is Raw or entry.kind != "tool":
+            refusal = self._decode(call)
+            if refusal is not None:
+                if recording:
+                    self._completed(call, "refused")
+                return refusal
+        if recording:
+            self._invoked(call)
+        try:
+            frame = self.replies.success(call, entry.invoke(call.arguments, call))
+        except Stopped:
+            raise
+        except BaseException as problem:
+            frame, outcome = self.replies.exception(call, problem)
+        if call.notes is not None:
+            call.notes.flush()
+        if recording:
+            self._completed(call, outcome)
+        return frame
+
+    def submit(self, call: Call) -> None:
+        """Run a call when there is a place. Its answer goes to its link."""
+        self.live.add(call)
+        if not self._looping:
+            self._open()
+        if self.running < self.limits.running and self._looping and not self._parked and not call.link.congested:
+            self._start(call)
+        elif len(self._parked) < self._room and self._held + len(call.frame) <= self.limits.held_bytes:
+            call.own()
+            call.parked = True
+            self._parked.append(call)
+            self._held += len(call.frame)
+        else:
+            why = f"{self.running} calls are running and {len(self._parked)} wait; try again when some have ended"
+            self.end(call, self.replies.failure(call, Failure("busy", f"the server is busy: {why}")), "refused")
+
+    @property
+    def _room(self) -> int:
+        """How many calls may wait. Until the loop runs, those wait too that will run."""
+        return self.limits.parked + (0 if self._looping else self.limits.running)
+
+    def _open(self) -> None:
+        """Have a loop. Until it runs, calls are parked, and the first thing that it does is to start them."""
+        if self.loop is None:
+            self.loop = self.open_loop()
+        if self._task is None:
+            self._task = _task_type()
+        self._looping = self.loop.is_running()
+        if not self._looping and not self._settling:
+            self._settling = True
+            self.loop.call_soon(self.settle)
+
+    def _start(self, call: Call) -> None:
+        entry, loop = call.entry, self.loop
+        if call.arguments.__class__ is Raw or entry.kind != "tool":
+            refusal = self._decode(call)
+            if refusal is not None:
+                self.end(call, refusal, "refused")
+                return
+        if len(call.frame) > SMALL_BYTES:
+            call.held = len(call.frame)  # what it was given lives as long as it runs
+            self._held += call.held
+        call.frame = bytes(call.frame) if entry.keeps_frame else b""
+        self.calls += 1
+        entry.calls += 1
+        self.running += 1
+        call.running = True
+        call.started = now = monotonic()
+        call.deadline = due = now + entry.limit
+        if due < self._armed:
+            self._arm(due)
+        if self.recorder.on:
+            self._invoked(call)
+        if entry.asked or (entry.toolset is not None and not entry.toolset.ready):
+            call.task = self._task(self._prepare(call), loop=loop)
+        elif entry.run == "thread":
+            self._hand_over(call)
+        else:
+            call.task = self._task(self._work(call), loop=loop)
+
+    def _decode(self, call: Call) -> bytes | None:
+        """Make typed arguments of raw ones. A frame: they can't be."""
+        try:
+            call.arguments = call.entry.decode(call.arguments)
+        except Exception as problem:
+            return self._read_again(call, problem)
+        return None
+
+    def _read_again(self, call: Call, problem: Exception) -> bytes | None:
+        """Arguments that the typed pass refused: mended where the meaning is plain, else a line for each fault."""
+        if isinstance(problem, (ProtocolError, RegistrationError)):
+            return self.replies.exception(call, problem)[0]
+        raw = call.arguments
+        if raw.__class__ is Raw and bytes(raw) == _NULL:
+            raw = _NO_ARGUMENTS  # some clients send null where they mean no arguments
+        call.arguments, faults = call.entry.explain(raw, problem)
+        if not faults:
+            return None
+        text = f"{call.entry.name}: invalid arguments\n" + "\n".join(faults)
+        return self.replies.failure(call, Failure("invalid_arguments", text))
+
+    # -- running
+
+    async def _prepare(self, call: Call) -> None:
+        """Open the toolset and ask what is to be asked before the body; then run it."""
+        try:
+            if call.entry.toolset is not None:
+                await call.entry.toolset.open()
+            if call.entry.asked:
+                frame = await self.questions.before(call)
+                if frame is not None:
+                    self.end(call, frame, "asked")
+                    return
+        except Stopped:
+            raise
+        except BaseException as problem:
+            if not call.ended:
+                self.end(call, *self.replies.exception(call, problem))
+            return
+        if call.entry.run == "thread":
+            call.task = None
+            self._hand_over(call)
+        else:
+            await self._work(call)
+
+    async def _work(self, call: Call) -> None:
+        outcome: Outcome = "ok"
+        try:
+            value = call.entry.invoke(call.arguments, call)
+            if call.entry.run == "async" and hasattr(value, "__await__"):
+                value = await value
+            if call.interview is not None and call.interview.open:
+                frame, outcome = self.questions.suspend(call), "asked"
+            elif call.ended:
+                return
+            else:
+                frame = self.replies.success(call, value)
+        except Stopped:
+            raise
+        except BaseException as problem:
+            if call.ended:
+                return
+            if call.interview is not None and call.interview.open and _is_cancellation(problem):
+                frame, outcome = self._suspend(call)
+            else:
+                frame, outcome = self.replies.exception(call, _unwrap(problem))
+        call.task = None
+        self.end(call, frame, outcome)
+
+    def _suspend(self, call: Call) -> tuple[bytes, Outcome]:
+        try:
+            return self.questions.suspend(call), "asked"
+        except Exception as problem:
+            return self.replies.exception(call, problem)
+
+    def _hand_over(self, call: Call) -> None:
+        threads = self._threads
+        if threads is None:
+            from longshore.server.threads import Threads
+
+            assert self.loop is not None
+            threads = self._threads = Threads(self.loop, self.limits, self._run_on_thread, self._ran_on_thread)
+        if threads.exhausted:
+            text = f"{threads.abandoned} earlier calls were given up but will not stop, and hold every thread"
+            self.end(
+                call, self.replies.failure(call, Failure("busy", f"{call.entry.name} can't run: {text}")), "refused"
+            )
+            return
+        call.thread = True
+        threads.put(call)
+
+    def _run_on_thread(self, call: Call) -> tuple[bytes, Outcome]:
+        try:
+            return self.replies.success(call, call.entry.invoke(call.arguments, call)), "ok"
+        except BaseException as problem:
+            return self.replies.exception(call, problem)
+
+    def _ran_on_thread(self, call: Call, frame: bytes, outcome: Outcome) -> None:
+        call.thread = False
+        self.end(call, frame, outcome)
+
+    # -- ending
+
+    def end(self, call: Call, frame: bytes | None, outcome: Outcome) -> bool:
+        """Close a call and send its answer, or nothing if it was cancelled. False: it had ended before."""
+        if call.ended or not call.session.end(call.id, call):
+            return False
+        self._close(call, outcome)
+        if call.notes is not None:
+            call.notes.flush()
+        call.link.answer(frame)
+        return True
+
+    def cancel(self, call: Call) -> None:
+        """Close a call whose row the peer took back. Nothing is sent for it from now on."""
+        self._close(call, "cancelled")
+        call.link.answer(None)
+
+    def _close(self, call: Call, outcome: Outcome) -> None:
+        call.ended = True
+        self.live.discard(call)
+        if call.running:
+            call.running = False
+            self.running -= 1
+        elif call.parked:
+            self._parked.remove(call)
+            self._held -= len(call.frame)
+        if call.held:
+            self._held -= call.held
+        if call.task is not None:
+            self._stop_task(call.task)
+            call.task = None
+        if call.thread and self._threads is not None:
+            self._threads.abandon(call)
+        if call.interview is not None:
+            self.questions.forget(call)
+        if self.recorder.on:
+            self._completed(call, outcome)
+        if self._parked and not self._settling and self.loop is not None:
+            self._settling = True
+            self.loop.call_soon(self.settle)
+        if self.when_ended is not None:
+            self.when_ended()
+
+    def _stop_task(self, task: Any) -> None:
+        if not task.done():
+            self.stragglers.add(task)
+            task.add_done_callback(self._straggled)
+            task.cancel()
+
+    def _straggled(self, task: Any) -> None:
+        self.stragglers.discard(task)
+        if not task.cancelled():
+            task.exception()
+
+    def settle(self) -> None:
+        """Start parked calls while there are places, and while their peers take what they are sent."""
+        self._settling = False
+        self._looping = True
+        parked = self._parked
+        while parked and self.running < self.limits.running:
+            if parked[0].link.congested:
+                return
+            call = parked.popleft()
+            call.parked = False
+            self._held -= len(call.frame)
+            self._start(call)
+
+    # -- clocks
+
+    def pause(self, call: Call) -> None:
+        """The call waits for the client: it gives up its place and its clock stops."""
+        if call.running:
+            call.running = False
+            self.running -= 1
+            call.paused = call.deadline - monotonic()
+            call.deadline = inf
+            self.settle()
+
+    def resume(self, call: Call) -> None:
+        """The client has answered. The call goes on even if that makes one more than may start."""
+        if not call.running and not call.ended:
+            call.running = True
+            self.running += 1
+            self._set_clock(call, call.paused)
+
+    def _set_clock(self, call: Call, seconds: float) -> None:
+        call.deadline = due = monotonic() + seconds
+        if due < self._armed:
+            self._arm(due)
+
+    def _arm(self, due: float) -> None:
+        assert self.loop is not None
+        self._armed = due
+        self.loop.call_at(due, self._sweep)
+
+    def _sweep(self) -> None:
+        """One timer for all calls: end those whose time is up, and set it for the next."""
+        now = monotonic()
+        for call in [call for call in self.live if call.deadline <= now]:
+            seconds = f"{call.entry.limit:g} s"
+            text = f"{call.entry.name} did not finish within {seconds} and was stopped (its `timeout`)"
+            self.end(call, self.replies.failure(call, Failure("timeout", text)), "timeout")
+        self._armed = inf
+        due = min((call.deadline for call in self.live), default=inf)
+        if due < inf:
+            self._arm(due)
+
+    def stop_all(self, why: str) -> None:
+        """End every call that is left, with an answer that says why."""
+        for call in list(self.live):
+            self.end(
+                call,
+                self.replies.failure(call, Failure("cancelled", f"{call.entry.name} was stopped: {why}")),
+                "cancelled",
+            )
+
+    def post(self, action: Callable[[], None]) -> None:
+        """Do something on the main thread: now if this is it, else as soon as it comes round."""
+        if get_ident() == self._main or self.loop is None:
+            action()
+        else:
+            self.loop.call_soon_threadsafe(action)
+
+    def adopt_loop(self, loop: AbstractEventLoop) -> None:
+        """Serve on this loop. What belonged to an earlier one, which has closed, would never be heard from again."""
+        if loop is not self.loop:
+            self.loop, self._threads, self._armed, self._settling = loop, None, inf, False
+        self.adopt_thread()
+
+    def adopt_thread(self) -> None:
+        """The thread that serves is the main one, whichever thread made the server."""
+        self._main = get_ident()
+
+    @property
+    def on_main(self) -> bool:
+        return get_ident() == self._main
+
+    @property
+    def parked(self) -> int:
+        return len(self._parked)
+
+    @property
+    def abandoned(self) -> int:
+        return 0 if self._threads is None else self._threads.abandoned
+
+    # -- telemetry
+
+    def _invoked(self, call: Call) -> None:
+        call.started = monotonic()
+        if call.entry.kind == "tool":
+            self.recorder.record(ToolInvoked(call.entry.name, call.id, time()))
+
+    def _completed(self, call: Call, outcome: Outcome) -> None:
+        now, seconds = time(), monotonic() - call.started if call.started else 0.0
+        if call.entry.kind == "tool" and call.started:  # else it was never invoked
+            self.recorder.record(ToolCompleted(call.entry.name, call.id, seconds, outcome, now))
+        self.recorder.record(RequestCompleted(call.method, call.id, seconds, outcome, now))
+
+
+def _is_cancellation(problem: BaseException) -> bool:
+    """Whether a body ended as one that waits for answers does; any other exception is the call's own failure."""
+    from asyncio import CancelledError
+
+    return isinstance(problem, CancelledError)
+
+
+def _task_type() -> Any:
+    """asyncio's own Task: `loop.create_task` is a Python function around it that costs as much again."""
+    from asyncio import Task
+
+    return Task
+
+
+def _running_loop() -> AbstractEventLoop:
+    import asyncio
+
+    return asyncio.get_running_loop()
+
+
+def _unwrap(problem: BaseException) -> BaseException:
+    """A group of one, as a TaskGroup raises it, is its one exception: an author's ToolError must stay one."""
+    inner: tuple[BaseException, ...] = getattr(problem, "exceptions", ())
+    return _unwrap(inner[0]) if len(inner) == 1 else problem

@@ -1,0 +1,138 @@
+"""Lists: rendered once for each revision and page, kept as bytes until something changes."""
+
+from __future__ import annotations
+
+import re
+from binascii import Error as Base64Error
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+from msgspec import UNSET, Raw, UnsetType
+
+from longshore.errors import ProtocolError
+from longshore.protocol.peer import Peer
+from longshore.protocol.revisions import ANY_STRUCTURED, ARGUMENT, PROMPT, RESOURCE, TEMPLATE, TOOL, Revision, lower
+from longshore.registry.tool import Entry
+from longshore.wire.codec import INVALID_PARAMS, encode
+
+CACHE_HINTS = {"ttlMs": 0, "cacheScope": "private"}
+"""A list may change at any moment, and by who asks: clients that want to keep it can listen."""
+
+
+@final
+class Lists:
+    """The list results of one server. `forget` drops what is stale."""
+
+    def __init__(self, page: int, server_meta: Mapping[str, Any]) -> None:
+        self._page = page
+        self._server_meta = server_meta
+        self._kept: dict[tuple[str, int, int], Raw] = {}
+        self._described: dict[str, list[dict[str, Any]]] = {}
+
+    def forget(self) -> None:
+        self._kept.clear()
+        self._described.clear()
+
+    def get(
+        self,
+        method: str,
+        key: str,
+        table: Mapping[str, int],
+        entries: Sequence[Entry],
+        peer: Peer,
+        cursor: str | UnsetType,
+    ) -> Raw:
+        """One page, as the bytes of the result."""
+        start = 0 if cursor is UNSET else self._start(method, entries, cursor)
+        kept = self._kept.get((method, peer.revision.index, start))
+        if kept is None:
+            kept = Raw(encode(self._render(method, key, table, entries, peer.revision, start)))
+            self._kept[method, peer.revision.index, start] = kept
+        return kept
+
+    def _render(
+        self, method: str, key: str, table: Mapping[str, int], entries: Sequence[Entry], revision: Revision, start: int
+    ) -> dict[str, Any]:
+        described = self._describe(method, entries)
+        page = described[start : start + self._page]
+        result: dict[str, Any] = {key: [_lower(record, table, revision) for record in page]}
+        after = start + self._page
+        if after < len(described):
+            result["nextCursor"] = _cursor(after, _key(described[after]))
+        if revision.modern:
+            result = {"resultType": "complete", **result, **CACHE_HINTS, "_meta": self._server_meta}
+        return result
+
+    def _describe(self, method: str, entries: Sequence[Entry]) -> list[dict[str, Any]]:
+        described = self._described.get(method)
+        if described is None:
+            described = self._described[method] = [entry.describe() for entry in entries]
+        return described
+
+    def _start(self, method: str, entries: Sequence[Entry], cursor: str) -> int:
+        position, key = _read_cursor(cursor)
+        keys = [_key(record) for record in self._describe(method, entries)]
+        if 0 <= position < len(keys) and keys[position] == key:
+            return position
+        if key in keys:  # something before it came or went since the last page
+            return keys.index(key)
+        raise ProtocolError(INVALID_PARAMS, f"no such cursor for {method}; begin again without one")
+
+
+def _key(record: dict[str, Any]) -> str:
+    """What tells an entry from all others of its list. Resources may share a name."""
+    return str(record.get("uri") or record.get("uriTemplate") or record["name"])
+
+
+def _cursor(position: int, key: str) -> str:
+    return b2a_base64(f"{position}:{key}".encode(), newline=False).decode()
+
+
+def _read_cursor(cursor: str) -> tuple[int, str]:
+    try:
+        position, _, key = a2b_base64(cursor.encode("ascii"), strict_mode=True).decode().partition(":")
+        return int(position), key
+    except (Base64Error, ValueError):
+        return -1, ""
+
+
+def _lower(record: dict[str, Any], table: Mapping[str, int], revision: Revision) -> dict[str, Any]:
+    lowered = lower(record, table, revision)
+    if "arguments" in lowered:
+        lowered["arguments"] = [lower(argument, ARGUMENT, revision) for argument in lowered["arguments"]]
+    schema = lowered.get("outputSchema")
+    if schema is not None and revision.index < ANY_STRUCTURED and schema.get("type") != "object":
+        # Before 2026-07-28 structured content is an object; what is none is wrapped, in schema and value alike.
+        lowered["outputSchema"] = _wrap(schema)
+    return lowered
+
+
+def _wrap(schema: dict[str, Any]) -> dict[str, Any]:
+    """An object with the schema as its `result`. Definitions stay at the root; references to the root move along."""
+    inner = {key: _moved(value) for key, value in schema.items() if key not in _ROOT_ONLY}
+    outer = {key: _moved(schema[key]) for key in _ROOT_ONLY if key in schema}
+    return {"type": "object", "properties": {"result": inner}, "required": ["result"], **outer}
+
+
+def _moved(part: Any) -> Any:
+    if isinstance(part, list):
+        return [_moved(item) for item in part]  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(part, dict):
+        return part
+    moved: dict[str, Any] = {key: _moved(value) for key, value in part.items()}  # pyright: ignore[reportUnknownVariableType]
+    ref = moved.get("$ref")
+    if isinstance(ref, str) and re.match(r"#($|/(?!\$defs/|definitions/))", ref):
+        moved["$ref"] = "#/properties/result" + ref[1:]
+    return moved
+
+
+_ROOT_ONLY = ("$schema", "$id", "$defs", "definitions")
+
+
+TABLES = {
+    "tools/list": ("tools", TOOL),
+    "prompts/list": ("prompts", PROMPT),
+    "resources/list": ("resources", RESOURCE),
+    "resources/templates/list": ("resourceTemplates", TEMPLATE),
+}

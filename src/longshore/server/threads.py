@@ -1,0 +1,82 @@
+"""Daemon threads for blocking handlers. Results come back to the loop with one wake-up for many."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Thread
+from typing import TYPE_CHECKING, Any, final
+
+from longshore.limits import Limits
+from longshore.server.call import Call
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+
+@final
+class Threads:
+    """A pool that grows to what runs at once, and never waits for a thread that will not end."""
+
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        limits: Limits,
+        run: Callable[[Call], tuple[bytes, Any]],
+        done: Callable[[Call, bytes, Any], None],
+    ) -> None:
+        self._loop = loop
+        self._most = limits.running + limits.abandoned
+        self._most_abandoned = limits.abandoned
+        self._run = run
+        self._done = done
+        self._jobs: SimpleQueue[Call] = SimpleQueue()
+        self._results: deque[tuple[Call, bytes, Any]] = deque()
+        self._count = 0
+        self._busy = 0  # touched by the main thread alone: a call is busy from put to reap
+        self._given_up: set[Call] = set()
+
+    @property
+    def abandoned(self) -> int:
+        return len(self._given_up)
+
+    @property
+    def exhausted(self) -> bool:
+        return self.abandoned >= self._most_abandoned
+
+    def put(self, call: Call) -> None:
+        self._busy += 1
+        if self._busy > self._count and self._count < self._most:
+            self._count += 1
+            Thread(target=self._work, name=f"longshore-{self._count}", daemon=True).start()
+        self._jobs.put(call)
+
+    def abandon(self, call: Call) -> None:
+        """The call has ended but its thread is still in it."""
+        self._given_up.add(call)
+
+    def _work(self) -> None:
+        while True:
+            call = self._jobs.get()
+            frame, outcome = (b"", "cancelled") if call.ended else self._run(call)
+            self._results.append((call, frame, outcome))
+            if len(self._results) == 1:
+                self._wake()
+            del call, frame
+
+    def _wake(self) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._reap)
+        except RuntimeError:
+            pass  # the loop is closed: the process is ending
+
+    def _reap(self) -> None:
+        # The entry is removed only after it was handled, so that a thread which adds one meanwhile need not wake us.
+        results = self._results
+        while results:
+            call, frame, outcome = results[0]
+            self._busy -= 1
+            self._given_up.discard(call)
+            self._done(call, frame, outcome)
+            results.popleft()
