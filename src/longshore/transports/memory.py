@@ -1,0 +1,45 @@
+"""A peer in the same process: for tests, and for code that holds a Server and wants to talk to it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import final
+
+from longshore.server.dispatch import Engine
+from longshore.server.link import Link
+
+
+@final
+class Memory(Link):
+    """Frames in by `put`, frames out by `get`. Lives on the running event loop."""
+
+    __slots__ = ("_engine", "_frames")
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__()
+        self._engine = engine
+        self._frames: asyncio.Queue[bytes] = asyncio.Queue()
+        engine.executor.adopt_loop(asyncio.get_running_loop())
+
+    def put(self, frame: bytes) -> None:
+        """Send one frame to the server."""
+        reply = self._engine.handle(frame, self)
+        if reply is not None:
+            self._frames.put_nowait(reply)
+
+    async def get(self) -> bytes:
+        """The next frame that the server sends."""
+        return await self._frames.get()
+
+    def pending(self) -> int:
+        """How many frames wait to be taken."""
+        return self._frames.qsize()
+
+    def send(self, frame: bytes) -> None:
+        self._frames.put_nowait(frame)
+
+    def close(self) -> None:
+        """Hang up: listens end, and nobody answers questions any more."""
+        self._engine.detach(self)
+        for call in [call for call in self._engine.executor.live if call.link is self]:
+            self._engine.cancel(self, call.id)

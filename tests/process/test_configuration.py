@@ -1,0 +1,222 @@
+"""Configuration on a live server: which layer wins, and a change that takes effect while the client stays."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from .conftest import Workshop
+from .peer import LONGSHORE, Peer, eventually, modern, request, text_of
+
+TOOLS = """
+    from longshore import Context, Server, Toolset, tool
+    app = Server("configured")
+
+    @app.tool
+    async def left(ctx: Context) -> str:
+        return str(round(ctx.remaining))
+
+    @app.tool
+    async def other() -> str:
+        return "here"
+
+    @app.tool
+    async def long() -> str:
+        return "x" * 1000
+
+    class Weather(Toolset):
+        @tool
+        async def forecast(self, ctx: Context) -> str:
+            return str(round(ctx.remaining))
+
+        @tool
+        async def history(self) -> str:
+            return "old"
+
+    app.add(Weather())
+"""
+
+
+def write_user(workshop: Workshop, text: str) -> None:
+    workshop.write(text, "home/.config/longshore/longshore.toml")
+
+
+def write_project(workshop: Workshop, text: str) -> None:
+    """In one step, as editors do: a half-written file would be a broken one."""
+    path = workshop.write(text, "longshore.part")
+    os.replace(path, workshop.folder / "longshore.toml")
+
+
+def started(workshop: Workshop, *options: str) -> Peer:
+    peer = workshop.serve(TOOLS, *options)
+    peer.start()
+    return peer
+
+
+def names(peer: Peer) -> set[str]:
+    return {tool["name"] for tool in peer.ask(request("list", "tools/list"))["result"]["tools"]}
+
+
+def problems(peer: Peer) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in peer.stderr.splitlines() if line.startswith("{")]
+
+
+def test_the_nearest_layer_wins(workshop: Workshop) -> None:
+    options: list[str] = []
+    assert text_of(started(workshop).call("left")) == "30"
+    write_user(workshop, "[server]\ntimeout = 100\n")
+    assert text_of(started(workshop).call("left")) == "100"
+    write_project(workshop, "[server]\ntimeout = 200\n")
+    assert text_of(started(workshop).call("left")) == "200"
+    workshop.env["LONGSHORE_SERVER_TIMEOUT"] = "300"
+    assert text_of(started(workshop).call("left")) == "300"
+    options = ["--timeout", "400"]
+    assert text_of(started(workshop, *options).call("left")) == "400"
+    workshop.env["LONGSHORE_TOOLS_LEFT_TIMEOUT"] = "500"
+    assert text_of(started(workshop, *options).call("left")) == "500"
+
+
+def test_tools_and_toolsets_can_be_disabled_and_timed(workshop: Workshop) -> None:
+    write_project(
+        workshop,
+        """
+        [tools.other]
+        enabled = false
+        [tools.long]
+        result_bytes = 100
+        [toolsets.weather]
+        enabled = false
+        timeout = 70
+        [tools.forecast]
+        enabled = true
+        """,
+    )
+    peer = started(workshop)
+    assert names(peer) == {"left", "long", "forecast"}
+    for tool in ("other", "history"):
+        refused = peer.call(tool, id=tool)
+        assert refused["error"]["code"] == -32602
+        assert "no tool" in refused["error"]["message"]
+    assert text_of(peer.call("forecast")) == "70"
+    assert "[cut: 900 bytes more" in text_of(peer.call("long"))
+    assert problems(peer) == []
+
+
+def test_a_change_takes_effect_while_the_client_stays(workshop: Workshop) -> None:
+    write_project(workshop, "[server]\ntimeout = 50\n")
+    peer = started(workshop)
+    assert "other" in names(peer)
+    assert text_of(peer.call("left")) == "50"
+    write_project(workshop, "[server]\ntimeout = 60\n[tools.other]\nenabled = false\n")
+    peer.notice("notifications/tools/list_changed")
+    assert "other" not in names(peer)
+    assert peer.call("other")["error"]["code"] == -32602
+    assert text_of(peer.call("left", id=2)) == "60"
+    (workshop.folder / "longshore.toml").unlink()
+    peer.notice("notifications/tools/list_changed")
+    assert text_of(peer.call("other", id=3)) == "here"
+    assert text_of(peer.call("left", id=4)) == "30"
+    assert problems(peer) == []
+
+
+def test_a_listener_of_the_stateless_era_hears_of_the_change(workshop: Workshop) -> None:
+    write_project(workshop, "[server]\ntimeout = 50\n")
+    peer = workshop.serve(TOOLS)
+    peer.send(modern(request("listen", "subscriptions/listen", notifications={"toolsListChanged": True})))
+    peer.notice("notifications/subscriptions/acknowledged")
+    write_project(workshop, "[tools.other]\nenabled = false\n")
+    heard = peer.notice("notifications/tools/list_changed")
+    assert heard["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == "listen"
+
+
+@pytest.mark.parametrize("broken", ["[server\n", "[server]\ntimout = 3\n", '[tools.left]\ntimeout = "soon"\n'])
+def test_a_broken_file_changes_nothing_but_the_log(workshop: Workshop, broken: str) -> None:
+    write_project(workshop, "[server]\ntimeout = 50\n[tools.other]\nenabled = false\n")
+    peer = started(workshop)
+    assert text_of(peer.call("left")) == "50"
+    write_project(workshop, broken)
+    eventually("a line in the log", lambda: problems(peer))
+    (said,) = problems(peer)
+    assert said["level"] == "error"
+    assert "so the old one holds" in said["text"]
+    assert "longshore.toml:" in said["text"]
+    assert text_of(peer.call("left", id=2)) == "50"
+    assert "other" not in names(peer)
+    write_project(workshop, "[server]\ntimeout = 70\n")
+    peer.notice("notifications/tools/list_changed")
+    assert text_of(peer.call("left", id=3)) == "70"
+
+
+def test_a_file_that_comes_later_is_noticed_once_something_ran_on_the_loop(workshop: Workshop) -> None:
+    peer = started(workshop)
+    assert text_of(peer.call("left")) == "30"
+    write_project(workshop, "[server]\ntimeout = 80\n[tools.other]\nenabled = false\n")
+    peer.notice("notifications/tools/list_changed")
+    assert text_of(peer.call("left", id=2)) == "80"
+
+
+def test_tables_for_tools_that_are_not_there_are_warned_of_once(workshop: Workshop) -> None:
+    write_project(
+        workshop, "[tools.lefd]\ntimeout = 3\n[toolsets.wether]\nenabled = false\n[tools.left]\ntimeout = 9\n"
+    )
+    peer = started(workshop)
+    names(peer)
+    eventually("the warnings", lambda: len(problems(peer)) == 2)
+    texts = [said["text"] for said in problems(peer)]
+    assert "longshore.toml:2: tools.lefd: no such tool; did you mean left?" in texts
+    assert "longshore.toml:4: toolsets.wether: no such toolset; did you mean weather?" in texts
+    assert {said["level"] for said in problems(peer)} == {"warning"}
+    assert text_of(peer.call("left")) == "9"
+    assert len(problems(peer)) == 2
+
+
+def test_what_a_running_server_can_not_change_is_said(workshop: Workshop) -> None:
+    write_project(workshop, "[server]\ntimeout = 50\n")
+    peer = started(workshop)
+    names(peer)
+    write_project(workshop, "[server]\ntimeout = 60\n[limits]\nrunning = 8\n")
+    eventually("the warning", lambda: problems(peer))
+    (said,) = problems(peer)
+    assert "at the next start" in said["text"]
+    assert text_of(peer.call("left")) == "60"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[server]\ntimout = 3\n", "longshore.toml:2: server.timout: no such key; did you mean timeout?"),
+        ("[server\n", "longshore.toml:1: "),
+    ],
+)
+def test_a_broken_file_at_the_start_is_a_line_and_exit_code_2(workshop: Workshop, text: str, said: str) -> None:
+    write_project(workshop, text)
+    done = workshop.run([*LONGSHORE, "serve"], data=b"")
+    assert done.returncode == 2
+    assert done.stdout == b""
+    assert said in done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_run_reads_the_configuration_too(workshop: Workshop) -> None:
+    import sys
+
+    write_project(workshop, "[server]\ntimeout = 44\n")
+    path = workshop.write(TOOLS + "\n    app.run()\n")
+    peer = workshop.spawn(sys.executable, str(path))
+    peer.start()
+    assert text_of(peer.call("left")) == "44"
+
+
+def test_run_shows_a_broken_file_as_a_line_and_exit_code_2(workshop: Workshop) -> None:
+    import sys
+
+    write_project(workshop, "[server]\ntimout = 44\n")
+    path = workshop.write(TOOLS + "\n    app.run()\n")
+    done = workshop.run([sys.executable, str(path)], data=b"")
+    assert b"did you mean timeout?" in done.stderr
+    assert done.stdout == b""
+    assert (done.returncode, b"Traceback" in done.stderr) == (2, False)
