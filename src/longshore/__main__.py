@@ -1,0 +1,89 @@
+"""The fast door: `longshore serve` and `python -m longshore` reach stdio without the command line's libraries.
+
+What is not a plain `serve` goes to `longshore.cli`. A mistake of the user's ends with its message and its exit code,
+never with a trace.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+
+def main(argv: list[str] | None = None) -> NoReturn:
+    """The `longshore` command."""
+    args = sys.argv[1:] if argv is None else argv
+    parsed = _read_serve(args)
+    if parsed is not None:
+        serve(*parsed)
+        sys.exit(0)
+    from longshore.cli.main import run
+
+    sys.exit(run(args))
+
+
+def _read_serve(args: list[str]) -> tuple[str | None, dict[str, Any], str | None] | None:
+    """The target, the flags and the configuration file of a plain `serve`; None if it is anything else."""
+    if not args or args[0] != "serve":
+        return None
+    from longshore.config.flags import CONFIG_OPTION, KEY_OF_OPTION
+
+    target: str | None = None
+    flags: dict[str, Any] = {}
+    path: str | None = None
+    rest = iter(args[1:])
+    for arg in rest:
+        option, equals, value = arg.partition("=")
+        if option == CONFIG_OPTION or option in KEY_OF_OPTION:
+            given = value if equals else next(rest, None)
+            if given is None:
+                return None
+            if option == CONFIG_OPTION:
+                path = given
+            else:
+                flags[KEY_OF_OPTION[option]] = given
+        elif arg.startswith("-") or target is not None:
+            return None
+        else:
+            target = arg
+    return target, flags, path
+
+
+def serve(target: str | None, flags: Mapping[str, Any], config_path: str | None) -> None:
+    """Serve a target, or the built-in server, on stdio."""
+    from longshore.errors import LongshoreError
+    from longshore.transports.descriptors import claim
+
+    _greet(target)
+    reader, writer = claim()
+    try:
+        _find(target).serve(reader, writer, flags=flags, config_path=config_path)
+    except LongshoreError as problem:
+        sys.stderr.write(f"longshore: {problem}\n")
+        sys.exit(problem.exit_code)
+
+
+def _find(target: str | None) -> Any:
+    if target is None:
+        from longshore.builtin import make
+
+        return make()
+    from longshore.cli.target import load
+
+    return load(target)
+
+
+def _greet(target: str | None) -> None:
+    """Whoever starts us by hand sees why nothing happens, and how to connect a client."""
+    if not sys.stdin.isatty():
+        return
+    command = f"longshore serve {target}" if target else "longshore serve"
+    sys.stderr.write(
+        "Longshore speaks MCP on stdin and stdout, one JSON message a line; Ctrl-D ends it.\n"
+        f"To connect it:  claude mcp add longshore -- {command}\n"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,465 @@
+"""The public Server: what an author declares tools on, and the one place where the rooms are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, final, overload
+
+from longshore import config as configuration
+from longshore.config import Config
+from longshore.errors import ConfigError
+from longshore.limits import DEFAULT_LIMITS, Limits
+from longshore.protocol.revisions import NAMES
+from longshore.registry.catalog import Catalog, Part
+from longshore.registry.function import ToolOptions, check_function, check_uri, read_options, tool_entry
+from longshore.registry.tool import Effects, Entry, Json, Tool
+from longshore.server.context import Context
+from longshore.server.dispatch import Engine
+from longshore.telemetry.recorder import Listener, Recorder
+
+if TYPE_CHECKING:
+    from longshore.protocol.content import Annotations, Icon
+    from longshore.registry.toolset import Toolset
+
+F = TypeVar("F", bound=Callable[..., Any])
+CONFIG_POLL_SECONDS = 1.0
+"""How often the configuration files are looked at for a change. Two `stat` calls."""
+
+
+@final
+class Server:
+    """An MCP server.
+
+    - Declare with `@app.tool`, `@app.resource(uri)`, `@app.prompt`; the functions come back unchanged.
+    - `app.add(toolset)`, `app.add_tool(Tool(…), handler)`; all of it also while the server runs.
+    - `app.run()` serves stdio until the client leaves.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        version: str = "0.0.0",
+        title: str | None = None,
+        description: str | None = None,
+        website_url: str | None = None,
+        icons: Sequence[Icon] = (),
+        instructions: str | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.name = name
+        self.version = version
+        self.instructions = instructions
+        self.catalog = Catalog()
+        self.recorder = Recorder()
+        self.config: Config = configuration.DEFAULT
+        self._limits = limits
+        self._engine: Engine | None = None
+        self._closing: set[Any] = set()
+        self._fingerprint: tuple[Any, ...] = ()
+        self._info: dict[str, Any] = {"name": name, "version": version}
+        extra = {"title": title, "description": description, "websiteUrl": website_url, "icons": list(icons) or None}
+        self._info.update({key: value for key, value in extra.items() if value is not None})
+
+    # -- declaring
+
+    @overload
+    def tool(self, fn: F, /) -> F: ...
+    @overload
+    def tool(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        category: str | None = None,
+        tags: Sequence[str] = (),
+        effects: Effects | None = None,
+        idempotent: bool | None = None,
+        open_world: bool | None = None,
+        timeout: float | Literal[False] | None = None,
+        run: Literal["thread", "inline"] | None = None,
+        replay: bool = False,
+        examples: Sequence[Any] = (),
+        errors: Mapping[str, str] | None = None,
+        output_schema: dict[str, Json] | None = None,
+        annotations: Mapping[str, Json] | None = None,
+        icons: Sequence[Icon] = (),
+        meta: Mapping[str, Json] | None = None,
+        replace: bool = False,
+    ) -> Callable[[F], F]: ...
+    def tool(self, fn: F | None = None, /, *, replace: bool = False, **options: Any) -> F | Callable[[F], F]:
+        """Declare a tool. Its parameters, their descriptions and its result follow from the function."""
+        check_function(fn, "@app.tool")
+        made = read_options(ToolOptions, options, "@app.tool(…)")
+
+        def declare(function: F) -> F:
+            self.catalog.add_tool(tool_entry(function, made, Context), replace=replace)
+            return function
+
+        return declare if fn is None else declare(fn)
+
+    def resource(
+        self,
+        uri: str,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        mime_type: str | None = None,
+        size: int | None = None,
+        annotations: Annotations | None = None,
+        icons: Sequence[Icon] = (),
+        meta: Mapping[str, Json] | None = None,
+        timeout: float | Literal[False] | None = None,
+        run: Literal["thread", "inline"] | None = None,
+        max_age: float = 0.0,
+        replace: bool = False,
+    ) -> Callable[[F], F]:
+        """Declare a resource at a URI, or at all URIs of a template: `@app.resource("weather://{city}/now")`."""
+        from longshore.registry.resource import ResourceOptions, make_resource
+
+        check_uri(uri, "@app.resource")
+        options = ResourceOptions(
+            name=name,
+            title=title,
+            description=description,
+            mime_type=mime_type,
+            size=size,
+            annotations=annotations,
+            icons=icons,
+            meta=meta,
+            timeout=timeout,
+            run=run,
+            max_age=max_age,
+        )
+
+        def declare(function: F) -> F:
+            self.catalog.add_resource(make_resource(uri, function, options, Context), replace=replace)
+            return function
+
+        return declare
+
+    @overload
+    def prompt(self, fn: F, /) -> F: ...
+    @overload
+    def prompt(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        icons: Sequence[Icon] = (),
+        meta: Mapping[str, Json] | None = None,
+        timeout: float | Literal[False] | None = None,
+        run: Literal["thread", "inline"] | None = None,
+        replace: bool = False,
+    ) -> Callable[[F], F]: ...
+    def prompt(self, fn: F | None = None, /, *, replace: bool = False, **options: Any) -> F | Callable[[F], F]:
+        """Declare a prompt. Returns a text, a message, or a list of them."""
+        from longshore.registry.prompt import PromptOptions, prompt_entry
+
+        check_function(fn, "@app.prompt")
+        made = read_options(PromptOptions, options, "@app.prompt(…)")
+
+        def declare(function: F) -> F:
+            self.catalog.add_prompt(prompt_entry(function, made, Context), replace=replace)
+            return function
+
+        return declare if fn is None else declare(fn)
+
+    def completion(self, ref: str, argument: str) -> Callable[[F], F]:
+        """Declare what completes an argument of a prompt (by its name) or a hole of a template (by its text)."""
+        from longshore.registry.completion import completion_entry
+
+        def declare(function: F) -> F:
+            self.catalog.add_completion(ref, argument, completion_entry(ref, argument, function))
+            return function
+
+        return declare
+
+    def add_tool(self, tool: Tool, handler: Callable[..., Any], *, replace: bool = False) -> None:
+        """The raw level: the author's own schema, a handler of `(arguments, context)`, a whole result."""
+        from longshore.registry.raw import raw_entry
+
+        self.catalog.add_tool(raw_entry(tool, handler), replace=replace)
+
+    def remove_tool(self, name: str) -> None:
+        """Take a tool away."""
+        self.catalog.remove_tool(name)
+
+    def add(self, toolset: Toolset, *, replace: bool = False) -> None:
+        """Add a toolset, before the start or while the server runs."""
+        from longshore.registry.toolset import toolset_name
+
+        old = self.catalog.holders.get(toolset_name(toolset))
+        self.catalog.add_toolset(toolset, Context, replace=replace)
+        if old is not None:
+            self._close_later(old)
+
+    def remove(self, name: str) -> None:
+        """Take a toolset and all its tools away, and close it."""
+        self._close_later(self.catalog.remove_toolset(name))
+
+    def reload(self, name: str) -> Toolset:
+        """Import a toolset's module again and put its class, made without arguments, in the old one's place."""
+        import importlib
+        import sys
+
+        old = self.catalog.holder(name)
+        cls = type(old.toolset)
+        module = importlib.reload(sys.modules[cls.__module__])
+        new: Toolset = getattr(module, cls.__name__)()
+        self.catalog.add_toolset(new, Context, replace=True)
+        self._close_later(old)
+        return new
+
+    def resource_changed(self, uri: str) -> None:
+        """Tell whoever watches this resource that it should be read again. May be called from any thread."""
+        engine = self._engine
+        if engine is not None:
+            engine.executor.post(lambda: engine.resource_changed(uri))
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Hear every telemetry record from now on; call the result to stop."""
+        return self.recorder.add(listener)
+
+    # -- running
+
+    @property
+    def engine(self) -> Engine:
+        """What transports hand messages to. Made when it is first wanted."""
+        if self._engine is None:
+            limits = _merge_limits(self._limits, self.config.limits)
+            self._engine = Engine(self.catalog, self._info, limits=limits, recorder=self.recorder)
+            self._engine.changed_hook = self._offer
+            self.catalog.changed = self._engine.changed
+            self._apply(self.config)
+        return self._engine
+
+    def run(self, *, flags: Mapping[str, Any] | None = None, config_path: str | None = None) -> None:
+        """Serve stdio until the client leaves, with the configuration that applies here; then end child processes."""
+        from longshore.transports.descriptors import claim
+
+        reader, writer = claim()
+        try:
+            self.serve(reader, writer, flags=flags, config_path=config_path)
+        except ConfigError as problem:
+            import sys
+
+            sys.stderr.write(f"{problem}\n")
+            raise SystemExit(problem.exit_code) from None
+
+    def serve(
+        self, reader: int, writer: int, *, flags: Mapping[str, Any] | None = None, config_path: str | None = None
+    ) -> None:
+        """Serve on two file descriptors, as `run` does on stdin and stdout."""
+        from longshore.transports.process import Process
+        from longshore.transports.stdio import Stdio
+
+        def load() -> Config:
+            return configuration.load(flags, path=config_path)
+
+        self.config = config = load()
+        # With no file there was nothing to ask the kernel for; each that comes is a change.
+        self._fingerprint = configuration.fingerprint(config) if config.files else (None,) * len(config.watch)
+        self._listen_on_stderr()
+        engine = self.engine
+        process = Process(engine.limits)
+        process.install()
+        stdio = Stdio(engine, reader, writer)
+        process.end_soon = stdio.end_soon
+        stdio.own_threads = process.threads
+        stdio.when_idle(lambda: _settle_in(process, stdio))
+        if any(entry.run != "inline" for entry in engine.tools.values()):
+            stdio.when_idle(_import_asyncio)
+        if self.config.files:
+            stdio.when_idle(stdio.open_loop)
+        stdio.when_looping(lambda loop: self._watch(load, loop))
+        if self.config.tools or self.config.toolsets:
+            stdio.when_idle(self._warn_unmatched)
+        try:
+            stdio.run()
+        finally:
+            self._close(process)
+        process.leave()
+
+    def _listen_on_stderr(self) -> None:
+        server = self.config.server
+
+        def make() -> Listener:
+            from longshore.telemetry.stderr import StderrSink
+
+            return StderrSink(server.log_level, server.log_format)
+
+        if self.config.telemetry.records and server.log_level in ("debug", "info", "notice"):
+            self.recorder.add(make())
+        else:
+            self.recorder.fallback = make
+
+    def _close(self, process: Any) -> None:
+        engine = self.engine
+        loop = engine.executor.loop
+        holders = [holder for holder in self.catalog.holders.values() if holder.needs_closing]
+        if holders:
+            import asyncio
+
+            loop = loop or asyncio.new_event_loop()
+            try:
+                loop.run_until_complete(asyncio.wait_for(_close_all(holders), engine.limits.stop_seconds / 2))
+            except Exception as problem:
+                self.recorder.problem("error", "a toolset did not close", problem)
+        process.end()
+        if loop is not None and not loop.is_running():
+            loop.close()
+        _release_threads(process, engine.limits)
+
+    def _close_later(self, holder: Any) -> None:
+        holder.gone = True
+        if not holder.needs_closing:
+            return
+        loop = self._engine.executor.loop if self._engine is not None else None
+        if loop is None:
+            import asyncio
+            from threading import Thread
+
+            # On a thread of its own: whoever calls this may have a loop that runs.
+            closing = Thread(target=lambda: asyncio.run(self._close_one(holder)), daemon=True)
+            closing.start()
+            closing.join((self._limits or self.config.limits).stop_seconds)
+        else:
+            loop.call_soon_threadsafe(lambda: self._closing.add(loop.create_task(self._close_one(holder))))
+
+    async def _close_one(self, holder: Any) -> None:
+        from asyncio import current_task
+
+        try:
+            await holder.close()
+        except Exception as problem:
+            self.recorder.problem("error", f"the toolset {holder.name!r} did not close", problem)
+        finally:
+            self._closing.discard(current_task())
+
+    # -- configuration
+
+    def _apply(self, config: Config) -> None:
+        """Have the configuration hold: which tools are offered, and for how long each may run."""
+        self.config = config
+        engine = self.engine
+        engine.replies.expose_errors = config.server.expose_errors
+        engine.instructions = config.server.instructions or self.instructions
+        self._offer(set())
+
+    def _offer(self, _: set[Part]) -> None:
+        engine, config = self.engine, self.config
+        engine.forget()
+        plain = config is configuration.DEFAULT or not (config.tools or config.toolsets)
+        default = _merge_limits(self._limits, config.limits).timeout_seconds
+        offered = {}
+        for entry in self.catalog.entries():
+            toolset = entry.toolset.name if entry.toolset is not None else None
+            if plain:
+                entry.limit = default if entry.timeout is None else (entry.timeout or inf)
+            else:
+                declared = entry.timeout if entry.timeout is not None else default
+                entry.limit = configuration.tool_timeout(config, entry.name, toolset, declared) or inf
+                entry.result_bytes = configuration.tool_config(config, entry.name).result_bytes or 0
+            entry.plain = entry.typed_result and not entry.result_bytes
+            entry.direct = entry.plain and entry.run == "inline" and not entry.keeps_frame and _always_open(entry)
+            if entry.kind == "tool" and (plain or configuration.tool_enabled(config, entry.name, toolset)):
+                offered[entry.name] = entry
+        engine.tools = offered
+
+    def _watch(self, load: Callable[[], Config], loop: Any) -> None:
+        """Look at the configuration files once a second. A file that can't be used changes nothing but the log."""
+        seen = self._fingerprint
+
+        def look() -> None:
+            nonlocal seen
+            loop.call_later(CONFIG_POLL_SECONDS, look)
+            now = configuration.fingerprint(self.config)
+            if now != seen:
+                seen = now
+                self._reload_config(load)
+
+        loop.call_later(CONFIG_POLL_SECONDS, look)
+
+    def _warn_unmatched(self) -> None:
+        for line in configuration.unmatched(self.config, self.catalog.tools, self.catalog.holders):
+            self.recorder.problem("warning", line)
+
+    def _reload_config(self, load: Callable[[], Config]) -> None:
+        try:
+            config = load()
+        except ConfigError as problem:
+            self.recorder.problem("error", f"the changed configuration can't be used, so the old one holds:\n{problem}")
+            return
+        before, old = set(self.engine.tools), self.config
+        self._apply(config)
+        self._warn_unmatched()
+        if _fixed_part(old) != _fixed_part(config):
+            text = "the changed configuration holds; limits, eof_grace, log_* and telemetry follow at the next start"
+            self.recorder.problem("warning", text)
+        if set(self.engine.tools) != before:
+            self.engine.changed({"tools"})
+
+
+def _merge_limits(authors: Limits | None, configured: Limits) -> Limits:
+    """The author's limits, and over them what whoever runs the server has set."""
+    if authors is None:
+        return configured
+    from msgspec.structs import asdict, replace
+
+    default = asdict(DEFAULT_LIMITS)
+    return replace(authors, **{name: value for name, value in asdict(configured).items() if value != default[name]})
+
+
+def _fixed_part(config: Config) -> Any:
+    """What a running server has built in."""
+    from msgspec.structs import replace
+
+    return (
+        replace(config.limits, timeout_seconds=0),
+        config.server.log_level,
+        config.server.log_format,
+        config.telemetry,
+    )
+
+
+def _always_open(entry: Entry) -> bool:
+    return entry.toolset is None or entry.toolset.stateless
+
+
+def supported_revisions() -> tuple[str, ...]:
+    """The protocol revisions that a server speaks, oldest first."""
+    return NAMES
+
+
+async def _close_all(holders: Sequence[Any]) -> None:
+    for holder in holders:
+        await holder.close()
+
+
+def _settle_in(process: Any, stdio: Any) -> None:
+    process.settle_in()
+    stdio.own_threads = process.threads
+
+
+def _import_asyncio() -> None:
+    from importlib import import_module
+
+    import_module("asyncio")  # it takes 40 ms, and now nobody waits
+
+
+def _release_threads(process: Any, limits: Limits) -> None:
+    """A thread that somebody started and does not end must not hold the process."""
+    import sys
+
+    threading = sys.modules.get("threading")
+    if threading is not None and any(
+        not thread.daemon and thread is not threading.main_thread() for thread in threading.enumerate()
+    ):
+        process.end_within(limits.stop_seconds / 2)  # the other half went to closing

@@ -1,0 +1,88 @@
+"""`longshore config`: show what is configured and by whom, check a file, print the schema."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+from msgspec import json
+
+from longshore import config as configuration
+from longshore.config.listing import Entry, entries, tree
+
+UNSET = "unset"
+
+
+@click.group()
+def config() -> None:
+    """Show and check the configuration."""
+
+
+@config.command()
+@click.option("--origin", "with_origin", is_flag=True, help="Say where each value came from.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--config", "path", metavar="PATH", help="Read this file in place of the project's longshore.toml.")
+def show(with_origin: bool, as_json: bool, path: str | None) -> None:
+    """Show every value.
+
+    They are those that `longshore serve` would see, started in this folder.
+    """
+    listed = entries(configuration.load(path=path))
+    if as_json:
+        click.echo(_json(_with_origins(listed) if with_origin else tree(listed)))
+    elif sys.stdout.isatty():
+        from longshore.cli.table import print_table
+
+        print_table(rows(listed, with_origin), _titles(with_origin))
+    else:
+        click.echo(aligned(rows(listed, with_origin)))
+
+
+@config.command()
+@click.argument("path", required=False)
+def check(path: str | None) -> None:
+    """Check one file, or all.
+
+    With PATH, that file alone; without, everything that `longshore serve` would read, started in this folder.
+    """
+    # An empty environment leaves out the user's file and the variables: only the named file is on trial.
+    found = configuration.load(path=path, environ={}) if path else configuration.load()
+    click.echo("\n".join(f"{file}: ok" for file in found.files) or "no longshore.toml here; nothing to check")
+
+
+@config.command()
+@click.option("--markdown", is_flag=True, help="Print the table of keys that docs/configuration.md holds instead.")
+def schema(markdown: bool) -> None:
+    """Print the JSON Schema of longshore.toml."""
+    from longshore.config import schema as source
+
+    click.echo(source.markdown() if markdown else source.schema_text(), nl=False)
+
+
+def _titles(with_origin: bool) -> list[str]:
+    return ["key", "value", "origin"] if with_origin else ["key", "value"]
+
+
+def rows(listed: list[Entry], with_origin: bool) -> list[list[str]]:
+    """Texts for the columns: key, value and, if asked for, origin."""
+    return [[entry.key, spell(entry.value), *([str(entry.origin)] if with_origin else [])] for entry in listed]
+
+
+def spell(value: Any) -> str:
+    """A value on one line, as TOML or near it."""
+    return UNSET if value is None else json.encode(value).decode()
+
+
+def aligned(table: list[list[str]]) -> str:
+    """Columns for a pipe: as wide as they must be, no colour, no trailing blanks."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in table)
+
+
+def _with_origins(listed: list[Entry]) -> dict[str, Any]:
+    return {e.key: {"value": e.value, "kind": e.origin.kind, "where": e.origin.where} for e in listed}
+
+
+def _json(value: Any) -> str:
+    return json.format(json.encode(value), indent=2).decode()

@@ -1,0 +1,78 @@
+"""`longshore`: the group of commands, each loaded when it is called."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from longshore import __version__
+from longshore.errors import LongshoreError
+
+COMMANDS = {
+    "serve": ("longshore.cli.serve:serve", "Serve MCP on stdio."),
+    "config": ("longshore.cli.config:config", "Show and check the configuration."),
+    "tools": ("longshore.cli.tools:tools", "List the tools of a server."),
+}
+"""Name → where the command is, and its line in the overview: `longshore --help` loads none of them."""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command = getattr(import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"no command {args[0]!r}{_nearest(args[0])}")
+        return super().resolve_command(ctx, args)
+
+
+def _nearest(word: str) -> str:
+    from difflib import get_close_matches
+
+    found = get_close_matches(word, COMMANDS, n=1)
+    return f"; did you mean {found[0]}?" if found else f"; there are {', '.join(COMMANDS)}"
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="longshore", message="%(prog)s %(version)s")
+def cli() -> None:
+    """An MCP server that any agent can plug in."""
+
+
+def run(argv: list[str]) -> int:
+    """Run a command line (without the program's name) and return its exit code. Never raises for what a user did."""
+    try:
+        result = cli.main(argv, prog_name="longshore", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except LongshoreError as error:
+        click.echo(str(error), err=True)
+        return error.exit_code
+    except click.Abort:
+        return 130
+    except BrokenPipeError:
+        # `… | head` closed the pipe. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return result if isinstance(result, int) else 0

@@ -1,0 +1,106 @@
+"""`longshore tools`: what a server offers, as a table, as a page of reference or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from longshore.app import Server
+from longshore.registry.tool import Entry
+from longshore.schema.output import encode
+from longshore.toolsets.discovery.survey import argument_lines, category_of, kind_of, tool_line
+
+TOKEN_CHARACTERS = 4
+"""What a token is, wherever one of our figures counts them."""
+
+
+@click.command()
+@click.argument("target", required=False)
+@click.option("--markdown", "form", flag_value="markdown", help="A page of reference.")
+@click.option("--json", "form", flag_value="json", help="The tools as tools/list gives them.")
+def tools(target: str | None, form: str | None) -> None:
+    """List the tools of a server.
+
+    TARGET is a server of yours: path/to/server.py, path/to/server.py:name or module:name. Without it, the built-in
+    server's are listed.
+    """
+    app = _load(target)
+    entries = list(app.engine.tools.values())
+    if form == "json":
+        click.echo(encode([entry.describe() for entry in entries]).decode())
+    elif form == "markdown":
+        click.echo(reference(app.name, entries, target), nl=False)
+    else:
+        _print(entries)
+
+
+def tokens(described: object) -> int:
+    """What something costs a model that reads it as JSON."""
+    return -(-len(encode(described).decode()) // TOKEN_CHARACTERS)
+
+
+def reference(name: str, entries: Sequence[Entry], target: str | None = None) -> str:
+    """A page about all tools of a server, which costs nothing to keep true."""
+    described = [entry.describe() for entry in entries]
+    command = " ".join(["longshore tools", *([target] if target else []), "--markdown"])
+    lines = [
+        f"# The tools of {name}",
+        "",
+        f"<!-- Made by `{command}`. -->",
+        "",
+        f"{len(entries)} tools. `tools/list` costs a model {tokens(described)} tokens "
+        f"(a token is {TOKEN_CHARACTERS} characters of the JSON).",
+        "",
+        "| tool | category | effects | tokens | |",
+        "|---|---|---|---|---|",
+    ]
+    for entry, record in zip(entries, described, strict=True):
+        line = tool_line(entry)
+        cells = [f"[`{line.name}`](#{line.name})", line.category, _effects(entry), str(tokens(record)), line.summary]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    for entry, record in zip(entries, described, strict=True):
+        lines += ["", *_section(entry, record)]
+    return "\n".join(lines) + "\n"
+
+
+def _section(entry: Entry, record: dict[str, Any]) -> list[str]:
+    lines = [f"## {entry.name}", "", record.get("description", "No description.")]
+    arguments = argument_lines(record["inputSchema"])
+    lines += ["", *(f"- `{name}` ({kind}){': ' if text else ''}{text}" for name, kind, text in arguments)]
+    if not arguments:
+        lines.append("Takes no arguments.")
+    if "outputSchema" in record:
+        lines += ["", f"Gives: {kind_of(record['outputSchema'], record['outputSchema'])}."]
+    if isinstance(entry.errors, dict):
+        lines += ["", *(f"- Error `{name}`: {text}" for name, text in entry.errors.items())]
+    if entry.examples:
+        lines += ["", "For example: " + ", ".join(f"`{encode(example).decode()}`" for example in entry.examples) + "."]
+    return lines
+
+
+def _effects(entry: Entry) -> str:
+    return (entry.effects or "not declared") + (", idempotent" if entry.idempotent else "")
+
+
+def _print(entries: Sequence[Entry]) -> None:
+    from longshore.cli.table import print_table
+
+    rows = [
+        [line.name, category_of(entry), _effects(entry), line.summary]
+        for entry in entries
+        for line in [tool_line(entry)]
+    ]
+    print_table(rows, ["tool", "category", "effects", ""])
+    click.echo(f"{len(rows)} tools, {tokens([entry.describe() for entry in entries])} tokens")
+
+
+def _load(target: str | None) -> Server:
+    if target is None:
+        from longshore.builtin import make
+
+        return make()
+    from longshore.cli.target import load
+
+    return load(target)

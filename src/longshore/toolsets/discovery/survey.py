@@ -1,0 +1,117 @@
+"""What a server offers, told briefly: a plain library over its catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from longshore.registry.tool import Entry
+from longshore.schema.kinds import is_object
+
+SUMMARY_CHARACTERS = 160
+GENERAL = "general"
+
+
+class ToolLine(Struct):
+    """One tool in a list."""
+
+    name: str
+    category: str
+    summary: str
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a description, cut to one line."""
+    line = " ".join(text.split("\n\n")[0].split())
+    end = line.find(". ")
+    line = line[: end + 1] if end >= 0 else line
+    return line if len(line) <= SUMMARY_CHARACTERS else line[: SUMMARY_CHARACTERS - 1] + "…"
+
+
+def category_of(entry: Entry) -> str:
+    """The declared category, else the toolset's name."""
+    return entry.category or (entry.toolset.name if entry.toolset is not None else GENERAL)
+
+
+def tool_line(entry: Entry) -> ToolLine:
+    return ToolLine(entry.name, category_of(entry), first_sentence(entry.describe().get("description", "")))
+
+
+def find(entries: Iterable[Entry], category: str | None, search: str | None) -> list[ToolLine]:
+    """The tools of a category whose name, tags or description hold every word of the search."""
+    words = (search or "").lower().split()
+    found: list[ToolLine] = []
+    for entry in entries:
+        if category is not None and category_of(entry) != category:
+            continue
+        text = " ".join([entry.name, *entry.tags, entry.describe().get("description", "")]).lower()
+        if all(word in text for word in words):
+            found.append(tool_line(entry))
+    return found
+
+
+def explain(entry: Entry) -> str:
+    """Everything about one tool, as text: what it does, what it takes, what it gives, how it fails."""
+    described = entry.describe()
+    parts = [f"{entry.name}: {described.get('description', 'no description')}"]
+    arguments = argument_lines(described.get("inputSchema", {}))
+    parts.append("Takes:" if arguments else "Takes no arguments.")
+    parts += [f"  {name} ({kind}){': ' if text else ''}{text}" for name, kind, text in arguments]
+    if "outputSchema" in described:
+        parts.append(f"Gives: {kind_of(described['outputSchema'], described['outputSchema'])}")
+    if entry.effects is not None:
+        parts.append(f"Effects: {entry.effects}{', idempotent' if entry.idempotent else ''}")
+    if isinstance(entry.errors, dict):
+        parts += ["Errors:", *(f"  {name}: {text}" for name, text in entry.errors.items())]
+    if entry.examples:
+        parts += ["Examples:", *(f"  {_json(example)}" for example in entry.examples)]
+    return "\n".join(parts)
+
+
+def argument_lines(schema: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Each argument: its name, its kind with what happens if it is left out, and its description."""
+    required = schema.get("required", [])
+    lines: list[tuple[str, str, str]] = []
+    for name, given in schema.get("properties", {}).items():
+        part: dict[str, Any] = given if is_object(given) else {}
+        default = f"default {_json(part['default'])}" if "default" in part else "optional"
+        need = "required" if name in required else default
+        lines.append((name, f"{kind_of(part, schema)}, {need}", part.get("description", "")))
+    return lines
+
+
+def kind_of(schema: Any, root: dict[str, Any]) -> str:
+    """A schema in a few words; `root` holds the definitions that it may refer to."""
+    match schema:
+        case {"enum": values}:
+            return "one of " + ", ".join(_json(value) for value in values)
+        case {"const": value}:
+            return f"one of {_json(value)}"
+        case {"$ref": str(ref)}:
+            return kind_of(_definition(ref, root), root)
+        case {"anyOf": parts} | {"oneOf": parts}:
+            return " or ".join(kind_of(part, root) for part in parts)
+        case {"type": [*kinds]}:
+            return " or ".join(str(kind) for kind in kinds)
+        case {"type": "array"}:
+            return f"list of {kind_of(schema.get('items', {}), root)}"
+        case {"type": "object", "properties": fields} if fields:
+            return "object with " + ", ".join(fields)
+        case {"type": kind}:
+            return str(kind)
+        case _:
+            return "any value"
+
+
+def _definition(ref: str, root: dict[str, Any]) -> Any:
+    """What a reference into the schema's own definitions stands for; it is looked into once, for it may be a loop."""
+    found: Any = root.get("$defs", {}).get(ref.removeprefix("#/$defs/"), {})
+    return {key: value for key, value in found.items() if key != "$ref"} if is_object(found) else {}
+
+
+def _json(value: Any) -> str:
+    from longshore.schema.output import encode
+
+    return encode(value).decode()

@@ -1,0 +1,118 @@
+"""`longshore` and `longshore serve` as click sees them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from longshore import __version__
+from longshore.cli.main import COMMANDS, cli, run
+from longshore.config.flags import CONFIG_OPTION, FLAGS, KEY_OF_OPTION, OPTION_OF_KEY
+from longshore.config.keys import sections
+from longshore.errors import TargetError
+
+PAGE = Path(__file__).parents[2] / "docs/configuration.md"
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """A front door that only writes down who came."""
+    seen: list[Any] = []
+
+    def serve(target: str | None, *, flags: dict[str, Any], config_path: str | None) -> int:
+        if target == "missing":
+            raise TargetError("missing: no such file")
+        seen.append((target, flags, config_path))
+        return 3 if target == "three" else 0
+
+    door = types.ModuleType("longshore.__main__")
+    door.serve = serve  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "longshore.__main__", door)
+    return seen
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"longshore {__version__}\n"
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"  {name}" in out for name in COMMANDS)
+
+
+def test_help_loads_no_command() -> None:
+    program = "import sys; from longshore.cli.main import run; run(['--help']); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True)
+    assert not {"longshore.cli.serve", "longshore.cli.config", "rich"} & set(done.stderr.split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_overview_says_what_the_command_says(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    assert (command.help or "").splitlines()[0] == COMMANDS[name][1]
+
+
+def test_an_unknown_command_gets_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["serv"]) == 2
+    assert "no command 'serv'; did you mean serve?" in capsys.readouterr().err
+    assert run(["zzz"]) == 2
+    assert "no command 'zzz'; there are serve, config" in capsys.readouterr().err
+
+
+def test_serve_help_lists_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["serve", "--help"]) == 0
+    out = capsys.readouterr().out
+    for option in [CONFIG_OPTION, *KEY_OF_OPTION]:
+        assert f"{option} " in out
+        assert f"`{option}`" in PAGE.read_text()
+    assert "TARGET" in out
+
+
+def test_every_flag_sets_a_key_that_exists() -> None:
+    assert len(KEY_OF_OPTION) == len(OPTION_OF_KEY) == len(FLAGS)
+    for flag in FLAGS:
+        section, _, name = flag.key.partition(".")
+        assert name in sections()[section].keys
+
+
+def test_serve_hands_over_what_was_given(served: list[Any]) -> None:
+    argv = ["serve", "app.py:app", "--eof-grace", "1", "--timeout=0", "--config", "x.toml", "--log-level", "debug"]
+    assert run(argv) == 0
+    assert run(["serve"]) == 0
+    assert served == [
+        ("app.py:app", {"server.eof_grace": "1", "server.timeout": "0", "server.log_level": "debug"}, "x.toml"),
+        (None, {}, None),
+    ]
+
+
+def test_the_servers_exit_code_is_ours(served: list[Any]) -> None:
+    assert run(["serve", "three"]) == 3
+
+
+def test_our_errors_are_a_line_on_stderr(served: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["serve", "missing"]) == 2
+    assert capsys.readouterr() == ("", "missing: no such file\n")
+
+
+@pytest.mark.parametrize("argv", [["serve", "--nope"], ["serve", "a", "b"], ["serve", "--timeout"], ["config", "nope"]])
+def test_wrong_usage_exits_with_two(served: list[Any], argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(argv) == 2
+    assert "Error: " in capsys.readouterr().err
+    assert served == []
+
+
+def test_an_interrupt_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise click.Abort
+
+    monkeypatch.setattr(cli, "main", interrupted)
+    assert run([]) == 130
