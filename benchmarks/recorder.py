@@ -1,0 +1,154 @@
+"""What the recorder costs a call when nobody listens.
+
+The engine as it is, against the same source in which every `self.recorder.on` reads `False`: the compiler then leaves
+the checks out. Both run in this process, in turns, and are measured in processor time: no transport and no neighbour
+hides the difference.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from time import process_time_ns
+from types import ModuleType
+from typing import Any
+
+from benchmarks.claim import Claim, Target
+from benchmarks.command import main
+from benchmarks.load import Session
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+
+CHECK = "self.recorder.on"
+MODULES = ("longshore.server.executor", "longshore.server.dispatch")  # in the order of their imports
+AS_IS, WITHOUT, HEARD = "nobody listens", "without the checks", "a listener that keeps nothing"
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}},
+}
+CALLS = {
+    tool: json.dumps(
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": {"a": 1, "b": 2}}}
+    ).encode()
+    for tool in ("inline", "later")
+}
+
+
+def without_checks() -> Any:
+    """The Engine of the same source without the checks."""
+    kept = {name: import_module(name) for name in MODULES}
+    for name in MODULES:
+        source = Path(str(kept[name].__file__)).read_text()
+        if CHECK not in source:
+            raise SystemExit(f"benchmarks.recorder: {name} has no {CHECK} any more")
+        module = ModuleType(name)
+        module.__file__ = kept[name].__file__
+        sys.modules[name] = module  # so that dispatch finds the changed executor
+        exec(compile(source.replace(CHECK, "False"), str(module.__file__), "exec"), vars(module))
+    engine = vars(sys.modules[MODULES[-1]])["Engine"]
+    sys.modules.update(kept)
+    return engine
+
+
+def make(engine_type: Any = None) -> Any:
+    """A server with an inline and an async tool, on this engine."""
+    app_module = import_module("longshore.app")
+    app = app_module.Server("bench", version="1")
+
+    @app.tool(run="inline")
+    def inline(a: int, b: int) -> int:
+        return a + b
+
+    @app.tool
+    async def later(a: int, b: int) -> int:
+        return a + b
+
+    usual = app_module.Engine
+    app_module.Engine = engine_type or usual
+    try:
+        assert app.engine is not None
+    finally:
+        app_module.Engine = usual
+    return app
+
+
+def time_inline(app: Any, calls: int) -> float:
+    """µs of the processor a call, from a frame to its answer."""
+    link = import_module("longshore.server.link").Link()
+    handle, frame = app.engine.handle, CALLS["inline"]
+    handle(json.dumps(INITIALIZE).encode(), link)
+    for _ in range(100):
+        assert b'"result":3' in handle(frame, link)
+    began = process_time_ns()
+    for _ in range(calls):
+        handle(frame, link)
+    return (process_time_ns() - began) / calls / 1000
+
+
+def time_async(app: Any, calls: int) -> float:
+    """µs a call of a coroutine, through a Task each."""
+
+    async def run() -> float:
+        link = import_module("longshore.transports.memory").Memory(app.engine)
+        link.put(json.dumps(INITIALIZE).encode())
+        await link.get()
+        for _ in range(100):
+            link.put(CALLS["later"])
+            assert b'"result":3' in await link.get()
+        began = process_time_ns()
+        for _ in range(calls):
+            link.put(CALLS["later"])
+            await link.get()
+        return (process_time_ns() - began) / calls / 1000
+
+    return asyncio.run(run())
+
+
+def measure(session: Session) -> list[Claim]:
+    affinity = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(affinity)})
+    try:
+        return [
+            _claim(session, "recorder_inline", "an inline tool", time_inline, session.pick(full=20_000, quick=4_000)),
+            _claim(session, "recorder_async", "an async tool", time_async, session.pick(full=8_000, quick=2_000)),
+        ]
+    finally:
+        os.sched_setaffinity(0, affinity)
+
+
+def _claim(session: Session, name: str, what: str, time: Callable[[Any, int], float], calls: int) -> Claim:
+    rounds = session.pick(full=15, quick=5)
+    stripped = without_checks()
+    contestants: dict[str, Any] = {AS_IS: None, WITHOUT: stripped, HEARD: None}
+    values: dict[str, list[float]] = {each: [] for each in contestants}
+    for _ in range(rounds):
+        for each, engine_type in contestants.items():
+            app = make(engine_type)
+            if each == HEARD:
+                app.listen(lambda record: None)
+            gc.collect()
+            values[each].append(time(app, calls))
+    cost = "the checks' cost"
+    claim = Claim(
+        name,
+        f"The recorder, {what}: processor time a call, median of {rounds} rounds of {calls:,}",
+        "µs",
+        base=WITHOUT,
+        targets=[Target(cost, 1.0)],
+    )
+    for each, figures in values.items():
+        claim.add(each, figures)
+    claim.add(cost, [with_ - without for with_, without in zip(values[AS_IS], values[WITHOUT], strict=True)])
+    return claim
+
+
+if __name__ == "__main__":
+    sys.exit(main([measure]))
