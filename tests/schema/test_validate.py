@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from longshore.limits import Limits
-from longshore.schema.validate import SHOWN_ERRORS, SchemaProblem, check_input, compile
+from longshore.schema.validate import SHOWN_ERRORS, SchemaProblem, compile
 
 PERSON = {
     "type": "object",
@@ -170,13 +170,3 @@ def test_a_schema_that_contains_itself_is_refused() -> None:
 def test_evil_patterns_end(pattern: str) -> None:
     # A backtracking engine would need longer than the universe has; the suite's time limit is the judge.
     assert compile({"pattern": pattern}).errors("a" * 50_000 + "!")
-
-
-@pytest.mark.parametrize(("schema", "good"), [({"type": "object"}, True), ({}, False), ({"type": "array"}, False)])
-def test_an_input_schema_is_an_object_schema(schema: dict[str, Any], good: bool) -> None:
-    if good:
-        check_input(schema)
-        return
-    with pytest.raises(SchemaProblem) as caught:
-        check_input(schema)
-    assert '"type": "object"' in caught.value.fix

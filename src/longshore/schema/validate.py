@@ -69,14 +69,6 @@ def compile(schema: Any, *, limits: Limits = DEFAULT_LIMITS) -> Validator:
     return Validator(_build(schema))
 
 
-def check_input(schema: Any) -> None:
-    """Refuse a schema that is no object schema at its root: arguments are always an object."""
-    found: Any = schema.get("type") if is_object(schema) else None
-    if found != "object":
-        said = "has no type" if found is None else f"has type {cut(str(found))}"
-        raise SchemaProblem(f"the root of an input schema {said}", 'give the root "type": "object"')
-
-
 def _measure(schema: dict[str, Any], limits: Limits) -> None:
     deep = f"the schema is nested deeper than {limits.schema_depth} levels"
     if _is_deeper(schema, limits.schema_depth):
