@@ -2,10 +2,10 @@
 
 import sys
 
-from benchmarks import cold_start, in_flight, large, list_tools, memory, recorder, sequential
+from benchmarks import cold_start, in_flight, large, list_tools, memory, recorder, sequential, shutdown
 from benchmarks.command import main
 
-MODULES = (cold_start, sequential, in_flight, memory, list_tools, large, recorder)
+MODULES = (cold_start, sequential, in_flight, memory, list_tools, large, recorder, shutdown)
 
 if __name__ == "__main__":
     sys.exit(main([module.measure for module in MODULES], keep=True))

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,10 +13,9 @@ import pytest
 from .conftest import Workshop
 from .peer import LONGSHORE, PATIENCE, Peer, call, eventually, is_alive, request, text_of
 
-PROMISED = 1.0
-"""Seconds from a stop signal to the end, as README says."""
-SLACK = 1.5
-"""What a busy test machine may add. The figure itself is measured in benchmarks/, not here."""
+SOON = 5.0
+"""Seconds to wait for an end that nothing holds up: what is in flight would hold it for 60. benchmarks/shutdown.py
+measures how soon it is."""
 
 MORTAL = """
     import asyncio, os, subprocess, sys, threading, time
@@ -99,12 +97,6 @@ def burden(peer: Peer) -> list[int]:
     return pids
 
 
-def seconds_to_end(peer: Peer) -> float:
-    before = time.monotonic()
-    peer.wait()
-    return time.monotonic() - before
-
-
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda s: s.name)
 @pytest.mark.parametrize("how", ["serve", "run"])
 def test_a_signal_ends_the_process_and_all_descendants(workshop: Workshop, signum: signal.Signals, how: str) -> None:
@@ -112,7 +104,7 @@ def test_a_signal_ends_the_process_and_all_descendants(workshop: Workshop, signu
     peer = workshop.spawn(*([*LONGSHORE, "serve", path] if how == "serve" else [sys.executable, path]))
     pids = burden(peer)
     os.kill(peer.pid, signum)
-    assert seconds_to_end(peer) < PROMISED + SLACK
+    peer.wait(SOON)
     assert peer.process.returncode == 128 + signum
     assert [pid for pid in pids if is_alive(pid)] == []
     assert "Traceback" not in peer.stderr
@@ -122,7 +114,7 @@ def test_end_of_input_ends_the_process_and_all_descendants(workshop: Workshop) -
     peer = workshop.serve(MORTAL, "--eof-grace", "0.1")
     pids = burden(peer)
     peer.close_input()
-    assert seconds_to_end(peer) < 0.1 + PROMISED + SLACK
+    peer.wait(SOON)
     assert peer.process.returncode == 0
     assert {frame["id"] for frame in peer.seen} >= set(range(64))
     assert [pid for pid in pids if is_alive(pid)] == []
@@ -156,18 +148,16 @@ def spawn_below(workshop: Workshop, source: str | None, by: str = "main") -> tup
     return peer, int(pid.read_text())
 
 
-def kill_parent(peer: Peer, server: int) -> float:
-    """Seconds that the server outlived its parent."""
+def kill_parent(peer: Peer, server: int) -> None:
+    """Kill the parent, and see the server end too."""
     os.kill(peer.pid, signal.SIGKILL)
-    before = time.monotonic()
     eventually("the server ends", lambda: not is_alive(server))
-    return time.monotonic() - before
 
 
 def test_the_parents_death_ends_the_process_and_all_descendants(workshop: Workshop) -> None:
     peer, server = spawn_below(workshop, MORTAL)
     pids = burden(peer)
-    assert kill_parent(peer, server) < PROMISED + SLACK
+    kill_parent(peer, server)
     assert [pid for pid in pids if is_alive(pid)] == []
 
 
@@ -181,7 +171,7 @@ def test_the_parents_death_is_noticed_at_every_stage(workshop: Workshop, after: 
     if after == "call":
         peer.call("hello")
     time_to_settle(server)
-    assert kill_parent(peer, server) < PROMISED + SLACK
+    kill_parent(peer, server)
 
 
 def test_the_end_of_the_thread_that_started_us_is_not_the_parents(workshop: Workshop) -> None:
@@ -190,7 +180,7 @@ def test_the_end_of_the_thread_that_started_us_is_not_the_parents(workshop: Work
     peer.ask(request(1, "tools/list"))
     time_to_settle(server)
     assert peer.ask(request(2, "ping"))["result"] == {}
-    assert kill_parent(peer, server) < PROMISED + SLACK
+    kill_parent(peer, server)
 
 
 def time_to_settle(server: int) -> None:
@@ -225,7 +215,7 @@ def test_a_client_that_is_killed_during_a_call_leaves_no_server_behind(workshop:
     peer = workshop.spawn(*argv)
     pid = workshop.folder / "pid"
     eventually("the server's pid", pid.exists)
-    assert kill_parent(peer, int(pid.read_text())) < PROMISED + SLACK
+    kill_parent(peer, int(pid.read_text()))
 
 
 # -- where a signal may find us
@@ -270,7 +260,7 @@ def test_a_signal_ends_an_idle_server(workshop: Workshop, signum: signal.Signals
     if phase == "loop":
         peer.call("wake")
     os.kill(peer.pid, signum)
-    assert seconds_to_end(peer) < PROMISED + SLACK
+    peer.wait(SOON)
     assert peer.process.returncode == 128 + signum
     assert peer.stderr == ""
 
@@ -294,7 +284,7 @@ def test_a_signal_ends_a_server_whose_main_thread_is_in_a_tool(workshop: Worksho
     peer.send(call(1, tool))
     eventually("the tool runs", (workshop.folder / "sleeping").exists)
     os.kill(peer.pid, signal.SIGTERM)
-    assert seconds_to_end(peer) < PROMISED + SLACK
+    peer.wait(SOON)
     assert peer.process.returncode == 128 + signal.SIGTERM
 
 
@@ -307,9 +297,7 @@ def test_a_signal_ends_a_server_whose_peer_does_not_read(workshop: Workshop, pha
     peer.send(*(call(n, "big", size=4_000_000) for n in range(4)))
     eventually("it waits for us", lambda: waits_to_write(peer))
     os.kill(peer.pid, signal.SIGTERM)
-    before = time.monotonic()
-    assert peer.process.wait(PATIENCE) == 128 + signal.SIGTERM  # nobody reads: that is the point
-    assert time.monotonic() - before < PROMISED + SLACK
+    assert peer.process.wait(SOON) == 128 + signal.SIGTERM  # nobody reads: that is the point
 
 
 def waits_to_write(peer: Peer) -> bool:
@@ -350,7 +338,7 @@ def test_a_second_interrupt_ends_at_once(workshop: Workshop) -> None:
     eventually("it is ending", (workshop.folder / "stopping").exists)
     assert peer.process.poll() is None
     os.kill(peer.pid, signal.SIGINT)
-    assert seconds_to_end(peer) < PROMISED + SLACK
+    peer.wait(SOON)
     assert peer.process.returncode == 128 + signal.SIGINT
 
 
@@ -375,7 +363,7 @@ def test_a_closed_stdout_ends_the_process(workshop: Workshop, tool: str) -> None
     assert peer.process.stdout is not None
     peer.process.stdout.close()
     peer.send(call(1, tool))
-    assert seconds_to_end(peer) < PROMISED + SLACK
+    peer.wait(SOON)
     assert peer.process.returncode == 0
     assert "Traceback" not in peer.stderr
 
@@ -386,7 +374,7 @@ def test_a_closed_stdout_ends_the_process_with_calls_in_flight(workshop: Worksho
     assert peer.process.stdout is not None
     peer.process.stdout.close()
     peer.send(request("last", "ping"))
-    assert seconds_to_end(peer) < PROMISED + SLACK
+    peer.wait(SOON)
     assert [pid for pid in pids if is_alive(pid)] == []
 
 
