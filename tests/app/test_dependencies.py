@@ -24,7 +24,9 @@ def names(requirements: list[str]) -> set[str]:
 
 def test_every_dependency_has_its_line() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert rows("# Dependencies") == names(project["dependencies"])
+    extras = project["optional-dependencies"]
+    described = names(project["dependencies"]) | {f"`longshore[{name}]`" for name in extras} | {"extra"}
+    assert rows("# Dependencies") == described
 
 
 def test_every_tool_of_development_has_its_line() -> None:
