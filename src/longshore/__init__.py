@@ -26,6 +26,7 @@ _HOMES = {
     "Icon": "longshore.protocol.content",
     "Annotations": "longshore.protocol.content",
     "Ask": "longshore.protocol.questions",
+    "Header": "longshore.protocol.annotation",
     "Elicit": "longshore.protocol.questions",
     "ElicitAnswer": "longshore.protocol.questions",
     "Sample": "longshore.protocol.questions",
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from longshore.errors import ResourceNotFound as ResourceNotFound
     from longshore.errors import ToolError as ToolError
     from longshore.limits import Limits as Limits
+    from longshore.protocol.annotation import Header as Header
     from longshore.protocol.content import Annotations as Annotations
     from longshore.protocol.content import Audio as Audio
     from longshore.protocol.content import CallResult as CallResult

@@ -21,7 +21,7 @@ SCHEMA: dict[str, Any] = {
     "title": "Order",
     "type": "object",
     "properties": {
-        "kind": {"enum": ["book", "car"], "x-mcp-header": "Kind"},
+        "kind": {"type": "string", "enum": ["book", "car"], "x-mcp-header": "Kind"},
         "pages": {"$ref": "#/$defs/count"},
         "weight": {"$ref": "#weight"},
         "when": {"type": "string", "format": "date", "examples": ["2026-07-28"]},

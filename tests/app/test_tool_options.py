@@ -32,6 +32,7 @@ OPTIONS: dict[str, Any] = {
     "annotations": {"title": "Hint"},
     "icons": [ICON],
     "meta": {"example.com/shelf": 3},
+    "scopes": ["weather:read"],
 }
 
 
@@ -102,6 +103,7 @@ def test_the_entry_keeps_what_the_engine_needs() -> None:
     app.engine  # noqa: B018  (the limits are settled when the engine is made)
     entry = app.catalog.tools["get-weather"]
     assert (entry.timeout, entry.limit, entry.run) == (2.5, 2.5, "inline")
+    assert entry.scopes == {"weather:read"}
     assert (entry.category, entry.tags, entry.examples) == ("weather", ("sky", "rain"), ({"city": "Oslo"},))
 
 

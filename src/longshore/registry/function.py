@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from msgspec import UNSET, Struct
 
@@ -17,6 +17,9 @@ from longshore.registry.tool import Effects, Entry, Json, Run, Tool, effect_hint
 from longshore.registry.where import Place, caller, refuse
 from longshore.schema.output import Output, read_output
 from longshore.schema.signature import Signature, SignatureProblem, read
+
+if TYPE_CHECKING:
+    from longshore.protocol.headers import HeaderParam
 
 EFFECTS = ("read", "write", "destroy")
 Options = TypeVar("Options", bound=Struct)
@@ -42,6 +45,7 @@ class ToolOptions(Struct, kw_only=True):
     annotations: Mapping[str, Json] | None = None
     icons: Sequence[Icon] = ()
     meta: Mapping[str, Json] | None = None
+    scopes: Sequence[str] = ()
 
 
 def read_options(kind: type[Options], options: Mapping[str, Any], what: str) -> Options:
@@ -90,10 +94,12 @@ def tool_entry(fn: Callable[..., Any], options: ToolOptions, context_type: type)
         describe=_Describe(fn, name, options, signature, output),
         timeout=options.timeout,
         replay=options.replay,
+        scopes=read_scopes(fn, options.scopes),
         effects=options.effects,
         idempotent=options.idempotent,
         asked=signature.asked,
         arguments=signature.arguments,
+        headers=_headers(fn, signature),
         typed_result=options.output_schema is None and (output.structured or output.exact is str),
         keeps_frame=signature.context is not None or bool(signature.asked),
         category=options.category,
@@ -101,6 +107,24 @@ def tool_entry(fn: Callable[..., Any], options: ToolOptions, context_type: type)
         examples=tuple(options.examples),
         errors=UNSET if options.errors is None else options.errors,
     )
+
+
+def _headers(fn: Callable[..., Any], signature: Signature) -> tuple[HeaderParam, ...]:
+    if not any(parameter.headed for parameter in (*signature.parameters, *signature.asked)):
+        return ()
+    from longshore.registry.headers import signature_headers
+
+    return signature_headers(fn, signature)
+
+
+def read_scopes(fn: Any, scopes: Sequence[str]) -> frozenset[str]:
+    """The scopes that a tool needs, each a word as OAuth has them."""
+    if isinstance(scopes, str):
+        refuse(fn, f"scopes={scopes!r} is one text", f"scopes={scopes.split()!r}")
+    for scope in scopes:
+        if not scope or not all("!" <= letter <= "~" and letter not in '"\\' for letter in scope):
+            refuse(fn, f"{scope!r} is no scope", 'a scope is a word such as "items:write"')
+    return frozenset(scopes)
 
 
 def read_signature(fn: Callable[..., Any], context_type: type) -> Signature:

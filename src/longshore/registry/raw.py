@@ -9,7 +9,8 @@ import msgspec
 
 from longshore.errors import RegistrationError
 from longshore.limits import DEFAULT_LIMITS
-from longshore.registry.function import check_options, run_mode, tool_meta
+from longshore.registry.function import check_options, read_scopes, run_mode, tool_meta
+from longshore.registry.headers import schema_headers
 from longshore.registry.names import check_name
 from longshore.registry.results import render_raw, schema_renderer
 from longshore.registry.shape import read_shape
@@ -48,8 +49,10 @@ def raw_entry(tool: Tool, handler: Callable[..., Any]) -> Entry:
         describe=lambda: describe(tool),
         timeout=tool.timeout,
         replay=tool.replay,
+        scopes=read_scopes(handler, tool.scopes),
         effects=tool.effects,
         idempotent=tool.idempotent,
+        headers=schema_headers(handler, tool.input_schema),
         raw=True,
         category=tool.category,
         tags=tuple(tool.tags),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
 from longshore.protocol.content import Icon
+
+if TYPE_CHECKING:
+    from longshore.protocol.headers import HeaderParam
 
 Effects = Literal["read", "write", "destroy"]
 Run = Literal["thread", "inline", "async"]
@@ -41,6 +44,8 @@ class Tool(Struct, kw_only=True):
     run: Run | None = None
     replay: bool = False
     validate: bool = True
+    scopes: Sequence[str] = ()
+    """What an authenticated caller's token must allow."""
 
 
 class Entry(Struct, kw_only=True):
@@ -74,11 +79,17 @@ class Entry(Struct, kw_only=True):
     """The longest result text, from the configuration; 0 for no limit."""
     arguments: type[Struct] | None = None
     """The typed arguments, where they have a type."""
+    headers: tuple[HeaderParam, ...] = ()
+    """The arguments that an HTTP request repeats in its headers."""
     keeps_frame: bool = True
     """Whether the handler may look at the request again: it takes a context, or is asked for something."""
     raw: bool = False
     """Whether the author's own schema and result go out as they are."""
     replay: bool = False
+    scopes: frozenset[str] = frozenset()
+    """What a caller's token must allow."""
+    guarded: bool = False
+    """Whether a call is looked at before it runs: it needs scopes, or headers that repeat arguments."""
     effects: Effects | None = None
     idempotent: bool | None = None
     asked: tuple[Any, ...] = ()

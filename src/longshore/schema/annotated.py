@@ -1,4 +1,4 @@
-"""What stands in `Annotated[…]` beside the type: a description, a marker, constraints and schema keywords.
+"""What stands in `Annotated[…]` beside the type: a description, markers, constraints and schema keywords.
 
 msgspec's `Meta`, annotated_types and pydantic's `Field` are all understood. The latter two are told by their
 attributes, so neither is imported.
@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Meta, Struct
 
+from longshore.protocol.annotation import ANNOTATION, Header
 from longshore.schema.kinds import is_class, is_object
 
 _TRANSFORMS = ("strip_whitespace", "to_upper", "to_lower")
@@ -56,6 +57,8 @@ def is_field(value: Any) -> bool:
 def _note(item: Any, notes: Notes, marker_type: type) -> None:
     if isinstance(item, marker_type):
         notes.marker = item
+    elif isinstance(item, Header):
+        notes.extra[ANNOTATION] = item.name
     elif isinstance(item, str):
         notes.description = notes.description or item
     elif isinstance(item, Meta):

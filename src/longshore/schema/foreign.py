@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec import NODEFAULT
+
+from longshore.protocol.annotation import ANNOTATION
 from longshore.schema.standin import Schema
 
 if TYPE_CHECKING:
@@ -75,7 +78,10 @@ class Foreign:
 
     def _field(self, name: str, schema: Any, parent: Schema) -> Schema:
         field = self.rewrite(schema)
-        if field.get("default", ...) is not None or name in parent.get("required", ()):
+        if name in parent.get("required", ()):
             return field
-        lowered = self.schemas.optional(field, None)
-        return lowered if lowered is field else {k: v for k, v in lowered.items() if k != "default"}
+        default = field.get("default", NODEFAULT)
+        lowered = self.schemas.optional(field, default, headed=ANNOTATION in field)
+        if lowered is field or default is not None:
+            return lowered
+        return {k: v for k, v in lowered.items() if k != "default"}

@@ -18,6 +18,7 @@ from uuid import UUID
 
 import msgspec
 
+from longshore.protocol.annotation import ANNOTATION
 from longshore.schema import records, standin
 from longshore.schema.annotated import Notes, read_notes
 from longshore.schema.kinds import is_class
@@ -96,6 +97,8 @@ class Hints:
         self.native: set[Any] = set()
         self.replaced: dict[Any, Any] = {}
         self.slots: dict[Any, list[standin.Slot]] = {}
+        self.headed = False
+        """Whether something inside is marked with a header's name; perhaps so, where only pydantic looks inside."""
 
     def ready(self, tp: Any) -> Any:
         """The annotation itself where msgspec takes it, else one rebuilt around stand-ins."""
@@ -118,6 +121,7 @@ class Hints:
     def constrained(self, base: Any, notes: Notes, *, described: bool) -> Any:
         """A type with the constraints of its metadata; union members get those that apply to them."""
         if notes.needs_pydantic:
+            self.headed = True
             return standin.adapter(typing.Annotated[(base, *notes.originals)])
         inner = self.ready(base)
         try:
@@ -133,6 +137,7 @@ class Hints:
 
     def _annotated(self, tp: Any) -> Any:
         notes = read_notes(tp.__metadata__, _Unmarked)
+        self.headed |= ANNOTATION in notes.extra
         native = all(isinstance(m, msgspec.Meta) for m in tp.__metadata__)
         if native and self.ready(tp.__origin__) is tp.__origin__ and refusal(tp) is None:
             return tp
@@ -174,6 +179,7 @@ class Hints:
 
     def _generic(self, tp: Any, origin: Any) -> Any:
         if records.is_record(origin) or standin.is_model(tp):
+            self.headed = True
             return self._accepted(tp)
         raise _unsupported(tp, getattr(origin, "__name__", ""))
 
@@ -186,10 +192,11 @@ class Hints:
             raise _unsupported(tp, str(tp))
         if issubclass(tp, Enum):
             return tp if refusal(tp) is None else standin.members(tp)
-        if standin.is_model(tp) or standin.is_path(tp):
+        if standin.is_path(tp):
             return tp
         if hasattr(tp, "__pydantic_validator__") or hasattr(tp, "__get_pydantic_core_schema__"):
-            return standin.adapter(tp)
+            self.headed = True
+            return tp if standin.is_model(tp) else standin.adapter(tp)
         if records.is_record(tp):
             return self._record(tp)
         raise _unsupported(tp, tp.__name__)

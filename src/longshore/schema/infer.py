@@ -13,6 +13,7 @@ import msgspec
 from msgspec import NODEFAULT
 from msgspec import inspect as mi
 
+from longshore.protocol.annotation import ANNOTATION
 from longshore.schema import standin
 from longshore.schema.foreign import Foreign, common_type
 from longshore.schema.output import encode_special
@@ -58,7 +59,8 @@ def type_schema(tp: Any, *, mode: Mode = "validation") -> Schema:
 
 
 def _property(parameter: Parameter, schemas: Schemas, documented: str | None) -> Schema:
-    schema = schemas.optional(schemas.of(parameter.type), parameter.default)
+    headed = ANNOTATION in (parameter.extra or {})
+    schema = schemas.optional(schemas.of(parameter.type), parameter.default, headed=headed)
     if parameter.default is not None:
         schema |= _default(parameter.default)
     if description := parameter.description or documented:
@@ -108,10 +110,14 @@ class Schemas:
         name = schema.get("$ref", "").removeprefix("#/$defs/")
         return {**self.defs[name], **{k: v for k, v in schema.items() if k != "$ref"}} if name else schema
 
-    def optional(self, schema: Schema, default: Any) -> Schema:
-        """`T | None = None` is written as T that may be left out: some clients choke on a union with null."""
+    def optional(self, schema: Schema, default: Any, *, headed: bool = False) -> Schema:
+        """`T | None = None` is written as T that may be left out: some clients choke on a union with null.
+
+        What a header repeats must have one plain type, so there any default has it written so.
+        """
         options = schema.get("anyOf", [])
-        if not self.lower or default is not None or {"type": "null"} not in options:
+        may_go = default is None or (headed and default is not NODEFAULT)
+        if not self.lower or not may_go or {"type": "null"} not in options:
             return schema
         rest = [o for o in options if o != {"type": "null"}]
         others = {k: v for k, v in schema.items() if k != "anyOf"}
@@ -167,7 +173,7 @@ class Schemas:
         return {**schema, "additionalProperties": False} if closed else schema
 
     def _field(self, schema: Schema, default: Any) -> Schema:
-        lowered = self.optional(schema, default)
+        lowered = self.optional(schema, default, headed=ANNOTATION in schema)
         return lowered if default is None and lowered is not schema else {**lowered, **_default(default)}
 
     def _name(self, key: Any, name: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import NODEFAULT
 
+from longshore.protocol.annotation import ANNOTATION
 from longshore.schema import records, standin
 from longshore.schema.annotated import Notes, is_field, read_notes
 from longshore.schema.hints import ANYTHING, Hints, expand, is_union, refusal, type_name
@@ -24,7 +25,8 @@ def read_parameter(name: str, annotation: Any, default: Any, keyword_only: bool,
         base, notes = _peel(annotation, marker_type)
         if is_field(default):
             notes, default = _from_field(default, notes, marker_type)
-        ready = Hints().constrained(base, notes, described=False)
+        hints = Hints()
+        ready = hints.constrained(base, notes, described=False)
     except SignatureProblem as problem:
         raise SignatureProblem(f"parameter {name!r}: {problem.what}", problem.fix) from None
     if default is not NODEFAULT and ready is not Any:
@@ -38,6 +40,7 @@ def read_parameter(name: str, annotation: Any, default: Any, keyword_only: bool,
         keyword_only,
         notes.marker,
         notes.extra or None,
+        hints.headed or ANNOTATION in notes.extra,
     )
 
 

@@ -49,7 +49,9 @@ class Parameter(Struct, frozen=True):
     keyword_only: bool = False
     marker: Any = None
     extra: dict[str, Any] | None = None
-    """Schema keywords that the author gave through `Meta(extra_json_schema=…)`, such as `x-mcp-header`."""
+    """Schema keywords that the author gave, through `Header(…)` or `Meta(extra_json_schema=…)`."""
+    headed: bool = False
+    """Whether it may be repeated in a header, or something in it may: the schema tells, and costs more than a look."""
 
 
 class Signature(Struct, frozen=True):
