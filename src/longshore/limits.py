@@ -67,6 +67,48 @@ class Limits(Struct, frozen=True, kw_only=True):
     stop_seconds: float = 0.7
     """From a stop signal to a certain end of the process, clean or not."""
 
+    header_bytes: int = 64 << 10
+    """The head of one HTTP request: 100 headers with room for a long token."""
+
+    header_seconds: float = 10.0
+    """From the first byte of an HTTP request to the end of its headers. Who needs longer holds connections open."""
+
+    body_seconds: float = 15.0
+    """The longest pause while an HTTP body arrives."""
+
+    idle_seconds: float = 75.0
+    """A kept-alive HTTP connection without a request. Longer than the minute that most proxies keep theirs."""
+
+    stall_seconds: float = 30.0
+    """How long an HTTP reader may take nothing of what waits for it."""
+
+    connections: int = 2000
+    """HTTP connections at once."""
+
+    stream_after_seconds: float = 2.0
+    """A call over HTTP that runs longer is answered as a stream, which proxies keep open and clients can resume."""
+
+    keep_alive_seconds: float = 15.0
+    """Between two comments on a silent HTTP stream: half of what impatient proxies allow."""
+
+    sessions: int = 10_000
+    """Handshake-era HTTP sessions. The one that was unused for longest makes room."""
+
+    live_sessions: int = 512
+    """Sessions that one process keeps unpacked. Others are read from the store when they are used."""
+
+    streams: int = 64
+    """Open HTTP streams of one session."""
+
+    events: int = 1000
+    """Events of one HTTP stream that can be replayed."""
+
+    event_seconds: float = 300.0
+    """How long they can be."""
+
+    retry_seconds: float = 1.0
+    """After this long a client should come back to a stream that we closed early."""
+
     schema_bytes: int = 64 << 10
     """An author's own JSON Schema, encoded. Larger ones cost more to validate than the call they guard."""
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from longshore import config
 from longshore.config.environ import variable
 from longshore.config.keys import sections
-from longshore.config.kinds import Choice, Free, Number, Switch
+from longshore.config.kinds import Choice, Free, Number, Several, Switch
 from longshore.config.names import env_form
 
 from .conftest import Place
@@ -45,6 +45,20 @@ def test_timeouts(place: Place, text: str, value: Any) -> None:
 def test_words_and_choices(place: Place) -> None:
     found = place.load(LONGSHORE_SERVER_LOG_LEVEL="DEBUG", LONGSHORE_SERVER_INSTRUCTIONS="Be kind. ☕")
     assert (found.server.log_level, found.server.instructions) == ("debug", "Be kind. ☕")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("read", ["read"]),
+        ("read,write", ["read", "write"]),
+        ("read write", ["read", "write"]),
+        (" read , write,, ", ["read", "write"]),
+        (",", []),
+    ],
+)
+def test_lists_are_parted_by_commas_or_blanks(place: Place, text: str, value: list[str]) -> None:
+    assert place.load(LONGSHORE_AUTH_SCOPES=text).auth.scopes == value
 
 
 def test_an_empty_variable_counts_as_unset(place: Place) -> None:
@@ -86,6 +100,9 @@ def test_a_tool_may_be_named_like_a_key(place: Place) -> None:
         ("LIMITS_RUNNING", "9" * 100, "expected a whole number from 1 to 1099511627776, got a number far too large"),
         ("SERVER_LOG_LEVEL", "loud", 'expected debug, info, notice, warning or error, got "loud"'),
         ("SERVER_INSTRUCTIONS", "\udcff", "expected UTF-8 text"),
+        ("AUTH_SCOPES", "\udcff", "expected UTF-8 text"),
+        ("AUTH_TOKEN", "\udcff", "expected UTF-8 text"),
+        ("AUTH_TOKN", "s3cret-s3cret-s3cret", "no such variable; did you mean LONGSHORE_AUTH_TOKEN?"),
         ("SERVER_EXPOSE_ERRORS", "\x1b[31m\udcff", 'expected true or false, got "\\x1b[31m\\udcff"'),
     ],
 )
@@ -116,6 +133,8 @@ def test_every_key_has_a_variable_that_sets_it(section: Any) -> None:
                 text, value = "7", 7.0
             case Choice(words=words):
                 text = value = words[-1]
+            case Several():
+                text, value = "some words", ["some", "words"]
             case Free():
                 continue
             case _:

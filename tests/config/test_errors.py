@@ -13,6 +13,8 @@ from longshore.errors import ConfigError
 
 from .conftest import Place
 
+ALL = "server, limits, toolsets, tools, telemetry, http, auth, tokens"
+
 
 @pytest.mark.parametrize(
     ("text", "message"),
@@ -21,8 +23,8 @@ from .conftest import Place
         ("\n[server]\ntimout = 3\n", "3: server.timout: no such key; did you mean timeout?"),
         ("[sever]\n", "1: sever: no such section; did you mean server?"),
         ("timeout = 3\n", "1: timeout: no such section; did you mean server.timeout?"),
-        ("zzz = 3\n", "1: zzz: no such section; there are server, limits, toolsets, tools, telemetry"),
-        ("[policies]\n", "1: policies: no such section; there are server, limits, toolsets, tools, telemetry"),
+        ("zzz = 3\n", f"1: zzz: no such section; there are {ALL}"),
+        ("[policies]\n", f"1: policies: no such section; there are {ALL}"),
         ("[server]\nrunning = 3\n", "2: server.running: no such key; did you mean limits.running?"),
         ("[telemetry]\nzzz = 3\n", "2: telemetry.zzz: no such key; telemetry has records"),
         ("[limits]\ntimeout_seconds = 3\n", "2: limits.timeout_seconds: no such key; use server.timeout"),
@@ -47,6 +49,16 @@ from .conftest import Place
         ),
         ("[server]\nlog_format = 3", "2: server.log_format: expected auto, pretty or json, got 3"),
         ("[toolsets.x]\noptions = 3", "2: toolsets.x.options: expected a table, got 3"),
+        ("[auth]\nscopes = 'read'", '2: auth.scopes: expected a list of strings, got "read"'),
+        ("[auth]\nscopes = ['read', 3]", "2: auth.scopes: expected a list of strings, got 3 in it"),
+        ("[auth]\nscopes = [['read']]", "2: auth.scopes: expected a list of strings, got an array in it"),
+        # Secrets
+        ("[auth]\ntoken = 1234567890123456", "2: auth.token: expected a string, got …"),
+        ("[http]\nstate_key = ['s3cret']", "2: http.state_key: expected a string, got …"),
+        ("[tokens.alice]\ntoken = 1234567890123456", "2: tokens.alice.token: expected a string, got …"),
+        ("[tokens]\nalice = 's3cret'", "2: tokens.alice: expected a table, [tokens.NAME], got …"),
+        ("tokens = 's3cret'", "1: tokens: expected a table, got …"),
+        ("auth = 's3cret'", "1: auth: expected a table, got …"),
         # Tables
         ("server = 3", "1: server: expected a table, got 3"),
         ("[[server]]\ntimeout = 3", "1: server: expected a table, got an array"),

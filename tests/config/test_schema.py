@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from longshore import config
 from longshore.config import kinds
-from longshore.config.keys import MOVED, sections
+from longshore.config.keys import MOVED, SECRETS, sections
 from longshore.config.schema import docs, markdown, schema, schema_text
 from longshore.config.sections import Sections
 from longshore.limits import Limits
@@ -74,6 +74,9 @@ GOOD = [
     "[tools.'a.b']\nenabled = true\ntimeout = 1.5\nresult_bytes = 1\n",
     "[toolsets.x]\ntimeout = 1\n[toolsets.x.options]\nanything = [{goes = 1}]\n",
     "[telemetry]\nrecords = false\n",
+    "[http]\nport = 0\nhosts = []\norigins = ['https://a.example']\n",
+    "[auth]\ntoken = 'x'\nscopes = ['a', 'b']\nmode = 'required'\n",
+    "[tokens.alice]\nsha256 = 'x'\n[tokens.'b@c']\ntoken_file = 'x'\nscopes = []\n",
 ]
 BAD = [
     "zzz = 1",
@@ -91,6 +94,14 @@ BAD = [
     "[tools.a]\noptions = {}",
     "[[tools.a]]\nenabled = true",
     "[toolsets.x]\noptions = 3",
+    "[http]\nport = 65536",
+    "[http]\nhosts = 'a.example'",
+    "[http]\nhosts = ['a.example', 1]",
+    "[auth]\ntoken = 1",
+    "[auth]\nmode = 'on'",
+    "[auth]\nscopes = [['a']]",
+    "[tokens]\nalice = 'x'",
+    "[tokens.alice]\nname = 'x'",
 ]
 
 
@@ -110,6 +121,7 @@ VALUE = st.one_of(
     st.integers(-(2**50), 2**50),
     st.floats(allow_nan=False, allow_infinity=False),
     st.sampled_from(["info", "json", "x"]),
+    st.lists(st.one_of(st.text(max_size=3), st.integers()), max_size=3),
 )
 KEY = st.sampled_from([(section.name, name) for section in sections().values() for name in [*section.keys, "nope"]])
 
@@ -137,13 +149,30 @@ def test_a_struct_is_all_that_a_section_needs() -> None:
         path: str | None = None
         mode: Literal["a", "b"] | None = None
         ratio: int = 3
+        words: list[str] = []
+        more: list[str] | None = None
+        both: list[str] = msgspec.field(default_factory=lambda: ["a", "b"])
 
     section = _section("added", Added)
     assert {name: key.kind.expected for name, key in section.keys.items()} == {
         "path": "a string",
         "mode": "a or b",
         "ratio": "a whole number",
+        "words": "a list of strings",
+        "more": "a list of strings",
+        "both": "a list of strings",
     }
+    assert [key.default for key in section.keys.values()] == [None, None, 3, [], None, ["a", "b"]]
+
+
+def test_every_secret_is_a_key_and_marked_in_the_schema() -> None:
+    marked = {
+        f"{section.name}.{key.name}"
+        for section in sections().values()
+        for key in section.keys.values()
+        if key.kind.schema().get("writeOnly")
+    }
+    assert marked == SECRETS
 
 
 def test_a_type_that_no_kind_fits_is_our_mistake() -> None:

@@ -9,6 +9,7 @@ import click
 from msgspec import json
 
 from longshore import config as configuration
+from longshore.config.kinds import HIDDEN
 from longshore.config.listing import Entry, entries, tree
 
 UNSET = "unset"
@@ -71,7 +72,9 @@ def rows(listed: list[Entry], with_origin: bool) -> list[list[str]]:
 
 def spell(value: Any) -> str:
     """A value on one line, as TOML or near it."""
-    return UNSET if value is None else json.encode(value).decode()
+    if value is None or value == HIDDEN:
+        return value or UNSET
+    return json.encode(value).decode()
 
 
 def aligned(table: list[list[str]]) -> str:

@@ -8,8 +8,12 @@ CONFIG_OPTION = "--config"
 """Stands in for the project file. It is no key, so it is not in the table."""
 
 
+HTTP_OPTION = "--http"
+"""Chooses the transport."""
+
+
 class Flag(Struct, frozen=True):
-    """An option that takes one value."""
+    """An option that sets a key: to its value, or, without a metavar, to true."""
 
     option: str
     key: str
@@ -29,5 +33,26 @@ FLAGS = (
     Flag("--log-format", "server.log_format", "FORMAT", "Records on stderr: auto, pretty or json."),
 )
 
+HTTP_FLAGS = (
+    Flag("--host", "http.host", "ADDRESS", "Listen on this address. Anything but loopback needs authentication."),
+    Flag("--port", "http.port", "NUMBER", "Listen on this port; 0: any free one."),
+    Flag("--workers", "http.workers", "NUMBER", "Serve with this many processes, which share their sessions."),
+    Flag("--public-url", "http.public_url", "URL", "The address that clients use, where it is not host and port."),
+    Flag("--store", "http.store", "URL", "Keep sessions there: memory://, sqlite:///path or redis://host."),
+    Flag("--grace", "http.grace", "SECONDS", "When stopped, let calls in flight finish for this long."),
+    Flag("--tls-cert", "http.tls_cert", "FILE", "Serve HTTPS with this certificate chain (PEM)."),
+    Flag("--tls-key", "http.tls_key", "FILE", "The certificate's private key (PEM)."),
+    Flag("--auth", "auth.mode", "MODE", "Whether to ask for a token: auto, required or off."),
+    Flag("--lines", "http.lines", "", "Also take JSON-RPC lines on the same port, from loopback."),
+    Flag(
+        "--allow-unauthenticated-remote",
+        "http.allow_unauthenticated_remote",
+        "",
+        "Listen beyond loopback without authentication: whoever reaches the port can use every tool.",
+    ),
+)
+"""What makes sense with HTTP alone."""
+
 KEY_OF_OPTION = {flag.option: flag.key for flag in FLAGS}
-OPTION_OF_KEY = {flag.key: flag.option for flag in FLAGS}
+"""Those of stdio: what has another option takes the long way, through the command line."""
+OPTION_OF_KEY = {flag.key: flag.option for flag in FLAGS + HTTP_FLAGS}

@@ -6,9 +6,9 @@ from functools import cache
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from msgspec import NODEFAULT, Struct
-from msgspec.structs import fields
+from msgspec.structs import FieldInfo, fields
 
-from longshore.config.kinds import MOST_COUNT, Kind, kind_of
+from longshore.config.kinds import MOST_COUNT, Kind, Secret, kind_of
 from longshore.config.names import nearest
 from longshore.config.sections import Sections
 
@@ -29,7 +29,13 @@ BOUNDS: dict[str, tuple[int, int]] = {
     "limits.listens": (0, MOST_COUNT),
     "limits.subscriptions": (0, MOST_COUNT),
     "limits.questions": (0, MOST_COUNT),
+    "http.port": (0, 65_535),
+    "http.workers": (1, 256),
+    "http.rate": (0, MOST_COUNT),
 }
+
+SECRETS = frozenset({"http.state_key", "auth.token", "auth.introspection_secret", "tokens.token"})
+"""Keys whose values nobody is shown; of a section with named tables, the key in each."""
 
 
 class Key(Struct, frozen=True):
@@ -48,6 +54,11 @@ class Section(Struct, frozen=True):
     named: bool
     keys: dict[str, Key]
 
+    @property
+    def secret(self) -> bool:
+        """Whether a value that stands in its place may be one of its secrets."""
+        return any(isinstance(key.kind, Secret) for key in self.keys.values())
+
 
 @cache
 def sections() -> dict[str, Section]:
@@ -63,13 +74,23 @@ def _section(name: str, hint: Any) -> Section:
     keys = {
         field.name: Key(
             field.name,
-            kind_of(hints[field.name], BOUNDS.get(f"{name}.{field.name}")),
-            None if field.default is NODEFAULT else field.default,
+            _kind(f"{name}.{field.name}", hints[field.name]),
+            _default(field),
         )
         for field in fields(record)
         if f"{name}.{field.name}" not in MOVED
     }
     return Section(name, record, named, keys)
+
+
+def _kind(dotted_key: str, hint: Any) -> Kind:
+    return Secret() if dotted_key in SECRETS else kind_of(hint, BOUNDS.get(dotted_key))
+
+
+def _default(field: FieldInfo) -> Any:
+    if field.default is NODEFAULT:
+        return None if field.default_factory is NODEFAULT else field.default_factory()  # lists are made anew each time
+    return field.default
 
 
 def unknown_section(name: str) -> str:

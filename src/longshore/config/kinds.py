@@ -17,6 +17,9 @@ MOST_COUNT = 1 << 40
 MOST_SECONDS = 366 * 86_400
 """A year. Clocks and waits of the operating system overflow not far beyond."""
 
+HIDDEN = "…"
+"""Stands for a secret wherever values are shown."""
+
 SHOWN_CHARACTERS = 40
 """What an error shows of a value: enough to recognise it."""
 
@@ -109,6 +112,44 @@ class Words(Struct, frozen=True):
         return {"type": "string"}
 
 
+class Secret(Struct, frozen=True):
+    """A string that is shown nowhere: not in errors, not by `longshore config show`."""
+
+    expected: str = "a string"
+
+    def check(self, value: Any) -> str:
+        if isinstance(value, str):
+            return value
+        raise ValueError(f"expected {self.expected}, got {HIDDEN}")
+
+    def read(self, text: str) -> str:
+        return Words().read(text)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "writeOnly": True}
+
+
+class Several(Struct, frozen=True):
+    """A list of strings; as text, separated by commas or blanks."""
+
+    expected: str = "a list of strings"
+
+    def check(self, value: Any) -> list[str]:
+        if not isinstance(value, list):
+            raise mismatch(self, value)
+        items: list[Any] = value  # pyright: ignore[reportUnknownVariableType]
+        for item in items:
+            if not isinstance(item, str):
+                raise ValueError(f"expected {self.expected}, got {show(item)} in it")
+        return items
+
+    def read(self, text: str) -> list[str]:
+        return Words().read(text).replace(",", " ").split()
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "array", "items": {"type": "string"}}
+
+
 class Choice(Struct, frozen=True):
     """One word of a few."""
 
@@ -158,6 +199,8 @@ def kind_of(hint: Any, bounds: tuple[int, int] | None) -> Kind:
     parts = [part for part in get_args(hint) or (hint,) if part is not type(None)]
     if get_origin(hint) is dict:
         return Free()
+    if list[str] in (hint, *parts):
+        return Several()
     if parts == [float, Literal[False]]:
         return Number(False, *(bounds or (0, MOST_SECONDS)), off=True)
     simple: dict[Any, Kind] = {

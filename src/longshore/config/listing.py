@@ -1,20 +1,24 @@
-"""The configuration as a list of keys, for people: what `longshore config show` prints."""
+"""The configuration as a list of keys, for people: what `longshore config show` prints. Secrets are not in it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Struct
 
 from longshore.config.keys import Section, sections
-from longshore.config.kinds import Free
+from longshore.config.kinds import HIDDEN, Free, Secret
 from longshore.config.names import dotted
 from longshore.config.record import Config, Origin, origin
 
+_PASSWORD = re.compile(r"(://[^/?#@:\s]*:)\S*(?=@)|([?&](?:password|secret|token|key)=)[^&#\s]*", re.IGNORECASE)
+"""In a URL: between user and host, to the last @ since a password may hold one unescaped; or in the query."""
+
 
 class Entry(Struct, frozen=True):
-    """One key. A value of None means unset."""
+    """One key. A value of None means unset, HIDDEN that there is one."""
 
     path: tuple[str, ...]
     value: Any
@@ -48,9 +52,16 @@ def _fields(section: Section, path: tuple[str, ...], record: Any) -> Iterator[tu
     for key in section.keys.values():
         value = getattr(record, key.name)
         if isinstance(key.kind, Free):
-            yield from (((*path, key.name, name), option) for name, option in value.items())
+            yield from (((*path, key.name, name), _shown(option)) for name, option in value.items())
+        elif isinstance(key.kind, Secret) and value is not None:
+            yield (*path, key.name), HIDDEN
         else:
-            yield (*path, key.name), value
+            yield (*path, key.name), _shown(value)
+
+
+def _shown(value: Any) -> Any:
+    """The value, without the password that a URL in it holds."""
+    return _PASSWORD.sub(lambda found: (found[1] or found[2]) + HIDDEN, value) if isinstance(value, str) else value
 
 
 def tree(listed: list[Entry]) -> dict[str, Any]:

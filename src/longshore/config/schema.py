@@ -14,7 +14,7 @@ from msgspec import Struct, json
 
 from longshore.config.environ import variable
 from longshore.config.keys import Key, Section, sections
-from longshore.config.kinds import Free, show
+from longshore.config.kinds import Free, Several, show
 from longshore.config.names import ENV_MARK
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -96,5 +96,10 @@ def _markdown(section: Section) -> str:
 
 
 def _row(key: Key, words: str) -> str:
-    default = show(key.default) if _has_default(key) else "unset"
-    return f"| `{key.name}` | {key.kind.expected} | {default} | {words} |"
+    return f"| `{key.name}` | {key.kind.expected} | {_default(key)} | {words} |"
+
+
+def _default(key: Key) -> str:
+    if not _has_default(key):
+        return "unset"
+    return ", ".join(key.default) or "none" if isinstance(key.kind, Several) else show(key.default)

@@ -2,15 +2,15 @@
 
 The rest of the room derives from these: checks, variable names, the JSON Schema, the page in docs. To add a section,
 write its Struct and name it in `Sections`; to add a key, add a field with its reason below it. What the rooms know
-about types: `bool`, `int` (a count or bytes), `float` (always seconds), `Timeout`, `str`, `Literal[...]` and
-`dict[str, Any]` (free-form, files only). `| None` means that the key may stay unset.
+about types: `bool`, `int` (a count or bytes), `float` (always seconds), `Timeout`, `str`, `list[str]`, `Literal[...]`
+and `dict[str, Any]` (free-form, files only). `| None` means that the key may stay unset.
 """
 
 from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from longshore.limits import DEFAULT_LIMITS, Limits
 
@@ -76,6 +76,126 @@ class TelemetryConfig(Struct, frozen=True, kw_only=True):
     """Make a record of each request and call. Off, nothing is logged about them."""
 
 
+class HttpConfig(Struct, frozen=True, kw_only=True):
+    """How the server is reached over HTTP."""
+
+    host: str = "127.0.0.1"
+    """The address to listen on. Anything but loopback needs authentication."""
+
+    port: int = 9100
+    """The port to listen on; 0 picks a free one."""
+
+    workers: int = 1
+    """Processes that serve. More than one share their sessions through the store."""
+
+    path: str = "/mcp"
+    """Where MCP is served."""
+
+    public_url: str | None = None
+    """The address that clients use, if it differs from host and port: https://mcp.example.com. Its host is accepted."""
+
+    hosts: list[str] = []
+    """Further Host headers to accept, as host or host:port, each compared whole."""
+
+    origins: list[str] = []
+    """Web origins that may use the server from a browser (CORS), as scheme://host[:port]. None by default."""
+
+    store: str | None = None
+    """Where sessions live: memory://, sqlite:///path or redis://host. Unset: memory, or SQLite with several workers."""
+
+    state_key: str | None = None
+    """The secret that signs requestState, 32 characters or more. Several hosts must share one."""
+
+    session_ttl: float = 1800.0
+    """A session that is not used for this many seconds is forgotten."""
+
+    grace: float = 3.0
+    """When the server is stopped, calls in flight may finish for this many seconds."""
+
+    rate: int = 100
+    """Calls of one tool that one caller may make in a second, on average; 0: no limit."""
+
+    burst: int = 1000
+    """Calls of one tool that one caller may make at once before the rate holds."""
+
+    tls_cert: str | None = None
+    """A PEM file with the certificate chain: the server speaks HTTPS."""
+
+    tls_key: str | None = None
+    """A PEM file with the certificate's private key."""
+
+    rest: bool = True
+    """Serve the tools as plain REST at /tools, with an OpenAPI document at /openapi.json."""
+
+    lines: bool = False
+    """Also take JSON-RPC lines on the same port, on loopback only."""
+
+    allow_unauthenticated_remote: bool = False
+    """Listen beyond loopback without authentication. Whoever reaches the port can then use every tool."""
+
+
+class AuthConfig(Struct, frozen=True, kw_only=True):
+    """Who may use the server over HTTP."""
+
+    mode: Literal["auto", "required", "off"] = "auto"
+    """auto: the built-in server asks for a token, others where one is configured; required: always; off: never."""
+
+    token: str | None = None
+    """A bearer token that opens the server. Better given as LONGSHORE_AUTH_TOKEN or by token_file than in a file."""
+
+    token_file: str | None = None
+    """A file that holds the bearer token."""
+
+    key_header: str = "X-API-Key"
+    """A header in which a token may come too. Empty: none."""
+
+    cookie: str = "longshore"
+    """The cookie in which a browser may hold a token, got by POST /auth/cookie. Empty: none."""
+
+    issuer: str | None = None
+    """Who issues the access tokens (JWT): compared with `iss`."""
+
+    audience: str | None = None
+    """Whom access tokens must be for: compared with `aud`. Unset: the address of this server."""
+
+    jwks: str | None = None
+    """The issuer's keys: a URL or a file with a JWKS document."""
+
+    algorithms: list[str] = field(default_factory=lambda: ["RS256", "ES256", "EdDSA"])
+    """Signatures that are accepted on access tokens."""
+
+    introspection_url: str | None = None
+    """Where opaque tokens are looked up (RFC 7662)."""
+
+    introspection_client: str | None = None
+    """Our client id there."""
+
+    introspection_secret: str | None = None
+    """Our client secret there."""
+
+    authorization_servers: list[str] = []
+    """Issuers that clients may turn to, named in the protected-resource metadata. Unset: the issuer."""
+
+    scopes: list[str] = []
+    """Scopes that every request needs."""
+
+
+class TokenConfig(Struct, frozen=True, kw_only=True):
+    """A token for one caller, by the caller's name. One of token, token_file and sha256 is needed."""
+
+    token: str | None = None
+    """The token itself."""
+
+    token_file: str | None = None
+    """A file that holds it."""
+
+    sha256: str | None = None
+    """Its SHA-256, in hex, so that the file holds no secret."""
+
+    scopes: list[str] | None = None
+    """What the caller may do. Unset: everything."""
+
+
 class Sections(Struct, frozen=True, kw_only=True):
     """Every section by its name; a dict holds tables that the user names, as in `[tools.NAME]`."""
 
@@ -84,3 +204,6 @@ class Sections(Struct, frozen=True, kw_only=True):
     toolsets: dict[str, ToolsetConfig] = {}
     tools: dict[str, ToolConfig] = {}
     telemetry: TelemetryConfig = TelemetryConfig()
+    http: HttpConfig = HttpConfig()
+    auth: AuthConfig = AuthConfig()
+    tokens: dict[str, TokenConfig] = {}

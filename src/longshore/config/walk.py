@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from longshore.config.files import Document, read
 from longshore.config.keys import Key, Section, sections, unknown_key, unknown_section
-from longshore.config.kinds import Free, show
+from longshore.config.kinds import HIDDEN, Free, show
 from longshore.config.names import ENV_MARK, dotted
 from longshore.config.record import Origin
 from longshore.config.setting import Path, Setting
@@ -53,20 +53,20 @@ class Walk:
     def named(self, section: Section, tables: Any) -> None:
         """The tables under a section whose names the user chose."""
         if not isinstance(tables, dict):
-            self.problem((section.name,), f"expected a table, got {show(tables)}")
+            self.problem((section.name,), f"expected a table, got {_show(section, tables)}")
             return
         for name, table in cast("dict[str, Any]", tables).items():
             path = (section.name, name)
             if not name or name.startswith(ENV_MARK):
                 self.problem(path, f"a name can't be empty or begin with {ENV_MARK}")
             elif not isinstance(table, dict):
-                self.problem(path, f"expected a table, [{section.name}.NAME], got {show(table)}")
+                self.problem(path, f"expected a table, [{section.name}.NAME], got {_show(section, table)}")
             else:
                 self.keys(section, path, table)
 
     def keys(self, section: Section, path: Path, table: Any) -> None:
         if not isinstance(table, dict):
-            self.problem(path, f"expected a table, got {show(table)}")
+            self.problem(path, f"expected a table, got {_show(section, table)}")
             return
         for name, value in cast("dict[str, Any]", table).items():
             key = section.keys.get(name)
@@ -94,6 +94,11 @@ class Walk:
     def problem(self, path: Path, text: str) -> None:
         where = self.document.where(path)
         self.problems.append((int(where.rpartition(":")[2]), f"{where}: {_short(path)}: {text}"))
+
+
+def _show(section: Section, value: Any) -> str:
+    """`[tokens] alice = "the token itself"` is a likely slip; a log must not learn it from our error."""
+    return HIDDEN if section.secret else show(value)
 
 
 def _short(path: Path) -> str:
