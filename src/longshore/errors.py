@@ -29,6 +29,16 @@ class ConfigError(LongshoreError):
     exit_code = 2
 
 
+class StoreError(LongshoreError):
+    """The store of sessions and messages could not do its work: says where, what and the fix."""
+
+    exit_code = 1
+
+    def __init__(self, where: str, what: str, fix: str) -> None:
+        super().__init__(f"store {where}: {what}; {fix}")
+        self.where, self.what, self.fix = where, what, fix
+
+
 class TargetError(LongshoreError):
     """`longshore serve TARGET` could not find or load a server there."""
 
@@ -41,6 +51,21 @@ class ProtocolError(LongshoreError):
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
         self.rpc_code, self.message, self.data = code, message, data
+
+
+class Unavailable(ProtocolError):
+    """What a request needs can't be reached for the moment; it may be sent again."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(-32603, f"{what} at the moment; try again")
+
+
+class Forbidden(ProtocolError):
+    """The caller may not do this: its token lacks scopes."""
+
+    def __init__(self, what: str, needed: frozenset[str]) -> None:
+        super().__init__(-32600, f"{what} needs the scope {' '.join(sorted(needed))}")
+        self.needed = needed
 
 
 class ToolError(LongshoreError):

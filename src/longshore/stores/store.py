@@ -1,0 +1,84 @@
+"""What the rest of the house knows of a store: values and logs that expire, and a bus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+Hear: TypeAlias = Callable[[bytes], None]
+Stop: TypeAlias = Callable[[], None]
+
+MISSED = b""
+"""What a listener hears when messages may have been missed."""
+
+
+class Store(Protocol):
+    """Keys, logs and topics are text. Every method may raise StoreError; none waits without a bound.
+
+    - A key's *family* is what stands up to its first colon: `session:` of `session:42`. `find` and `trim` take a
+      prefix that names at least a family, because that is what backends can look up without reading everything.
+    - A value and a log of one name are two things; only `delete` drops both.
+    - `seconds` counts from now. What has expired is as if it had never been: a log begins again at position 1.
+    """
+
+    shared: bool
+    """Whether other processes may use the same one. False only for memory."""
+
+    async def get(self, key: str) -> bytes | None: ...
+
+    async def set(self, key: str, value: bytes, seconds: float) -> None: ...
+
+    async def add(self, key: str, value: bytes, seconds: float) -> bool:
+        """Set it unless there is one. False: there is one, and it stays as it was."""
+        ...
+
+    async def swap(self, key: str, old: bytes, new: bytes, seconds: float) -> bool:
+        """Set it if it is exactly `old`. False: somebody has changed it, or it is gone; it stays as it was."""
+        ...
+
+    async def touch(self, key: str, seconds: float) -> bool:
+        """Give a value a new expiry. False: it is gone."""
+        ...
+
+    async def delete(self, *keys: str) -> None:
+        """Drop the values and the logs of these names."""
+        ...
+
+    async def find(self, prefix: str) -> dict[str, bytes]:
+        """All values whose keys begin so. For families of few keys."""
+        ...
+
+    async def trim(self, prefix: str, most: int) -> list[str]:
+        """Drop those values that expire soonest, until `most` are left. Returns the dropped keys, soonest first."""
+        ...
+
+    async def append(self, key: str, value: bytes, seconds: float, most: int) -> int:
+        """Add to a log, which then expires in `seconds` and keeps its last `most` entries (at least one).
+
+        Returns the position of the entry: 1, 2, 3 … and never the same twice while the log lives.
+        """
+        ...
+
+    async def read(self, key: str, after: int, most: int = 100) -> list[tuple[int, bytes]]:
+        """The first `most` entries of a log that come after a position, in order."""
+        ...
+
+    async def post(self, topic: str, message: bytes) -> None:
+        """Give a message to every listener of a topic in every process, also our own.
+
+        Each listener hears the messages of one process in the order they were posted. A process that loses its
+        connection, or stands still for a minute, misses what was posted meanwhile, and hears MISSED.
+        """
+        ...
+
+    async def listen(self, topic: str, hear: Hear) -> Stop:
+        """Call `hear` on the loop for each message posted from now on. The result ends that; no call comes after."""
+        ...
+
+    async def check(self) -> None:
+        """Make one real round trip, with a write where there is a disk or a server."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of everything. What is in flight completes or raises StoreError."""
+        ...

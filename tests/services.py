@@ -1,0 +1,132 @@
+"""Real servers of others that tests run against, each on a free port of the loopback and with nothing on disk."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+
+START_SECONDS = 20.0
+"""A bound, not an expectation: it takes some ten milliseconds."""
+
+
+class RedisServer:
+    """A `redis-server` that can be stopped and started again at the same address."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self._options = options
+        self._process: subprocess.Popen[bytes] | None = None
+        self._started = False
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def start(self) -> None:
+        """Somebody may have taken the port meanwhile: then another one, unless this one is known already."""
+        for _ in range(1 if self._started else 5):
+            if self._try():
+                self._started = True
+                return
+            self.port = free_port()
+        raise RuntimeError("redis-server did not start:\n" + (self.folder / "redis.log").read_text()[-2000:])
+
+    def _try(self) -> bool:
+        argv = [need_command("redis-server", "redis-server"), "--bind", "127.0.0.1", *self._address()]
+        argv += ["--save", "", "--appendonly", "no", "--dir", str(self.folder), *self._options]
+        with (self.folder / "redis.log").open("ab") as log:
+            self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        deadline = time.monotonic() + START_SECONDS
+        while self._process.poll() is None and time.monotonic() < deadline:
+            if self._answers() and self._process.poll() is None:
+                return True
+            time.sleep(0.01)
+        self.stop()
+        return False
+
+    def stop(self) -> None:
+        """At once, as when it crashes."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(10)
+            self._process = None
+
+    def send_signal(self, number: int) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def _address(self) -> list[str]:
+        return ["--port", str(self.port)]
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), 0.1) as connection:
+                connection.settimeout(1)
+                connection.sendall(b"PING\r\n")
+                return connection.recv(5)[:1] in (b"+", b"-")  # PONG, or that it wants a password
+        except OSError:
+            return False
+
+
+@contextmanager
+def start_redis(folder: Path) -> Iterator[str]:
+    """The URL of an empty Redis that lives as long as the block."""
+    server = RedisServer(folder)
+    server.start()
+    try:
+        yield server.url
+    finally:
+        server.stop()
+
+
+def make_certificate(folder: Path) -> tuple[Path, Path]:
+    """PEM files of a certificate for 127.0.0.1 that vouches for itself, and of its key."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    built = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=2))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    cert_file, key_file = folder / "cert.pem", folder / "key.pem"
+    cert_file.write_bytes(built.public_bytes(serialization.Encoding.PEM))
+    secret = serialization.NoEncryption()
+    pem = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, secret)
+    key_file.write_bytes(key.private_bytes(*pem))
+    return cert_file, key_file
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def need_command(name: str, package: str) -> str:
+    """The path of a program. Without it a test is skipped, but never where everything must be shown."""
+    path = shutil.which(name)
+    if path is None:
+        how = f"{name} is missing; install it (apt-get install {package}) to run this test"
+        if os.environ.get("CI") == "true":
+            raise RuntimeError(how)
+        pytest.skip(how)
+    return path

@@ -1,0 +1,135 @@
+"""The store in memory frees what it no longer needs."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from longshore.stores.memory import MemoryStore
+from longshore.stores.shelf import SLACK, Shelf
+
+from .place import run
+
+COUNT = 10_000
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def key(n: int) -> str:
+    return f"session:{n:032}"  # long enough that none is interned
+
+
+Use = Callable[[MemoryStore], Awaitable[object]]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda store: store.get("other:1"),
+        lambda store: store.set("other:1", b"", 5),
+        lambda store: store.touch("other:1", 5),
+        lambda store: store.append("other:1", b"", 5, 5),
+        lambda store: store.read("other:1", 0),
+        lambda store: store.trim("other:", 5),
+        lambda store: store.find("other:"),
+        lambda store: store.delete("other:1"),
+        lambda store: store.check(),
+    ],
+    ids=["get", "set", "touch", "append", "read", "trim", "find", "delete", "check"],
+)
+def test_any_use_frees_all_that_has_expired(use: Use) -> None:
+    clock = Clock()
+    store = MemoryStore(clock)
+    names = [key(n) for n in range(COUNT)]
+    value = bytes(bytearray(b"only here"))
+    before = sys.getrefcount(value), [sys.getrefcount(name) for name in names]
+
+    async def body() -> None:
+        for name in names:
+            await store.set(name, value, 60)
+            await store.touch(name, 90)
+            await store.append(name, value, 60, 10)
+        assert sys.getrefcount(value) >= 2 * COUNT
+        clock.now = 91.0
+        await use(store)
+
+    run(body())
+    gc.collect()
+    assert (sys.getrefcount(value), [sys.getrefcount(name) for name in names]) == before
+
+
+def test_deleted_keys_leave_nothing_behind_long_before_they_expire() -> None:
+    store = MemoryStore(Clock())
+    names = [key(n) for n in range(COUNT)]
+    before = [sys.getrefcount(name) for name in names]
+
+    async def body() -> None:
+        for name in names:
+            await store.set(name, b"", 1800)
+            await store.append(name, b"", 1800, 10)
+            await store.delete(name)
+
+    run(body())
+    after = [sys.getrefcount(name) for name in names]
+    assert sum(after) - sum(before) <= 2 * (SLACK + 1)  # two shelves
+
+
+def test_sessions_that_come_and_are_used_and_go_take_constant_room() -> None:
+    """Notes about expiries don't pile up, whichever way the expiry moves."""
+    shelf: Shelf[bytes] = Shelf()
+    for n in range(20_000):
+        shelf.put("a", b"", n + (1000 if n % 2 else 10), n)
+        shelf.touch("a", n + 500, n)
+        shelf.touch("a", n + 20, n)
+        shelf.put("b", b"", 1e9 - n, n)
+    assert len(shelf._notes) <= 2 * len(shelf) + SLACK
+
+
+def test_a_shelf_gives_back_the_room_of_a_crowd() -> None:
+    shelf: Shelf[bytes] = Shelf()
+    shelf.put("stays", b"", 1e9, 0)
+    for n in range(COUNT):
+        shelf.put(key(n), b"", 60, 0)
+    crowded = sys.getsizeof(shelf._entries) + sys.getsizeof(shelf._notes)
+    shelf.sweep(61)
+    assert len(shelf) == 1
+    for n in range(COUNT):
+        shelf.put(key(n), b"", 1e9 + n, 61)
+        shelf.drop(key(n))
+    assert sys.getsizeof(shelf._entries) + sys.getsizeof(shelf._notes) < crowded / 10
+
+
+def test_values_are_kept_as_they_are() -> None:
+    store = MemoryStore()
+    value = bytes(1 << 20)
+
+    async def body() -> None:
+        await store.set("s:1", value, 60)
+        await store.append("l:1", value, 60, 5)
+        assert await store.get("s:1") is value
+        assert (await store.read("l:1", 0))[0][1] is value
+
+    run(body())
+
+
+def test_families_that_are_empty_are_forgotten() -> None:
+    clock = Clock()
+    store = MemoryStore(clock)
+
+    async def body() -> None:
+        for n in range(1000):
+            await store.set(f"{n}:x", b"", 10)
+        clock.now = 20.0
+        await store.check()
+        assert not store._shelves
+
+    run(body())

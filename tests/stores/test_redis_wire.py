@@ -1,0 +1,87 @@
+"""Redis at the end of a bad wire."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import pytest
+
+from longshore.errors import StoreError
+from longshore.stores import open_store
+from longshore.stores import redis as ours
+
+from .place import RedisPlace, run, until
+from .proxy import proxied
+
+
+def test_nothing_is_sent_twice(redis_url: str) -> None:
+    """The answer is lost, but the entry is there: sent again, it would be there twice."""
+
+    async def body() -> None:
+        await RedisPlace(redis_url).empty()
+        async with proxied(redis_url) as (proxy, url):
+            store, near = open_store(url), open_store(redis_url)
+            for n in range(1, 4):
+                await store.check()
+                proxy.lose_answer = True
+                with pytest.raises(StoreError, match=r"can't be reached \(the connection was lost\)"):
+                    await store.append("l:1", b"%d" % n, 60, 100)
+                assert [position for position, _ in await near.read("l:1", 0)] == list(range(1, n + 1))
+            assert await store.append("l:1", b"4", 60, 100) == 4
+            await store.close()
+            await near.close()
+
+    run(body())
+
+
+def test_answers_that_come_too_slowly_are_given_up(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would come in time, all of them do not."""
+    monkeypatch.setattr(ours, "SECONDS", 0.5)
+
+    async def body() -> None:
+        async with proxied(redis_url) as (proxy, url):
+            store = open_store(url)
+            await store.set("s:1", b"value", 60)
+            proxy.drip = 0.02
+            answers = await asyncio.gather(*(store.get("s:1") for _ in range(20)), return_exceptions=True)
+            assert all("no answer within 0.5 s" in str(answer) for answer in answers)
+            proxy.drip = 0.0
+            assert await store.get("s:1") == b"value"
+            await store.close()
+
+    run(body())
+
+
+def test_an_old_confirmation_is_not_taken_for_a_new_one(redis_url: str) -> None:
+    """Subscribed, left and subscribed again on a slow wire: only the last confirmation says that messages come."""
+
+    async def body() -> None:
+        async with proxied(redis_url) as (proxy, url):
+            store, near = open_store(url), open_store(redis_url)
+            await store.listen("other", lambda _: None)
+            proxy.back.clear()
+            first = asyncio.ensure_future(store.listen("t", lambda _: None))
+            await until(lambda: store._channels._owed["t"] == 1)
+            async with asyncio.timeout(20):  # it has reached the server
+                while b"longshore:bus:0:t" not in await near._client.pubsub_channels():
+                    await asyncio.sleep(0.005)
+            proxy.there.clear()
+            first.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await first
+            heard: list[bytes] = []
+            second = asyncio.ensure_future(store.listen("t", heard.append))
+            await until(lambda: store._channels._owed["t"] == 2)
+            proxy.back.set()
+            await until(lambda: store._channels._owed["t"] == 1)
+            await asyncio.sleep(0)
+            assert not second.done()
+            proxy.there.set()
+            await second
+            await near.post("t", b"m")
+            await until(lambda: heard == [b"m"])
+            await store.close()
+            await near.close()
+
+    run(body())

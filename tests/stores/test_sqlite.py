@@ -1,0 +1,415 @@
+"""The SQLite file: how it is kept, what it survives, what it says when it can't go on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sqlite3
+import stat
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from longshore.errors import StoreError
+from longshore.stores import committer, tables
+from longshore.stores.sqlite import SqliteStore
+
+from .place import run, until
+
+
+@contextlib.asynccontextmanager
+async def opened(path: Path, **options: object) -> contextlib.AbstractAsyncContextManager[SqliteStore]:
+    store = SqliteStore(str(path), **options)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@contextlib.contextmanager
+def looking_into(path: Path) -> Iterator[sqlite3.Connection]:
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as database:
+        yield database
+
+
+@contextlib.contextmanager
+def locking(path: Path) -> Iterator[None]:
+    with looking_into(path) as database:
+        database.execute("BEGIN IMMEDIATE")
+        yield
+        database.execute("ROLLBACK")
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_only_its_user_may_read_it(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "store.db"
+
+    async def body() -> None:
+        async with opened(path) as store:
+            await store.set("s:1", b"secret", 60)
+            await store.listen("t", lambda _: None)
+            await until((tmp_path / "new/store.db.bus").is_dir)
+            assert mode(path.parent) == 0o700
+            assert mode(path) == mode(Path(f"{path}-wal")) == mode(Path(f"{path}-shm")) == 0o600
+            assert mode(Path(f"{path}.bus")) == 0o700
+
+    before = os.umask(0)
+    try:
+        run(body())
+    finally:
+        os.umask(before)
+
+
+def test_it_writes_ahead_and_closes_cleanly(sqlite_path: Path) -> None:
+    async def body() -> None:
+        async with opened(sqlite_path) as store:
+            await store.set("s:1", b"v", 60)
+        assert not Path(f"{sqlite_path}-wal").exists()
+        with looking_into(sqlite_path) as database:
+            assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        async with opened(sqlite_path) as store:
+            assert await store.get("s:1") == b"v"
+
+    run(body())
+
+
+def commits(path: Path) -> int:
+    """How many transactions the write-ahead log holds: frames whose header gives the size of the database."""
+    data = Path(f"{path}-wal").read_bytes()
+    (page,) = struct.unpack(">I", data[8:12])
+    frames = [data[at : at + 24] for at in range(32, len(data), page + 24)]
+    return sum(frame[4:8] != b"\0\0\0\0" for frame in frames)
+
+
+def test_what_waits_together_is_committed_together(sqlite_path: Path) -> None:
+    async def body() -> None:
+        async with opened(sqlite_path) as store:
+            await store.check()
+            before = commits(sqlite_path)
+            await asyncio.gather(*(store.set(f"s:{n}", b"v", 60) for n in range(1000)))
+            assert commits(sqlite_path) - before < 100
+
+    run(body())
+
+
+def test_one_bad_operation_does_not_spoil_its_neighbours(sqlite_path: Path) -> None:
+    async def body() -> None:
+        async with opened(sqlite_path) as store:
+            bad: object = object()
+            good = [store.append("l:1", b"%d" % n, 60, 100) for n in range(20)]
+            results = await asyncio.gather(*good[:10], store.set("s:bad", bad, 60), *good[10:], return_exceptions=True)
+            assert isinstance(results.pop(10), StoreError)
+            assert results == list(range(1, 21))
+
+    run(body())
+
+
+def test_the_loop_goes_on_while_the_file_is_locked(sqlite_path: Path) -> None:
+    async def body() -> None:
+        async with opened(sqlite_path) as store:
+            await store.set("s:1", b"v", 60)
+            with locking(sqlite_path):
+                write = asyncio.ensure_future(store.set("s:1", b"w", 60))
+                for _ in range(200):
+                    await asyncio.sleep(0)
+                assert not write.done()
+            await write
+            assert await store.get("s:1") == b"w"
+
+    run(body())
+
+
+def test_a_file_that_stays_locked(sqlite_path: Path) -> None:
+    async def body() -> None:
+        async with opened(sqlite_path, patience=0.05) as store:
+            await store.check()
+            with locking(sqlite_path):
+                failed = await asyncio.gather(
+                    *(store.set(f"s:{n}", b"v", 60) for n in range(20)), return_exceptions=True
+                )
+                text = f"store {sqlite_path}: another process has kept the file locked for 0.05 s; see who holds it"
+                assert all(isinstance(error, StoreError) and str(error).startswith(text) for error in failed)
+                assert len(set(map(id, failed))) == 20
+                assert await store.get("s:1") is None  # reading goes on
+            await store.set("s:1", b"v", 60)
+
+    run(body())
+
+
+def test_closing_while_the_file_is_locked(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committer, "CLOSE_SECONDS", 0.05)
+
+    async def body() -> None:
+        store = SqliteStore(str(sqlite_path), patience=10)
+        await store.check()
+        with locking(sqlite_path):
+            writes = [asyncio.ensure_future(store.set(f"s:{n}", b"v", 60)) for n in range(300)]
+            await asyncio.sleep(0)
+            await store.close()
+            for write in writes:
+                with pytest.raises(StoreError, match="closed meanwhile"):
+                    await write
+        thread = store._committer._thread
+        assert thread is not None
+        await until(lambda: not thread.is_alive())
+
+    run(body())
+
+
+def test_what_is_in_flight_when_it_is_closed_completes(sqlite_path: Path) -> None:
+    async def body() -> None:
+        store = SqliteStore(str(sqlite_path))
+        writes = [asyncio.ensure_future(store.append("l:1", b"v", 60, 5000)) for _ in range(2000)]
+        await asyncio.sleep(0)
+        await asyncio.gather(store.close(), store.close())
+        assert [await write for write in writes] == list(range(1, 2001))
+        for use in (store.get("s:1"), store.post("t", b""), store.listen("t", print), store.check()):
+            with pytest.raises(StoreError, match="the store is closed"):
+                await use
+
+    run(body())
+
+
+def test_the_loop_may_end_without_closing_the_store(sqlite_path: Path) -> None:
+    store = SqliteStore(str(sqlite_path))
+
+    async def leave() -> None:
+        await store.listen("t", lambda _: None)
+        waiting.append(asyncio.ensure_future(store.set("s:1", b"v", 60)))
+        await asyncio.sleep(0)
+
+    waiting: list[asyncio.Future[None]] = []
+    run(leave())
+
+    async def come_back() -> None:  # on another loop
+        await until(store._committer._thread.is_alive)
+        await store.set("s:2", b"v", 60)
+        heard: list[bytes] = []
+        await store.listen("u", heard.append)
+        await store.post("u", b"m")
+        await until(lambda: heard)
+        await store.close()
+
+    run(come_back())
+
+
+# Messages.
+
+
+def test_a_nudge_is_enough(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committer, "LOOK_SECONDS", 3600.0)
+
+    async def body() -> None:
+        async with opened(sqlite_path) as one, opened(sqlite_path) as two:
+            heard: list[bytes] = []
+            await two.listen("t", heard.append)
+            for n in range(20):
+                await one.post("t", b"%d" % n)
+                await until(lambda n=n: len(heard) == n + 1)
+
+    run(body())
+
+
+def test_a_nudge_is_enough_where_the_path_is_too_long_for_a_socket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committer, "LOOK_SECONDS", 3600.0)
+    path = tmp_path / ("x" * 60) / ("y" * 60) / "store.db"
+
+    async def body() -> None:
+        async with opened(path) as one, opened(path) as two:
+            heard: list[bytes] = []
+            await two.listen("t", heard.append)
+            await one.post("t", b"m")
+            await until(lambda: heard == [b"m"])
+
+    run(body())
+    assert os.listdir(f"{path}.bus") == []
+
+
+def test_looking_is_enough_where_the_folder_cannot_be(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committer, "LOOK_SECONDS", 0.05)
+    Path(f"{sqlite_path}.bus").write_text("in the way")
+    a_message_arrives(sqlite_path)
+
+
+def a_message_arrives(sqlite_path: Path) -> None:
+    async def body() -> None:
+        async with opened(sqlite_path) as one, opened(sqlite_path) as two:
+            heard: list[bytes] = []
+            await two.listen("t", heard.append)
+            await one.post("t", b"m")
+            await until(lambda: heard == [b"m"])
+
+    run(body())
+
+
+def test_a_folder_that_was_removed_is_made_again(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(f"{sqlite_path}.bus")
+    monkeypatch.setattr(committer, "LOOK_SECONDS", 0.05)
+
+    async def body() -> None:
+        async with opened(sqlite_path) as store:
+            await store.listen("t", lambda _: None)
+            for _ in range(3):
+                await until(lambda: folder.is_dir() and list(folder.iterdir()))
+                for socket in folder.iterdir():
+                    socket.unlink()
+                folder.rmdir()
+            await until(lambda: folder.is_dir() and list(folder.iterdir()))
+        assert list(folder.iterdir()) == []
+
+    run(body())
+
+
+def test_sockets_of_the_dead_are_removed(sqlite_path: Path) -> None:
+    import socket
+
+    folder = Path(f"{sqlite_path}.bus")
+    folder.mkdir()
+    dead = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    dead.bind(str(folder / "dead.sock"))
+    dead.close()
+    (folder / "other.txt").write_text("not ours")
+
+    async def body() -> None:
+        async with opened(sqlite_path) as store:
+            await store.post("t", b"m")
+            await until(lambda: sorted(os.listdir(folder)) == ["other.txt"])
+
+    run(body())
+
+
+def test_one_that_does_not_read_its_nudges_stops_nobody(sqlite_path: Path) -> None:
+    import socket
+
+    folder = Path(f"{sqlite_path}.bus")
+    folder.mkdir()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as stuck:
+        stuck.bind(str(folder / "stuck.sock"))
+
+        async def body() -> None:
+            async with opened(sqlite_path) as one, opened(sqlite_path) as two:
+                heard: list[bytes] = []
+                await two.listen("t", heard.append)
+                for n in range(500):
+                    await one.post("t", b"%d" % n)
+                await until(lambda: len(heard) == 500)
+
+        run(body())
+        assert (folder / "stuck.sock").exists()
+
+
+def test_old_messages_and_expired_rows_are_deleted(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committer, "SWEEP_SECONDS", 0.0)
+    monkeypatch.setattr(tables, "SWEPT_ENTRIES", 100)
+    monkeypatch.setattr(tables, "SWEPT_LOGS", 100)
+    now = 1000.0
+
+    def counts() -> list[int]:
+        with looking_into(sqlite_path) as database:
+            names = ("entries", "logs", "events", "messages")
+            return [database.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in names]
+
+    async def body() -> None:
+        nonlocal now
+        async with opened(sqlite_path, clock=lambda: now) as store:
+            await asyncio.gather(*(store.set(f"s:{n}", b"v", 50) for n in range(500)))
+            await asyncio.gather(*(store.append(f"l:{n % 300}", b"v", 50, 9) for n in range(600)))
+            await asyncio.gather(*(store.post("t", b"m") for _ in range(30)))
+            assert counts() == [500, 300, 600, 30]
+            now += 59
+            await store.post("t", b"young")
+            now += 2
+            for _ in range(10):  # each turn of the thread sweeps some
+                await store.get("s:1")
+            await until(lambda: counts() == [0, 0, 0, 1])
+            now += 60
+            await store.get("s:1")
+            await until(lambda: counts() == [0, 0, 0, 0])
+            heard: list[bytes] = []
+            await store.listen("t", heard.append)
+            await store.post("t", b"new")  # its number is higher than that of those deleted
+            await until(lambda: heard == [b"new"])
+
+    run(body())
+
+
+# What can be wrong with the file.
+
+
+async def use(path: Path) -> None:
+    async with opened(path, patience=0.1) as store:
+        await store.check()
+
+
+def error_of(path: Path) -> str:
+    with pytest.raises(StoreError) as caught:
+        run(use(path))
+    return str(caught.value)
+
+
+BROKEN = "the file is not an intact SQLite database; stop the server, move the file away and start again"
+
+
+def test_a_file_that_is_no_database(sqlite_path: Path) -> None:
+    sqlite_path.write_bytes(b"these are notes about something else\n" * 100)
+    assert error_of(sqlite_path).startswith(f"store {sqlite_path}: {BROKEN}")
+    assert sqlite_path.read_bytes().startswith(b"these are notes")
+
+
+def test_a_database_of_somebody_else(sqlite_path: Path) -> None:
+    with looking_into(sqlite_path) as database:
+        database.execute("CREATE TABLE theirs (x)")
+    before = sqlite_path.read_bytes()
+    assert "it is a database of another program" in error_of(sqlite_path)
+    assert sqlite_path.read_bytes() == before
+
+
+def test_a_file_of_a_newer_version(sqlite_path: Path) -> None:
+    run(use(sqlite_path))
+    with looking_into(sqlite_path) as database:
+        database.execute("PRAGMA user_version = 99")
+    assert "a newer Longshore made it (schema 99; this one knows 1)" in error_of(sqlite_path)
+
+
+def test_an_empty_file_is_taken(sqlite_path: Path) -> None:
+    sqlite_path.touch()
+    run(use(sqlite_path))
+
+
+@pytest.mark.parametrize("name", ["", "file/store.db", "/proc/no/store.db"])
+def test_a_place_where_no_file_can_be(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("")
+    path = tmp_path / name
+    text = error_of(path)
+    assert text.startswith(f"store {path}: ")
+    assert text.endswith("; mend that, or name another file in http.store")
+
+
+def test_a_file_that_breaks_while_it_is_used(sqlite_path: Path) -> None:
+    async def body() -> None:
+        async with opened(sqlite_path) as store:
+            await asyncio.gather(*(store.set(f"s:{n}", b"v" * 5000, 60) for n in range(500)))
+        with sqlite_path.open("r+b") as file:
+            file.seek(4096)
+            file.write(os.urandom(500_000))
+        async with opened(sqlite_path) as store:
+            results = await asyncio.gather(
+                *(store.get(f"s:{n}") for n in range(500)), store.check(), return_exceptions=True
+            )
+            errors = [result for result in results if isinstance(result, Exception)]
+            assert errors
+            assert all(isinstance(error, StoreError) and BROKEN in str(error) for error in errors)
+            sqlite_path.unlink()
+            for suffix in ("-wal", "-shm"):
+                Path(f"{sqlite_path}{suffix}").unlink(missing_ok=True)
+            await store.check()  # somebody did what the message says
+
+    run(body())
