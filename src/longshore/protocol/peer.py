@@ -29,7 +29,15 @@ class Peer(Struct, frozen=True, gc=False):
 
 
 class Principal(Struct, frozen=True):
-    """Who a request acts for. On stdio it is the person who started the process."""
+    """Who a request acts for. On stdio it is the person who started the process.
+
+    It holds no token: what a client showed us is for us alone and is never passed on.
+    """
 
     name: str = "local"
-    scopes: frozenset[str] = frozenset()
+    scopes: frozenset[str] | None = None
+    """What it may do; None: everything."""
+
+    def lacks(self, needed: frozenset[str]) -> frozenset[str]:
+        """The scopes that it would need and does not have."""
+        return frozenset() if self.scopes is None else needed - self.scopes
