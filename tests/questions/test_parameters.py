@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from longshore import Ask, ElicitAnswer, ListRoots, RegistrationError, Root, Sample, SampleAnswer, Server
+from longshore import Ask, Elicit, ElicitAnswer, ListRoots, RegistrationError, Root, Sample, SampleAnswer, Server
 from longshore.errors import Declined
 
 from .wire import ALL, DECLINE, ERAS, LEGACY, MODERN, Client, accept, failed, run, text
@@ -239,6 +239,30 @@ def test_the_clients_model_and_its_roots_can_be_asked_for_parameters(era: str) -
             "messages": [{"role": "user", "content": {"type": "text", "text": "A title for sea"}}],
             "maxTokens": 20,
         }
+
+    run(main())
+
+
+@both_eras
+def test_a_parameter_that_may_be_absent_gets_what_one_that_may_not_gets(era: str) -> None:
+    app = Server("shop")
+
+    @app.tool
+    async def survey(
+        title: Annotated[str | None, Ask(Sample("A title"))] = None,
+        whole: Annotated[SampleAnswer | None, Ask(Sample("Again"))] = None,
+        done: Annotated[ElicitAnswer | None, Ask(Elicit("Sure?"))] = None,
+    ) -> str:
+        assert whole is not None and done is not None
+        return f"{title} {whole.model} {done.action}"
+
+    def answer(key: str, asked: Any) -> Any:
+        if asked["method"] == "elicitation/create":
+            return DECLINE
+        return {"role": "assistant", "content": {"type": "text", "text": "Boats"}, "model": "m1"}
+
+    async def main() -> None:
+        assert text(await Client(app, era).tool("survey", {}, answer)) == "Boats m1 decline"
 
     run(main())
 

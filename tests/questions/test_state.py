@@ -456,3 +456,47 @@ def test_a_handshake_client_has_no_use_for_the_fields_of_the_modern_era() -> Non
         assert text((await client.get())["result"]) == "refunded"
 
     run(main())
+
+
+@pytest.mark.parametrize("options", [{"effects": "read"}, {"effects": "write", "idempotent": True}])
+def test_answers_without_a_state_are_taken_where_doing_it_twice_harms_nobody(options: Any) -> None:
+    effects: list[str] = []
+
+    async def main() -> None:
+        client = Client(shop(effects, **options))
+        reply = await client.call("refund", {"order": "A9"}, inputResponses={**YES, "more": accept(ok=False)})
+        assert text(reply["result"]) == "refunded"
+        reply = await client.call("refund", {"order": "A9"}, inputResponses={"other": accept(ok=True)})
+        assert reply["result"]["resultType"] == "input_required"
+        assert "'ok' is malformed" in refusal(await client.call("refund", {"order": "A9"}, inputResponses={"ok": 7}))
+        assert effects == ["A9"]
+
+    run(main())
+
+
+@pytest.mark.parametrize("options", [{}, {"effects": "write"}, {"effects": "destroy"}])
+def test_answers_without_a_state_are_asked_for_again_where_it_has_an_effect(options: Any) -> None:
+    effects: list[str] = []
+
+    async def main() -> None:
+        client = Client(shop(effects, **options))
+        reply = await client.call("refund", {"order": "A9"}, inputResponses=YES)
+        assert reply["result"]["resultType"] == "input_required"
+        assert effects == []
+
+    run(main())
+
+
+def test_answers_without_a_state_do_not_reach_the_questions_of_a_body() -> None:
+    """Those may depend on what the body has seen; only the state knows which question was put."""
+    app = Server("shop")
+
+    @app.tool(effects="read", replay=True)
+    async def look(ctx: Context) -> str:
+        return str((await ctx.elicit("Look?", key="ok")).value)
+
+    async def main() -> None:
+        reply = await Client(app).call("look", {}, inputResponses=YES)
+        assert reply["result"]["resultType"] == "input_required"
+
+    run(main())

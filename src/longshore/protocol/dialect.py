@@ -25,6 +25,7 @@ Kind = Literal[
     "cancelled",
     "too_large",
     "busy",
+    "rate",
     "not_initialized",
     "not_found",
 ]

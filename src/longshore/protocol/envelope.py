@@ -30,20 +30,56 @@ class Envelope(Struct, gc=False):
 
 
 class AnyParams(Struct, gc=False):
-    """Any request's parameters, for the envelope alone."""
+    """Any request's parameters, for the envelope and what HTTP headers repeat of them."""
 
+    name: Raw | UnsetType = UNSET
+    uri: Raw | UnsetType = UNSET
     meta: Envelope | UnsetType = field(name="_meta", default=UNSET)
 
+    def named(self, method: str) -> str | None:
+        """What the request is about, where its headers must say so too. None: it does not say, or not as text."""
+        raw = self.uri if method == "resources/read" else self.name
+        try:
+            return None if raw is UNSET else _read_text(raw)
+        except BROKEN:
+            return None
 
+
+_read_any = msgspec.json.Decoder(AnyParams).decode
+_read_text = msgspec.json.Decoder(str).decode
 _read_object = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class BadEnvelope(ProtocolError):
+    """A modern request that does not say what every modern request must."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(INVALID_PARAMS, text)
+
+
+def is_enveloped(params: Raw) -> bool:
+    """Whether a request's parameters carry the envelope, or a part of it that makes the request a modern one."""
+    try:
+        meta = _read_any(params).meta
+    except BROKEN:
+        return False
+    return meta is not UNSET and (meta.version is not UNSET or meta.capabilities is not UNSET)
+
+
+def require_envelope(envelope: Envelope | UnsetType) -> str:
+    """The revision that a modern request names. Raises if it lacks what it must have."""
+    if envelope is UNSET:
+        raise BadEnvelope(f'params._meta needs "{PREFIX}protocolVersion" and "{PREFIX}clientCapabilities"')
+    if envelope.version is UNSET or envelope.capabilities is UNSET:
+        missing = "protocolVersion" if envelope.version is UNSET else "clientCapabilities"
+        raise BadEnvelope(f'params._meta needs "{PREFIX}{missing}"')
+    return envelope.version
 
 
 def modern_peer(envelope: Envelope) -> Peer:
     """Who sent this self-contained request. Raises what the modern ladder of checks demands, in its order."""
-    version = envelope.version
-    if version is UNSET or envelope.capabilities is UNSET:
-        missing = "protocolVersion" if version is UNSET else "clientCapabilities"
-        raise ProtocolError(INVALID_PARAMS, f'params._meta needs "{PREFIX}{missing}"')
+    version = require_envelope(envelope)
+    assert envelope.capabilities is not UNSET
     capabilities = _object(envelope.capabilities, "clientCapabilities")
     client = {} if envelope.client is UNSET else _object(envelope.client, "clientInfo")
     if version not in MODERN:
@@ -56,7 +92,7 @@ def _object(raw: Raw, name: str) -> dict[str, Any]:
     try:
         return _read_object(raw)
     except BROKEN:
-        raise ProtocolError(INVALID_PARAMS, f'"{PREFIX}{name}" must be an object') from None
+        raise BadEnvelope(f'"{PREFIX}{name}" must be an object') from None
 
 
 def _level(level: str | UnsetType) -> int | None:

@@ -23,7 +23,7 @@ Row = TypeVar("Row")
 class Session(Generic[Row]):
     """State of one scope. `peer` is set by the handshake and stays None where every request is modern."""
 
-    __slots__ = ("asked", "deaf", "declared", "initialized", "next_ask", "peer", "rows", "subscriptions")
+    __slots__ = ("asked", "deaf", "declared", "initialized", "name", "next_ask", "peer", "rows", "subscriptions")
 
     def __init__(self, peer: Peer | None = None) -> None:
         self.peer = peer
@@ -32,6 +32,8 @@ class Session(Generic[Row]):
         self.subscriptions: set[str] = set()
         self.asked: dict[Id, Row] = {}
         self.next_ask = 0
+        self.name = "longshore"
+        """Begins the ids of our own requests. Processes that serve one session together each have their own."""
         self.declared: frozenset[str] = frozenset()
         """The server capabilities that the handshake told the peer of; what it was not told of is not pushed to it."""
         self.deaf = False
@@ -62,7 +64,7 @@ class Session(Generic[Row]):
     def ask(self, row: Row) -> Id:
         """A fresh id for a request of ours."""
         self.next_ask += 1
-        id = f"longshore-{self.next_ask}"
+        id = f"{self.name}-{self.next_ask}"
         self.asked[id] = row
         return id
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
 
+from longshore.protocol.envelope import is_enveloped
+from longshore.protocol.revisions import MODERN
 from longshore.server.link import BatchLink, Link
 from longshore.wire.codec import INVALID_REQUEST, error, read
 from longshore.wire.messages import Batch, Blank, Message
@@ -33,6 +35,8 @@ def handle_batch(engine: Engine, batch: Batch, link: Link) -> bytes | None:
         answer = _refuse(message) or engine.handle(frame, collector)
         if answer is not None:
             collector.answer(answer)
+    if not any(map(_wants_answer, messages)):
+        link.answer(None)
     return None
 
 
@@ -46,6 +50,9 @@ def _refuse(message: Any) -> bytes | None:
     """What a single line may be and a member of a batch may not."""
     if isinstance(message, Batch):
         return error(None, INVALID_REQUEST, "a batch holds messages, not arrays")
-    if isinstance(message, Message) and message.method in _ALONE and message.id is not UNSET:
-        return error(message.id, INVALID_REQUEST, f"{message.method} can't be part of a batch")
+    if isinstance(message, Message) and message.id is not UNSET:
+        if message.method in _ALONE:
+            return error(message.id, INVALID_REQUEST, f"{message.method} can't be part of a batch")
+        if is_enveloped(message.params):
+            return error(message.id, INVALID_REQUEST, f"a request of {MODERN[-1]} can't be part of a batch")
     return None

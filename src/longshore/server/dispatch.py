@@ -11,14 +11,14 @@ from time import monotonic, time
 from typing import TYPE_CHECKING, Any, final
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct, UnsetType
 
-from longshore.errors import ProtocolError
+from longshore.errors import Forbidden, ProtocolError
 from longshore.limits import Limits
 from longshore.protocol.dialect import STANDARD, Dialect, Failure
-from longshore.protocol.envelope import AnyParams, modern_peer
+from longshore.protocol.envelope import AnyParams, BadEnvelope, Envelope, modern_peer, require_envelope
 from longshore.protocol.peer import Peer
-from longshore.protocol.revisions import REVISIONS
+from longshore.protocol.revisions import REVISIONS, STRUCTURED
 from longshore.protocol.session import check_method
 from longshore.registry.catalog import Catalog, Part
 from longshore.registry.tool import Entry
@@ -36,12 +36,23 @@ from longshore.wire.depth import shallow, too_deep
 from longshore.wire.messages import Batch, Fault, Id, Malformed, Message, Reply
 
 if TYPE_CHECKING:
+    from longshore.protocol.headers import Headers
     from longshore.server.lists import Lists
+    from longshore.server.rates import Rates
     from longshore.server.state import Seal
     from longshore.server.subscriptions import Subscriptions
 
 
+class _Arguments(Struct):
+    arguments: Any = None
+
+
+class _Call(Struct):
+    params: _Arguments
+
+
 _read_any = msgspec.json.Decoder(AnyParams).decode
+_read_arguments = msgspec.json.Decoder(_Call).decode
 
 
 @final
@@ -67,8 +78,13 @@ class Engine:
         self.tools: dict[str, Entry] = {}
         """The tools that are offered now: the catalog's, less what the configuration disabled."""
         self.listed = False
+        self.rates: Rates | None = None
+        """How often callers may call, where there is more than one of them."""
         self.lists: Lists | None = None
         self.changed_hook: Callable[[set[Part]], None] = lambda _: None
+        self.when_changed: Callable[[str], None] = self.tell_list_changed
+        self.when_resource_changed: Callable[[str], None] = self.tell_resource_changed
+        """Who serves the same clients with other processes has them all tell their listeners, itself included."""
         self.replies = Replies(dialect, limits, recorder, server_info)
         self.questions = Questions(limits, lambda: _make_seal(limits, state_key))
         self.questions.replies = self.replies
@@ -158,16 +174,28 @@ class Engine:
             self.recorder.record(RequestReceived("tools/call", id, time()))
         meta = params.meta
         try:
-            if meta is UNSET or (meta.version is UNSET and meta.capabilities is UNSET):
+            entry = self._lane.entries.get(params.__class__)
+            if link.headers is not None:
+                peer = _peer_by_headers(link.headers, "tools/call", params.name if entry is None else entry.name, meta)
+            elif meta is UNSET or (meta.version is UNSET and meta.capabilities is UNSET):
                 peer = session.peer or session.require_peer("tools/call")
             else:
                 peer = modern_peer(meta)
-            entry = self._lane.entries.get(params.__class__)
             if entry is None:
                 entry = self._find_tool(params.name, peer)
             if id in session.rows:
                 raise ProtocolError(INVALID_REQUEST, "a request with this id is in flight")
-            if entry.direct and peer.revision.plain and params.arguments.__class__ is not Raw and not self.recorder.on:
+            if entry.guarded:
+                self._guard(entry, link, frame)
+            if self.rates is not None and (wait := self.rates.take(link.principal.name, entry.name)):
+                call = Call(self.executor, link, session, peer, id, "tools/call", entry, params.arguments, b"")
+                return self._slow_down(call, wait)
+            if (
+                entry.direct
+                and peer.revision.index >= STRUCTURED
+                and params.arguments.__class__ is not Raw
+                and not self.recorder.on
+            ):
                 return self._call_directly(entry, params.arguments, id, peer, link)
             call = Call(self.executor, link, session, peer, id, "tools/call", entry, params.arguments, frame, meta)
             if params.request_state is not UNSET or params.input_responses is not UNSET:
@@ -180,12 +208,28 @@ class Engine:
         self.executor.submit(call)
         return None
 
+    def _guard(self, entry: Entry, link: Link, frame: bytes | memoryview) -> None:
+        """What few tools ask for: scopes of the caller's, and headers that repeat some of the arguments."""
+        if link.principal.lacks(entry.scopes):
+            raise Forbidden(entry.name, entry.scopes)
+        if entry.headers and link.headers is not None:
+            arguments = _read_arguments(frame).params.arguments
+            link.headers.check_params(entry.headers, arguments)
+
+    def _slow_down(self, call: Call, wait: float) -> bytes:
+        from longshore.server.rates import too_often
+
+        return self.replies.failure(call, too_often(call.entry.name, wait))
+
     def _call_directly(self, entry: Entry, arguments: Any, id: Id, peer: Peer, link: Link) -> bytes:
         """The shortest way: an inline tool that sees nothing of its call, whose typed result nobody has to look at."""
         self.executor.calls += 1
         entry.calls += 1
         try:
-            frame = encode(Reply(id, entry.render(entry.invoke(arguments, None), None)))
+            result = entry.render(entry.invoke(arguments, None), None)
+            if not peer.revision.plain:
+                self.replies.sign(result)
+            frame = encode(Reply(id, result))
             if len(frame) > self._most:
                 raise TooLarge(len(frame), self._most)
         except Stopped:
@@ -253,9 +297,15 @@ class Engine:
 
     def peer_of(self, message: Message, link: Link) -> Peer:
         """Who sent a request, by its own envelope or by the handshake; and whether the method is theirs to call."""
-        meta = _read_any(message.params).meta
         method = message.method
-        if meta is UNSET or (meta.version is UNSET and meta.capabilities is UNSET):
+        try:
+            params = _read_any(message.params)
+        except BROKEN as problem:
+            raise BadEnvelope(_bad_params(method, problem)) from None
+        meta = params.meta
+        if link.headers is not None:
+            peer = _peer_by_headers(link.headers, method, params.named(method), meta)
+        elif meta is UNSET or (meta.version is UNSET and meta.capabilities is UNSET):
             check_method(method, None, self.capability_names())
             if method in ("server/discover", "subscriptions/listen"):
                 raise ProtocolError(INVALID_PARAMS, f"{method} needs the 2026-07-28 envelope in params._meta")
@@ -297,11 +347,17 @@ class Engine:
 
     def _changed(self, parts: set[Part]) -> None:
         self.changed_hook(parts)
+        for part in sorted(parts):
+            self.when_changed(part)
+
+    def tell_list_changed(self, part: str) -> None:
         if self._subscriptions is not None:
-            for part in sorted(parts):
-                self._subscriptions.list_changed(part)
+            self._subscriptions.list_changed(part)
 
     def resource_changed(self, uri: str) -> None:
+        self.when_resource_changed(uri)
+
+    def tell_resource_changed(self, uri: str) -> None:
         if self._subscriptions is not None:
             self._subscriptions.resource_changed(uri)
 
@@ -329,7 +385,12 @@ class Engine:
         self.questions.client_gone([call for call in self.executor.live if call.link.session is link.session])
         if self._subscriptions is not None:
             self._subscriptions.end_all(link, self.replies.server_meta)
-            self._subscriptions.links.discard(link)
+            self._subscriptions.links.discard(link.home)
+
+    def hang_up(self, link: Link) -> None:
+        """The peer of one request is gone, and with it all reason to work on it."""
+        for id in list(link.session.rows):
+            self.cancel(link, id)
 
     def cancel_all(self, link: Link) -> None:
         """A link is gone: what still runs for it runs for nobody."""
@@ -348,6 +409,13 @@ def _bad_params(method: str, problem: Exception) -> str:
     from longshore.schema.phrase import plain
 
     return f"invalid params of {method}: {plain(problem)}"
+
+
+def _peer_by_headers(headers: Headers, method: str, name: str | None, meta: Envelope | UnsetType) -> Peer:
+    """Who sent a modern request over HTTP: it must be whole, and its headers must agree, before its version counts."""
+    headers.check(method, name, require_envelope(meta))
+    assert meta is not UNSET
+    return modern_peer(meta)
 
 
 def _make_seal(limits: Limits, key: bytes | None) -> Seal:

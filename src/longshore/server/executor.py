@@ -148,7 +148,7 @@ class Executor:
             self._arm(due)
         if self.recorder.on:
             self._invoked(call)
-        if entry.asked or (entry.toolset is not None and not entry.toolset.ready):
+        if entry.asked or call.interview is not None or (entry.toolset is not None and not entry.toolset.ready):
             call.task = self._task(self._prepare(call), loop=loop)
         elif entry.run == "thread":
             self._hand_over(call)
@@ -181,6 +181,8 @@ class Executor:
     async def _prepare(self, call: Call) -> None:
         """Open the toolset and ask what is to be asked before the body; then run it."""
         try:
+            if call.interview is not None:
+                await self.questions.burn(call)
             if call.entry.toolset is not None:
                 await call.entry.toolset.open()
             if call.entry.asked:
@@ -313,7 +315,7 @@ class Executor:
     def settle(self) -> None:
         """Start parked calls while there are places, and while their peers take what they are sent."""
         self._settling = False
-        self._looping = True
+        self._looping = self._task is not None  # who relieves a peer comes here before any call has opened the loop
         parked = self._parked
         while parked and self.running < self.limits.running:
             if parked[0].link.congested:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from longshore.protocol.peer import Principal
 from longshore.protocol.session import Session
+
+if TYPE_CHECKING:
+    from longshore.protocol.dialect import Kind
+    from longshore.protocol.headers import Headers
 
 LOCAL = Principal()
 
@@ -15,14 +19,32 @@ class Link:
 
     - `send` takes a notification or a request of ours, `answer` a response; `answer(None)` says that none will come.
     - `congested` is True while the peer does not take what it was sent; nothing new is started for it then.
+    - `headers` is what an HTTP request says beside its body, if the two must agree: then it is a modern request.
     """
 
-    __slots__ = ("congested", "principal", "session")
+    __slots__ = ("congested", "headers", "principal", "session")
 
     def __init__(self, session: Session[Any] | None = None, principal: Principal = LOCAL) -> None:
         self.session: Session[Any] = Session() if session is None else session
         self.principal = principal
         self.congested = False
+        self.headers: Headers | None = None
+
+    @property
+    def home(self) -> Link:
+        """Where notices go that belong to no request. A link that outlives its requests is its own home."""
+        return self
+
+    @property
+    def owner(self) -> object:
+        """Whose listens are counted together."""
+        return self
+
+    def close_stream(self, retry: float | None) -> None:
+        """Let the connection go but not the request, where the peer can come back for the answer."""
+
+    def failed(self, kind: Kind) -> None:
+        """Take note of why the answer to come is a failure."""
 
     def send(self, frame: bytes) -> None:
         raise NotImplementedError
@@ -39,9 +61,18 @@ class BatchLink(Link):
 
     def __init__(self, outer: Link, requests: int) -> None:
         super().__init__(outer.session, outer.principal)
+        self.headers = outer.headers
         self._outer = outer
         self._missing = requests
         self._answers: list[bytes] = []
+
+    @property
+    def home(self) -> Link:
+        return self._outer.home
+
+    @property
+    def owner(self) -> object:
+        return self._outer.owner
 
     def send(self, frame: bytes) -> None:
         self._outer.send(frame)
@@ -50,5 +81,5 @@ class BatchLink(Link):
         self._missing -= 1
         if frame is not None:
             self._answers.append(frame)
-        if self._missing == 0 and self._answers:
-            self._outer.answer(b"[" + b",".join(self._answers) + b"]")
+        if self._missing == 0:
+            self._outer.answer(b"[" + b",".join(self._answers) + b"]" if self._answers else None)

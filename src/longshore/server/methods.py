@@ -16,7 +16,7 @@ from longshore.protocol.revisions import CAPABILITIES, IMPLEMENTATION, METHODS, 
 from longshore.registry.tool import Entry
 from longshore.server.call import Call
 from longshore.server.link import Link
-from longshore.wire.codec import BROKEN, INVALID_PARAMS, INVALID_REQUEST, encode
+from longshore.wire.codec import BROKEN, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, encode
 from longshore.wire.messages import Fault, Id, Message, Reply
 
 if TYPE_CHECKING:
@@ -118,15 +118,17 @@ def notified(engine: Engine, message: Message, link: Link) -> None:
 def _initialize(engine: Engine, message: Message, _: bytes, link: Link) -> bytes:
     from longshore.protocol.envelope import AnyParams
 
+    if link.headers is not None and not link.headers.are_modern:
+        engine.peer_of(message, link)
     meta = msgspec.json.decode(message.params, type=AnyParams).meta
-    if meta is not UNSET and meta.version is not UNSET:
-        raise ProtocolError(
-            -32601, f"no method 'initialize' in {meta.version[:100]}; send requests at once ({', '.join(MODERN)})"
-        )
+    version = None if meta is UNSET or meta.version is UNSET else meta.version
+    if version is not None or link.headers is not None:
+        where = "the modern era" if version is None else version[:100]
+        raise ProtocolError(-32601, f"no method 'initialize' in {where}; send requests at once ({', '.join(MODERN)})")
     params = msgspec.json.decode(message.params, type=InitializeParams)
     revision = negotiate(params.protocol_version)
     link.session.open(Peer(revision, params.capabilities, params.client_info), engine.capability_names())
-    engine.subscriptions.links.add(link)
+    engine.subscriptions.links.add(link.home)
     result: dict[str, Any] = {
         "protocolVersion": revision.name,
         "capabilities": lower(_capabilities(engine), CAPABILITIES, revision),
@@ -159,7 +161,7 @@ def _capabilities(engine: Engine) -> dict[str, Any]:
 
 
 def _ping(engine: Engine, message: Message, _: bytes, link: Link) -> bytes:
-    meta_free = link.session.peer is None and not _has_envelope(message)
+    meta_free = link.headers is None and link.session.peer is None and not _has_envelope(message)
     if not meta_free:
         engine.peer_of(message, link)
     assert message.id is not UNSET
@@ -284,6 +286,10 @@ def _complete(engine: Engine, message: Message, frame: bytes, link: Link) -> byt
     from longshore.registry.completion import Completing, choices, matching, render
 
     peer = engine.peer_of(message, link)
+    if engine.rates is not None and (wait := engine.rates.take(link.principal.name, message.method)):
+        from longshore.server.rates import too_often
+
+        raise ProtocolError(INTERNAL_ERROR, too_often(message.method, wait).text)
     params = msgspec.json.decode(message.params, type=CompleteParams)
     catalog = engine.catalog
     ref = params.ref.name if isinstance(params.ref, PromptRef) else params.ref.uri

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from time import time
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, final, get_args
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from asyncio import Future, Lock
 
     from longshore.server.replies import Replies
-    from longshore.server.state import Seal
+    from longshore.server.state import Nonces, Seal
 
 _GONE = "the client went away without an answer"
 _sorted = msgspec.json.Encoder(order="sorted").encode
@@ -66,6 +66,8 @@ class Interview(Struct, eq=False):
     open: dict[str, Put] = {}
     """What this round asks; in the stateless era the call ends here and is sent again."""
     answers: dict[str, Any] = {}
+    unsealed: dict[str, Any] = {}
+    """Answers that came without a state."""
     memo: dict[str, Any] = {}
     values: dict[str, Any] = {}
     """What the parameters asked before the body received."""
@@ -73,6 +75,8 @@ class Interview(Struct, eq=False):
     effects: dict[str, Lock] = {}
     """A lock for each `once`, held while its effect is on its way."""
     round: int = 0
+    nonce: tuple[str, float] | None = None
+    """What this retry uses up before it runs, and until when it must be remembered."""
     leaving: bool = False
     fault: ToolError | None = None
     """Why the questions of this round can't be put, whatever the body makes of it."""
@@ -86,8 +90,13 @@ class Questions:
         self._limits = limits
         self._make_seal = seal
         self._made_seal: Seal | None = None
+        self._nonces: Nonces | None = None
         self.replies: Replies
         self.deprecated: Callable[[str], None] = lambda _: None
+
+    def share(self, seal: Seal, nonces: Nonces) -> None:
+        """Sign with a key, and remember nonces in a place, that other processes use too."""
+        self._made_seal, self._nonces = seal, nonces
 
     @property
     def _seal(self) -> Seal:
@@ -102,18 +111,34 @@ class Questions:
         interview = call.interview = Interview()
         given = _read_responses(responses)
         if sealed is UNSET:
-            return  # answers without the state that says to what: they are asked for again
+            # Answers without the state that says to what. Where doing it twice would harm nobody, the questions that
+            # come before the body take them, for those follow from the request alone; all others are asked again.
+            interview.unsealed = {} if _burns(call) else given
+            return
         seal = self._seal
         principal = call.link.principal.name
         state = seal.open(sealed, tool=call.entry.name, request=_request_digest(call), principal=principal)
-        if call.entry.effects != "read" and not call.entry.idempotent:
-            seal.burn(state.nonce, state.expires)
+        if _burns(call):
+            interview.nonce = (state.nonce, state.expires)
         interview.answers = dict(state.answers)
         interview.memo = dict(state.memo)
         interview.round = state.round
         for key, digest in state.asked.items():
             if key in given:
                 interview.answers[f"{digest} {key}"] = given[key]
+
+    async def burn(self, call: Call) -> None:
+        """Use up the nonce of a retry, if it must not be sent twice. Raises if it was."""
+        from longshore.server.state import LocalNonces, used_already
+
+        interview = _interview(call)
+        if interview.nonce is None:
+            return
+        if self._nonces is None:
+            self._nonces = LocalNonces()
+        nonce, interview.nonce = interview.nonce, None
+        if not await self._nonces.burn(*nonce):
+            raise used_already()
 
     # -- asking
 
@@ -128,6 +153,8 @@ class Questions:
                 if parameter.required:
                     raise
                 interview.values[parameter.name] = parameter.default
+        for key in puts.keys() & interview.unsealed.keys():
+            interview.answers[f"{puts[key].digest} {key}"] = interview.unsealed[key]
         answers = await self._answer(call, puts)
         if interview.open:
             return self.suspend(call)
@@ -328,6 +355,11 @@ def _interview(call: Call) -> Interview:
     return call.interview
 
 
+def _burns(call: Call) -> bool:
+    """Whether one answer may be used only once: doing it again would not be the same as doing it."""
+    return call.entry.effects != "read" and not call.entry.idempotent
+
+
 def _read_responses(responses: Raw | UnsetType) -> dict[str, Any]:
     if responses is UNSET:
         return {}
@@ -412,13 +444,20 @@ def _value(parameter: Any, answer: Any) -> Any:
         if parameter.required:
             raise answer
         return parameter.default
-    if isinstance(answer, ElicitAnswer) and parameter.type is not ElicitAnswer:
+    if isinstance(answer, ElicitAnswer) and not _takes(parameter.type, ElicitAnswer):
         if answer.accepted:
             return answer.value
         if not parameter.required:
             return parameter.default
         raise Declined(f"not done: the person answered {answer.action!r} when asked for {parameter.name!r}")
-    return answer.text if parameter.type is str and isinstance(answer, SampleAnswer) else answer
+    if isinstance(answer, SampleAnswer) and _takes(parameter.type, str):
+        return answer.text
+    return answer
+
+
+def _takes(kind: Any, wanted: type) -> bool:
+    """Whether a parameter is of this type, or of a union that holds it, as `str | None` does."""
+    return kind is wanted or wanted in get_args(kind)
 
 
 def _form(question: Question, key: str, peer: Peer) -> tuple[dict[str, Any] | None, bool]:

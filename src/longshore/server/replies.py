@@ -54,14 +54,18 @@ class Replies:
         if call.entry.result_bytes:
             result = cut_text(result, call.entry.result_bytes)
         if revision.index >= R2607:
-            result.result_type = "complete"
-            result.meta = self.server_meta if result.meta is UNSET else self.server_meta | result.meta
+            self.sign(result)
         elif revision.index < ICONS or call.entry.raw:
             result = lower_result(result, revision)
         frame = encode(Reply(call.id, result))
         if len(frame) > self._limits.frame_bytes:
             raise TooLarge(len(frame), self._limits.frame_bytes)
         return frame
+
+    def sign(self, result: CallResult) -> None:
+        """Say what modern results say: that this is the end of it, and who made it."""
+        result.result_type = "complete"
+        result.meta = self.server_meta if result.meta is UNSET else self.server_meta | result.meta
 
     def result(self, id: Id, peer: Peer, result: dict[str, Any]) -> bytes:
         """Any other result. Modern ones say that they are complete and who made them."""
@@ -75,6 +79,7 @@ class Replies:
     def failure(self, call: Call, failure: Failure) -> bytes:
         """The answer to a call that failed in a known way."""
         call.entry.failures += 1
+        call.link.failed(failure.kind)
         shape = self._dialect.failed(failure, call.method, call.peer.revision)
         if isinstance(shape, Fault):
             return error(call.id, shape.code, shape.message, shape.data)
@@ -84,7 +89,7 @@ class Replies:
 
     def fault(self, id: Id | Raw | None, problem: ProtocolError) -> bytes:
         """A refusal at the level of the protocol."""
-        return error(id, problem.rpc_code, problem.message, UNSET if problem.data is None else problem.data)
+        return error(id, problem.rpc_code, problem.message, UNSET if problem.data is None else problem.data, problem)
 
     def exception(self, call: Call, problem: BaseException) -> tuple[bytes, Outcome]:
         """The answer to a call whose handler raised."""

@@ -12,7 +12,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from hashlib import sha256
 from os import urandom
 from time import time
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import msgspec
 from msgspec import Struct
@@ -51,14 +51,38 @@ def digest(*parts: Any) -> str:
     return sha256(_encode(parts)).hexdigest()[:32]
 
 
+class Nonces(Protocol):
+    """Remembers which nonces were used up, for every process that may be shown one."""
+
+    async def burn(self, nonce: str, expires: float) -> bool:
+        """Use a nonce up. False: it was."""
+        ...
+
+
+@final
+class LocalNonces:
+    """The nonces of a process that shares its clients with no other."""
+
+    def __init__(self) -> None:
+        self._burnt: dict[str, float] = {}
+
+    async def burn(self, nonce: str, expires: float) -> bool:
+        if len(self._burnt) >= _MAX_NONCES:
+            now = time()
+            self._burnt = {old: when for old, when in self._burnt.items() if when > now}
+        if nonce in self._burnt:
+            return False
+        self._burnt[nonce] = expires
+        return True
+
+
 @final
 class Seal:
-    """Signs and opens states with one key, and remembers the nonces that were burnt."""
+    """Signs and opens states with one key."""
 
     def __init__(self, limits: Limits, key: bytes | None = None) -> None:
         self._limits = limits
         self._key = key or urandom(KEY_BYTES)
-        self._burnt: dict[str, float] = {}
 
     def close(self, state: State) -> str:
         """The state as an opaque string."""
@@ -78,15 +102,6 @@ class Seal:
             raise _invalid("has expired; send the request again without it")
         return state
 
-    def burn(self, nonce: str, expires: float) -> None:
-        """Use a nonce up. Raises if it was."""
-        now = time()
-        if len(self._burnt) >= _MAX_NONCES:
-            self._burnt = {old: when for old, when in self._burnt.items() if when > now}
-        if nonce in self._burnt:
-            raise _invalid("was used already")
-        self._burnt[nonce] = expires
-
     def _verify(self, sealed: str) -> State:
         if len(sealed) > self._limits.state_bytes:
             raise _invalid("is too long")
@@ -103,6 +118,10 @@ class Seal:
 
     def _sign(self, body: bytes) -> bytes:
         return hmac.digest(self._key, body, "sha256")
+
+
+def used_already() -> ProtocolError:
+    return _invalid("was used already")
 
 
 def _invalid(why: str) -> ProtocolError:

@@ -58,7 +58,7 @@ class Subscriptions:
 
     def listen(self, link: Link, id: Id, wanted: Filter, offered: set[str]) -> None:
         """Open a listen and acknowledge the part of it that this server honours."""
-        mine = [each for each in self.listens if each.link is link]
+        mine = [each for each in self.listens if each.link.owner == link.owner]
         uris = sum(len(each.filter.resource_subscriptions) for each in mine) + len(wanted.resource_subscriptions)
         if len(mine) >= self._limits.listens or uris > self._limits.subscriptions:
             text = f"at most {self._limits.listens} listens and {self._limits.subscriptions} watched resources"
@@ -108,6 +108,11 @@ class Subscriptions:
         for listen in self.listens:
             if any(_covers(watched, uri) for watched in listen.filter.resource_subscriptions):
                 listen.tell(method, {"uri": uri})
+
+    def watched(self) -> set[str]:
+        """Every resource that somebody watches."""
+        by_link = (link.session.subscriptions for link in self.links)
+        return set[str]().union(*by_link, *(listen.filter.resource_subscriptions for listen in self.listens))
 
     def subscribe(self, link: Link, uri: str) -> None:
         if len(link.session.subscriptions) >= self._limits.subscriptions:

@@ -83,9 +83,20 @@ def encode(message: Any) -> bytes:
     return frame
 
 
-def error(id: Id | Raw | None, code: int, text: str, data: Any = UNSET) -> bytes:
+class ErrorFrame(bytes):
+    """An error response that knows what it says, so that a transport with status codes need not read it again."""
+
+    code: int
+    cause: object = None
+    """The exception that it was made from, where there was one."""
+
+
+def error(id: Id | Raw | None, code: int, text: str, data: Any = UNSET, cause: object = None) -> ErrorFrame:
     """An error response as a frame."""
-    return encode(ErrorReply(id, Fault(code, text, data)))
+    frame = ErrorFrame(encode(ErrorReply(id, Fault(code, text, data))))
+    frame.code = code
+    frame.cause = cause
+    return frame
 
 
 def _diagnose(frame: bytes, batch: int, error: Exception | None) -> Malformed | Batch | Blank:
