@@ -1,0 +1,192 @@
+"""The REST routes, described as OpenAPI 3.1: one operation a tool, made of its own schemas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from longshore.registry.tool import Entry
+from longshore.transports.http.references import embed
+
+if TYPE_CHECKING:
+    from longshore.transports.http.app import HttpApp
+
+Json = dict[str, Any]
+
+VERSION: Final = "3.1.0"
+
+_FAILURES: Final = {
+    "400": ("BadArguments", "The body is not a JSON object, or not what the tool takes."),
+    "401": ("Unauthorized", "There is no credential, or not a good one."),
+    "403": ("Forbidden", "The credential lacks a scope that the tool needs; WWW-Authenticate names them."),
+    "422": ("Question", "The tool asks its caller something, which only MCP can pass on."),
+    "429": ("TooOften", "The tool was called too often; Retry-After says when to try again."),
+    "500": ("Failed", "The tool failed."),
+    "503": ("Busy", "Too many calls are running, or the server is shutting down."),
+    "504": ("TimedOut", "The tool did not finish in its time."),
+}
+_ALWAYS: Final = ("400", "429", "500", "503", "504")
+
+_SCHEMAS: Final[Json] = {
+    "Failure": {
+        "type": "object",
+        "properties": {
+            "success": {"const": False},
+            "error": {
+                "type": "object",
+                "properties": {
+                    "kind": {"type": "string", "description": "Why, in a word that does not change."},
+                    "message": {"type": "string", "description": "Why, and what to do."},
+                },
+                "required": ["message"],
+            },
+            "data": {"description": "What the tool returned beside its text, if it did."},
+            "executionTime": {"type": "number", "description": "Milliseconds."},
+            "timestamp": {"type": "string", "format": "date-time"},
+        },
+        "required": ["error"],
+    },
+    "Success": {
+        "type": "object",
+        "properties": {
+            "success": {"const": True},
+            "data": {"description": "The structured content, else the text, else null."},
+            "content": {
+                "type": "array",
+                "description": "The content blocks, as MCP has them.",
+                "items": {"type": "object", "properties": {"type": {"type": "string"}}, "required": ["type"]},
+            },
+            "executionTime": {"type": "number", "description": "Milliseconds."},
+            "timestamp": {"type": "string", "format": "date-time"},
+        },
+        "required": ["success", "data", "content", "executionTime", "timestamp"],
+    },
+    "Tool": {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string"},
+            "title": {"type": "string"},
+            "description": {"type": "string"},
+            "inputSchema": {"type": "object"},
+            "outputSchema": {"type": "object"},
+            "annotations": {"type": "object"},
+        },
+        "required": ["name", "inputSchema"],
+    },
+    "Tools": {
+        "type": "object",
+        "properties": {"tools": {"type": "array", "items": {"$ref": "#/components/schemas/Tool"}}},
+        "required": ["tools"],
+    },
+}
+
+
+def describe(app: HttpApp, root: str) -> Json:
+    """The document. `root` is where the app is mounted."""
+    schemas: Json = dict(_SCHEMAS)
+    schemes = _schemes(app)
+    paths: Json = {"/tools": {"get": _list_operation(bool(schemes))}}
+    for entry in app.engine.tools.values():
+        paths[f"/tools/{entry.name}"] = {"post": _operation(entry, schemas, list(schemes))}
+    document: Json = {
+        "openapi": VERSION,
+        "info": _info(app.engine.server_info),
+        "servers": [{"url": _base(app, root)}],
+        "paths": paths,
+        "components": {"schemas": schemas, "responses": {name: _failed(text) for name, text in _FAILURES.values()}},
+    }
+    if schemes:
+        document["components"]["securitySchemes"] = schemes
+        document["security"] = [{name: []} for name in schemes]
+    return document
+
+
+def _info(server: Json) -> Json:
+    info = {"title": server.get("title") or server["name"], "version": server["version"]}
+    if "description" in server:
+        info["description"] = server["description"]
+    return info
+
+
+def _base(app: HttpApp, root: str) -> str:
+    """Where the paths begin, as clients see it."""
+    public, path = app.config.http.public_url, app.config.http.path
+    if public is None:
+        return root or "/"
+    return public.rstrip("/").removesuffix(path) + root or "/"
+
+
+def _schemes(app: HttpApp) -> Json:
+    """The ways to show a credential, if one is asked for."""
+    if not app.guard.required:
+        return {}
+    auth = app.config.auth
+    schemes: Json = {"bearer": {"type": "http", "scheme": "bearer"}}
+    if auth.key_header:
+        schemes["apiKey"] = {"type": "apiKey", "in": "header", "name": auth.key_header}
+    if auth.cookie:
+        schemes["cookie"] = {"type": "apiKey", "in": "cookie", "name": auth.cookie}
+    return schemes
+
+
+def _list_operation(guarded: bool) -> Json:
+    responses: Json = {"200": _json_response("The tools.", {"$ref": "#/components/schemas/Tools"})}
+    if guarded:
+        responses["401"] = _failure_ref("401")
+    return {"summary": "List the tools", "responses": responses}  # any operationId could be a tool's name
+
+
+def _operation(entry: Entry, schemas: Json, schemes: list[str]) -> Json:
+    tool = entry.describe()
+    taken = _place(schemas, f"{entry.name}.input", tool["inputSchema"])
+    operation: Json = {
+        "operationId": entry.name,
+        "summary": tool.get("title") or entry.name,
+        "requestBody": {
+            "required": bool(tool["inputSchema"].get("required")),
+            "content": {"application/json": {"schema": taken}},
+        },
+        "responses": _responses(entry, tool, schemas, schemes),
+    }
+    if "description" in tool:
+        operation["description"] = tool["description"]
+    if entry.category:
+        operation["tags"] = [entry.category]
+    if entry.scopes and schemes:
+        operation["security"] = [{name: sorted(entry.scopes)} for name in schemes]
+    return operation
+
+
+def _responses(entry: Entry, tool: Json, schemas: Json, schemes: list[str]) -> Json:
+    envelope: Json = {"$ref": "#/components/schemas/Success"}
+    if "outputSchema" in tool:
+        data = _place(schemas, f"{entry.name}.output", tool["outputSchema"])
+        envelope = {"allOf": [envelope, {"type": "object", "properties": {"data": data}}]}
+    statuses = {*_ALWAYS}
+    if schemes:
+        statuses |= {"401", "403"} if entry.scopes else {"401"}
+    if entry.asked or entry.replay:
+        statuses.add("422")
+    return {
+        "200": _json_response("The result.", envelope),
+        **{status: _failure_ref(status) for status in sorted(statuses)},
+        "default": _failure_ref("500"),
+    }
+
+
+def _place(schemas: Json, name: str, schema: Json) -> Json:
+    """Put a tool's schema among the components. The reference to it."""
+    where = f"#/components/schemas/{name}"
+    schemas[name] = embed(schema, where)
+    return {"$ref": where}
+
+
+def _failure_ref(status: str) -> Json:
+    return {"$ref": f"#/components/responses/{_FAILURES[status][0]}"}
+
+
+def _failed(text: str) -> Json:
+    return _json_response(text, {"$ref": "#/components/schemas/Failure"})
+
+
+def _json_response(text: str, schema: Json) -> Json:
+    return {"description": text, "content": {"application/json": {"schema": schema}}}

@@ -1,0 +1,182 @@
+"""Tools as plain REST routes: a list, and one POST a tool with its arguments as the body.
+
+A call goes through the engine as a 2026-07-28 call does, so arguments, scopes, limits and time are looked after there;
+what is left here is to put HTTP's words around it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+from typing import TYPE_CHECKING, Final, final
+
+import msgspec
+
+from longshore.protocol.dialect import Kind
+from longshore.protocol.envelope import PREFIX
+from longshore.protocol.media import is_json
+from longshore.protocol.revisions import MODERN
+from longshore.registry.tool import Entry
+from longshore.transports.http.answers import JSON_TYPE, Receive, Send, reply
+from longshore.transports.http.gate import LENGTH_DIGITS
+from longshore.transports.http.openapi import describe
+from longshore.transports.http.outcomes import Outcome, Trouble, failure, read_outcome
+from longshore.transports.http.posts import Waiter, watch
+from longshore.transports.http.request import Gone, Request, TooLong, read_rest
+from longshore.wire.codec import BROKEN, encode, is_utf8
+from longshore.wire.depth import too_deep
+
+if TYPE_CHECKING:
+    from longshore.transports.http.app import HttpApp
+
+TOOLS: Final = "/tools"
+OPENAPI: Final = "/openapi.json"
+
+_META = encode({f"{PREFIX}protocolVersion": MODERN[-1], f"{PREFIX}clientCapabilities": {}})
+_FRAME = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%s,"arguments":%s,"_meta":' + _META + b"}}"
+_WRAPPED = 2
+"""Levels of nesting that the frame adds around the arguments."""
+_read_raw = msgspec.json.Decoder(msgspec.Raw).decode
+
+
+@final
+class RestCall(Waiter):
+    """One call. Nobody hears its progress, and nobody can be asked anything."""
+
+    __slots__ = ()
+
+    def send(self, frame: bytes) -> None:
+        pass
+
+    def failed(self, kind: Kind) -> None:
+        if not self.done:  # a thread that was given up may still fail, and that is not why this call did
+            self.kind = kind
+
+
+@final
+class Rest:
+    """The routes of one app. What describes the tools is kept until they change."""
+
+    def __init__(self, app: HttpApp) -> None:
+        self._app = app
+        self._described: dict[str, Entry] | None = None
+        self._kept: dict[str, tuple[str, bytes]] = {}
+
+    async def serve(self, request: Request, receive: Receive, send: Send) -> None:
+        method, path = request.scope["method"], request.path
+        calls = path not in (TOOLS, OPENAPI)
+        allowed = ("POST",) if calls else ("GET", "HEAD")
+        outcome: Outcome | None
+        if method not in allowed:
+            outcome = _wrong_method(path, allowed)
+        elif calls:
+            outcome = await self._call(path[len(TOOLS) + 1 :], request, receive)
+        else:
+            outcome = Outcome(200, self._page(path, request))
+        if outcome is None:
+            raise Gone
+        await reply(send, outcome.status, outcome.body, (JSON_TYPE, *outcome.headers, *request.extra))
+
+    # -- what there is
+
+    def _page(self, path: str, request: Request) -> bytes:
+        tools = self._app.engine.tools
+        if tools is not self._described:  # it is another dict whenever anything about it is
+            self._described = tools
+            self._kept.clear()
+        root = request.scope.get("root_path", "")
+        kept = self._kept.get(path)
+        if kept is None or kept[0] != root:
+            kept = self._kept[path] = root, self._write(path, root)
+        return kept[1]
+
+    def _write(self, path: str, root: str) -> bytes:
+        if path == TOOLS:
+            return encode({"tools": [entry.describe() for entry in self._app.engine.tools.values()]})
+        return encode(describe(self._app, root))
+
+    # -- calls
+
+    async def _call(self, name: str, request: Request, receive: Receive) -> Outcome | None:
+        """Call a tool. None: the client has hung up."""
+        began = monotonic()
+        try:
+            self._check(name)
+            arguments = await self._arguments(request, receive)
+        except Trouble as trouble:
+            return failure(trouble)
+        call = RestCall(None, request.principal)
+        frame = self._app.engine.handle(_FRAME % (encode(name), arguments), call)
+        if frame is None:
+            frame = await self._wait(call, receive)
+            if call.gone:
+                return None
+        outcome = read_outcome(name, frame, call.kind, monotonic() - began)
+        if outcome.needed:
+            outcome.headers = self._app.forbidden(request, outcome.needed)
+        return outcome
+
+    def _check(self, name: str) -> None:
+        if self._app.stopping:
+            raise Trouble("busy", "the server is shutting down")
+        if name not in self._app.engine.tools:
+            from longshore.registry.names import nearest
+
+            near = nearest(name, self._app.engine.tools)
+            hint = f"did you mean {near!r}?" if near else "GET /tools has them all"
+            raise Trouble("unknown_tool", f"no tool {name[:100]!r}; {hint}")
+
+    async def _arguments(self, request: Request, receive: Receive) -> bytes:
+        """The body, sure to be one JSON object and nothing beside it: it goes into a frame as it is."""
+        most, headers = self._app.limits.frame_bytes, request.headers
+        length = headers.get(b"content-length", b"")
+        try:
+            if len(length) > LENGTH_DIGITS or (length.isdigit() and int(length) > most):
+                raise TooLong
+            body = await read_rest(b"", receive, most)
+        except TooLong:
+            raise Trouble("body_too_large", f"a body is at most {most:,} bytes") from None
+        if not body.strip():
+            return b"{}"
+        plain = b"content-encoding" not in headers and b"content-type" not in request.twice
+        if not plain or not is_json(headers.get(b"content-type")):
+            raise Trouble("media_type", "send the arguments as Content-Type: application/json, not compressed")
+        self._check_arguments(body)
+        return body
+
+    def _check_arguments(self, body: bytes) -> None:
+        depth = self._app.limits.depth - _WRAPPED
+        if too_deep(body, depth):
+            raise Trouble("invalid_arguments", f"the arguments nest deeper than {depth} levels")
+        try:
+            _read_raw(body)
+        except BROKEN as broken:
+            raise Trouble("invalid_arguments", f"the body is not JSON: {broken}") from None
+        if not is_utf8(body):
+            raise Trouble("invalid_arguments", "the body is not UTF-8")
+        if body.lstrip()[:1] != b"{":
+            raise Trouble("invalid_arguments", "the body must be a JSON object: the tool's arguments by name")
+
+    async def _wait(self, call: RestCall, receive: Receive) -> bytes | None:
+        """Until the call is answered. Who hangs up takes it back."""
+        if call.done:
+            return call.frame
+        self._app.waiting.add(call)
+        while not (call.done or call.old):
+            await call.wait()
+        if not call.done:
+            watcher = asyncio.get_running_loop().create_task(watch(self._app.engine, call, receive))
+            try:
+                while not (call.done or call.gone):
+                    await call.wait()
+            finally:
+                watcher.cancel()
+                if not call.done:
+                    self._app.engine.hang_up(call)
+        return call.frame
+
+
+def _wrong_method(path: str, allowed: tuple[str, ...]) -> Outcome:
+    outcome = failure(Trouble("method", f"{path} takes {' and '.join(allowed)}"))
+    outcome.headers = ((b"allow", ", ".join(allowed).encode()),)
+    return outcome
