@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, final, overload
 
 from longshore import config as configuration
 from longshore.config import Config
-from longshore.errors import ConfigError
+from longshore.errors import ConfigError, LongshoreError
 from longshore.limits import DEFAULT_LIMITS, Limits
 from longshore.protocol.revisions import NAMES
 from longshore.registry.catalog import Catalog, Part
@@ -21,6 +21,7 @@ from longshore.telemetry.recorder import Listener, Recorder
 if TYPE_CHECKING:
     from longshore.protocol.content import Annotations, Icon
     from longshore.registry.toolset import Toolset
+    from longshore.transports.http.app import HttpApp
 
 F = TypeVar("F", bound=Callable[..., Any])
 CONFIG_POLL_SECONDS = 1.0
@@ -33,7 +34,7 @@ class Server:
 
     - Declare with `@app.tool`, `@app.resource(uri)`, `@app.prompt`; the functions come back unchanged.
     - `app.add(toolset)`, `app.add_tool(Tool(…), handler)`; all of it also while the server runs.
-    - `app.run()` serves stdio until the client leaves.
+    - `app.run()` serves stdio until the client leaves, `app.run(http=True)` HTTP.
     """
 
     def __init__(
@@ -53,6 +54,8 @@ class Server:
         self.instructions = instructions
         self.catalog = Catalog()
         self.recorder = Recorder()
+        self.asks_token = False
+        """Whether, served over HTTP where nobody has configured a token, it makes one and asks for that."""
         self.config: Config = configuration.DEFAULT
         self._limits = limits
         self._engine: Engine | None = None
@@ -88,6 +91,7 @@ class Server:
         annotations: Mapping[str, Json] | None = None,
         icons: Sequence[Icon] = (),
         meta: Mapping[str, Json] | None = None,
+        scopes: Sequence[str] = (),
         replace: bool = False,
     ) -> Callable[[F], F]: ...
     def tool(self, fn: F | None = None, /, *, replace: bool = False, **options: Any) -> F | Callable[[F], F]:
@@ -240,14 +244,29 @@ class Server:
             self._apply(self.config)
         return self._engine
 
-    def run(self, *, flags: Mapping[str, Any] | None = None, config_path: str | None = None) -> None:
-        """Serve stdio until the client leaves, with the configuration that applies here; then end child processes."""
+    def run(
+        self,
+        *,
+        http: bool = False,
+        host: str | None = None,
+        port: int | None = None,
+        flags: Mapping[str, Any] | None = None,
+        config_path: str | None = None,
+    ) -> None:
+        """Serve with the configuration that applies here: stdio until the client leaves, or HTTP until a signal.
+
+        `app.run(http=True, port=8000)`; host and port are the configuration's unless they are given.
+        """
         from longshore.transports.descriptors import claim
 
-        reader, writer = claim()
         try:
-            self.serve(reader, writer, flags=flags, config_path=config_path)
-        except ConfigError as problem:
+            if http:
+                self.serve_http(flags={"http.host": host, "http.port": port, **(flags or {})}, config_path=config_path)
+            elif host is not None or port is not None:
+                raise ConfigError("run: host and port are for HTTP; write app.run(http=True, …)")
+            else:
+                self.serve(*claim(), flags=flags, config_path=config_path)
+        except LongshoreError as problem:
             import sys
 
             sys.stderr.write(f"{problem}\n")
@@ -260,13 +279,7 @@ class Server:
         from longshore.transports.process import Process
         from longshore.transports.stdio import Stdio
 
-        def load() -> Config:
-            return configuration.load(flags, path=config_path)
-
-        self.config = config = load()
-        # With no file there was nothing to ask the kernel for; each that comes is a change.
-        self._fingerprint = configuration.fingerprint(config) if config.files else (None,) * len(config.watch)
-        self._listen_on_stderr()
+        load = self._configure(flags, config_path)
         engine = self.engine
         process = Process(engine.limits)
         process.install()
@@ -286,6 +299,51 @@ class Server:
         finally:
             self._close(process)
         process.leave()
+
+    def serve_http(self, *, flags: Mapping[str, Any] | None = None, config_path: str | None = None) -> None:
+        """Serve over HTTP until a signal, with as many processes as the configuration says."""
+        from longshore.transports.serving.serve import Served, serve_http
+
+        load = self._configure(flags, config_path)
+        self._warn_unmatched()
+        served = Served(
+            name=self.name,
+            engine=self.engine,
+            config=self.config,
+            asks_token=self.asks_token,
+            watch=lambda loop: self._watch(load, loop),
+            close=self._close,
+        )
+        serve_http(served)
+
+    def _configure(self, flags: Mapping[str, Any] | None, config_path: str | None) -> Callable[[], Config]:
+        """Take the configuration over. Gives what loads it again."""
+
+        def load() -> Config:
+            return configuration.load(flags, path=config_path)
+
+        self.config = config = load()
+        # With no file there was nothing to ask the kernel for; each that comes is a change.
+        self._fingerprint = configuration.fingerprint(config) if config.files else (None,) * len(config.watch)
+        self._listen_on_stderr()
+        return load
+
+    def asgi(self, *, config_path: str | None = None, **settings: Any) -> HttpApp:
+        """MCP over HTTP as an ASGI app: mount it in another app, or give it to any ASGI server.
+
+        `settings` are keys of `[http]`, over what the configuration says: `app.asgi(hosts=["mcp.example.com"])`.
+        """
+        from longshore.transports.http.making import make_app
+
+        flags = {f"http.{name}": value for name, value in settings.items()}
+        self.config = configuration.load(flags, path=config_path)
+        self._listen_on_stderr()
+        http = make_app(self.engine, self.config)
+        http.closing = self._close_toolsets
+        return http
+
+    async def _close_toolsets(self) -> None:
+        await _close_all([holder for holder in self.catalog.holders.values() if holder.needs_closing])
 
     def _listen_on_stderr(self) -> None:
         server = self.config.server
@@ -367,6 +425,7 @@ class Server:
                 declared = entry.timeout if entry.timeout is not None else default
                 entry.limit = configuration.tool_timeout(config, entry.name, toolset, declared) or inf
                 entry.result_bytes = configuration.tool_config(config, entry.name).result_bytes or 0
+            entry.guarded = bool(entry.scopes or entry.headers)
             entry.plain = entry.typed_result and not entry.result_bytes
             entry.direct = entry.plain and entry.run == "inline" and not entry.keeps_frame and _always_open(entry)
             if entry.kind == "tool" and (plain or configuration.tool_enabled(config, entry.name, toolset)):
@@ -401,8 +460,8 @@ class Server:
         self._apply(config)
         self._warn_unmatched()
         if _fixed_part(old) != _fixed_part(config):
-            text = "the changed configuration holds; limits, eof_grace, log_* and telemetry follow at the next start"
-            self.recorder.problem("warning", text)
+            later = "limits, eof_grace, log_*, telemetry, http, auth and tokens follow at the next start"
+            self.recorder.problem("warning", f"the changed configuration holds; {later}")
         if set(self.engine.tools) != before:
             self.engine.changed({"tools"})
 
@@ -426,6 +485,9 @@ def _fixed_part(config: Config) -> Any:
         config.server.log_level,
         config.server.log_format,
         config.telemetry,
+        config.http,
+        config.auth,
+        config.tokens,
     )
 
 

@@ -1,0 +1,102 @@
+"""What goes back over HTTP: statuses, JSON answers and the events of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any, Final
+
+from longshore.errors import Forbidden, Unavailable
+from longshore.protocol.envelope import BadEnvelope
+from longshore.wire.codec import INVALID_REQUEST, ErrorFrame, error
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+HeaderList = list[tuple[bytes, bytes]]
+
+JSON_TYPE: Final = (b"content-type", b"application/json")
+STREAM_HEADERS: Final[HeaderList] = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+]
+KEEP_ALIVE: Final = b":\r\n\r\n"
+
+_MODERN_STATUS: Final = {-32700: 400, -32600: 400, -32601: 404, -32020: 400, -32021: 400, -32022: 400}
+_LEGACY_STATUS: Final = {-32700: 400, -32600: 400}
+
+
+def modern_status(frame: bytes) -> int:
+    """The status that 2026-07-28 demands with this answer.
+
+    A refusal by a handler (an unknown tool, say) is 200: a client that speaks both eras takes any other 400 for proof
+    of an older server.
+    """
+    if not isinstance(frame, ErrorFrame):
+        return 200
+    if isinstance(frame.cause, Forbidden):
+        return 403
+    if isinstance(frame.cause, Unavailable):
+        return 503
+    if isinstance(frame.cause, BadEnvelope):
+        return 400
+    return _MODERN_STATUS.get(frame.code, 200)
+
+
+def legacy_status(frame: bytes) -> int:
+    """The status of an answer in the handshake era: an error is 200, unless nothing could be made of the message."""
+    if not isinstance(frame, ErrorFrame):
+        return 200
+    if isinstance(frame.cause, Forbidden):
+        return 403
+    return _LEGACY_STATUS.get(frame.code, 200)
+
+
+async def reply(
+    send: Send, status: int, body: bytes = b"", headers: Iterable[tuple[bytes, bytes]] = (JSON_TYPE,)
+) -> None:
+    """A whole response."""
+    if body:
+        head = [*headers, (b"content-length", b"%d" % len(body))]
+    else:
+        head = [header for header in headers if header is not JSON_TYPE]
+        if status != 204:  # which has no body, and may not say so
+            head.append((b"content-length", b"0"))
+    await send({"type": "http.response.start", "status": status, "headers": head})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def refuse(
+    send: Send, status: int, text: str, headers: Iterable[tuple[bytes, bytes]] = (), code: int = INVALID_REQUEST
+) -> None:
+    """A refusal before anything was made of the body: its id is not known, so it has none."""
+    await reply(send, status, error(None, code, text), (JSON_TYPE, *headers))
+
+
+def event(data: bytes, id: str = "") -> bytes:
+    """One event of a stream. A frame has no newline, so it is one line of data."""
+    if id:
+        return b"id: %s\r\nevent: message\r\ndata: %s\r\n\r\n" % (id.encode(), data)
+    return b"event: message\r\ndata: %s\r\n\r\n" % data
+
+
+def priming(id: str, retry: float) -> bytes:
+    """The first event of a stream that can be resumed: it carries nothing but its id."""
+    return b"id: %s\r\nretry: %d\r\ndata: \r\n\r\n" % (id.encode(), int(retry * 1000))
+
+
+def retry_after(seconds: float) -> bytes:
+    """When to come back, said before we let a connection go."""
+    return b"retry: %d\r\n\r\n" % int(seconds * 1000)
+
+
+async def start_stream(send: Send, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS, *headers]})
+
+
+async def write(send: Send, data: bytes) -> None:
+    await send({"type": "http.response.body", "body": data, "more_body": True})
+
+
+async def finish(send: Send) -> None:
+    await send({"type": "http.response.body", "body": b""})

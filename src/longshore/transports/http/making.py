@@ -1,0 +1,53 @@
+"""The app as the configuration wants it: its store, its guard, its rates."""
+
+from __future__ import annotations
+
+from longshore.auth.guard import Guard
+from longshore.config import Config
+from longshore.errors import ConfigError
+from longshore.server.dispatch import Engine
+from longshore.server.rates import Rates
+from longshore.stores import open_store
+from longshore.transports.http.app import HttpApp
+
+_KEY_CHARACTERS = 32
+
+
+def make_app(engine: Engine, config: Config, *, token: str | None = None) -> HttpApp:
+    """An app for this engine. `token` opens it beside what is configured."""
+    http = config.http
+    _check_state_key(config)
+    guard = Guard(config.auth, config.tokens, resource=resource_url(config), extra_token=token)
+    guard.known_scopes = frozenset[str]().union(*(entry.scopes for entry in engine.tools.values()))
+    guard.resource_name = str(engine.server_info.get("title") or engine.server_info["name"])
+    guard.report = lambda text: engine.recorder.problem("warning", text)
+    for warning in guard.warnings:
+        guard.report(warning)
+    engine.rates = Rates(http.rate, http.burst) if http.rate else None
+    paths = frozenset({http.path, http.path.rstrip("/") + "/", "/", ""})
+    try:
+        return HttpApp(engine, config, open_store(http.store or "memory://"), guard, paths)
+    except ValueError as problem:
+        raise ConfigError(f"http.hosts, http.origins or http.public_url: {problem}") from None
+
+
+def resource_url(config: Config) -> str:
+    """The address of MCP, as clients know it."""
+    http = config.http
+    if http.public_url:
+        base = http.public_url.rstrip("/")
+        return base if base.endswith(http.path) else base + http.path
+    host = f"[{http.host}]" if ":" in http.host else http.host
+    scheme = "https" if http.tls_cert else "http"
+    return f"{scheme}://{host}:{http.port}{http.path}"
+
+
+def _check_state_key(config: Config) -> None:
+    key, store = config.http.state_key, config.http.store or ""
+    if key is not None and len(key) < _KEY_CHARACTERS:
+        raise ConfigError(f"http.state_key: it has {len(key)} characters; use {_KEY_CHARACTERS} or more, at random")
+    if key is None and store.startswith(("redis://", "rediss://")):
+        raise ConfigError(
+            "http.state_key: several hosts may share this store, so they must sign with one key; set it to the same "
+            f"secret of {_KEY_CHARACTERS} characters or more on each (LONGSHORE_HTTP_STATE_KEY)"
+        )

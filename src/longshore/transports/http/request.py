@@ -1,0 +1,84 @@
+"""What is known of an HTTP request before its body is looked at, and the body itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from longshore.protocol.peer import Principal
+from longshore.transports.http.answers import Receive, Scope
+from longshore.wire.codec import INVALID_REQUEST
+
+NOT_YET = Principal("", frozenset())
+"""Stands for a caller whose token must be looked up before it gets any further."""
+NOBODY: frozenset[bytes] = frozenset()
+
+
+class Request(Struct, gc=False):
+    """One HTTP request that has passed the gate."""
+
+    scope: Scope
+    headers: dict[bytes, bytes]
+    twice: frozenset[bytes]
+    path: str
+    """Below where the app is mounted."""
+    principal: Principal
+    """Who asks."""
+    accepts_json: bool = True
+    accepts_stream: bool = True
+    extra: tuple[tuple[bytes, bytes], ...] = ()
+    """Headers of every response to it: CORS, where a browser of a named origin asks."""
+
+    @property
+    def only_one(self) -> bool:
+        """Whether the client does not take both kinds of answer."""
+        return not (self.accepts_json and self.accepts_stream)
+
+
+class Denied(Exception):
+    """The request is refused with this status, before anything was made of its body."""
+
+    def __init__(
+        self,
+        status: int,
+        text: str,
+        headers: tuple[tuple[bytes, bytes], ...] = (),
+        code: int = INVALID_REQUEST,
+    ) -> None:
+        super().__init__(text)
+        self.status, self.text, self.headers, self.code = status, text, headers, code
+
+
+class TooLong(Exception):
+    """The body is over the limit."""
+
+
+class Gone(Exception):
+    """The client hung up before it had said everything."""
+
+
+def repeated(headers: Any) -> frozenset[bytes]:
+    """The names of headers that came more than once."""
+    seen: set[bytes] = set()
+    twice: set[bytes] = set()
+    for name, _ in headers:
+        (twice if name in seen else seen).add(name)
+    return frozenset(twice)
+
+
+async def read_rest(first: bytes, receive: Receive, most: int) -> bytes:
+    """A body that comes in several pieces. Reading stops where the limit is."""
+    parts, size = [first], len(first)
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Gone
+        part: bytes = message.get("body", b"")
+        size += len(part)
+        if size > most:
+            raise TooLong
+        parts.append(part)
+        more = message.get("more_body", False)
+    return b"".join(parts)

@@ -1,0 +1,219 @@
+"""Handshake-era sessions: a small record in the store, and an unpacked copy in each process that uses it.
+
+The record is what `initialize` settled and what the client has asked for since. It is written before the answer that
+acknowledges it, so another process, or the next one after a restart, can go on from there. Calls in flight stay with
+the process that runs them. A process keeps the sessions unpacked that it used last; the rest is bytes in the store.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from math import inf
+from secrets import token_urlsafe
+from time import monotonic
+from typing import final
+
+from longshore.limits import Limits
+from longshore.protocol.peer import Principal
+from longshore.server.dispatch import Engine
+from longshore.stores import Store
+from longshore.transports.http.homes import Homes
+from longshore.transports.http.live import Live
+from longshore.transports.http.records import Record, decode_record, encode_record, merge, session_key
+from longshore.transports.http.workers import Workers
+
+ID_BYTES = 24
+"""192 bits of randomness: nobody guesses a session."""
+_TOUCHES = 10
+"""How many times in the life of an idle session its expiry is moved on. More would be a write for each request."""
+_TRIM_EVERY = 64
+"""The bound of sessions is looked at once in so many new ones: counting is not free."""
+
+
+@final
+class Sessions:
+    """The sessions of one server, as one process sees them."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        store: Store,
+        limits: Limits,
+        ttl: float,
+        workers: Workers,
+        problem: Callable[[str, Exception], None],
+    ) -> None:
+        self._engine = engine
+        self.store = store
+        self.limits = limits
+        self.ttl = ttl
+        self._kept = ttl + ttl / _TOUCHES
+        """How long the store keeps one that is not touched: it may have been used a while after it was."""
+        self.worker = workers.id
+        self.problem = problem
+        self.homes = Homes(engine, store, limits, workers, problem)
+        self._tell = workers.tell
+        self.lives: OrderedDict[str, Live] = OrderedDict()
+        self._made = 0
+
+    def here(self, id: str, principal: Principal) -> Live | None:
+        """The session, if this process has it at hand, nobody else can have changed it, and it is the caller's."""
+        live = self.lives.get(id)
+        if live is None or self.store.shared or live.principal.name != principal.name:
+            return None
+        now = monotonic()
+        if now - live.used > self.ttl and not live.needed:
+            return None
+        if now - live.touched > self.ttl / _TOUCHES:
+            return None
+        live.used = now
+        self.lives.move_to_end(id)
+        return live
+
+    async def find(self, id: str, principal: Principal) -> Live | None:
+        """The session, wherever it is. None: there is none, or it is somebody else's, which nobody is told."""
+        key = session_key(id)
+        raw = await self.store.get(key)
+        if raw is None:
+            await self._forget(id)
+            return None
+        live = self.lives.get(id)
+        if (decode_record(raw).principal if live is None else live.principal.name) != principal.name:
+            return None
+        if live is None:
+            live = self.lives[id] = Live(self, id, principal)
+            live.touched = -inf  # who knows when it was last used elsewhere
+        live.load(raw)
+        live.used = now = monotonic()
+        self.lives.move_to_end(id)
+        if now - live.touched > self.ttl / _TOUCHES:
+            live.touched = now
+            if not await self.store.touch(key, self._kept):  # it was ended while we looked at it
+                await self._forget(id)
+                return None
+        self._pack()
+        return live
+
+    def candidate(self, principal: Principal) -> Live:
+        """A session that may come to be. Nothing is kept of it until `begin`."""
+        return Live(self, token_urlsafe(ID_BYTES), principal)
+
+    async def begin(self, live: Live) -> None:
+        """The handshake was answered: the session is there from now on, for every process."""
+        try:
+            await self.save(live)
+        except BaseException:
+            self._let_go(live)  # nobody will ever know of it
+            raise
+        self.lives[live.id] = live
+        self._pack()
+        self._made += 1
+        if self._made % max(1, min(_TRIM_EVERY, self.limits.sessions // _TRIM_EVERY)) == 0:
+            for key in await self.store.trim("session:", self.limits.sessions):
+                id = key.removeprefix("session:")
+                await self._forget(id)
+                await self._tell("gone", id)
+
+    async def save(self, live: Live) -> bool:
+        """Write what has changed, before it is acknowledged. False: the session has ended meanwhile.
+
+        Another process may change other things at the same time; so it is done to the record as it is then.
+        """
+        before, now = live.base, live.record()
+        if before is None:
+            await self._write_first(live, now)
+            return True
+        if now == before:
+            return True
+        live.saved = live.state
+        try:
+            if not await self._write_change(live, before, now):
+                await self._forget(live.id)
+                return False
+        except BaseException:
+            live.restore(live.base or before)  # what is not acknowledged has not happened
+            raise
+        live.touched = monotonic()
+        await self._tell("stale", live.id, live.raw)
+        return True
+
+    async def _write_first(self, live: Live, record: Record) -> None:
+        raw = encode_record(record)
+        await self.store.set(session_key(live.id), raw, self._kept)
+        live.raw, live.base, live.saved, live.touched = raw, record, live.state, monotonic()
+
+    async def _write_change(self, live: Live, before: Record, now: Record) -> bool:
+        key = session_key(live.id)
+        while True:
+            assert live.base is not None
+            raw = encode_record(merge(before, now, live.base))
+            if await self.store.swap(key, live.raw, raw, self._kept):
+                live.load(raw)
+                return True
+            current = await self.store.get(key)
+            if current is None:
+                return False
+            live.load(current)
+
+    async def end(self, id: str) -> None:
+        """The client is done with it."""
+        await self.store.delete(session_key(id))
+        await self._forget(id)
+        await self._tell("gone", id)
+
+    async def gone(self, id: str) -> None:
+        """Another process says that it ended."""
+        await self._forget(id)
+
+    async def sweep(self) -> None:
+        """Forget what was not used for its time. The store forgets by itself, but not what is still connected."""
+        now = monotonic()
+        for live in [live for live in self.lives.values() if live.busy and now - live.touched > self.ttl / _TOUCHES]:
+            live.used = live.touched = now
+            await self.store.touch(session_key(live.id), self._kept)
+        for live in [live for live in self.lives.values() if now - live.used > self.ttl and not live.busy]:
+            if not live.session.rows or await self.store.get(session_key(live.id)) is None:
+                await self._forget(live.id)  # else a call runs here for a client that is busy elsewhere
+        for stream in [stream for live in self.lives.values() for stream in live.streams.values()]:
+            await stream.refresh()
+
+    async def catch_up(self) -> None:
+        """Find out what became of the sessions at hand: messages about them may have been missed."""
+        for id, live in list(self.lives.items()):
+            raw = await self.store.get(session_key(id))
+            if raw is None:
+                await self._forget(id)
+            else:
+                live.load(raw)
+
+    def pin(self, live: Live) -> None:
+        """A connection uses it: it is not idle, however long that takes."""
+        live.busy += 1
+
+    def unpin(self, live: Live) -> None:
+        live.busy -= 1
+        live.used = monotonic()
+
+    async def _forget(self, id: str) -> None:
+        live = self.lives.pop(id, None)
+        if live is None:
+            return
+        self._let_go(live)
+        self._engine.detach(live.home)
+        self._engine.cancel_all(live.home)
+        if live.home.follower is not None:
+            live.home.follower.close()
+        for stream in list(live.streams.values()):
+            stream.end()
+
+    def _pack(self) -> None:
+        """Keep no more unpacked than is worth it. What somebody depends on stays."""
+        spare = len(self.lives) - self.limits.live_sessions
+        if spare <= 0:
+            return
+        for id in [id for id, live in self.lives.items() if not live.needed][:spare]:
+            self._let_go(self.lives.pop(id))
+
+    def _let_go(self, live: Live) -> None:
+        self._engine.subscriptions.links.discard(live.home)

@@ -1,0 +1,167 @@
+"""What the processes that serve together tell each other, over the store's bus."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from secrets import token_hex
+from time import monotonic
+from typing import Any, Literal, final
+
+import msgspec
+from msgspec import Struct
+
+from longshore.errors import StoreError
+from longshore.stores import MISSED, Store
+from longshore.transports.http.following import Follower
+
+TOPIC = "workers"
+BEAT_SECONDS = 3.0
+"""How often a process says that it is there."""
+DEAD_SECONDS = 10.0
+"""A process that has not said so for this long is not."""
+
+STOP_SECONDS = 1.0
+"""How long a process that ends waits for what it still has to tell the others."""
+
+Kind = Literal["frame", "stale", "gone", "home", "follow", "more", "list", "resource", "old"]
+_ECHOED = ("home", "list", "resource")
+"""What a process hears of itself too, so that all hear it in the same order."""
+
+
+class Notice(Struct, array_like=True):
+    """One message between processes.
+
+    - frame: a response or a cancel for a call of session `name`, wherever that call runs
+    - stale, gone, home: session `name` has changed, has ended, has its stream with the sender now
+    - follow, more: the sender follows the stream `name`; the stream `name` has grown
+    - list, resource: the list `name`, the resource `name` has changed
+    - old: a message for the 2024-11-05 stream `name`
+    """
+
+    sender: str
+    kind: Kind
+    name: str
+    data: bytes = b""
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Notice).decode
+
+
+@final
+class Workers:
+    """This process among the others. With a store of its own it is alone, and nothing is said."""
+
+    def __init__(self, store: Store, hear: Callable[[Notice], Any], problem: Callable[[str, Exception], None]) -> None:
+        self.id = token_hex(4)
+        self._store = store
+        self._hear = hear
+        self._problem = problem
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._beat: asyncio.Task[None] | None = None
+        self._stop: Callable[[], None] | None = None
+        self._doubted = 0.0
+        """Until then who has not been heard of may still come back."""
+        self._missing: asyncio.Task[Any] | None = None
+        self.when_missed: Callable[[], Awaitable[None]] | None = None
+        """Called when messages were missed, because the connection to the store was lost for a while."""
+        self.followers: dict[str, set[Follower]] = {}
+        self.numbers: Callable[[], bytes] = bytes
+        """What each heartbeat carries: what this process has counted."""
+
+    async def start(self) -> None:
+        if self._store.shared:
+            if self._stop is None:
+                self._stop = await self._store.listen(TOPIC, self._heard)
+            await self.say_so()
+            self._beat = asyncio.get_running_loop().create_task(self._go_on())
+
+    async def stop(self) -> None:
+        if self._stop is not None:
+            self._stop()
+        if self._beat is not None:
+            self._beat.cancel()
+            try:
+                await self._store.delete(f"worker:{self.id}")
+            except StoreError as problem:
+                self._problem("the store can't be told that this process ends", problem)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=STOP_SECONDS)
+        for task in list(self._tasks):
+            task.cancel()
+
+    async def post(self, kind: Kind, name: str, data: bytes = b"") -> None:
+        """Tell every other process. Raises StoreError if that can't be done."""
+        if self._store.shared:
+            await self._store.post(TOPIC, _encode(Notice(self.id, kind, name, data)))
+
+    async def tell(self, kind: Kind, name: str, data: bytes = b"") -> None:
+        """Tell every other process. One that is not reached finds out by itself, later."""
+        try:
+            await self.post(kind, name, data)
+        except StoreError as problem:
+            self._problem("the other processes could not be told", problem)
+
+    def run(self, work: Any) -> asyncio.Task[Any]:
+        """Let something go on beside us."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    async def is_there(self, worker: str) -> bool:
+        """Whether a process lives. After trouble with the store nobody is taken for dead before it could say so."""
+        there = worker == self.id or await self._store.get(f"worker:{worker}") is not None
+        return there or monotonic() < self._doubted
+
+    def follow(self, stream: str, follower: Follower) -> None:
+        self.followers.setdefault(stream, set()).add(follower)
+
+    def unfollow(self, stream: str, follower: Follower) -> None:
+        followers = self.followers.get(stream, set())
+        followers.discard(follower)
+        if not followers:
+            self.followers.pop(stream, None)
+
+    def _heard(self, message: bytes) -> None:
+        if message == MISSED:
+            self._miss()
+            return
+        try:
+            notice = _decode(message)
+        except msgspec.DecodeError as problem:
+            self._problem("a message from another process can't be read; is it another version?", problem)
+            return
+        if notice.sender == self.id and notice.kind not in _ECHOED:
+            return
+        if notice.kind == "more":
+            for follower in self.followers.get(notice.name, ()):
+                follower.look()
+        else:
+            result = self._hear(notice)
+            if result is not None:
+                self.run(result)
+
+    def _miss(self) -> None:
+        if self.when_missed is not None and (self._missing is None or self._missing.done()):
+            self._missing = self.run(self.when_missed())
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        problem = None if task.cancelled() else task.exception()
+        if isinstance(problem, Exception):
+            self._problem("a message between processes could not be dealt with", problem)
+
+    async def _go_on(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            try:
+                await self.say_so()
+            except StoreError as problem:
+                self._doubted = monotonic() + DEAD_SECONDS
+                self._problem("the store does not answer", problem)
+
+    async def say_so(self) -> None:
+        """Tell the others that this process is there, and what it has counted."""
+        await self._store.set(f"worker:{self.id}", self.numbers(), DEAD_SECONDS)
