@@ -6,17 +6,18 @@ PY     := $(VENV)/bin/python
 PIP    := $(PY) -m pip --disable-pip-version-check --no-input -q
 
 .PRECIOUS: $(VENV)/.%
-.PHONY: help setup serve test check format bench fuzz lock clean
+.PHONY: help setup serve test check conformance format bench fuzz lock clean
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make serve    set up and run the built-in server on stdio"
-	@echo "make test     set up and run the tests (ARGS='-k name' to choose)"
-	@echo "make check    lint, types and the layers of the house"
-	@echo "make format   let ruff lay out the code"
-	@echo "make bench    measure against the peers (QUICK=1 for a short run)"
-	@echo "make fuzz     look for crashing input (SECONDS=60)"
-	@echo "make lock     resolve the locked dependencies anew"
+	@echo "make serve        set up and run the built-in server on http://127.0.0.1:9100 (ARGS='--port 8000')"
+	@echo "make test         set up and run the tests (ARGS='-k name' to choose)"
+	@echo "make check        lint, types and the layers of the house"
+	@echo "make conformance  run the official MCP conformance suite (ARGS=2026 for a part)"
+	@echo "make format       let ruff lay out the code"
+	@echo "make bench        measure against the peers (QUICK=1 for a short run)"
+	@echo "make fuzz         look for crashing input (SECONDS=60)"
+	@echo "make lock         resolve the locked dependencies anew"
 
 setup: $(VENV)/.dev
 
@@ -25,8 +26,7 @@ $(VENV)/.%: requirements/%.txt pyproject.toml scripts/setup
 	@PYTHON="$(PYTHON)" VENV="$(VENV)" sh scripts/setup $*
 
 serve: $(VENV)/.serve
-	@echo "To connect a client:  claude mcp add longshore -- $(CURDIR)/$(VENV)/bin/longshore serve" >&2
-	@exec $(VENV)/bin/longshore serve
+	@exec $(VENV)/bin/longshore serve --http $(ARGS)
 
 test: setup
 	$(PY) -m pytest $(ARGS)
@@ -37,6 +37,10 @@ check: setup
 	$(VENV)/bin/mypy
 	$(VENV)/bin/pyright
 	$(VENV)/bin/lint-imports --no-logo
+
+conformance: setup
+	@sh scripts/conformance
+	@$(PY) -m tests.conformance $(ARGS)
 
 format: setup
 	$(VENV)/bin/ruff format src tests benchmarks examples
@@ -53,4 +57,4 @@ lock: setup
 	@VENV="$(VENV)" sh scripts/lock
 
 clean:
-	rm -rf $(VENV) .bench .fuzz .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .bench .fuzz .conformance .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -64,6 +64,11 @@ def serve(target: str | None, flags: Mapping[str, Any], config_path: str | None)
         sys.exit(problem.exit_code)
 
 
+def serve_http(target: str | None, flags: Mapping[str, Any], config_path: str | None) -> None:
+    """Serve a target, or the built-in server, over HTTP."""
+    _find(target).serve_http(flags=flags, config_path=config_path)
+
+
 def _find(target: str | None) -> Any:
     if target is None:
         from longshore.builtin import make

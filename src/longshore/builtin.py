@@ -16,5 +16,6 @@ def make() -> Server:
     from longshore.toolsets.discovery.tools import Discovery
 
     app = Server("longshore", version=__version__, title="Longshore", instructions=INSTRUCTIONS)
+    app.asks_token = True  # it reaches into this machine, so whoever else is on it must not reach it
     app.add(Discovery(app))
     return app

@@ -13,7 +13,7 @@ import pytest
 
 from longshore import __version__
 from longshore.cli.main import COMMANDS, cli, run
-from longshore.config.flags import CONFIG_OPTION, FLAGS, KEY_OF_OPTION, OPTION_OF_KEY
+from longshore.config.flags import CONFIG_OPTION, FLAGS, HTTP_FLAGS, HTTP_OPTION, KEY_OF_OPTION, OPTION_OF_KEY
 from longshore.config.keys import sections
 from longshore.errors import TargetError
 
@@ -71,15 +71,15 @@ def test_an_unknown_command_gets_the_nearest(capsys: pytest.CaptureFixture[str])
 def test_serve_help_lists_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["serve", "--help"]) == 0
     out = capsys.readouterr().out
-    for option in [CONFIG_OPTION, *KEY_OF_OPTION]:
+    for option in [CONFIG_OPTION, HTTP_OPTION, *OPTION_OF_KEY.values()]:
         assert f"{option} " in out
         assert f"`{option}`" in PAGE.read_text()
     assert "TARGET" in out
 
 
 def test_every_flag_sets_a_key_that_exists() -> None:
-    assert len(KEY_OF_OPTION) == len(OPTION_OF_KEY) == len(FLAGS)
-    for flag in FLAGS:
+    assert len(KEY_OF_OPTION) == len(FLAGS) and len(OPTION_OF_KEY) == len(FLAGS + HTTP_FLAGS)
+    for flag in FLAGS + HTTP_FLAGS:
         section, _, name = flag.key.partition(".")
         assert name in sections()[section].keys
 

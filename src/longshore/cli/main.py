@@ -12,7 +12,7 @@ from longshore import __version__
 from longshore.errors import LongshoreError
 
 COMMANDS = {
-    "serve": ("longshore.cli.serve:serve", "Serve MCP on stdio."),
+    "serve": ("longshore.cli.serve:serve", "Serve MCP, on stdio or over HTTP."),
     "config": ("longshore.cli.config:config", "Show and check the configuration."),
     "tools": ("longshore.cli.tools:tools", "List the tools of a server."),
 }

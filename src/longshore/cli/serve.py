@@ -8,15 +8,16 @@ from typing import Any
 
 import click
 
-from longshore.config.flags import CONFIG_OPTION, FLAGS, Flag
+from longshore.config.flags import CONFIG_OPTION, FLAGS, HTTP_FLAGS, HTTP_OPTION, Flag
 from longshore.config.keys import sections
 from longshore.config.kinds import show
 
 
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add an option for each flag. Their values stay texts: the configuration checks them, with its own words."""
-    for flag in reversed(FLAGS):
-        command = click.option(flag.option, metavar=flag.metavar, help=_help(flag))(command)
+    for flag in reversed(FLAGS + HTTP_FLAGS):
+        form: dict[str, Any] = {"metavar": flag.metavar} if flag.metavar else {"flag_value": "true", "is_flag": True}
+        command = click.option(flag.option, _parameter(flag), default=None, help=_help(flag), **form)(command)
     return command
 
 
@@ -27,22 +28,33 @@ def _parameter(flag: Flag) -> str:
 
 def _help(flag: Flag) -> str:
     section, _, name = flag.key.partition(".")
-    return f"{flag.help}  [{flag.key}; default: {show(sections()[section].keys[name].default)}]"
+    default = sections()[section].keys[name].default
+    shown = "none" if default is None else show(default)
+    return f"{flag.help}  [{flag.key}; default: {shown}]"
 
 
 @click.command(epilog="Options win over LONGSHORE_* variables, these over longshore.toml: see `longshore config show`.")
 @click.argument("target", required=False)
+@click.option(HTTP_OPTION, "http", is_flag=True, help="Serve over HTTP. The options from --host on are for that.")
 @click.option(
     CONFIG_OPTION, "config_path", metavar="PATH", help="Read this file in place of the project's longshore.toml."
 )
 @_options
-def serve(target: str | None, config_path: str | None, **flags: str | None) -> int:
-    """Serve MCP on stdio.
+def serve(target: str | None, http: bool, config_path: str | None, **flags: str | None) -> int:
+    """Serve MCP, on stdio or over HTTP.
 
     TARGET is a server of yours: path/to/server.py, path/to/server.py:name or module:name. Without it, the built-in
     server runs.
     """
+    _check_transport(http, flags)
     # The front door stands outside the rooms; named like this, it is loaded only now.
-    run = import_module("longshore.__main__").serve
-    given = {flag.key: flags[_parameter(flag)] for flag in FLAGS if flags[_parameter(flag)] is not None}
+    door = import_module("longshore.__main__")
+    given = {flag.key: flags[_parameter(flag)] for flag in FLAGS + HTTP_FLAGS if flags[_parameter(flag)] is not None}
+    run = door.serve_http if http else door.serve
     return int(run(target, flags=given, config_path=config_path) or 0)
+
+
+def _check_transport(http: bool, flags: dict[str, str | None]) -> None:
+    stray = next((flag.option for flag in HTTP_FLAGS if flags[_parameter(flag)] is not None), None)
+    if stray and not http:
+        raise click.UsageError(f"{stray} is for HTTP; add {HTTP_OPTION}")

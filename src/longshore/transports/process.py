@@ -39,6 +39,7 @@ class Process:
         self._parent = os.getppid()
         self._main = get_ident()
         self._code = 0
+        self._ending = False
         self._before: dict[int, Any] = {}
         self._wakeup = -1
         self.threads = 0
@@ -77,6 +78,7 @@ class Process:
 
     def end(self) -> None:
         """Leave nothing behind."""
+        self._ending = True
         end_all(self._limits.term_grace_seconds)
         if self._before and not self._code:
             signal.set_wakeup_fd(-1)
@@ -88,11 +90,18 @@ class Process:
         """From now on the process has this long to end by itself."""
         start_new_thread(self._bite, (seconds, self._code))
 
+    def end_untold(self) -> None:
+        """The process was told to end by other means than a signal: it has as long as one gives."""
+        self._ending = True
+        self.end_within(self._limits.stop_seconds)
+
     def _stop(self, signum: int, _: FrameType | None) -> None:
         if self._code:
             end_all(0)
             os._exit(128 + signum)
         self._code = 128 + signum
+        if self._ending:
+            return  # raising now would only keep it from cleaning up
         start_new_thread(self._bite, (self._limits.stop_seconds, self._code))
         if not self.end_soon():
             raise Stopped(self._code)
@@ -104,7 +113,7 @@ class Process:
 
     def _nudged(self, _: int, frame: FrameType | None) -> None:
         # The kernel also sends it when only the thread that started us has ended.
-        if os.getppid() != self._parent and not self._code:
+        if os.getppid() != self._parent and not self._code and not self._ending:
             self._stop(signal.SIGTERM, frame)
 
     def _watch_signals(self, reader: int) -> None:

@@ -1,0 +1,1 @@
+"""Runs an ASGI app as a process: sockets, connections with deadlines, workers, and an orderly end."""

@@ -1,0 +1,150 @@
+"""JSON-RPC lines on the HTTP port, for loopback peers of dialects that ask for it.
+
+A connection that begins with `{` or `[` is no HTTP. It speaks lines, as stdio does, until one of them is not JSON:
+that peer is not who it says, so it is told and cut off. There are no headers, so there is no token either; where
+tokens are asked for, lines are not offered.
+"""
+
+from __future__ import annotations
+
+from asyncio import AbstractEventLoop, BaseTransport, Protocol, Transport
+from collections import deque
+from typing import TYPE_CHECKING, Any, cast, final
+
+from longshore.protocol.dialect import Failure
+from longshore.server.dispatch import Engine
+from longshore.server.link import Link
+from longshore.wire.codec import PARSE_ERROR, ErrorFrame
+from longshore.wire.framing import Frame, Framer
+
+if TYPE_CHECKING:
+    from longshore.transports.serving.listener import Listener
+
+
+@final
+class LineLink(Link):
+    """The way back to one peer that speaks lines."""
+
+    __slots__ = ("_lines",)
+
+    def __init__(self, lines: Lines) -> None:
+        super().__init__()
+        self._lines = lines
+
+    def send(self, frame: bytes) -> None:
+        self._lines.write(frame)
+
+    def answer(self, frame: bytes | None) -> None:
+        super().answer(frame)
+        self._lines.answered()
+
+
+@final
+class Lines(Protocol):
+    """One connection that speaks lines."""
+
+    def __init__(self, listener: Listener, engine: Engine, transport: Transport) -> None:
+        self._listener = listener
+        self._engine = engine
+        self._transport = transport
+        self._loop: AbstractEventLoop = listener.loop
+        self._framer = Framer(engine.limits.frame_bytes)
+        self._frames: deque[Frame] = deque()
+        self._link = LineLink(self)
+        self._ended = False
+        self._sent = 0
+        self._taken = 0
+        self._since = listener.now
+        transport.set_write_buffer_limits(engine.limits.output_bytes)
+
+    def connection_made(self, transport: BaseTransport) -> None:
+        self._transport = cast("Transport", transport)
+
+    # -- lines in
+
+    def data_received(self, data: bytes) -> None:
+        if not self._ended:
+            self._take(self._framer.feed(data))
+
+    def eof_received(self) -> bool:
+        """The peer has said all: it may still be answered, for as long as on stdio."""
+        self._take(self._framer.close())
+        self.retire()
+        return True
+
+    def _take(self, frames: list[Frame]) -> None:
+        self._frames.extend(frames)
+        while self._frames and not self._link.congested and not self._ended:
+            self._handle(self._frames.popleft())
+
+    def _handle(self, frame: Frame) -> None:
+        if not isinstance(frame, bytes):
+            self._break_off(self._engine.too_long())
+            return
+        reply = self._engine.handle(frame, self._link)
+        if isinstance(reply, ErrorFrame) and reply.code == PARSE_ERROR:
+            self._break_off(reply)
+        elif reply is not None:
+            self.write(reply)
+
+    def _break_off(self, why: bytes) -> None:
+        self.write(why)
+        self._ended = True
+        self._engine.detach(self._link)
+        self._transport.close()
+
+    # -- lines out
+
+    def write(self, frame: bytes) -> None:
+        if not self._transport.is_closing():
+            self._sent += len(frame) + 1
+            self._transport.write(frame + b"\n")
+
+    def pause_writing(self) -> None:
+        self._link.congested = True
+        self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._link.congested = False
+        self._take([])
+        if not self._link.congested:
+            self._engine.executor.settle()
+            self._transport.resume_reading()
+
+    # -- ending
+
+    def retire(self) -> None:
+        """Nothing more is read; what is in flight may finish within the grace."""
+        if not self._ended:
+            self._ended = True
+            self._engine.detach(self._link)
+            self._loop.call_later(self._engine.limits.eof_grace_seconds, self._give_up)
+            self.answered()
+
+    def answered(self) -> None:
+        if self._ended and not self._link.session.rows:
+            self._transport.close()
+
+    def _give_up(self) -> None:
+        engine, grace = self._engine, self._engine.limits.eof_grace_seconds
+        for call in [call for call in engine.executor.live if call.link.session is self._link.session]:
+            text = f"{call.entry.name} was stopped: the input ended and it did not finish within {grace:g} s"
+            engine.executor.end(call, engine.replies.failure(call, Failure("cancelled", text)), "cancelled")
+        self._transport.close()
+
+    def cut(self) -> Any:
+        self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio's signature)
+        self._ended = True
+        self._listener.connections.discard(self)
+        self._engine.detach(self._link)
+        self._engine.cancel_all(self._link)
+
+    def check(self, now: float) -> None:
+        """Cut off a peer that takes nothing of what waits for it."""
+        waiting = self._transport.get_write_buffer_size()
+        if not waiting or self._taken != self._sent - waiting:
+            self._taken, self._since = self._sent - waiting, now
+        elif now - self._since >= self._engine.limits.stall_seconds:
+            self._transport.abort()

@@ -1,0 +1,149 @@
+"""What the connections of one process share, and the one timer that looks after all of them."""
+
+from __future__ import annotations
+
+import socket as socket_module
+from asyncio import AbstractEventLoop, Server, Transport, sleep
+from collections.abc import Callable
+from email.utils import formatdate
+from socket import socket
+from ssl import SSLContext
+from typing import Any, Protocol, cast, final
+
+import uvicorn
+from uvicorn.server import ServerState
+
+from longshore.limits import Limits
+from longshore.server.dispatch import Engine
+from longshore.telemetry.recorder import Recorder
+from longshore.transports.http.app import HttpApp
+from longshore.transports.serving.connection import Connection
+from longshore.transports.serving.deadlines import LINGER_SECONDS
+
+SWEEP_SECONDS = 1.0
+"""How often every connection is looked at. Shorter deadlines than four of these are looked at more often."""
+BACKLOG = 2048
+"""Connections that the kernel holds until we take them."""
+_LOOK_SECONDS = 0.01
+
+
+class Held(Protocol):
+    """A connection, whatever is spoken on it."""
+
+    def check(self, now: float) -> None: ...
+    def retire(self) -> None: ...
+    def cut(self) -> Any: ...
+
+
+@final
+class Listener:
+    """Accepts connections for an app, ends those that make no progress, and in the end all."""
+
+    def __init__(
+        self, app: Any, loop: AbstractEventLoop, limits: Limits, recorder: Recorder, lines: Engine | None = None
+    ) -> None:
+        self.app = app
+        self.lane: Callable[[Any], bool] | None = app.lane.take if isinstance(app, HttpApp) else None
+        """Takes requests that need no task."""
+        self.loop = loop
+        self.limits = limits
+        self.recorder = recorder
+        self.state = ServerState()
+        self.uvicorn = uvicorn.Config(
+            app,
+            interface="asgi3",
+            http=Connection,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,  # whoever is on loopback could otherwise say to be anybody
+        )
+        self.uvicorn.load()
+        self.leaving: set[Held] = set()
+        """Connections that were turned away and hold no place."""
+        self.stopping = False
+        self.now = loop.time()
+        self.date = b""
+        self._lines = lines
+        self._servers: list[Server] = []
+        shortest = min(limits.header_seconds, limits.body_seconds, limits.idle_seconds, limits.stall_seconds)
+        self._pause = min(SWEEP_SECONDS, max(shortest / 4, 0.01))
+        self._sweep()
+
+    @property
+    def connections(self) -> set[Held]:
+        return cast("set[Held]", self.state.connections)
+
+    async def listen(self, sockets: list[socket], tls: SSLContext | None) -> None:
+        """Begin to accept connections."""
+        for each in sockets:
+            _have_kernel_watch(each, self.limits.stall_seconds)
+            server = await self.loop.create_server(
+                lambda: Connection(self),
+                sock=each,
+                backlog=BACKLOG,
+                ssl=tls,
+                ssl_handshake_timeout=self.limits.header_seconds if tls else None,
+                ssl_shutdown_timeout=LINGER_SECONDS if tls else None,
+            )
+            self._servers.append(server)
+
+    def take_lines(self, transport: Transport, data: bytes) -> bool:
+        """Let a connection speak JSON-RPC lines, if that is offered to it."""
+        if self._lines is None or not _is_loopback(transport):
+            return False
+        from longshore.transports.serving.lines import Lines
+
+        lines = Lines(self, self._lines, transport)
+        self.connections.add(lines)
+        transport.set_protocol(lines)
+        lines.data_received(data)
+        return True
+
+    def _sweep(self) -> None:
+        self._timer = self.loop.call_later(self._pause, self._sweep)
+        self.now = now = self.loop.time()
+        self.date = b"date: %b\r\n" % formatdate(usegmt=True).encode()
+        for connection in (*self.connections, *self.leaving):
+            connection.check(now)
+
+    # -- ending
+
+    def stop(self) -> None:
+        """Accept no more, and let go of every connection that nobody waits for."""
+        self.stopping = True
+        for server in self._servers:
+            server.close()
+        for connection in list(self.connections):
+            connection.retire()
+
+    def cut(self) -> list[Any]:
+        """End what is left. Gives the tasks that were still at it, cancelled."""
+        return [task for connection in (*self.connections, *self.leaving) if (task := connection.cut()) is not None]
+
+    def end(self) -> None:
+        """Look after nothing any more. For a loop that goes on without us."""
+        self._timer.cancel()
+
+    async def drained(self) -> None:
+        """Until the last connection has closed."""
+        while self.connections:
+            await sleep(_LOOK_SECONDS)
+
+
+def _have_kernel_watch(listening: socket, seconds: float) -> None:
+    """What the kernel holds for a peer that takes nothing is not ours to see. It has a deadline of its own for that."""
+    option = getattr(socket_module, "TCP_USER_TIMEOUT", None)  # Linux; connections inherit it
+    if option is not None:
+        listening.setsockopt(socket_module.IPPROTO_TCP, option, min(int(seconds * 1000), (1 << 31) - 1))
+
+
+def _is_loopback(transport: Transport) -> bool:
+    from ipaddress import ip_address
+
+    peer: Any = transport.get_extra_info("peername")
+    if not peer:
+        return False
+    address = ip_address(str(peer[0]).partition("%")[0])
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback

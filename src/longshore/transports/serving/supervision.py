@@ -1,0 +1,186 @@
+"""Workers: the same command, started again for each, on sockets that the supervisor has bound.
+
+Started anew and not forked: a fork of a process with threads inherits their locks. A worker that ends is replaced,
+each time after a longer pause if it ends at once, until that is hopeless.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from time import monotonic
+from typing import final
+
+from longshore.errors import LongshoreError
+from longshore.sandbox.descendants import children, end_all
+from longshore.telemetry.recorder import Recorder
+from longshore.transports.serving.control import READY, VARIABLE, Orders, send_orders
+
+HOPELESS = 5
+"""Ends in a row, each soon after a start, after which no more workers are started."""
+SOON_SECONDS = 5.0
+"""A worker that lived longer than this did not end because of how it was started."""
+PAUSE_SECONDS = 0.1
+"""Before the first replacement; twice as long before each further one that ended soon."""
+LONGEST_PAUSE_SECONDS = 3.0
+_LOOK_SECONDS = 1.0
+_BAD_USE = 2
+"""What a worker exits with that could not use its configuration. It has said why, and would say it again."""
+
+
+class WorkersFailed(LongshoreError):
+    """Workers end as soon as they are started."""
+
+
+@final
+class Worker:
+    """One process, and our end of the line to it."""
+
+    def __init__(self, orders: Orders) -> None:
+        self.line, theirs = socket.socketpair()
+        with theirs:
+            # A process group of its own: Ctrl-C is for the supervisor, which tells the workers by closing the line.
+            self._process = subprocess.Popen(
+                [sys.executable, *sys.orig_argv[1:]],
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, VARIABLE: str(theirs.fileno())},
+                pass_fds=(theirs.fileno(), *orders.sockets),
+                process_group=0,
+            )
+        self.pid = self._process.pid
+        self.started = monotonic()
+        self.ready = False
+        try:
+            send_orders(self.line, orders)
+        except OSError:
+            pass  # it has ended already, and that will be seen
+
+    def hear(self) -> None:
+        """Take what it says, if it says anything."""
+        try:
+            self.ready = self.ready or self.line.recv(16, socket.MSG_DONTWAIT).startswith(READY)
+        except OSError:
+            pass
+
+    def ended(self, status: int) -> str:
+        """It was reaped. Gives how it ended, in words."""
+        self.line.close()
+        code = self._process.returncode = os.waitstatus_to_exitcode(status)
+        return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+
+    @property
+    def code(self) -> int | None:
+        return self._process.returncode
+
+
+@final
+class Supervisor:
+    """Keeps a number of workers running until it is told to stop."""
+
+    def __init__(self, count: int, orders: Orders, recorder: Recorder, ready: Callable[[], object]) -> None:
+        self._count = count
+        self._orders = orders
+        self._recorder = recorder
+        self._ready: Callable[[], object] | None = ready
+        self._workers: dict[int, Worker] = {}
+        self._others = set(children(os.getpid()))
+        """What the server's own file has started. It is ended at the end, not before."""
+        self._failures = 0
+        self._not_before = 0.0
+        self._wake, self._waker = os.pipe()
+        os.set_blocking(self._waker, False)
+        self._stopping = False
+
+    def stop(self) -> bool:
+        """Have it end. Called by a signal handler."""
+        self._stopping = True
+        os.write(self._waker, b"!")
+        return True
+
+    def run(self, patience: float) -> None:
+        """Keep the workers running until `stop`; then they have `patience` to end."""
+        try:
+            while not self._stopping:
+                self._start()
+                self._wait(_LOOK_SECONDS)
+                self._look_after()
+        finally:
+            self._end(patience)
+
+    def _start(self) -> None:
+        while len(self._workers) < self._count and monotonic() >= self._not_before:
+            worker = Worker(self._orders)
+            self._workers[worker.pid] = worker
+
+    def _wait(self, seconds: float) -> None:
+        """Until a worker says something or ends, or somebody wants us to stop."""
+        if len(self._workers) < self._count:
+            seconds = min(seconds, max(self._not_before - monotonic(), 0.0))
+        poll = select.poll()
+        poll.register(self._wake, select.POLLIN)
+        for worker in self._workers.values():
+            poll.register(worker.line, select.POLLIN)
+        poll.poll(seconds * 1000)
+
+    def _look_after(self) -> None:
+        for worker in self._workers.values():
+            worker.hear()
+        for worker, how in self._reap():
+            self._replace(worker, how)
+        if self._ready is not None and sum(worker.ready for worker in self._workers.values()) == self._count:
+            self._ready()
+            self._ready = None
+
+    def _reap(self) -> list[tuple[Worker, str]]:
+        """The workers that have ended. What they leave behind falls to us, and is ended too."""
+        ended: list[tuple[Worker, str]] = []
+        try:
+            while (found := os.waitpid(-1, os.WNOHANG))[0]:
+                worker = self._workers.pop(found[0], None)
+                if worker is not None:
+                    ended.append((worker, worker.ended(found[1])))
+        except ChildProcessError:
+            pass
+        for pid in children(os.getpid()):
+            if pid not in self._workers and pid not in self._others:
+                _kill(pid)
+        return ended
+
+    def _replace(self, worker: Worker, how: str) -> None:
+        if self._stopping:
+            return
+        if worker.code == _BAD_USE and not worker.ready:
+            raise SystemExit(_BAD_USE)
+        soon = monotonic() - worker.started < SOON_SECONDS
+        self._failures = self._failures + 1 if soon else 1
+        if self._failures >= HOPELESS:
+            text = f"{self._failures} workers in a row ended within {SOON_SECONDS:g} s, the last of them {how}"
+            raise WorkersFailed(f"{text}; what they said is above")
+        pause = min(PAUSE_SECONDS * 2 ** (self._failures - 1), LONGEST_PAUSE_SECONDS)
+        self._not_before = monotonic() + pause
+        self._recorder.problem("warning", f"worker {worker.pid} {how}; another one is started")
+
+    def _end(self, patience: float) -> None:
+        """Close the lines: to every worker that is the word to stop. Who does not is ended."""
+        self._stopping = True
+        for worker in self._workers.values():
+            worker.line.close()
+        until = monotonic() + patience
+        while self._workers and monotonic() < until:
+            self._reap()
+            if self._workers:
+                select.select([], [], [], 0.01)
+        end_all(0)
+        self._workers.clear()
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except OSError:
+        pass

@@ -1,0 +1,70 @@
+"""TLS from two PEM files. What is wrong with them is said with the key and the file that it is about."""
+
+from __future__ import annotations
+
+import ssl
+
+from longshore.config.sections import HttpConfig
+from longshore.errors import ConfigError
+
+
+def make_context(http: HttpConfig) -> ssl.SSLContext | None:
+    """The context to serve HTTPS with; None if that is not configured."""
+    cert, key = http.tls_cert, http.tls_key
+    if cert is None:
+        if key is not None:
+            raise ConfigError("http.tls_key: of no use without http.tls_cert")
+        return None
+    _check_readable("http.tls_cert", cert)
+    if key is not None:
+        _check_readable("http.tls_key", key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    try:
+        context.load_cert_chain(cert, key, password=_refuse_password)
+    except _Encrypted:
+        raise ConfigError(
+            f"{_key_name(key)}: {key or cert} is encrypted, and nobody is there to ask for the passphrase; "
+            "decrypt it:  openssl pkey -in IN -out OUT"
+        ) from None
+    except (ssl.SSLError, ValueError) as problem:
+        raise ConfigError(_explain(cert, key, problem)) from None
+    return context
+
+
+class _Encrypted(Exception):
+    pass
+
+
+def _refuse_password() -> str:
+    raise _Encrypted
+
+
+def _check_readable(name: str, path: str) -> None:
+    try:
+        with open(path, "rb"):
+            pass
+    except OSError as problem:
+        raise ConfigError(f"{name}: {path} can't be read: {problem.strerror}") from None
+
+
+def _explain(cert: str, key: str | None, problem: ssl.SSLError | ValueError) -> str:
+    reason = getattr(problem, "reason", "") or ""
+    if "MISMATCH" in reason:
+        return f"http.tls_key: {key or cert} is not the key of the certificate in {cert}"
+    if _is_certificate(cert):
+        return f"{_key_name(key)}: {key or cert} holds no private key in PEM form"
+    return f"http.tls_cert: {cert} holds no certificate in PEM form"
+
+
+def _is_certificate(path: str) -> bool:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+    except (ssl.SSLError, OSError, ValueError):
+        return False
+    return True
+
+
+def _key_name(key: str | None) -> str:
+    return "http.tls_cert" if key is None else "http.tls_key"

@@ -1,0 +1,206 @@
+"""Starting: what is printed, what is refused and with which words, and whom the server lets in."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from posting import ask_modern, call, modern, post_modern
+
+from .serverproc import LONGSHORE, environment, launch, start
+from .servers import SOURCE
+
+
+def refusal(folder: Path, *flags: str, config: str = "", env: dict[str, str] | None = None) -> str:
+    """What a server says that does not start."""
+    server = launch(folder, SOURCE, *flags, config=config, env=env)
+    try:
+        assert server.wait() == 2, server.stderr
+        assert "Traceback" not in server.stderr
+        assert "serves MCP" not in server.stderr
+        return server.stderr
+    finally:
+        server.close()
+
+
+# -- what is printed
+
+
+def test_the_address_and_the_line_to_paste() -> None:
+    with start(SOURCE) as server:
+        lines = server.stderr.splitlines()
+        assert lines == [
+            f"quay serves MCP at http://127.0.0.1:{server.port}/mcp (Ctrl-C ends it)",
+            f"To connect Claude Code:  claude mcp add --transport http quay http://127.0.0.1:{server.port}/mcp",
+        ]
+        assert ask_modern(server, call("add", {"a": 1, "b": 2})).json["result"]["content"][0]["text"] == "3"
+
+
+def test_the_built_in_server_asks_for_a_token_of_its_own() -> None:
+    with start(None) as server:
+        assert f'--header "Authorization: Bearer {server.token}"' in server.stderr
+        message = modern(call("hello"))
+        refused = post_modern(server, message).finish()
+        assert refused.status == 401 and refused.headers["www-authenticate"].startswith("Bearer")
+        assert post_modern(server, message, ("Authorization", "Bearer wrong")).finish().status == 401
+        assert post_modern(server, message, ("Authorization", f"Bearer {server.token}")).finish().status == 200
+        first = server.token
+    with start(None) as server:
+        assert server.token != first
+
+
+def test_a_token_can_be_switched_off_or_configured() -> None:
+    with start(None, "--auth", "off") as server:
+        assert "Bearer" not in server.stderr
+        assert ask_modern(server, call("hello")).status == 200
+    with start(None, env={"LONGSHORE_AUTH_TOKEN": "a-token-that-is-long-enough-to-be-one"}) as server:
+        assert '--header "Authorization: Bearer TOKEN"' in server.stderr
+        assert "a-token-that" not in server.stderr
+        assert post_modern(server, modern(call("hello"))).finish().status == 401
+
+
+def test_a_public_address_is_the_one_that_is_shown() -> None:
+    with start(SOURCE, "--public-url", "https://mcp.example.com") as server:
+        assert "claude mcp add --transport http quay https://mcp.example.com/mcp\n" in server.stderr
+
+
+def test_a_server_may_run_itself(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(SOURCE + "\napp.run(http=True, port=0)\n")
+    with start(None, folder=tmp_path, argv=(sys.executable, "own.py")) as server:
+        assert ask_modern(server, call("add", {"a": 1, "b": 2})).status == 200
+
+
+def test_a_port_without_http_is_a_mistake(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(SOURCE + "\napp.run(port=0)\n")
+    done = subprocess.run(
+        [sys.executable, "own.py"], cwd=tmp_path, env=environment(tmp_path), capture_output=True, timeout=30, text=True
+    )
+    assert done.returncode == 2 and "app.run(http=True" in done.stderr
+    argv = [*LONGSHORE, "serve", "own.py", "--port", "0"]
+    done = subprocess.run(argv, cwd=tmp_path, env=environment(tmp_path), capture_output=True, timeout=30, text=True)
+    assert done.returncode == 2 and "--port is for HTTP; add --http" in done.stderr
+
+
+# -- where it listens
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+def test_loopback_under_any_name(host: str) -> None:
+    """A name may stand for two addresses, and clients may take either."""
+    if host == "::1" and not _has_ipv6():
+        pytest.skip("this machine has no IPv6; enable it for the loopback interface")
+    with start(SOURCE, "--host", host) as server:
+        for address in {found[4][0] for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}:
+            if address == "::1" and not _has_ipv6():
+                continue
+            with socket.create_connection((address, server.port), 10) as wire:
+                shown = f"[{host}]" if ":" in host else host
+                wire.sendall(f"GET /health HTTP/1.1\r\nHost: {shown}:{server.port}\r\n\r\n".encode())
+                assert wire.recv(100).startswith(b"HTTP/1.1 200")
+
+
+def _has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = refusal(tmp_path, "--port", str(port))
+    assert said == (
+        f"http.port: 127.0.0.1:{port} is in use: another program listens there; stop it, or choose another port with "
+        "--port (0: any free one)\n"
+    )
+
+
+def test_an_address_that_is_not_ours(tmp_path: Path) -> None:
+    said = refusal(tmp_path, "--host", "192.0.2.1", "--allow-unauthenticated-remote")
+    assert said.startswith("http.host: 192.0.2.1 is no address of this machine")
+
+
+def test_a_port_can_be_taken_again_at_once() -> None:
+    with start(SOURCE) as server:
+        port = server.port
+        assert ask_modern(server, call("add", {"a": 1, "b": 2})).status == 200
+    with start(SOURCE, "--port", str(port)) as server:
+        assert ask_modern(server, call("add", {"a": 1, "b": 2})).status == 200
+
+
+# -- who may reach it
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_others_may_not_reach_a_server_that_asks_nobody(tmp_path: Path, host: str) -> None:
+    said = refusal(tmp_path, "--host", host)
+    assert said.startswith(f"http.host: {host} can be reached from other machines")
+    assert "--allow-unauthenticated-remote" in said and "LONGSHORE_AUTH_TOKEN" in said
+
+
+def test_others_may_reach_one_that_asks_or_says_so() -> None:
+    with start(SOURCE, "--host", "0.0.0.0", "--allow-unauthenticated-remote") as server:
+        assert server.url == f"http://127.0.0.1:{server.port}/mcp"
+        assert ask_modern(server, call("add", {"a": 1, "b": 2})).status == 200
+    with start(None, "--host", "0.0.0.0") as server:
+        assert post_modern(server, modern(call("hello"))).finish().status == 401
+    with start(SOURCE, "--host", "0.0.0.0", env={"LONGSHORE_AUTH_TOKEN": "t" * 40}) as server:
+        token = ("Authorization", "Bearer " + "t" * 40)
+        assert post_modern(server, modern(call("add", {"a": 1, "b": 2})), token).finish().status == 200
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--workers", "2", "--store", "memory://"), "http.store: 2 workers can't share memory://"),
+        (("--store", "mysql://x"), "store: no store is called 'mysql'"),
+        (("--port", "70000"), "--port: expected a whole number from 0 to 65535"),
+        (("--host", "no such host"), "http.host: 'no such host' can't be used"),
+        (("--auth", "sometimes"), "--auth: expected auto, required or off"),
+        (("--auth", "required"), 'auth.mode is "required", but nothing says who may come in'),
+    ],
+)
+def test_settings_that_make_no_sense(tmp_path: Path, flags: tuple[str, ...], said: str) -> None:
+    assert said in refusal(tmp_path, *flags)
+
+
+def test_lines_and_tokens_do_not_go_together(tmp_path: Path) -> None:
+    said = refusal(tmp_path, "--lines", env={"LONGSHORE_AUTH_TOKEN": "t" * 40})
+    assert said.startswith("http.lines: lines carry no token")
+
+
+def test_no_header_tells_what_serves() -> None:
+    with start(SOURCE) as server:
+        headers = ask_modern(server, call("add", {"a": 1, "b": 2})).headers
+        assert "server" not in headers and headers["date"].endswith(" GMT")
+
+
+def test_a_body_over_the_limit_is_refused_without_being_read() -> None:
+    with start(SOURCE, config="[limits]\nframe_bytes = 100_000\n") as server:
+        head = [("Content-Length", "99999999999")]
+        answer = server.send("POST", "/mcp", head, b"{").finish()
+        assert answer.status == 413 and answer.headers["connection"] == "close"
+        connection = server.connect()
+        answer = connection.send("POST", "/mcp", [("Transfer-Encoding", "chunked")], b"")
+        chunk = b"%x\r\n%b\r\n" % (50_000, b"x" * 50_000)
+        for _ in range(10):
+            connection.write(chunk)
+        assert answer.finish().status == 413
+        assert ask_modern(server, call("add", {"a": 1, "b": 2})).status == 200
+
+
+def test_the_limit_of_open_files_is_raised_as_far_as_it_may(tmp_path: Path) -> None:
+    argv = ("sh", "-c", f"ulimit -Sn 256; exec {sys.executable} -m longshore serve --http --port 0 --auth off")
+    with start(None, folder=tmp_path, argv=argv) as server:
+        limits = Path(f"/proc/{server.pid}/limits").read_text()
+        soft = next(int(line.split()[3]) for line in limits.splitlines() if line.startswith("Max open files"))
+        assert soft >= 2000
+        assert os.path.exists(f"/proc/{server.pid}")

@@ -1,0 +1,151 @@
+"""HTTPS with a certificate of our own making, and what is said about files that do not do."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from posting import call, encode, modern, modern_headers
+from serving import Exchange, request_head
+
+from .serverproc import PATIENCE, ServerProcess, eventually, start
+from .servers import SOURCE
+from .test_start import refusal
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which("openssl") is None:
+        if os.environ.get("CI"):
+            raise AssertionError("openssl is needed:  apt-get install openssl")
+        pytest.skip("openssl is needed:  apt-get install openssl")
+    folder = tmp_path_factory.mktemp("tls")
+    for name in ("own", "other"):
+        argv = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+        argv += ["-keyout", f"{name}.key", "-out", f"{name}.crt", "-days", "2", "-subj", "/CN=localhost"]
+        argv += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+        subprocess.run(argv, cwd=folder, check=True, capture_output=True, timeout=30)
+    argv = ["openssl", "pkey", "-in", "own.key", "-aes256", "-passout", "pass:secret", "-out", "locked.key"]
+    subprocess.run(argv, cwd=folder, check=True, capture_output=True, timeout=30)
+    (folder / "both.pem").write_text((folder / "own.crt").read_text() + (folder / "own.key").read_text())
+    (folder / "junk").write_text("no PEM at all\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(files: Path) -> Iterator[ServerProcess]:
+    flags = ("--tls-cert", str(files / "own.crt"), "--tls-key", str(files / "own.key"))
+    config = "[limits]\nstall_seconds = 1\nheader_seconds = 1\n"
+    with start(SOURCE, *flags, config=config) as running:
+        yield running
+
+
+def connect(server: ServerProcess, files: Path, **versions: ssl.TLSVersion) -> ssl.SSLSocket:
+    context = ssl.create_default_context(cafile=str(files / "own.crt"))
+    for name, version in versions.items():
+        setattr(context, name, version)
+    wire = socket.create_connection(("127.0.0.1", server.port), PATIENCE)
+    try:
+        return context.wrap_socket(wire, server_hostname="localhost")
+    except BaseException:
+        wire.close()
+        raise
+
+
+def post(wire: ssl.SSLSocket, server: ServerProcess, tool: str, **arguments: object) -> Exchange:
+    message = modern(call(tool, dict(arguments)))
+    body = encode(message)
+    wire.sendall(request_head(server.port, "POST", "/mcp", modern_headers(message), body) + body)
+    return Exchange(wire)
+
+
+def test_it_speaks_https(server: ServerProcess, files: Path) -> None:
+    assert server.url.startswith("https://127.0.0.1:")
+    assert f"claude mcp add --transport http quay {server.url}" in server.stderr
+    with connect(server, files) as wire:
+        answer = post(wire, server, "add", a=1, b=2)
+        raw = b""
+        while not raw.endswith(b"}"):
+            raw += wire.recv(1 << 16)
+        assert json.loads(raw.partition(b"\r\n\r\n")[2])["result"]["content"][0]["text"] == "3"
+        assert answer.wire.version() in ("TLSv1.2", "TLSv1.3")  # type: ignore[attr-defined]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_old_versions_are_refused(server: ServerProcess, files: Path) -> None:
+    with pytest.raises((ssl.SSLError, OSError)):
+        connect(server, files, minimum_version=ssl.TLSVersion.TLSv1, maximum_version=ssl.TLSVersion.TLSv1_1)
+    with connect(server, files, maximum_version=ssl.TLSVersion.TLSv1_2) as wire:
+        assert wire.version() == "TLSv1.2"
+
+
+def test_plain_http_and_silence_are_cut_off(server: ServerProcess, files: Path) -> None:
+    for said in (b"GET / HTTP/1.1\r\n\r\n", b"", b"\x16\x03\x01"):
+        with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as wire:
+            wire.sendall(said)
+            try:
+                while wire.recv(1 << 16):
+                    pass
+            except ConnectionResetError:
+                pass
+    with connect(server, files) as wire:
+        post(wire, server, "add", a=1, b=2)
+        assert wire.recv(100).startswith(b"HTTP/1.1 200")
+    assert len(server.stderr.splitlines()) == 2
+
+
+def test_a_slow_head_is_cut_off_inside_tls(server: ServerProcess, files: Path) -> None:
+    with connect(server, files) as wire:
+        wire.sendall(b"GET / HTTP/1.1\r\n")
+        said = b""
+        while piece := wire.recv(1 << 16):
+            said += piece
+        assert said.startswith(b"HTTP/1.1 408")
+
+
+def test_a_stalled_reader_is_cut_off_inside_tls(server: ServerProcess, files: Path) -> None:
+    with connect(server, files) as wire:
+        post(wire, server, "large", size=15_000_000)
+        assert wire.recv(100).startswith(b"HTTP/1.1 200")
+        eventually("the server lets go", lambda: not holds(server, wire.getsockname()[1]))
+
+
+def holds(server: ServerProcess, port: int) -> bool:
+    """Whether the server has an established connection to this port of ours."""
+    own, peer = f":{server.port:04X} ", f":{port:04X} 01 "
+    lines = Path("/proc/net/tcp").read_text().splitlines()
+    return any(own in line and peer in line and line.index(own) < line.index(peer) for line in lines)
+
+
+def test_one_file_may_hold_both(files: Path) -> None:
+    with start(SOURCE, "--tls-cert", str(files / "both.pem")) as server, connect(server, files) as wire:
+        post(wire, server, "add", a=1, b=2)
+        assert wire.recv(100).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize(
+    ("cert", "key", "said"),
+    [
+        ("none.crt", "own.key", "http.tls_cert: {cert} can't be read: No such file or directory"),
+        ("own.crt", "none.key", "http.tls_key: {key} can't be read: No such file or directory"),
+        ("own.crt", "other.key", "http.tls_key: {key} is not the key of the certificate in {cert}"),
+        ("own.crt", "junk", "http.tls_key: {key} holds no private key in PEM form"),
+        ("junk", "own.key", "http.tls_cert: {cert} holds no certificate in PEM form"),
+        ("own.crt", None, "http.tls_cert: {cert} holds no private key in PEM form"),
+        ("own.crt", "locked.key", "http.tls_key: {key} is encrypted"),
+        (None, "own.key", "http.tls_key: of no use without http.tls_cert"),
+    ],
+)
+def test_files_that_do_not_do(files: Path, tmp_path: Path, cert: str | None, key: str | None, said: str) -> None:
+    paths = {"--tls-cert": cert and str(files / cert), "--tls-key": key and str(files / key)}
+    flags = [part for option, path in paths.items() if path for part in (option, path)]
+    expected = said.format(cert=paths["--tls-cert"], key=paths["--tls-key"])
+    assert refusal(tmp_path, *flags).startswith(expected)
