@@ -1,0 +1,227 @@
+"""A server whose tools leave word that they ran, on a real port, and everything that a refused request must not touch.
+
+with opened(folder, '[auth] token = "…"') as site:      # behind uvicorn, as an app of anybody's
+with opened(folder, own=True) as site:                  # behind our own listener, as under `longshore serve --http`
+    with site.untouched():                              # nothing runs, nothing is kept
+        answer = site.send("POST", …).finish()
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+from asgi import configured
+
+from longshore import Ask, Context, Header, Server
+from longshore.telemetry.records import Problem
+from longshore.transports.serving.serving import Serving
+from serving import SECONDS, Exchange, Pairs, Served, serve
+
+
+class Premises:
+    """A server, its app, and what its tools did."""
+
+    def __init__(self, folder: Path, toml: str = "", **settings: Any) -> None:
+        self.server = Server("premises", version="1.2.3")
+        self.ran: Counter[str] = Counter()
+        """How often each handler ran."""
+        self.seen: list[Any] = []
+        """What the handlers could see of their caller."""
+        _declare(self)
+        self.app = configured(self.server, folder, toml, **{"rate": 0, **settings})
+        self.problems: list[Problem] = []
+        self.server.recorder.fallback = lambda: self.problems.append  # type: ignore[assignment,return-value]
+
+    def traces(self) -> dict[str, Any]:
+        """Whatever a request can leave behind."""
+        app, engine = self.app, self.app.engine
+        shelf = app.store._shelves.get("session:")
+        return {
+            "handlers": dict(self.ran),
+            "calls": engine.executor.calls,
+            "live": len(engine.executor.live),
+            "sessions": len(app.sessions.lives),
+            "stored": 0 if shelf is None else len(shelf),
+            "links": len(engine.subscriptions.links),
+            "listens": len(engine.subscriptions.listens),
+            "old sessions": len(app.routes.old.open),
+        }
+
+
+def wait_cut_off(exchange: Exchange) -> None:
+    """Until the server has closed its side of the connection."""
+    wire = exchange.wire
+    wire.settimeout(SECONDS)
+    try:
+        while wire.recv(1 << 16):
+            pass
+    except ConnectionResetError:
+        pass
+
+
+class Site:
+    """The premises with a door to the street."""
+
+    def __init__(self, premises: Premises, server: Served) -> None:
+        self.premises, self.server = premises, server
+
+    @property
+    def port(self) -> int:
+        return self.server.port
+
+    def send(self, method: str, path: str = "/mcp", headers: Pairs = (), body: bytes | None = None) -> Exchange:
+        return self.server.send(method, path, headers, body)
+
+    def write(self, data: bytes) -> Exchange:
+        """Exactly these bytes, on a connection of their own."""
+        connection = self.server.connect()
+        connection.write(data)
+        return Exchange(connection.wire)
+
+    def traces(self) -> dict[str, Any]:
+        self.server.settle()
+        return self.server.look(self.premises.traces)
+
+    @contextmanager
+    def untouched(self) -> Iterator[None]:
+        """What is done here must leave nothing behind and have nothing run."""
+        before = self.traces()
+        yield
+        assert self.traces() == before
+
+
+class OwnServed(Served):
+    """The same as `Served`, with our own listener in place of uvicorn's server."""
+
+    def __init__(self, premises: Premises) -> None:
+        self.problems = []
+        self.left = []
+        self._premises = premises
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        self._open = []
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"own server {self.port}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+        assert self._ready.wait(SECONDS), "the server does not start"
+
+    def stop(self, grace: float = 0.0) -> None:
+        for connection in self._open:
+            connection.close()
+        self._serving.stop()
+        self._thread.join(SECONDS)
+        assert not self._thread.is_alive(), "the server does not end"
+        errors = [problem for problem in self._premises.problems if problem.level == "error"]
+        self.problems += [str(problem) for problem in errors if "burst() raised" not in problem.text]
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        app = self._premises.app
+        self._serving = Serving(self._loop, app.engine, app)
+        await self._serving.run([self._socket], None, lines=False, ready=self._ready.set)
+
+
+@contextmanager
+def _serve_own(premises: Premises) -> Iterator[Served]:
+    server = OwnServed(premises)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+    assert not server.problems, "\n".join(server.problems)
+
+
+@contextmanager
+def opened(folder: Path, toml: str = "", *, own: bool = False, **settings: Any) -> Iterator[Site]:
+    """Premises that are served while the block lasts."""
+    premises = Premises(folder, toml, **{"grace": 0.0, **settings})
+    with _serve_own(premises) if own else serve(premises.app) as server:
+        yield Site(premises, server)
+
+
+# -- what is there. Each thing comes in two: one that a proxy would let through, and one that it would not.
+
+
+def _declare(premises: Premises) -> None:
+    app, ran, seen = premises.server, premises.ran, premises.seen
+
+    @app.tool(run="inline")
+    def safe() -> str:
+        """Harmless."""
+        ran["safe"] += 1
+        return "safe"
+
+    @app.tool(run="inline")
+    def danger() -> str:
+        """Not harmless."""
+        ran["danger"] += 1
+        return "danger"
+
+    @app.tool(run="inline")
+    def region(where: Annotated[str, Header("Region")], size: Annotated[int, Header("Size")] = 0) -> str:
+        """Its arguments stand in headers too."""
+        ran["region"] += 1
+        return where
+
+    @app.tool(run="inline", scopes=["notes:read"])
+    def peruse() -> str:
+        """Needs one scope."""
+        ran["peruse"] += 1
+        return "perused"
+
+    @app.tool(run="inline", scopes=["notes:write", "admin"])
+    def amend() -> str:
+        """Needs two."""
+        ran["amend"] += 1
+        return "amended"
+
+    @app.tool(effects="destroy")
+    async def refund(order: str, ok: Annotated[bool, Ask("Refund {order}?")]) -> str:
+        """Ask first."""
+        ran["refund"] += 1
+        return f"{order}: {ok}"
+
+    @app.tool
+    async def look(ctx: Context) -> str:
+        """Look around for whatever a tool can see of its caller."""
+        ran["look"] += 1
+        seen.append(ctx)
+        return repr(ctx.principal)
+
+    @app.tool(run="inline")
+    def burst() -> str:
+        """Fail in a way that nobody foresaw."""
+        raise RuntimeError("nobody foresaw this")
+
+    @app.resource("note://{name}")
+    def note(name: str) -> str:
+        """A note."""
+        ran[f"note {name}"] += 1
+        return name
+
+    @app.prompt
+    def calm() -> str:
+        """Be calm."""
+        ran["calm"] += 1
+        return "Be calm."
+
+    @app.prompt
+    def harm(kind: str = "") -> str:
+        """Do harm."""
+        ran["harm"] += 1
+        return "Do harm."
+
+    @app.completion("harm", "kind")
+    def kinds(value: str) -> list[str]:
+        ran["kinds"] += 1
+        return [kind for kind in ("little", "much") if kind.startswith(value)]
