@@ -1,6 +1,7 @@
 """Every example is run by the official client, and what the documentation quotes of them is what they say."""
 
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,14 @@ import anyio
 import mcp_types as types
 import pytest
 
+from serving import serve
+
+from .http_peer import connect_to
 from .peer import ERAS, ROOT, connect, failed, run, text
 from .test_questions import Person, agree, say
 
 EXAMPLES = ROOT / "examples"
-MOST_EXAMPLES, MOST_LINES = 8, 40
+MOST_EXAMPLES, MOST_LINES = 10, 40
 both_eras = pytest.mark.parametrize("mode", ERAS)
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 
@@ -132,6 +136,20 @@ def test_refund(mode: str) -> None:
             assert text(await client.call_tool("ship", {"order": "B1"})) == "B1 goes to Kai 1, Bremen (DE)"
 
     run(main)
+
+
+@both_eras
+def test_mounted(mode: str) -> None:
+    file = example("mounted").partition(":")[0]
+    web = runpy.run_path(file)["web"]
+
+    async def main() -> None:
+        async with connect_to(server.url.replace("/mcp", "/agents/mcp"), mode) as client:
+            assert text(await client.call_tool("price", {"item": "cup"})) == "cup: 3 EUR"
+
+    with serve(web, shut=(), tidy=False) as server:
+        assert server.send("GET", "/").finish().body == b"the shop"
+        run(main)
 
 
 @both_eras

@@ -1,4 +1,4 @@
-"""Every transcript of this folder, over memory and over stdio."""
+"""Every transcript of this folder, over memory, over stdio and over HTTP."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from serving import OWN
+
+from .over_http import ELSEWHERE, play_over_http
 from .peers import play_in_memory, play_on_stdio
 from .script import parse
 
@@ -21,3 +24,19 @@ def test_over_memory(path: Path) -> None:
 @each
 def test_over_stdio(path: Path, tmp_path: Path) -> None:
     play_on_stdio(parse(path), tmp_path)
+
+
+@each
+@pytest.mark.parametrize("own", [False, True], ids=["uvicorn", "longshore"])
+def test_over_http(path: Path, own: bool) -> None:
+    token = OWN.set(own)
+    try:
+        play_over_http(parse(path), path.stem)
+    finally:
+        OWN.reset(token)
+
+
+def test_what_is_not_played_over_http_is_there() -> None:
+    for stem, part, number in ELSEWHERE:
+        lines = (Path(__file__).parent / f"{stem}.txt").read_text().splitlines()
+        assert sum(line.startswith("> ") and part in line for line in lines) >= number, (stem, part)
