@@ -1,0 +1,71 @@
+"""The fixture server as a process of its own, far from anybody's configuration. Every wait is bounded."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+SERVER = Path(__file__).with_name("server.py")
+READY_SECONDS = 30.0
+STOP_SECONDS = 10.0
+
+
+class ServerFailed(Exception):
+    """The server did not start, did not stay or did not end."""
+
+
+@contextmanager
+def served(log: Path) -> Iterator[str]:
+    """The address of a running fixture server, which writes to `log`."""
+    port = free_port()
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("LONGSHORE_")}
+    with tempfile.TemporaryDirectory() as folder, log.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, str(SERVER), "--port", str(port)],
+            cwd=folder,
+            env=environ | {"HOME": folder},
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+        )
+        try:
+            wait_until_ready(process, port, log)
+            yield f"http://127.0.0.1:{port}/mcp"
+            if process.poll() is not None:
+                raise ServerFailed(f"the fixture server ended by itself\n{log.read_text()}")
+        finally:
+            stop(process, log)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_until_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    until = time.monotonic() + READY_SECONDS
+    while time.monotonic() < until and process.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.05)
+    raise ServerFailed(f"the fixture server did not start\n{log.read_text()}")
+
+
+def stop(process: subprocess.Popen[bytes], log: Path) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(STOP_SECONDS)
+        raise ServerFailed(f"the fixture server did not end within {STOP_SECONDS} s\n{log.read_text()}") from None
