@@ -95,7 +95,7 @@ def compete(
     alive = list(contestants)
     for number in range(1, rounds + 1):
         for contestant in tuple(alive):
-            _progress(f"{mode} {number}/{rounds}  {contestant.name}")
+            progress(f"{mode} {number}/{rounds}  {contestant.name}")
             try:
                 sample = run(session, contestant, mode, options(contestant))
             except LoadFailed as failure:
@@ -105,7 +105,7 @@ def compete(
             if sample["bad"]:
                 samples.errors.append(f"{contestant.name}: {sample['bad']} bad answers: {sample['stderr']}")
             samples.by_name.setdefault(contestant.name, []).append(sample)
-    _progress("")
+    progress("")
     return samples
 
 
@@ -113,7 +113,7 @@ def _last_lines(text: str, count: int = 4) -> str:
     return "\n".join(text.strip().splitlines()[-count:])
 
 
-def _progress(text: str) -> None:
+def progress(text: str) -> None:
     """A line that overwrites itself; nothing where nobody watches."""
     if sys.stderr.isatty():
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)

@@ -26,6 +26,7 @@ def surroundings(scheduling: str) -> dict[str, Any]:
             "msgspec": installed("longshore", "msgspec"),
             "mcp": installed("mcp", "mcp"),
             "fastmcp": installed("fastmcp", "fastmcp"),
+            "uvicorn": installed("longshore", "uvicorn"),
         },
         "scheduling": scheduling,
         "load": [round(load, 2) for load in os.getloadavg()],
