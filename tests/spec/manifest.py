@@ -1,8 +1,10 @@
-"""What the specification demands of a server on stdio, and which tests show that we do it.
+"""What the specification demands of a server, and which tests show that we do it.
 
 Ids and wording follow the project's checklist of all five revisions; a row is one line of it that binds a server (or
-both sides). Rows about HTTP, authorization and extensions come with those. Levels: M must, N must not, S should,
-X should not, A may. A requirement that can't be shown yet, or does not apply, stands in LEFT_OUT with its reason.
+both sides), on stdio or over HTTP. Rows about extensions come with those. Transcripts are played over memory, stdio
+and HTTP, so a row that names one is shown on all three, but for what `over_http.py` says is otherwise. Levels: M
+must, N must not, S should, X should not, A may. A requirement that can't be shown yet, or does not apply, stands in
+LEFT_OUT with its reason.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ class Row(NamedTuple):
 T = "tests/transcripts/"
 WIRE, PROTOCOL, SERVER = "tests/wire/", "tests/protocol/", "tests/server/"
 APP, REGISTRY, PROCESS = "tests/app/", "tests/registry/", "tests/process/"
+HTTP, POSTS, WORKERS = "tests/http/", "tests/transports/http/", "tests/workers/"
+AUTH, SERVING, CONFORMANCE = "tests/auth/", "tests/http_process/", "tests/conformance/"
 QUESTIONS, INTEROP, HOSTILE, SCHEMA = "tests/questions/", "tests/interop/", "tests/hostile/", "tests/schema/"
 
 ROWS: dict[str, Row] = {
@@ -67,8 +71,26 @@ ROWS: dict[str, Row] = {
             f"{T}methods_legacy.txt",
         ),
     ),
-    "BASE-07": Row("M", "2025-03-26", "Batches are taken; initialize is not part of one.", (f"{T}batches.txt",)),
-    "BASE-08": Row("M", "2025-06-18+", "One message a line; arrays are refused.", (f"{T}batches_elsewhere.txt",)),
+    "BASE-07": Row(
+        "M",
+        "2025-03-26",
+        "Batches are taken; initialize is not part of one.",
+        (
+            f"{T}batches.txt",
+            f"{POSTS}test_legacy.py::test_batches_are_answered_at_2025_03_26",
+            f"{HTTP}test_smuggling.py::test_a_batch_of_a_session_takes_no_modern_messages",
+        ),
+    ),
+    "BASE-08": Row(
+        "M",
+        "2025-06-18+",
+        "One message a line or a POST; arrays are refused.",
+        (
+            f"{T}batches_elsewhere.txt",
+            f"{POSTS}test_modern.py::test_every_refusal_has_its_status_its_code_and_the_id_of_its_request",
+            f"{POSTS}test_legacy.py::test_every_refusal_has_its_status",
+        ),
+    ),
     "BASE-09": Row(
         "N",
         "modern",
@@ -131,18 +153,33 @@ ROWS: dict[str, Row] = {
     "LEG-05": Row(
         "M", "legacy", "A ping is answered at once with {}.", (f"{T}handshake.txt", f"{T}methods_legacy.txt")
     ),
-    "MOD-03": Row("M", "modern", "A missing envelope is -32602.", (f"{T}envelope.txt",)),
+    "MOD-03": Row(
+        "M",
+        "modern",
+        "A missing envelope is -32602, over HTTP with 400.",
+        (
+            f"{T}envelope.txt",
+            f"{POSTS}test_modern.py::test_every_refusal_has_its_status_its_code_and_the_id_of_its_request",
+        ),
+    ),
     "MOD-04": Row("M", "modern", "Requests without clientInfo are taken.", (f"{T}envelope.txt",)),
     "MOD-05": Row(
-        "M", "modern", "An unsupported version is -32022 with supported and requested.", (f"{T}envelope.txt",)
+        "M",
+        "modern",
+        "An unsupported version is -32022 with supported and requested, over HTTP with 400.",
+        (
+            f"{T}envelope.txt",
+            f"{POSTS}test_modern.py::test_every_refusal_has_its_status_its_code_and_the_id_of_its_request",
+        ),
     ),
     "MOD-06": Row(
         "M",
         "modern",
-        "A needed but undeclared capability is -32021 with requiredCapabilities.",
+        "A needed but undeclared capability is -32021 with requiredCapabilities, over HTTP with 400.",
         (
             f"{T}questions_without_capability.txt",
             f"{QUESTIONS}test_parameters.py::test_a_missing_capability_is_named_to_a_modern_client",
+            f"{POSTS}test_modern.py::test_every_refusal_has_its_status_its_code_and_the_id_of_its_request",
         ),
     ),
     "MOD-07": Row(
@@ -164,6 +201,8 @@ ROWS: dict[str, Row] = {
         (
             f"{QUESTIONS}test_state.py::test_a_state_comes_back_on_another_connection_of_the_same_principal",
             f"{T}envelope.txt",
+            f"{WORKERS}test_modern.py::test_a_question_asked_by_one_is_answered_at_the_other",
+            f"{INTEROP}test_http.py::test_a_modern_client_leaves_no_session",
         ),
     ),
     "MOD-10": Row(
@@ -173,6 +212,7 @@ ROWS: dict[str, Row] = {
         (
             f"{APP}test_tool_options.py::test_tools_are_listed_in_the_order_in_which_they_were_declared",
             f"{SERVER}test_engine.py::test_two_links_with_the_same_ids_do_not_meet",
+            f"{HTTP}test_authorization.py::test_everybody_who_is_in_sees_what_there_is",
         ),
     ),
     "MOD-11": Row(
@@ -181,7 +221,15 @@ ROWS: dict[str, Row] = {
         "The server never sends a request.",
         (f"{QUESTIONS}test_state.py::test_a_modern_client_is_never_sent_a_request",),
     ),
-    "MOD-13": Row("M", "modern", "An unknown or removed method is -32601.", (f"{T}methods_modern.txt",)),
+    "MOD-13": Row(
+        "M",
+        "modern",
+        "An unknown or removed method is -32601, over HTTP with 404.",
+        (
+            f"{T}methods_modern.txt",
+            f"{POSTS}test_modern.py::test_what_the_modern_era_has_not_is_not_found",
+        ),
+    ),
     "MOD-14": Row("S", "modern", "The error to a modern `initialize` names the versions.", (f"{T}methods_modern.txt",)),
     "MOD-15": Row(
         "X",
@@ -195,10 +243,12 @@ ROWS: dict[str, Row] = {
     "DUAL-01": Row(
         "A",
         "all",
-        "Both eras on one process: an envelope is modern, initialize is legacy.",
+        "Both eras on one process and one endpoint: an envelope is modern, initialize is legacy.",
         (
             f"{T}envelope.txt",
             f"{INTEROP}test_tools.py::test_the_client_connects_and_learns_who_we_are",
+            f"{POSTS}test_legacy.py::test_an_enveloped_request_is_modern_whatever_session_it_names",
+            f"{HTTP}test_smuggling.py::test_an_envelope_in_a_session_is_no_way_around_the_headers",
         ),
     ),
     "STD-01": Row(
@@ -227,6 +277,221 @@ ROWS: dict[str, Row] = {
             f"{PROCESS}test_end_of_input.py::test_a_piped_request_is_answered_and_the_process_ends",
             f"{PROCESS}test_death.py::test_end_of_input_ends_the_process_and_all_descendants",
             f"{INTEROP}test_process.py::test_the_server_exits_cleanly_when_the_client_closes",
+        ),
+    ),
+    "HTTP-01": Row(
+        "M",
+        "all HTTP",
+        "The Origin is checked; a foreign one is 403.",
+        (
+            f"{HTTP}test_gate.py::test_pages_of_other_origins_are_refused",
+            f"{HTTP}test_gate.py::test_host_and_origin_are_looked_at_everywhere",
+            f"{PROTOCOL}test_hosts.py::test_no_other_page_may",
+        ),
+    ),
+    "HTTP-02": Row(
+        "S",
+        "all HTTP",
+        "A local server listens on loopback; whoever is reached from elsewhere asks for a credential.",
+        (
+            f"{SERVING}test_start.py::test_the_address_and_the_line_to_paste",
+            f"{SERVING}test_start.py::test_the_built_in_server_asks_for_a_token_of_its_own",
+            f"{SERVING}test_start.py::test_others_may_not_reach_a_server_that_asks_nobody",
+            f"{HTTP}test_authorization.py::test_without_a_credential_nothing_is_to_be_had",
+        ),
+    ),
+    "HTTP-04": Row(
+        "M",
+        "2025-03-26+",
+        "A notification or response is accepted with 202 and no body.",
+        (
+            f"{POSTS}test_legacy.py::test_notifications_and_responses_are_accepted",
+            f"{POSTS}test_modern.py::test_a_notification_is_taken_and_dropped",
+        ),
+    ),
+    "HTTP-05": Row(
+        "M",
+        "2025-03-26+",
+        "A request is answered with JSON or a stream.",
+        (
+            f"{POSTS}test_legacy.py::test_an_answer_is_json_unless_something_is_said_before_it",
+            f"{POSTS}test_modern.py::test_an_answer_is_json_unless_something_is_said_before_it",
+            f"{POSTS}test_modern.py::test_what_the_client_accepts_decides",
+        ),
+    ),
+    "HTTP-06": Row(
+        "M",
+        "2025-03-26 to 2025-11-25",
+        "GET is a stream or 405.",
+        (
+            f"{POSTS}test_legacy.py::test_get_and_delete_need_a_session",
+            f"{POSTS}test_streams.py::test_the_stream_is_primed_where_clients_know_what_that_means",
+        ),
+    ),
+    "HTTP-07": Row(
+        "N",
+        "2025-03-26 to 2025-11-25",
+        "No responses on the GET stream unless it resumes; each message goes out on one stream.",
+        (
+            f"{POSTS}test_streams.py::test_of_two_streams_the_newest_is_the_one",
+            f"{POSTS}test_legacy.py::test_a_question_is_asked_on_the_requests_own_stream_and_answered_by_a_post",
+            f"{POSTS}test_many.py::test_a_session_may_have_many_requests_at_once_and_each_hears_its_own",
+            f"{WORKERS}test_reaching.py::test_a_stream_that_moves_loses_nothing_and_repeats_nothing",
+        ),
+    ),
+    "HTTP-08": Row(
+        "M",
+        "2025-03-26 to 2025-11-25",
+        "A session's id is visible ASCII and random.",
+        (
+            f"{HTTP}test_authorization.py::test_ids_of_sessions_can_not_be_guessed",
+            f"{POSTS}test_legacy.py::test_the_handshake_begins_a_session",
+        ),
+    ),
+    "HTTP-09": Row(
+        "S",
+        "2025-03-26 to 2025-11-25",
+        "A request without the id of its session is 400.",
+        (f"{POSTS}test_legacy.py::test_every_refusal_has_its_status",),
+    ),
+    "HTTP-10": Row(
+        "M",
+        "2025-03-26 to 2025-11-25",
+        "A session that has ended is 404.",
+        (
+            f"{POSTS}test_legacy.py::test_after_delete_there_is_no_session",
+            f"{POSTS}test_sessions.py::test_a_session_that_is_not_used_for_its_time_is_forgotten",
+            f"{WORKERS}test_sessions.py::test_an_ended_session_does_not_come_back",
+        ),
+    ),
+    "HTTP-13": Row(
+        "M",
+        "2025-06-18 to 2025-11-25",
+        "A bad version header is 400; without one the session knows.",
+        (
+            f"{POSTS}test_legacy.py::test_every_refusal_has_its_status",
+            f"{POSTS}test_legacy.py::test_the_version_header_may_be_absent_or_any_that_has_a_handshake",
+        ),
+    ),
+    "HTTP-14": Row(
+        "M",
+        "2025-03-26 to 2025-11-25",
+        "Event ids are unique in a session; only the named stream is sent again.",
+        (
+            f"{POSTS}test_streams.py::test_an_answer_that_is_cut_anywhere_is_taken_up_and_comes_whole_and_once",
+            f"{POSTS}test_streams.py::test_what_was_missed_on_the_stream_is_sent_again_once",
+            f"{POSTS}test_principals.py::test_a_stream_of_another_session_is_not_there",
+            f"{WORKERS}test_resuming.py::test_a_stream_of_another_session_is_not_sent",
+        ),
+    ),
+    "HTTP-15": Row(
+        "S",
+        "2025-11-25",
+        "A stream begins with an id and no data; who is sent away is told when to come back.",
+        (
+            f"{POSTS}test_streams.py::test_the_stream_is_primed_where_clients_know_what_that_means",
+            f"{POSTS}test_streams.py::test_a_tool_may_send_its_client_away_again_and_again",
+            f"{INTEROP}test_http.py::test_a_tool_sends_the_client_away_and_it_comes_back",
+        ),
+    ),
+    "HTTP-17": Row(
+        "X",
+        "2025-03-26 to 2025-11-25",
+        "Who hangs up does not cancel.",
+        (
+            f"{POSTS}test_legacy.py::test_who_hangs_up_takes_nothing_back",
+            f"{POSTS}test_streams.py::test_a_call_goes_on_while_its_client_is_away",
+            f"{INTEROP}test_http.py::test_a_call_goes_on_while_the_connection_is_down",
+        ),
+    ),
+    "HTTP-18": Row(
+        "S",
+        "modern",
+        "GET and DELETE are 405; ids of sessions and events are ignored.",
+        (
+            f"{POSTS}test_modern.py::test_get_and_delete_are_not_of_this_era",
+            f"{POSTS}test_modern.py::test_a_session_id_and_a_last_event_id_mean_nothing",
+        ),
+    ),
+    "HTTP-19": Row(
+        "M",
+        "modern",
+        "Who hangs up cancels, and nothing more is sent.",
+        (
+            f"{POSTS}test_modern.py::test_who_hangs_up_takes_the_request_back",
+            f"{POSTS}test_modern.py::test_who_hangs_up_on_a_parked_call_frees_its_place",
+            f"{SERVING}test_hang_up.py::test_in_the_middle_of_an_answer",
+        ),
+    ),
+    "HTTP-20": Row(
+        "N",
+        "modern",
+        "A stream carries no requests, only what belongs to its own and then the response.",
+        (
+            f"{POSTS}test_modern.py::test_an_answer_is_json_unless_something_is_said_before_it",
+            f"{QUESTIONS}test_state.py::test_a_modern_client_is_never_sent_a_request",
+            f"{POSTS}test_many.py::test_clients_with_the_same_ids_never_get_each_others_answers",
+        ),
+    ),
+    "HTTP-21": Row(
+        "S",
+        "modern",
+        "Streams are not buffered by proxies, and long ones show signs of life.",
+        (
+            f"{POSTS}test_modern.py::test_an_answer_is_json_unless_something_is_said_before_it",
+            f"{POSTS}test_modern.py::test_a_silent_stream_shows_signs_of_life",
+        ),
+    ),
+    "HTTP-23": Row(
+        "M",
+        "2024-11-05",
+        "The first event of a stream names the address to POST to.",
+        (
+            f"{HTTP}test_authorization.py::test_an_old_session_is_its_callers_alone",
+            f"{POSTS}test_old.py::test_everything_is_answered_on_the_stream",
+            f"{INTEROP}test_http.py::test_the_client_of_2024_lists_calls_and_hears",
+        ),
+    ),
+    "HDR-02": Row(
+        "M",
+        "modern",
+        "A header that is missing, wrong or can't be read is 400 and -32020.",
+        (
+            f"{HTTP}test_smuggling.py::test_a_name_that_is_not_the_bodys_has_nothing_run",
+            f"{HTTP}test_smuggling.py::test_a_missing_name_has_nothing_run",
+            f"{HTTP}test_smuggling.py::test_a_method_that_is_not_the_bodys_has_nothing_run",
+            f"{HTTP}test_smuggling.py::test_a_version_that_is_not_the_bodys_has_nothing_run",
+            f"{HTTP}test_smuggling.py::test_two_names_are_none",
+            f"{POSTS}test_modern.py::test_the_ladder_is_climbed_in_order",
+        ),
+    ),
+    "HDR-03": Row(
+        "M",
+        "modern",
+        "Names of headers have any case, values have theirs.",
+        (
+            f"{HTTP}test_smuggling.py::test_the_name_as_it_should_be",
+            f"{POSTS}test_modern.py::test_header_names_have_any_case_and_values_may_have_blanks_around_them",
+        ),
+    ),
+    "HDR-05": Row(
+        "M",
+        "modern",
+        "Base64 values are read strictly and compared with the body; a missing or different one is refused.",
+        (
+            f"{HTTP}test_smuggling.py::test_an_argument_that_is_not_the_bodys_has_nothing_run",
+            f"{HTTP}test_smuggling.py::test_an_argument_in_the_header_alone_has_nothing_run",
+            f"{PROTOCOL}test_headers.py::test_base64_has_one_spelling",
+            f"{PROTOCOL}test_headers.py::test_what_a_value_stands_for",
+        ),
+    ),
+    "HDR-06": Row(
+        "S",
+        "modern",
+        "Integers are compared as numbers.",
+        (
+            f"{HTTP}test_smuggling.py::test_arguments_as_they_should_be",
+            f"{PROTOCOL}test_headers.py::test_integers_pass_for_themselves_alone",
         ),
     ),
     "TOOL-01": Row(
@@ -289,11 +554,15 @@ ROWS: dict[str, Row] = {
     "TOOL-10": Row(
         "M",
         "all",
-        "Inputs are validated, work is bounded, outputs are checked.",
+        "Inputs are validated, calls need their scopes and are limited in rate and number, outputs are checked.",
         (
             f"{APP}test_raw.py::test_arguments_that_break_the_schema_never_reach_the_handler",
             f"{PROCESS}test_limits.py::test_so_many_run_so_many_wait_and_the_next_is_refused",
             f"{HOSTILE}test_live.py::test_what_an_exception_says_never_reaches_the_client",
+            f"{HTTP}test_authorization.py::test_a_tool_is_open_to_those_who_have_its_scopes",
+            f"{HTTP}test_rates.py::test_a_modern_call_too_many_is_an_error_that_says_when_to_try_again",
+            f"{HTTP}test_rates.py::test_a_batch_is_no_way_around_it",
+            f"{SERVER}test_rates.py::test_so_many_go_at_once_and_not_one_more",
         ),
     ),
     "TOOL-11": Row(
@@ -361,8 +630,12 @@ ROWS: dict[str, Row] = {
     "CMP-02": Row(
         "M",
         "all",
-        "Completion requests are validated and bounded.",
-        (f"{APP}test_completions.py::test_what_can_not_be_completed_is_an_invalid_parameter",),
+        "Completion requests are validated and limited, and give away no more than was declared.",
+        (
+            f"{APP}test_completions.py::test_what_can_not_be_completed_is_an_invalid_parameter",
+            f"{HTTP}test_rates.py::test_completion_is_limited_too",
+            f"{CONFORMANCE}test_fixtures.py::test_a_completion_depends_on_what_was_typed",
+        ),
     ),
     "LOG-01": Row("M", "all", "logging is declared where messages are sent.", (f"{T}logging.txt",)),
     "LOG-02": Row(
@@ -372,6 +645,7 @@ ROWS: dict[str, Row] = {
         (
             f"{APP}test_context.py::test_the_modern_era_hears_what_each_request_asks_for",
             f"{T}logging.txt",
+            f"{CONFORMANCE}test_fixtures.py::test_a_stateless_client_that_asks_for_no_log_gets_none",
         ),
     ),
     "LOG-03": Row("S", "all", "An unknown level is -32602.", (f"{T}logging.txt",)),
@@ -379,7 +653,11 @@ ROWS: dict[str, Row] = {
         "N",
         "all",
         "No secrets in log messages of ours.",
-        (f"{HOSTILE}test_live.py::test_what_an_exception_says_never_reaches_the_client",),
+        (
+            f"{HOSTILE}test_live.py::test_what_an_exception_says_never_reaches_the_client",
+            f"{HTTP}test_canary.py::test_static_tokens",
+            f"{HTTP}test_canary.py::test_access_tokens",
+        ),
     ),
     "PAG-02": Row(
         "S",
@@ -403,8 +681,11 @@ ROWS: dict[str, Row] = {
     "CACHE-02": Row(
         "M",
         "modern",
-        "All pages of a list have one cacheScope.",
-        (f"{APP}test_pages.py::test_every_page_of_the_modern_era_carries_the_same_cache_scope",),
+        "All pages of a list have one cacheScope; who may do what does not hang on it.",
+        (
+            f"{APP}test_pages.py::test_every_page_of_the_modern_era_carries_the_same_cache_scope",
+            f"{HTTP}test_authorization.py::test_everybody_who_is_in_sees_what_there_is",
+        ),
     ),
     "MRTR-01": Row(
         "N",
@@ -450,6 +731,8 @@ ROWS: dict[str, Row] = {
             f"{QUESTIONS}test_state.py::test_a_state_lives_ten_minutes",
             f"{QUESTIONS}test_state.py::test_a_missing_answer_is_asked_for_again_and_the_others_are_kept",
             f"{QUESTIONS}test_state.py::test_answers_to_what_nobody_asked_are_ignored",
+            f"{HTTP}test_authorization.py::test_a_question_is_answered_by_whom_it_was_put_to",
+            f"{WORKERS}test_modern.py::test_an_answer_sent_to_both_at_once_is_used_once",
         ),
     ),
     "SUB-01": Row(
@@ -459,10 +742,18 @@ ROWS: dict[str, Row] = {
         (
             f"{T}listen.txt",
             f"{T}listen_bare.txt",
+            f"{POSTS}test_modern.py::test_a_listen_is_acknowledged_hears_what_it_asked_for_and_ends_with_its_client",
         ),
     ),
     "SUB-02": Row(
-        "M", "modern", "Every message of a listen carries its id.", (f"{T}listen.txt", f"{T}listen_updates.txt")
+        "M",
+        "modern",
+        "Every message of a listen carries its id.",
+        (
+            f"{T}listen.txt",
+            f"{T}listen_updates.txt",
+            f"{POSTS}test_modern.py::test_a_listen_is_acknowledged_hears_what_it_asked_for_and_ends_with_its_client",
+        ),
     ),
     "SUB-03": Row(
         "N",
@@ -480,6 +771,8 @@ ROWS: dict[str, Row] = {
         (
             f"{SERVER}test_engine.py::test_listens_that_we_end_get_their_result_and_then_a_cancel",
             f"{PROCESS}test_end_of_input.py::test_a_listen_gets_its_final_result",
+            f"{POSTS}test_modern.py::test_listens_end_with_their_result_when_the_server_does",
+            f"{SERVING}test_stop.py::test_streams_end_with_their_last_event",
         ),
     ),
     "PROG-01": Row(
@@ -498,6 +791,7 @@ ROWS: dict[str, Row] = {
         (
             f"{T}cancellation.txt",
             f"{QUESTIONS}test_waiting.py::test_answers_that_nobody_waits_for_are_ignored",
+            f"{POSTS}test_legacy.py::test_notifications_and_responses_are_accepted",
         ),
     ),
     "CAN-02": Row(
@@ -508,6 +802,8 @@ ROWS: dict[str, Row] = {
             f"{T}cancellation.txt",
             f"{APP}test_context.py::test_a_cancelled_def_learns_of_it_and_nothing_is_sent",
             f"{INTEROP}test_features.py::test_a_cancelled_call_is_stopped_and_never_answered",
+            f"{POSTS}test_legacy.py::test_a_cancel_ends_a_request_without_an_answer",
+            f"{WORKERS}test_reaching.py::test_a_call_is_cancelled_through_the_other_process",
         ),
     ),
     "CAN-04": Row(
@@ -517,6 +813,7 @@ ROWS: dict[str, Row] = {
         (
             f"{SERVER}test_engine.py::test_listens_that_we_end_get_their_result_and_then_a_cancel",
             f"{QUESTIONS}test_state.py::test_a_modern_client_is_never_sent_a_request",
+            f"{POSTS}test_modern.py::test_listens_end_with_their_result_when_the_server_does",
         ),
     ),
     "SAMP-02": Row(
@@ -589,6 +886,79 @@ ROWS: dict[str, Row] = {
             f"{SCHEMA}test_validate.py::test_evil_patterns_end",
         ),
     ),
+    "AUTH-01": Row(
+        "M",
+        "2025-06-18+",
+        "The metadata of RFC 9728 is served and names the authorization servers.",
+        (
+            f"{HTTP}test_access_tokens.py::test_metadata_is_at_both_addresses_and_open_to_all",
+            f"{HTTP}test_access_tokens.py::test_a_mounted_app_has_its_metadata_at_the_root_and_below_itself",
+            f"{AUTH}test_metadata.py::test_the_document",
+        ),
+    ),
+    "AUTH-02": Row(
+        "M",
+        "2025-06-18+",
+        "A token is checked, also for whom it is; a bad one is 401.",
+        (
+            f"{HTTP}test_access_tokens.py::test_a_token_that_is_not_for_us_is_no_good",
+            f"{HTTP}test_access_tokens.py::test_a_token_of_a_stranger_is_no_good",
+            f"{AUTH}test_jwt.py::test_claims_that_do_not_let_in",
+            f"{AUTH}test_introspection.py::test_answers_that_do_not",
+        ),
+    ),
+    "AUTH-03": Row(
+        "M",
+        "2025-06-18",
+        "401 says where the metadata is.",
+        (
+            f"{HTTP}test_access_tokens.py::test_the_challenge_leads_to_the_metadata",
+            f"{HTTP}test_access_tokens.py::test_metadata_follows_the_address",
+        ),
+    ),
+    "AUTH-04": Row(
+        "S",
+        "2025-11-25+",
+        "Challenges name scopes; 403 names all that the operation needs.",
+        (
+            f"{HTTP}test_access_tokens.py::test_a_challenge_says_where_to_go_and_what_for",
+            f"{HTTP}test_authorization.py::test_all_that_a_tool_needs_is_named_at_once",
+            f"{HTTP}test_authorization.py::test_a_session_needs_them_too",
+            f"{HTTP}test_authorization.py::test_scopes_that_every_request_needs",
+        ),
+    ),
+    "AUTH-05": Row(
+        "M",
+        "modern",
+        "No scope stands for another here, so each that is needed is named; offline_access never is.",
+        (
+            f"{HTTP}test_access_tokens.py::test_a_challenge_says_where_to_go_and_what_for",
+            f"{AUTH}test_challenge.py::test_offline_access_is_never_asked_for",
+        ),
+    ),
+    "AUTH-06": Row(
+        "N",
+        "2025-06-18+",
+        "A token is for us or refused, and goes no further than the guard.",
+        (
+            f"{HTTP}test_canary.py::test_no_tool_can_see_a_token",
+            f"{HTTP}test_canary.py::test_static_tokens",
+            f"{HTTP}test_access_tokens.py::test_a_token_that_is_not_for_us_is_no_good",
+            f"{AUTH}test_introspection.py::test_static_tokens_are_never_sent_out",
+        ),
+    ),
+    "SEC-01": Row(
+        "N",
+        "legacy",
+        "The id of a session is no credential; it is random and belongs to one caller.",
+        (
+            f"{HTTP}test_authorization.py::test_a_session_is_its_callers_alone",
+            f"{HTTP}test_authorization.py::test_the_id_of_a_session_is_no_credential_in_any_place",
+            f"{HTTP}test_authorization.py::test_ids_of_sessions_can_not_be_guessed",
+            f"{HTTP}test_access_tokens.py::test_a_session_asks_for_a_token_each_time_and_goes_by_what_it_says_now",
+            f"{WORKERS}test_sessions.py::test_the_session_of_another_caller_is_unknown_in_either_process",
+        ),
+    ),
     "SEC-02": Row(
         "N",
         "modern",
@@ -596,20 +966,24 @@ ROWS: dict[str, Row] = {
         (
             f"{QUESTIONS}test_state.py::test_a_state_of_another_principal_is_refused",
             f"{QUESTIONS}test_state.py::test_a_state_of_another_server_is_refused",
+            f"{HTTP}test_authorization.py::test_a_question_is_answered_by_whom_it_was_put_to",
         ),
     ),
     "DEP-01": Row(
         "S",
         "modern",
         "Use of what is deprecated is noted.",
-        (f"{QUESTIONS}test_sampling.py::test_what_the_protocol_deprecates_is_noted_once_for_whoever_runs_the_server",),
+        (
+            f"{QUESTIONS}test_sampling.py::test_what_the_protocol_deprecates_is_noted_once_for_whoever_runs_the_server",
+            f"{HTTP}test_deprecated.py::test_the_transport_of_2024_is_noted_once",
+        ),
     ),
 }
 
 LEFT_OUT: dict[str, str] = {
     "STD-06": "there is no OAuth on stdio; it has nothing to show",
     "ELI-04": "who opens a URL is known to the author's web page, not to us; docs/questions.md says what to check",
-    "SEC-01": "sessions with ids come with HTTP; on stdio the process is the session",
+    "HDR-08": "what an argument holds only its author knows; docs/writing-a-server.md says to mark no secret",
     "SEC-03": "there is no proxy to another authorization server",
 }
 
@@ -619,6 +993,8 @@ REQUIREMENTS: tuple[str, ...] = (
     *(f"MOD-{n:02}" for n in (3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15)),
     "DUAL-01",
     *(f"STD-{n:02}" for n in (1, 2, 3, 6)),
+    *(f"HTTP-{n:02}" for n in (1, 2, 4, 5, 6, 7, 8, 9, 10, 13, 14, 15, 17, 18, 19, 20, 21, 23)),
+    *(f"HDR-{n:02}" for n in (2, 3, 5, 6, 8)),
     *(f"TOOL-{n:02}" for n in (1, 2, 3, 4, 6, 7, 8, 10, 11)),
     *(f"RES-{n:02}" for n in (1, 2, 3, 5)),
     *(f"PRM-{n:02}" for n in (1, 2)),
@@ -633,6 +1009,7 @@ REQUIREMENTS: tuple[str, ...] = (
     *(f"SAMP-{n:02}" for n in (2, 3)),
     *(f"ELI-{n:02}" for n in (2, 4, 5, 6, 7)),
     *(f"SCH-{n:02}" for n in (1, 2, 3, 4)),
+    *(f"AUTH-{n:02}" for n in range(1, 7)),
     *(f"SEC-{n:02}" for n in (1, 2, 3)),
     "DEP-01",
 )
