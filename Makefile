@@ -29,7 +29,7 @@ serve: $(VENV)/.serve
 	@exec $(VENV)/bin/longshore serve --http $(ARGS)
 
 test: setup
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest -n 4 --dist worksteal $(ARGS)
 
 check: setup
 	$(VENV)/bin/ruff format --check src tests benchmarks examples

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, final, overload
 from longshore import config as configuration
 from longshore.config import Config
 from longshore.errors import ConfigError, LongshoreError
-from longshore.limits import DEFAULT_LIMITS, Limits
+from longshore.limits import Limits, merge_limits
 from longshore.protocol.revisions import NAMES
 from longshore.registry.catalog import Catalog, Part
 from longshore.registry.function import ToolOptions, check_function, check_uri, read_options, tool_entry
@@ -237,7 +237,7 @@ class Server:
     def engine(self) -> Engine:
         """What transports hand messages to. Made when it is first wanted."""
         if self._engine is None:
-            limits = _merge_limits(self._limits, self.config.limits)
+            limits = merge_limits(self._limits, self.config.limits)
             self._engine = Engine(self.catalog, self._info, limits=limits, recorder=self.recorder)
             self._engine.changed_hook = self._offer
             self.catalog.changed = self._engine.changed
@@ -415,7 +415,7 @@ class Server:
         engine, config = self.engine, self.config
         engine.forget()
         plain = config is configuration.DEFAULT or not (config.tools or config.toolsets)
-        default = _merge_limits(self._limits, config.limits).timeout_seconds
+        default = merge_limits(self._limits, config.limits).timeout_seconds
         offered = {}
         for entry in self.catalog.entries():
             toolset = entry.toolset.name if entry.toolset is not None else None
@@ -459,36 +459,11 @@ class Server:
         before, old = set(self.engine.tools), self.config
         self._apply(config)
         self._warn_unmatched()
-        if _fixed_part(old) != _fixed_part(config):
+        if configuration.fixed_part(old) != configuration.fixed_part(config):
             later = "limits, eof_grace, log_*, telemetry, http, auth and tokens follow at the next start"
             self.recorder.problem("warning", f"the changed configuration holds; {later}")
         if set(self.engine.tools) != before:
             self.engine.changed({"tools"})
-
-
-def _merge_limits(authors: Limits | None, configured: Limits) -> Limits:
-    """The author's limits, and over them what whoever runs the server has set."""
-    if authors is None:
-        return configured
-    from msgspec.structs import asdict, replace
-
-    default = asdict(DEFAULT_LIMITS)
-    return replace(authors, **{name: value for name, value in asdict(configured).items() if value != default[name]})
-
-
-def _fixed_part(config: Config) -> Any:
-    """What a running server has built in."""
-    from msgspec.structs import replace
-
-    return (
-        replace(config.limits, timeout_seconds=0),
-        config.server.log_level,
-        config.server.log_format,
-        config.telemetry,
-        config.http,
-        config.auth,
-        config.tokens,
-    )
 
 
 def _always_open(entry: Entry) -> bool:

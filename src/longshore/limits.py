@@ -117,3 +117,13 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_LIMITS = Limits()
+
+
+def merge_limits(authors: Limits | None, configured: Limits) -> Limits:
+    """The author's limits, and over them what whoever runs the server has set."""
+    if authors is None:
+        return configured
+    from msgspec.structs import asdict, replace
+
+    default = asdict(DEFAULT_LIMITS)
+    return replace(authors, **{name: value for name, value in asdict(configured).items() if value != default[name]})

@@ -103,6 +103,7 @@ class OwnServed(Served):
     def __init__(self, premises: Premises) -> None:
         self.problems = []
         self.left = []
+        self._own = True
         self._premises = premises
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port = self._socket.getsockname()[1]

@@ -5,7 +5,7 @@ On the stdio path: importing this room and calling `load` with nothing configure
 """
 
 from longshore.config.load import fingerprint, load
-from longshore.config.record import DEFAULT, Config, Origin, origin
+from longshore.config.record import DEFAULT, Config, Origin, fixed_part, origin
 from longshore.config.sections import ServerConfig, TelemetryConfig, Timeout, ToolConfig, ToolsetConfig
 from longshore.config.tools import tool_config, tool_enabled, tool_timeout, toolset_config, unmatched
 
@@ -14,6 +14,7 @@ __all__ = [
     "fingerprint",
     "DEFAULT",
     "Config",
+    "fixed_part",
     "Origin",
     "origin",
     "ServerConfig",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct, field
 
@@ -41,3 +41,18 @@ DEFAULT_ORIGIN = Origin("default")
 def origin(config: Config, key: str) -> Origin:
     """Who set this dotted key."""
     return config.origins.get(key, DEFAULT_ORIGIN)
+
+
+def fixed_part(config: Config) -> Any:
+    """What a running server has built in, so that a change waits for the next start."""
+    from msgspec.structs import replace
+
+    return (
+        replace(config.limits, timeout_seconds=0),
+        config.server.log_level,
+        config.server.log_format,
+        config.telemetry,
+        config.http,
+        config.auth,
+        config.tokens,
+    )
