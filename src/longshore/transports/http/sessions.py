@@ -20,6 +20,7 @@ from longshore.server.dispatch import Engine
 from longshore.stores import Store
 from longshore.transports.http.homes import Homes
 from longshore.transports.http.live import Live
+from longshore.transports.http.memory import give_back
 from longshore.transports.http.records import Record, decode_record, encode_record, merge, session_key
 from longshore.transports.http.workers import Workers
 
@@ -27,6 +28,11 @@ ID_BYTES = 24
 """192 bits of randomness: nobody guesses a session."""
 _TOUCHES = 10
 """How many times in the life of an idle session its expiry is moved on. More would be a write for each request."""
+_GIVE_SECONDS = 240.0
+_OFTEN = 4
+"""Memory is given back every minute, and more often where sessions live for less than four."""
+_EXPIRED = 3
+"""After so many times its time, every session that was opened has long expired."""
 _TRIM_EVERY = 64
 """The bound of sessions is looked at once in so many new ones: counting is not free."""
 
@@ -56,6 +62,7 @@ class Sessions:
         self._tell = workers.tell
         self.lives: OrderedDict[str, Live] = OrderedDict()
         self._made = 0
+        self._last_made = self._give_at = 0.0
 
     def here(self, id: str, principal: Principal) -> Live | None:
         """The session, if this process has it at hand, nobody else can have changed it, and it is the caller's."""
@@ -109,6 +116,7 @@ class Sessions:
         self.lives[live.id] = live
         self._pack()
         self._made += 1
+        self._last_made = monotonic()
         if self._made % max(1, min(_TRIM_EVERY, self.limits.sessions // _TRIM_EVERY)) == 0:
             for key in await self.store.trim("session:", self.limits.sessions):
                 id = key.removeprefix("session:")
@@ -175,8 +183,18 @@ class Sessions:
         for live in [live for live in self.lives.values() if now - live.used > self.ttl and not live.busy]:
             if not live.session.rows or await self.store.get(session_key(live.id)) is None:
                 await self._forget(live.id)  # else a call runs here for a client that is busy elsewhere
+        await self._give_back(now)
         for stream in [stream for live in self.lives.values() for stream in live.streams.values()]:
             await stream.refresh()
+
+    async def _give_back(self, now: float) -> None:
+        """While sessions expire, return their memory now and then."""
+        if not self._made or now - self._last_made > _EXPIRED * self.ttl or now < self._give_at:
+            return
+        self._give_at = now + min(self.ttl, _GIVE_SECONDS) / _OFTEN
+        if not self.store.shared:
+            await self.store.get(session_key(""))  # a store in memory frees what has expired when it is used
+        give_back()
 
     async def catch_up(self) -> None:
         """Find out what became of the sessions at hand: messages about them may have been missed."""
