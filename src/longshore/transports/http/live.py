@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from time import monotonic
 from typing import TYPE_CHECKING, Any, final
+from weakref import ref
 
 from longshore.protocol.peer import Peer, Principal
 from longshore.protocol.revisions import REVISIONS
@@ -30,7 +31,7 @@ class Home(Link):
 
     def __init__(self, live: Live, principal: Principal) -> None:
         super().__init__(live.session, principal)
-        self._live = live
+        self._live = ref(live)  # or the two would hold each other, and a packed session would wait for the collector
         self.early: deque[bytes] = deque(maxlen=_EARLY_NOTICES)
         self.claims: deque[asyncio.Future[None]] = deque()
         """GETs of ours that not all processes have heard of yet."""
@@ -38,10 +39,11 @@ class Home(Link):
         self.follower: Follower | None = None
 
     def send(self, frame: bytes) -> None:
-        if self.stream is None:
-            self._live.send_home(frame)
-        else:
+        live = self._live()
+        if self.stream is not None:
             self.stream.put(frame)
+        elif live is not None:
+            live.send_home(frame)
 
     def keep(self, frame: bytes) -> None:
         """Put it into the stream, or keep it until there is one."""
@@ -56,7 +58,9 @@ class Home(Link):
             self.stream.end()
             self.stream = None
         if self.stream is None:
-            self.stream = self._live.open_stream(standalone=True, id=name)
+            live = self._live()
+            assert live is not None
+            self.stream = live.open_stream(standalone=True, id=name)
             while self.early:
                 self.stream.put(self.early.popleft())
         return self.stream
@@ -76,6 +80,7 @@ class Live:
     """A session as this process has it unpacked."""
 
     __slots__ = (
+        "__weakref__",
         "_sessions",
         "base",
         "busy",
