@@ -31,6 +31,8 @@ _TOUCHES = 10
 _GIVE_SECONDS = 240.0
 _OFTEN = 4
 """Memory is given back every minute, and more often where sessions live for less than four."""
+_LEAST_SECONDS = 5.0
+"""But no more often than this: with much in memory a collection takes a tenth of a second."""
 _EXPIRED = 3
 """After so many times its time, every session that was opened has long expired."""
 _TRIM_EVERY = 64
@@ -191,7 +193,7 @@ class Sessions:
         """While sessions expire, return their memory now and then."""
         if not self._made or now - self._last_made > _EXPIRED * self.ttl or now < self._give_at:
             return
-        self._give_at = now + min(self.ttl, _GIVE_SECONDS) / _OFTEN
+        self._give_at = now + max(_LEAST_SECONDS, min(self.ttl, _GIVE_SECONDS) / _OFTEN)
         if not self.store.shared:
             await self.store.get(session_key(""))  # a store in memory frees what has expired when it is used
         give_back()
