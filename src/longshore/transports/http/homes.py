@@ -75,7 +75,7 @@ class Homes:
         home = live.home
         if ours:
             self._links.add(home)
-            if home.claims and not (heard := home.claims.popleft()).done():
+            if home.claims and not (heard := home.claims.pop(0)).done():
                 heard.set_result(None)
             return None
         self._links.discard(home)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from time import monotonic
 from typing import TYPE_CHECKING, Any, final
 from weakref import ref
@@ -32,8 +31,8 @@ class Home(Link):
     def __init__(self, live: Live, principal: Principal) -> None:
         super().__init__(live.session, principal)
         self._live = ref(live)  # or the two would hold each other, and a packed session would wait for the collector
-        self.early: deque[bytes] = deque(maxlen=_EARLY_NOTICES)
-        self.claims: deque[asyncio.Future[None]] = deque()
+        self.early: list[bytes] = []
+        self.claims: list[asyncio.Future[None]] = []
         """GETs of ours that not all processes have heard of yet."""
         self.stream: Stream | None = None
         self.follower: Follower | None = None
@@ -49,6 +48,7 @@ class Home(Link):
         """Put it into the stream, or keep it until there is one."""
         if self.stream is None:
             self.early.append(frame)
+            del self.early[:-_EARLY_NOTICES]
         else:
             self.stream.put(frame)
 
@@ -61,8 +61,9 @@ class Home(Link):
             live = self._live()
             assert live is not None
             self.stream = live.open_stream(standalone=True, id=name)
-            while self.early:
-                self.stream.put(self.early.popleft())
+            for frame in self.early:
+                self.stream.put(frame)
+            self.early.clear()
         return self.stream
 
     def attach(self, name: str = "") -> tuple[Stream, Follower]:

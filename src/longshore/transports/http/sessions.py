@@ -35,6 +35,8 @@ _LEAST_SECONDS = 5.0
 """But no more often than this: with much in memory a collection takes a tenth of a second."""
 _EXPIRED = 3
 """After so many times its time, every session that was opened has long expired."""
+_COMMON = 64
+"""So many different records are remembered, so that sessions of one kind of client share theirs."""
 _TRIM_EVERY = 64
 """The bound of sessions is looked at once in so many new ones: counting is not free."""
 
@@ -63,6 +65,7 @@ class Sessions:
         self.homes = Homes(engine, store, limits, workers, problem)
         self._tell = workers.tell
         self.lives: OrderedDict[str, Live] = OrderedDict()
+        self._common: dict[bytes, bytes] = {}
         self._made = 0
         self._last_made = self._give_at = 0.0
 
@@ -149,7 +152,7 @@ class Sessions:
         return True
 
     async def _write_first(self, live: Live, record: Record) -> None:
-        raw = encode_record(record)
+        raw = self._packed(record)
         await self.store.set(session_key(live.id), raw, self._kept)
         live.raw, live.base, live.saved, live.touched = raw, record, live.state, monotonic()
 
@@ -157,7 +160,7 @@ class Sessions:
         key = session_key(live.id)
         while True:
             assert live.base is not None
-            raw = encode_record(merge(before, now, live.base))
+            raw = self._packed(merge(before, now, live.base))
             if await self.store.swap(key, live.raw, raw, self._kept):
                 live.load(raw)
                 return True
@@ -165,6 +168,13 @@ class Sessions:
             if current is None:
                 return False
             live.load(current)
+
+    def _packed(self, record: Record) -> bytes:
+        """The record in bytes, the same ones for sessions that are alike."""
+        raw = encode_record(record)
+        if len(self._common) >= _COMMON:
+            self._common.clear()
+        return self._common.setdefault(raw, raw)
 
     async def end(self, id: str) -> None:
         """The client is done with it."""
