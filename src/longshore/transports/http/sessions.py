@@ -191,13 +191,24 @@ class Sessions:
         now = monotonic()
         for live in [live for live in self.lives.values() if live.busy and now - live.touched > self.ttl / _TOUCHES]:
             live.used = live.touched = now
-            await self.store.touch(session_key(live.id), self._kept)
+            if not await self.store.touch(session_key(live.id), self._kept):
+                await self._lapsed(live)
         for live in [live for live in self.lives.values() if now - live.used > self.ttl and not live.busy]:
             if not live.session.rows or await self.store.get(session_key(live.id)) is None:
                 await self._forget(live.id)  # else a call runs here for a client that is busy elsewhere
         await self._give_back(now)
         for stream in [stream for live in self.lives.values() for stream in live.streams.values()]:
             await stream.refresh()
+
+    async def _lapsed(self, live: Live) -> None:
+        """Its record expired although a client is connected: this process was stopped for longer, or the machine slept.
+
+        Where nobody else could have ended it, it goes on.
+        """
+        if self.store.shared:
+            await self._forget(live.id)
+        else:
+            await self.store.set(session_key(live.id), live.raw, self._kept)
 
     async def _give_back(self, now: float) -> None:
         """While sessions expire, return their memory now and then."""
