@@ -172,11 +172,11 @@ def site(nursery: Nursery, store: str, folder: Path, *, quiet: bool = True) -> I
 # -- waiting
 
 
-def until(condition: Callable[[], T], what: str = "it") -> T:
-    """Look again and again until something is so."""
+def until(condition: Callable[[], T], what: str | Callable[[], str] = "it") -> T:
+    """Look again and again until something is so. If it never is, `what` says what that was, or is asked then."""
     deadline = time.monotonic() + PATIENCE
     while not (found := condition()):
-        assert time.monotonic() < deadline, f"{what} did not come to be"
+        assert time.monotonic() < deadline, f"{what if isinstance(what, str) else what()} did not come to be"
         time.sleep(0.01)
     return found
 

@@ -92,6 +92,21 @@ def test_a_question_of_a_call_that_has_no_stream_comes_on_the_sessions_own_elsew
     assert asked.finish().json["result"]["content"][0]["text"] == "J1: True"
 
 
+def test_a_question_comes_on_a_stream_that_was_opened_again_without_a_word_of_the_old_one(pair: Pair) -> None:
+    a, b = pair
+    session = opened(a, {"elicitation": {}})
+    session.get().wait(lambda it: it.events).drop()
+    for order in ("K1", "K2"):
+        stream = at(session, a).get().wait(lambda it: it.events)
+        asked = at(session, b).post(call("refund", {"order": order}, order), ("Accept", "application/json"))
+        [question] = wait_messages(stream, 1)  # that of this order: the one before was sent already
+        assert order in question["params"]["message"]
+        answer = {"action": "accept", "content": {"ok": True}}
+        assert session.post(response(question, answer)).finish().status == 202
+        assert asked.finish().json["result"]["content"][0]["text"] == f"{order}: True"
+        stream.drop()
+
+
 def test_a_batch_carries_answers_to_the_other_process(pair: Pair) -> None:
     a, b = pair
     session = Session(a, "2025-03-26").open({"elicitation": {}, "sampling": {}})  # type: ignore[arg-type]
@@ -183,7 +198,7 @@ def test_a_stream_opened_anew_elsewhere_ends_the_old_one(pair: Pair) -> None:
     assert [numbers(stream.messages) for stream in streams] == [[1], [2], [3], [4], [5], [6]]
     old = session.get(streams[0].events[0].id).finish()
     assert numbers(old.messages) == [1]
-    assert not streams[-1].ended
+    assert not streams[-1].drain().ended
 
 
 def test_two_streams_opened_at_once_leave_one(pair: Pair) -> None:

@@ -174,11 +174,10 @@ def test_a_call_that_outlives_its_events_is_still_followed(fresh: Site) -> None:
     stream.wait(lambda it: it.events)
     after, home = last(walk), last(stream)
     walk.drop()
-    until(lambda: at(session, b).get("never-1").finish().status == 400)
     other = opened(b)
     done = begun(other, b, "done", to=1, allowed=2)
     until(lambda: at(other, a).get(done.events[0].id).finish().status == 400, "the end of a finished stream's time")
-    resumed = session.get(after).begin()
+    resumed = at(session, b).get(after).begin()
     a.do("allow", name="walk", steps=2)
     assert steps(resumed.finish().messages) == [2, "walk walked 2"]
     assert session.get(home).begin().status == 200

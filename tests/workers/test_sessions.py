@@ -131,11 +131,11 @@ def test_the_session_of_another_caller_is_unknown_in_either_process(fresh: Site,
     assert session.post(request("ping")).finish().status == 401
     session.extra = alice
     assert session.call("echo", text="still hers") == "still hers"
-    assert not stream.read(0) or not stream.ended
+    assert not stream.drain().ended
 
 
 def test_an_idle_session_ends_in_both_and_a_used_one_in_neither(fresh: Site) -> None:
-    a, b = fresh.start(session_ttl=2.0)
+    a, b = fresh.start(session_ttl=6.0)
     idle, used, followed, late = opened(a), opened(a), opened(a), opened(a)
     begun = time.monotonic()
     at(idle, b).ask("ping")
@@ -143,7 +143,7 @@ def test_an_idle_session_ends_in_both_and_a_used_one_in_neither(fresh: Site) -> 
 
     def gone() -> bool:
         assert at(used, a).ask("ping")["result"] == {}
-        if late.server is a and time.monotonic() - begun > 1.5:
+        if late.server is a and time.monotonic() - begun > 3.0:
             assert at(late, b).ask("ping")["result"] == {}
         return stored(fresh, idle) is None
 
@@ -153,7 +153,7 @@ def test_an_idle_session_ends_in_both_and_a_used_one_in_neither(fresh: Site) -> 
         assert at(used, process).ask("ping")["result"] == {}
         assert at(followed, process).ask("ping")["result"] == {}
         assert at(late, process).ask("ping")["result"] == {}
-    assert not stream.ended
+    assert not stream.drain().ended
 
 
 def stored(site: Site, session: Session) -> Any:

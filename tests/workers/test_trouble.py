@@ -124,7 +124,7 @@ def test_redis_is_stopped_and_comes_back(on_redis: Site, redis: RedisServer) -> 
     assert ask(b, "refund", {"order": "F1"}, **asked)["result"]["content"][0]["text"] == "F1: True"
     until_heard(a, [heard[1], stream])
     b.close_connections()
-    until(lambda: no_more(before, inside(b)), f"no more than {before}; there is {inside(b)}")
+    until(lambda: no_more(before, inside(b)), lambda: f"no more than {before}; there is {inside(b)}")
 
 
 def until_heard(process: Process, streams: list[Exchange]) -> None:
@@ -272,7 +272,7 @@ def test_a_locked_file_holds_nobody_for_ever(on_sqlite: Site, tmp_path: Path) ->
     assert at(session, b).call("echo", text="again") == "again"
     b.do("grow")
     wait_messages(stream, 1)
-    until(lambda: no_more(before, inside(a)), f"no more than {before}; there is {inside(a)}")
+    until(lambda: no_more(before, inside(a)), lambda: f"no more than {before}; there is {inside(a)}")
 
 
 def test_a_deleted_file_is_made_anew(on_sqlite: Site, tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ def test_a_deleted_file_is_made_anew(on_sqlite: Site, tmp_path: Path) -> None:
     until(lambda: health(a) == health(b) == 200)
     a.close_connections()
     del before["links"]  # there is another session now
-    until(lambda: no_more(before, inside(a)), f"no more than {before}; there is {inside(a)}")
+    until(lambda: no_more(before, inside(a)), lambda: f"no more than {before}; there is {inside(a)}")
 
 
 def test_nothing_is_left_behind(fresh: Site) -> None:
@@ -314,7 +314,7 @@ def test_nothing_is_left_behind(fresh: Site) -> None:
     until(lambda: settled(a, b))
     until(
         lambda: all(map(no_more, before, [inside(process) for process in (a, b)])),
-        f"no more than {before}; there is {[inside(process) for process in (a, b)]}",
+        lambda: f"no more than {before}; there is {[inside(process) for process in (a, b)]}",
     )
 
 

@@ -9,9 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
+import pytest
+
 from longshore import Ask, Context, Header, Limits, Sample, Server, ToolError, Toolset, tool
 from longshore.transports.http.app import HttpApp
 from serving import Served, serve
+
+ONCE = pytest.mark.parametrize("server_kind", ["uvicorn"], indirect=True)
+"""For a test that has no server, or whose server is not ours in either case."""
 
 
 class Extra(Toolset):

@@ -94,7 +94,7 @@ def test_a_body_that_is_shorter_than_announced_is_never_acted_on() -> None:
             _, exchange = begin(server, request_head(server.port, "POST", "/mcp", headers, body) + body[:cut])
             server.settle()
             exchange.drop()
-        server.until(lambda: not server._server.server_state.tasks, "the end of the requests")
+        server.until(lambda: not server.busy, "the end of the requests")
         assert rig.befell == {}
         assert ask_modern(server, call("echo")).status == 200
 

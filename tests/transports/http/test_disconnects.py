@@ -12,7 +12,7 @@ from longshore import Limits
 from posting import LEGACY, Json, Session, ask_modern, call, encode, modern, modern_headers, notice, request
 from serving import SECONDS, Pairs, Served, request_head
 
-from .fixture import Rig, rigged
+from .fixture import ONCE, Rig, rigged
 
 QUICK = Limits(stream_after_seconds=0.0, keep_alive_seconds=0.001)
 POINTS = 40
@@ -147,6 +147,7 @@ def traces(rig: Rig, idle: set[Any]) -> dict[str, Any]:
 NOTHING = {"calls": [], "running": 0, "listens": 0, "old streams": 0, "pinned": [], "followers": [], "tasks": []}
 
 
+@ONCE
 @pytest.mark.parametrize("leave", [hang_up, hang_up_on_a_strict_server, cancel])
 @pytest.mark.parametrize("kind", ASKS)
 def test_a_client_that_leaves_at_any_turn_leaves_nothing_behind(
@@ -182,6 +183,32 @@ def test_a_client_that_leaves_at_any_turn_leaves_nothing_behind(
 
     asyncio.run(main())
     assert problems == []
+
+
+@ONCE
+def test_one_that_leaves_as_it_comes_back_for_an_answer_holds_nothing_up() -> None:
+    async def main() -> None:
+        rig = Rig(rate=0)
+        await rig.app.start()
+        driver = Driver(rig, ("POST", "/mcp", [], initialize()))
+        await driver.task
+        id = dict(driver.sent[0]["headers"])[b"mcp-session-id"].decode()
+        held = Driver(rig, legacy_ask(id, call("hold_loudly", **TOKEN)))
+        await until(lambda: rig.befell["held"])
+        [stream] = rig.sessions[id].streams.values()
+        before = set(stream.followers)
+        again = Driver(rig, ("GET", "/mcp", [("Mcp-Session-Id", id), ("Last-Event-ID", f"{stream.id}-0")], None))
+        await hang_up_on_a_strict_server(again)
+        assert stream.followers == before
+        rig.gate.set()
+        await held.task
+        gone = ("GET", "/mcp", [("Mcp-Session-Id", id), ("Last-Event-ID", f"{stream.id}-0")], None)
+        await hang_up_on_a_strict_server(Driver(rig, gone))  # the same where nobody writes it any more
+        assert rig.app.workers.followers == {}
+        await rig.app.shut(0)
+        await rig.app.close()
+
+    asyncio.run(asyncio.wait_for(main(), SECONDS))
 
 
 # -- the same over real sockets, byte by byte

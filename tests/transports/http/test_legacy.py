@@ -268,7 +268,7 @@ def test_a_question_is_asked_on_the_requests_own_stream_and_answered_by_a_post()
         answer = {"action": "accept", "content": {"ok": True}}
         assert session.post({"jsonrpc": "2.0", "id": question["id"], "result": answer}).finish().status == 202
         assert asking.finish().messages[-1]["result"]["content"][0]["text"] == "A9: True"
-        assert stream.messages == []
+        assert stream.drain().messages == []
 
 
 # -- the end of a session

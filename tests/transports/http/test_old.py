@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from longshore import Limits
+from longshore.transports.http.old import _whose
+from longshore.transports.http.workers import Notice
 from posting import Json, call, encode, notice, request
 from serving import Exchange, Served
 
@@ -138,6 +140,22 @@ def test_answers_do_not_pile_up_for_a_client_that_reads_none() -> None:
         assert old.post(request("ping", id=1)).status == 202
 
 
+def test_a_call_that_came_by_another_process_while_its_reader_was_behind_is_answered_when_it_has_read() -> None:
+    """Such a one can't be refused any more: whoever took it has said 202."""
+    with rigged(Limits(output_bytes=50_000)) as (rig, server):
+        old = Old(server, buffer=4096).open()
+        id, session = next(iter(rig.app.routes.old.open.items()))
+        whose = server.look(lambda: _whose(session.principal))
+        for n in range(5000):
+            if server.look(lambda: session.congested):
+                break
+            assert old.post(call("echo", {"text": "x" * 40_000}, n)).status in (202, 503)
+        late = whose + b"\n" + encode(call("later", {"text": "late"}, "late"))
+        server.look(lambda: rig.app.routes.old.hear(Notice("another", "old", id, late)))
+        assert server.look(lambda: len(rig.executor.live)) == 1
+        old.stream.wait(lambda it: b'"id":"late"' in it.body, "the answer")
+
+
 def test_the_end_of_the_server_answers_what_ran_and_ends_the_stream() -> None:
     with rigged() as (rig, server):
         old = Old(server).open()
@@ -147,4 +165,5 @@ def test_the_end_of_the_server_answers_what_ran_and_ends_the_stream() -> None:
         old.stream.finish()
         assert "shut down" in old.messages[-1]["result"]["content"][0]["text"]
         assert old.post(call("echo")).status in (404, 503)
-        assert server.send("GET", "/sse").finish().status == 503
+        refused = server.send("GET", "/sse").finish()
+        assert (refused.status, refused.json["error"]["message"]) == (503, "the server is shutting down")

@@ -70,7 +70,7 @@ def test_a_session_is_its_principals_alone(people: str) -> None:
         for exchange in (nobody.post(call("echo")), nobody.get(), nobody.delete()):
             assert exchange.finish().status == 401
         assert alices.call("echo", text="mine") == "mine"
-        assert not stream.ended
+        assert not stream.drain().ended
         assert server.look(rig.stored) == 1
 
 

@@ -71,6 +71,7 @@ def test_a_handshake_whose_session_can_not_be_stored_leaves_nothing_behind() -> 
         answer = Session(server).initialize().finish()
         assert (answer.status, answer.headers["retry-after"]) == (503, "1")
         assert "mcp-session-id" not in answer.headers
+        assert "it is full" in server.take_problem("a request failed because the store did")
         server.look(lambda: delattr(rig.app.store, "set"))
         assert server.look(lambda: traces(rig)) == (0, 0, 0, 0)
         assert Session(server).open().call("echo", text="on") == "on"
@@ -80,13 +81,13 @@ def test_a_session_that_is_not_used_for_its_time_is_forgotten() -> None:
     with rigged(session_ttl=0.3) as (rig, server):
         followed, stream = in_time(server, lambda session: session.get().begin())
         _, held = in_time(server, lambda session: held_call(rig, server, session))
-        left = [Session(server).open() for _ in range(20)]
+        left = [Session(server).open(ready=False) for _ in range(20)]
         eventually(lambda: settled(rig, server)[:2] == (2, 2), "the end of the idle ones")
         assert [status(each) for each in left] == [404] * 20
         for _ in range(3):  # more than one lifetime
-            idle = Session(server).open()
+            idle = Session(server).open(ready=False)
             server.until(lambda idle=idle: idle.id not in rig.sessions, "the end of another")
-        assert not stream.ended  # who is connected is not idle
+        assert not stream.drain().ended  # who is connected is not idle
         assert status(followed) == 200
         server.look(rig.gate.set)
         assert held.finish().status == 200
@@ -97,7 +98,7 @@ def test_a_session_that_is_not_used_for_its_time_is_forgotten() -> None:
 def in_time(server: Served, connect: Callable[[Session], Exchange]) -> tuple[Session, Exchange]:
     """A session and a connection to it: on a busy machine a short life can end between the two, so again."""
     while True:
-        session = Session(server).open()
+        session = Session(server).open(ready=False)
         exchange = connect(session)
         if exchange.status != 404:
             return session, exchange
@@ -121,7 +122,7 @@ def test_a_session_that_is_used_lives_on() -> None:
             assert status(used) == 200
             if server.look(lambda idle=idle: idle.id not in rig.sessions):
                 gone += 1
-                idle = Session(server).open()
+                idle = Session(server).open(ready=False)
 
 
 def test_a_connected_session_outlives_a_pause_in_which_its_record_expired() -> None:

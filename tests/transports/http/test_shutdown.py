@@ -99,4 +99,4 @@ def test_an_idle_server_ends_at_once_whatever_is_connected(grace: float) -> None
         for stream in streams:
             stream.finish()
         assert session.post(request("ping")).finish().status == 503
-        server.until(lambda: not server._server.server_state.tasks, "the end of every request")
+        server.until(lambda: not server.busy, "the end of every request")

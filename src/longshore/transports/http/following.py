@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, final
 
 from longshore.stores import Store
+from longshore.transports.http.waiting import Bell
 
 if TYPE_CHECKING:
     from longshore.transports.http.streams import Stream
@@ -30,7 +30,7 @@ _ENDED = -2
 class Follower:
     """One connection's place at the end of a stream."""
 
-    __slots__ = ("_waiter", "behind", "bytes", "closed", "items", "retry")
+    __slots__ = ("_bell", "behind", "bytes", "closed", "items", "retry")
 
     def __init__(self) -> None:
         self.items: deque[tuple[int, bytes]] = deque()
@@ -39,14 +39,14 @@ class Follower:
         """The log may have more than it was given: another process has written to it."""
         self.closed = False
         self.retry: float | None = None
-        self._waiter: asyncio.Future[None] | None = None
+        self._bell = Bell()
 
     def put(self, position: int, frame: bytes) -> None:
         if self.closed:
             return
         self.items.append((position, frame))
         self.bytes += len(frame)
-        self.wake()
+        self._bell.ring()
 
     def take(self) -> tuple[int, bytes]:
         position, frame = self.items.popleft()
@@ -58,29 +58,17 @@ class Follower:
         self.closed, self.retry = True, retry
         self.items.clear()
         self.bytes = 0
-        self.wake()
+        self._bell.ring()
 
     def look(self) -> None:
         """Have it read the log."""
         self.behind = True
-        self.wake()
-
-    def wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self._bell.ring()
 
     async def wait(self, seconds: float) -> bool:
         """Until something came. False: nothing did for so long."""
-        if self.behind:
-            return True
-        loop = asyncio.get_running_loop()
-        self._waiter = waiter = loop.create_future()
-        timer = loop.call_later(seconds, self.wake)
-        try:
-            await waiter
-        finally:
-            timer.cancel()
-            self._waiter = None
+        if not self.behind:
+            await self._bell.wait(seconds)
         return bool(self.items) or self.closed or self.behind
 
 

@@ -29,9 +29,10 @@ from longshore.transports.http.answers import (
 from longshore.transports.http.following import Follower, follow, follow_elsewhere
 from longshore.transports.http.live import Live
 from longshore.transports.http.posts import Waiter
-from longshore.transports.http.request import Denied, Gone
+from longshore.transports.http.request import Denied, Gone, shutting_down
 from longshore.transports.http.streams import Stream, find_origin, log_key
-from longshore.wire.codec import INTERNAL_ERROR, ErrorFrame, error, read
+from longshore.transports.http.waiting import hung_up
+from longshore.wire.codec import INTERNAL_ERROR, PARSE_ERROR, ErrorFrame, error, read
 from longshore.wire.messages import Batch, Malformed, Message
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ _VERSIONS = frozenset(name.encode() for name in LEGACY)
 class SessionPost(Waiter):
     """A POST of a session. What is sent before the answer makes it a stream, which outlives its connection."""
 
-    __slots__ = ("_limits", "body", "follower", "live", "pending", "retry", "stream")
+    __slots__ = ("_limits", "body", "follower", "live", "pending", "stream")
 
     def __init__(self, live: Live, principal: Principal, body: bytes, limits: Limits) -> None:
         super().__init__(live.session, principal)
@@ -58,7 +59,6 @@ class SessionPost(Waiter):
         """Whether an answer is still to come."""
         self.stream: Stream | None = None
         self.follower = Follower()
-        self.retry: float | None = None
 
     @property
     def home(self) -> Link:
@@ -221,7 +221,7 @@ async def _take_note(app: HttpApp, request: Request, live: Live, body: bytes, se
     """Notifications and responses. The call that one is about may run in another process."""
     message = read(body, app.limits.depth, app.limits.batch)
     if not isinstance(message, (Message, Batch)):
-        raise Denied(400, "the body holds no JSON-RPC message", code=-32700)
+        raise Denied(400, "the body holds no JSON-RPC message", code=PARSE_ERROR)
     if live.changed and not await app.sessions.save(live):
         raise _unknown()
     await app.notices.relay(live, message, body)
@@ -293,8 +293,7 @@ async def _stream(
 
 
 async def _watch(link: SessionPost, receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+    await hung_up(receive)
     link.gone = True
     link.follower.close()
     link.wake()
@@ -319,7 +318,7 @@ async def get(app: HttpApp, request: Request, receive: Receive, send: Send) -> N
     """Open a session's own stream, or take up one that was interrupted."""
     live = await _find(app, request)
     if app.stopping:
-        raise Denied(503, "the server is shutting down", ((b"retry-after", b"1"), (b"connection", b"close")))
+        raise shutting_down()
     if not request.accepts_stream:
         raise Denied(406, "a GET is answered as text/event-stream; accept it")
     last = request.headers.get(b"last-event-id")
@@ -336,8 +335,7 @@ async def get(app: HttpApp, request: Request, receive: Receive, send: Send) -> N
 async def _listen(
     app: HttpApp, request: Request, live: Live, receive: Receive, send: Send, name: str = "", after: int = -1
 ) -> None:
-    """The session's own stream. One that another process wrote so far goes on here."""
-    first = live.home.stream is None
+    """The session's own stream, which another process may have begun: after a position, or all that nobody was sent."""
     stream, follower = live.home.attach(name)
     app.workers.follow(stream.id, follower)
     try:
@@ -345,7 +343,7 @@ async def _listen(
         await start_stream(send, request.extra)
         if after < 0 and live.session.peer is not None and live.session.peer.revision.index >= R2511:
             await write(send, priming(f"{stream.id}-0", app.limits.retry_seconds))
-        await _follow(app, stream, follower, 0 if first and after < 0 else after, receive, send)
+        await _follow(app, stream, follower, stream.sent if after < 0 else after, receive, send)
     finally:
         stream.followers.discard(follower)
         app.workers.unfollow(stream.id, follower)
@@ -353,21 +351,26 @@ async def _listen(
 
 async def _follow(app: HttpApp, stream: Stream, follower: Follower, after: int, receive: Receive, send: Send) -> None:
     watcher = asyncio.get_running_loop().create_task(_watch_follower(follower, receive))
+    stream.sent = max(stream.sent, after)
+    write_event = writer(send, stream.id)
+
+    async def note(position: int, frame: bytes) -> None:
+        await write_event(position, frame)
+        stream.sent = max(stream.sent, position)
+
     try:
-        await follow(app.store, stream, follower, after, writer(send, stream.id), app.limits.keep_alive_seconds)
+        await follow(app.store, stream, follower, after, note, app.limits.keep_alive_seconds)
         if follower.retry is not None:
             await write(send, retry_after(follower.retry))
     except StoreError as problem:
         app.problem("a stream was let go because the store failed", problem)  # the client comes back to it
     finally:
         watcher.cancel()
-        stream.followers.discard(follower)
     await finish(send)
 
 
 async def _watch_follower(follower: Follower, receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+    await hung_up(receive)
     follower.close()
 
 
@@ -388,12 +391,11 @@ async def _resume(app: HttpApp, request: Request, live: Live, last: str, receive
     follower = Follower()
     watcher = asyncio.get_running_loop().create_task(_watch_follower(follower, receive))
     app.workers.follow(name, follower)
-    await start_stream(send, request.extra)
     write_event = writer(send, name)
 
     async def lost() -> bool:
         """Whether nobody writes it any more, or the store has lost what was written."""
-        there = origin is not None and await app.is_there(origin.worker)
+        there = origin is not None and await app.workers.is_there(origin.worker)
         return not there or await find_origin(app.store, live.id, name) is None
 
     async def mourn() -> None:
@@ -402,7 +404,8 @@ async def _resume(app: HttpApp, request: Request, live: Live, last: str, receive
             await write_event(0, error(id, INTERNAL_ERROR, text))
 
     try:
-        await app.tell("follow", name)
+        await start_stream(send, request.extra)
+        await app.workers.tell("follow", name)
         pause = app.limits.keep_alive_seconds
         await follow_elsewhere(app.store, key, follower, after, write_event, pause, lost, mourn)
     except StoreError as problem:
@@ -421,8 +424,11 @@ async def _resume_here(
         return
     follower = Follower()
     stream.followers.add(follower)
-    await start_stream(send, request.extra)
-    await _follow(app, stream, follower, after, receive, send)
+    try:
+        await start_stream(send, request.extra)
+        await _follow(app, stream, follower, after, receive, send)
+    finally:
+        stream.followers.discard(follower)
 
 
 async def delete(app: HttpApp, request: Request, send: Send) -> None:

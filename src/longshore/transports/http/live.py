@@ -116,16 +116,14 @@ class Live:
     @property
     def state(self) -> tuple[Any, ...]:
         session = self.session
-        return session.peer, session.initialized, len(session.subscriptions)
+        return session.peer, session.initialized, frozenset(session.subscriptions)
 
     @property
     def changed(self) -> bool:
         peer, initialized, subscriptions = self.saved
         session = self.session
         return (
-            session.peer is not peer
-            or session.initialized is not initialized
-            or len(session.subscriptions) != subscriptions
+            session.peer is not peer or session.initialized is not initialized or session.subscriptions != subscriptions
         )
 
     @property
@@ -146,6 +144,9 @@ class Live:
 
     def _stream_ended(self, stream: Stream) -> None:
         self.streams.pop(stream.id, None)
+        if self.home.stream is stream:
+            self.home.stream = None  # which holds us: without this the session would wait for the collector
+        self._sessions.keep(self.id, stream)
 
     def record(self) -> Record:
         session, peer = self.session, self.session.peer

@@ -36,7 +36,7 @@ class Notices:
 
     async def _announce_now(self, kind: Kind, name: str) -> None:
         try:
-            await self._app.post(kind, name)
+            await self._app.workers.post(kind, name)
         except StoreError as problem:
             self._app.problem("the other processes could not be told", problem)
             self.hear(Notice(self._app.workers.id, kind, name))
@@ -53,7 +53,7 @@ class Notices:
             return
         ours = message.method == "" and str(message.id).startswith(f"{live.session.name}-")
         if message.method in ("", "notifications/cancelled") and not ours:
-            await self._app.post("frame", live.id, body)
+            await self._app.workers.post("frame", live.id, body)
 
     def hear(self, notice: Notice) -> Awaitable[None] | None:
         """Deal with one. What is returned takes longer, and goes on beside."""
@@ -65,7 +65,7 @@ class Notices:
             case "stale" if live is not None:
                 live.load(notice.data)
             case "gone":
-                return app.sessions.gone(notice.name)
+                app.sessions.forget(notice.name)
             case "home" if live is not None:
                 return app.sessions.homes.moved(live, notice.data.decode(), notice.sender == app.workers.id)
             case "follow":
@@ -75,7 +75,7 @@ class Notices:
             case "resource":
                 app.engine.tell_resource_changed(notice.name)
             case "old":
-                return app.routes.hear(notice)
+                return app.routes.old.hear(notice)
             case _:
                 pass
         return None
@@ -84,7 +84,7 @@ class Notices:
         for live in self._app.sessions.lives.values():
             stream = live.streams.get(name)
             if stream is not None:
-                stream.nudge = lambda id: self._app.tell("more", id)
+                stream.nudge = lambda id: self._app.workers.tell("more", id)
 
     async def catch_up(self) -> None:
         """Messages of others were missed. Who listens here is told that everything may have changed."""

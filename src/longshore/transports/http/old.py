@@ -27,8 +27,9 @@ from longshore.transports.http.answers import (
     write,
 )
 from longshore.transports.http.era import has_envelope
-from longshore.transports.http.request import Denied, Request
+from longshore.transports.http.request import Denied, Request, shutting_down
 from longshore.transports.http.sessions import ID_BYTES
+from longshore.transports.http.waiting import OVERRUN, Bell, hung_up
 from longshore.transports.http.workers import Notice
 from longshore.wire.codec import PARSE_ERROR, encode, read
 from longshore.wire.messages import Blank, Malformed
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from longshore.transports.http.app import HttpApp
 
 
-_OVERRUN = 4
-"""At so many times the output that may wait, a stream that nobody reads is closed."""
 _KEPT_SECONDS = 600.0
 """How long an open stream is known to the other processes without being mentioned again."""
 
@@ -47,7 +46,7 @@ _KEPT_SECONDS = 600.0
 class OldSession(Link):
     """One open stream."""
 
-    __slots__ = ("_high", "_queued", "_waiter", "ending", "frames", "gone", "id")
+    __slots__ = ("_high", "_queued", "bell", "ending", "frames", "gone", "id")
 
     def __init__(self, id: str, principal: Principal, high: int) -> None:
         super().__init__(None, principal)
@@ -57,37 +56,23 @@ class OldSession(Link):
         self.ending = False
         """It is closed as soon as everything is sent."""
         self._high, self._queued = high, 0
-        self._waiter: asyncio.Future[None] | None = None
+        self.bell = Bell()
 
     def send(self, frame: bytes) -> None:
         if not self.gone:
             self.frames.append(frame)
             self._queued += len(frame)
             self.congested = self._queued > self._high
-            if self._queued > _OVERRUN * self._high:
+            if self._queued > OVERRUN * self._high:
                 self.gone = True
                 self.frames.clear()
-            self.wake()
+            self.bell.ring()
 
     def take(self) -> bytes:
         chunk = b"".join(map(event, self.frames))
         self.frames.clear()
         self._queued, self.congested = 0, False
         return chunk
-
-    def wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    async def wait(self, seconds: float) -> None:
-        loop = asyncio.get_running_loop()
-        self._waiter = loop.create_future()
-        timer = loop.call_later(seconds, self.wake)
-        try:
-            await self._waiter
-        finally:
-            timer.cancel()
-            self._waiter = None
 
 
 @final
@@ -105,7 +90,9 @@ class OldSessions:
         app = self._app
         if not request.accepts_stream:
             raise Denied(406, "this is answered as text/event-stream; accept it")
-        if len(self.open) >= app.limits.sessions or app.stopping:
+        if app.stopping:
+            raise shutting_down()
+        if len(self.open) >= app.limits.sessions:
             raise Denied(503, "too many open streams", ((b"retry-after", b"1"),))
         if not self._noted:
             self._noted = True
@@ -121,13 +108,15 @@ class OldSessions:
             root = quote(request.scope.get("root_path", ""))
             await write(send, f"event: endpoint\r\ndata: {root}/messages?sessionId={id}\r\n\r\n".encode())
             while not session.gone:
-                chunk = session.take()
+                behind, chunk = session.congested, session.take()
+                if behind:
+                    app.engine.executor.settle()  # calls that came from other processes wait for that
                 if chunk:
                     await write(send, chunk)
                 elif session.ending:
                     break
                 else:
-                    await session.wait(app.limits.keep_alive_seconds)
+                    await session.bell.wait(app.limits.keep_alive_seconds)
                     if not (session.frames or session.gone or session.ending):
                         await write(send, KEEP_ALIVE)
             await finish(send)
@@ -160,9 +149,10 @@ class OldSessions:
         if not here and not (app.store.shared and await self._is_elsewhere(id, worker, request.principal)):
             raise Denied(404, "there is no such session; open one with GET /sse")
         body = await app.body(request, receive)
-        if app.stopping or (session is not None and session.congested):
-            text = "the server is shutting down" if app.stopping else "read what waits on the stream first"
-            raise Denied(503, text, ((b"retry-after", b"1"),))
+        if app.stopping:
+            raise shutting_down()
+        if session is not None and session.congested:
+            raise Denied(503, "read what waits on the stream first", ((b"retry-after", b"1"),))
         message = read(body, app.limits.depth, app.limits.batch)
         if isinstance(message, Malformed) and message.id is None:
             raise Denied(400, message.text, code=message.code)
@@ -173,12 +163,12 @@ class OldSessions:
         if session is not None:
             self._handle(session, body)
         else:
-            await app.post("old", id, _whose(request.principal) + b"\n" + body)
+            await app.workers.post("old", id, _whose(request.principal) + b"\n" + body)
         await reply(send, 202, b"", request.extra)
 
     async def _is_elsewhere(self, id: str, worker: str, principal: Principal) -> bool:
         """Whether another process holds this stream, for this caller."""
-        return await self._app.store.get(_key(id)) == _whose(principal) and await self._app.is_there(worker)
+        return await self._app.store.get(_key(id)) == _whose(principal) and await self._app.workers.is_there(worker)
 
     def hear(self, notice: Notice) -> Awaitable[None] | None:
         """A message that was POSTed to another process."""
@@ -191,7 +181,7 @@ class OldSessions:
     def close_all(self) -> None:
         for session in list(self.open.values()):
             session.ending = True
-            session.wake()
+            session.bell.ring()
 
     def _handle(self, session: OldSession, body: bytes) -> None:
         frame = self._app.engine.handle(body, session)
@@ -209,7 +199,6 @@ def _whose(principal: Principal) -> bytes:
 
 
 async def _watch(session: OldSession, receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+    await hung_up(receive)
     session.gone = True
-    session.wake()
+    session.bell.ring()

@@ -17,13 +17,10 @@ from longshore.protocol.session import Session
 from longshore.server.dispatch import Engine
 from longshore.server.link import Link
 from longshore.transports.http.answers import Receive
+from longshore.transports.http.waiting import OVERRUN, Bell, hung_up
 
 WATCH_AFTER_SECONDS = 0.025
 """A call that takes longer is watched for its client's hanging up. With the sweep that is noticed within 50 ms."""
-
-
-_OVERRUN = 4
-"""Calls hold back when a reader falls behind. A listen can't: at so many times that, its notices are dropped."""
 
 
 class Outlet(Protocol):
@@ -39,7 +36,7 @@ class Outlet(Protocol):
 class Waiter(Link):
     """A link whose coroutine waits for what the engine does with it, or that has an outlet in its place."""
 
-    __slots__ = ("_waiter", "accepts_stream", "done", "frame", "gone", "kind", "old", "outlet")
+    __slots__ = ("_bell", "accepts_stream", "done", "frame", "gone", "kind", "old", "outlet")
 
     def __init__(self, session: Session[Any] | None, principal: Principal) -> None:
         super().__init__(session, principal)
@@ -52,7 +49,8 @@ class Waiter(Link):
         """It has waited long enough to be watched."""
         self.kind: Kind | None = None
         self.outlet: Outlet | None = None
-        self._waiter: asyncio.Future[None] | None = None
+        self._bell: Bell | None = None
+        """Only who waits has one: most never do."""
 
     def answer(self, frame: bytes | None) -> None:
         self.frame = frame
@@ -70,20 +68,13 @@ class Waiter(Link):
         if self.outlet is not None:
             outlet, self.outlet = self.outlet, None
             outlet.resume()
-        elif self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        elif self._bell is not None:
+            self._bell.ring()
 
     async def wait(self, seconds: float | None = None) -> None:
         """Until something has happened, or for so long."""
-        loop = asyncio.get_running_loop()
-        self._waiter = waiter = loop.create_future()
-        timer = None if seconds is None else loop.call_later(seconds, self.wake)
-        try:
-            await waiter
-        finally:
-            self._waiter = None
-            if timer is not None:
-                timer.cancel()
+        self._bell = self._bell or Bell()
+        await self._bell.wait(seconds)
 
 
 class Post(Waiter):
@@ -102,7 +93,7 @@ class Post(Waiter):
         return self.principal.name
 
     def send(self, frame: bytes) -> None:
-        if self.done or self.gone or not self.accepts_stream or self._queued > _OVERRUN * self._high:
+        if self.done or self.gone or not self.accepts_stream or self._queued > OVERRUN * self._high:
             return
         self.frames.append(frame)
         self._queued += len(frame)
@@ -136,15 +127,14 @@ class Waiting:
         young, self._young = self._young, []
         self._armed = False
         for post in young:
-            if not post.done:
+            if not (post.done or post.old):  # one from the fast lane comes here twice
                 post.old = True
                 post.wake()
 
 
 async def watch(engine: Engine, post: Waiter, receive: Receive) -> None:
     """Who hangs up takes the request back, and nobody should work for it any longer."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
+    await hung_up(receive)
     post.gone = True
     if not post.done:
         engine.hang_up(post)

@@ -9,28 +9,33 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from itertools import islice
 from math import inf
 from secrets import token_urlsafe
 from time import monotonic
 from typing import final
 
+from longshore.errors import StoreError
 from longshore.limits import Limits
 from longshore.protocol.peer import Principal
 from longshore.server.dispatch import Engine
 from longshore.stores import Store
 from longshore.transports.http.homes import Homes
+from longshore.transports.http.kept import Kept
 from longshore.transports.http.live import Live
-from longshore.transports.http.memory import give_back
 from longshore.transports.http.records import Record, decode_record, encode_record, merge, session_key
+from longshore.transports.http.request import Denied
+from longshore.transports.http.streams import Stream
 from longshore.transports.http.workers import Workers
+from longshore.wire.codec import INVALID_PARAMS
 
 ID_BYTES = 24
 """192 bits of randomness: nobody guesses a session."""
 _TOUCHES = 10
 """How many times in the life of an idle session its expiry is moved on. More would be a write for each request."""
-_GIVE_SECONDS = 240.0
+_GIVE_SECONDS = 60.0
+"""How often memory is given back. More often where sessions live for less than four times that."""
 _OFTEN = 4
-"""Memory is given back every minute, and more often where sessions live for less than four."""
 _LEAST_SECONDS = 5.0
 """But no more often than this: with much in memory a collection takes a tenth of a second."""
 _EXPIRED = 3
@@ -63,11 +68,14 @@ class Sessions:
         self.worker = workers.id
         self.problem = problem
         self.homes = Homes(engine, store, limits, workers, problem)
-        self._tell = workers.tell
+        self._logs = Kept(limits)
+        self._tell, self._run = workers.tell, workers.run
+        self.give_back: Callable[[], None] = lambda: None
+        """Gives memory back to the system: whoever has the process for itself sets it."""
         self.lives: OrderedDict[str, Live] = OrderedDict()
         self._common: dict[bytes, bytes] = {}
         self._made = 0
-        self._last_made = self._give_at = 0.0
+        self._last_made, self._give_at = -inf, 0.0
 
     def here(self, id: str, principal: Principal) -> Live | None:
         """The session, if this process has it at hand, nobody else can have changed it, and it is the caller's."""
@@ -86,9 +94,9 @@ class Sessions:
     async def find(self, id: str, principal: Principal) -> Live | None:
         """The session, wherever it is. None: there is none, or it is somebody else's, which nobody is told."""
         key = session_key(id)
-        raw = await self.store.get(key)
+        raw = await self.store.get(key) or await self._revive(id)
         if raw is None:
-            await self._forget(id)
+            self.forget(id)
             return None
         live = self.lives.get(id)
         if (decode_record(raw).principal if live is None else live.principal.name) != principal.name:
@@ -101,11 +109,18 @@ class Sessions:
         self.lives.move_to_end(id)
         if now - live.touched > self.ttl / _TOUCHES:
             live.touched = now
-            if not await self.store.touch(key, self._kept):  # it was ended while we looked at it
-                await self._forget(id)
+            if not await self._touch(live):  # it was ended while we looked at it
+                self.forget(id)
                 return None
-        self._pack()
+        self._pack(live)
         return live
+
+    async def _touch(self, live: Live) -> bool:
+        self.pin(live)  # or it might be packed meanwhile, and another copy be made
+        try:
+            return await self.store.touch(session_key(live.id), self._kept)
+        finally:
+            self.unpin(live)
 
     def candidate(self, principal: Principal) -> Live:
         """A session that may come to be. Nothing is kept of it until `begin`."""
@@ -119,13 +134,13 @@ class Sessions:
             self._let_go(live)  # nobody will ever know of it
             raise
         self.lives[live.id] = live
-        self._pack()
+        self._pack(live)
         self._made += 1
         self._last_made = monotonic()
         if self._made % max(1, min(_TRIM_EVERY, self.limits.sessions // _TRIM_EVERY)) == 0:
             for key in await self.store.trim("session:", self.limits.sessions):
                 id = key.removeprefix("session:")
-                await self._forget(id)
+                self.forget(id)
                 await self._tell("gone", id)
 
     async def save(self, live: Live) -> bool:
@@ -133,19 +148,19 @@ class Sessions:
 
         Another process may change other things at the same time; so it is done to the record as it is then.
         """
-        before, now = live.base, live.record()
-        if before is None:
-            await self._write_first(live, now)
+        if live.base is None:
+            await self._write_first(live, live.record())
             return True
+        before, now = live.base, live.record()
         if now == before:
             return True
         live.saved = live.state
         try:
             if not await self._write_change(live, before, now):
-                await self._forget(live.id)
+                self.forget(live.id)
                 return False
         except BaseException:
-            live.restore(live.base or before)  # what is not acknowledged has not happened
+            live.restore(live.base)  # what is not acknowledged has not happened
             raise
         live.touched = monotonic()
         await self._tell("stale", live.id, live.raw)
@@ -164,7 +179,7 @@ class Sessions:
             if await self.store.swap(key, live.raw, raw, self._kept):
                 live.load(raw)
                 return True
-            current = await self.store.get(key)
+            current = await self.store.get(key) or await self._revive(live.id)
             if current is None:
                 return False
             live.load(current)
@@ -172,59 +187,66 @@ class Sessions:
     def _packed(self, record: Record) -> bytes:
         """The record in bytes, the same ones for sessions that are alike."""
         raw = encode_record(record)
-        if len(self._common) >= _COMMON:
+        most = self.limits.session_bytes
+        if len(raw) > most:
+            text = f"the session would take {len(raw):,} bytes and may take {most:,}; send less in capabilities and "
+            raise Denied(413, text + "clientInfo, or watch fewer resources", code=INVALID_PARAMS)
+        if raw not in self._common and len(self._common) >= _COMMON:
             self._common.clear()
         return self._common.setdefault(raw, raw)
 
     async def end(self, id: str) -> None:
         """The client is done with it."""
-        await self.store.delete(session_key(id))
-        await self._forget(id)
+        await self.store.delete(session_key(id), *self._logs.take(id))
+        self.forget(id)
         await self._tell("gone", id)
-
-    async def gone(self, id: str) -> None:
-        """Another process says that it ended."""
-        await self._forget(id)
 
     async def sweep(self) -> None:
         """Forget what was not used for its time. The store forgets by itself, but not what is still connected."""
         now = monotonic()
         for live in [live for live in self.lives.values() if live.busy and now - live.touched > self.ttl / _TOUCHES]:
-            live.used = live.touched = now
-            if not await self.store.touch(session_key(live.id), self._kept):
-                await self._lapsed(live)
-        for live in [live for live in self.lives.values() if now - live.used > self.ttl and not live.busy]:
-            if not live.session.rows or await self.store.get(session_key(live.id)) is None:
-                await self._forget(live.id)  # else a call runs here for a client that is busy elsewhere
+            if not live.busy:
+                continue  # not any more
+            live.touched = now
+            if not await self._touch(live) and await self._revive(live.id) is None:
+                self.forget(live.id)
+        for live in [live for live in self.lives.values() if self._unused(live)]:
+            busy_elsewhere = live.session.rows and await self.store.get(session_key(live.id)) is not None
+            if not busy_elsewhere and self._unused(live):
+                self.forget(live.id)
         await self._give_back(now)
         for stream in [stream for live in self.lives.values() for stream in live.streams.values()]:
             await stream.refresh()
 
-    async def _lapsed(self, live: Live) -> None:
-        """Its record expired although a client is connected: this process was stopped for longer, or the machine slept.
+    def _unused(self, live: Live) -> bool:
+        return not live.busy and monotonic() - live.used > self.ttl
+
+    async def _revive(self, id: str) -> bytes | None:
+        """A record expired. If a client is connected, this process stood still for longer, or the machine slept.
 
         Where nobody else could have ended it, it goes on.
         """
-        if self.store.shared:
-            await self._forget(live.id)
-        else:
-            await self.store.set(session_key(live.id), live.raw, self._kept)
+        live = self.lives.get(id)
+        if live is None or self.store.shared or not live.busy:
+            return None
+        await self.store.set(session_key(id), live.raw, self._kept)
+        return live.raw
 
     async def _give_back(self, now: float) -> None:
-        """While sessions expire, return their memory now and then."""
-        if not self._made or now - self._last_made > _EXPIRED * self.ttl or now < self._give_at:
+        """While sessions expire, return their memory now and then, but not in the middle of calls."""
+        if now - self._last_made > _EXPIRED * self.ttl or now < self._give_at or self._engine.executor.live:
             return
-        self._give_at = now + max(_LEAST_SECONDS, min(self.ttl, _GIVE_SECONDS) / _OFTEN)
+        self._give_at = now + max(_LEAST_SECONDS, min(self.ttl / _OFTEN, _GIVE_SECONDS))
         if not self.store.shared:
             await self.store.get(session_key(""))  # a store in memory frees what has expired when it is used
-        give_back()
+        self.give_back()
 
     async def catch_up(self) -> None:
         """Find out what became of the sessions at hand: messages about them may have been missed."""
         for id, live in list(self.lives.items()):
             raw = await self.store.get(session_key(id))
             if raw is None:
-                await self._forget(id)
+                self.forget(id)
             else:
                 live.load(raw)
 
@@ -236,7 +258,20 @@ class Sessions:
         live.busy -= 1
         live.used = monotonic()
 
-    async def _forget(self, id: str) -> None:
+    def keep(self, id: str, stream: Stream) -> None:
+        """A stream has ended. Older ones make room for it."""
+        spare = self._logs.add(id, stream.key, stream.size)
+        if spare:
+            self._run(self._delete(spare))
+
+    async def _delete(self, logs: list[str]) -> None:
+        try:
+            await self.store.delete(*logs)
+        except StoreError as problem:
+            self.problem("what is kept of streams could not be dropped", problem)
+
+    def forget(self, id: str) -> None:
+        """It has ended: what is at hand of it goes, with its streams and calls."""
         live = self.lives.pop(id, None)
         if live is None:
             return
@@ -248,12 +283,13 @@ class Sessions:
         for stream in list(live.streams.values()):
             stream.end()
 
-    def _pack(self) -> None:
-        """Keep no more unpacked than is worth it. What somebody depends on stays."""
+    def _pack(self, current: Live) -> None:
+        """Keep no more unpacked than is worth it. What somebody depends on stays, and so does this one."""
         spare = len(self.lives) - self.limits.live_sessions
         if spare <= 0:
             return
-        for id in [id for id, live in self.lives.items() if not live.needed][:spare]:
+        unneeded = (id for id, live in self.lives.items() if live is not current and not live.needed)
+        for id in list(islice(unneeded, spare)):
             self._let_go(self.lives.pop(id))
 
     def _let_go(self, live: Live) -> None:

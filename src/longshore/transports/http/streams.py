@@ -22,10 +22,9 @@ from longshore.errors import StoreError
 from longshore.limits import Limits
 from longshore.stores import Store
 from longshore.transports.http.following import BLANK, LAST, Follower
+from longshore.transports.http.waiting import OVERRUN
 from longshore.wire.messages import Id
 
-_OVERRUN = 4
-"""Calls hold back when a reader falls behind, notices can't: at so many times that it has to come back for them."""
 _REFRESHES = 3
 """How many times in the time that events are kept a stream that goes on is refreshed."""
 
@@ -67,6 +66,7 @@ class Stream:
         "_queue",
         "_refreshed",
         "_session",
+        "_sizes",
         "_store",
         "_task",
         "ended",
@@ -74,6 +74,7 @@ class Stream:
         "id",
         "nudge",
         "origin",
+        "sent",
         "when_ended",
     )
 
@@ -90,6 +91,8 @@ class Stream:
         self.origin = origin
         self.followers: set[Follower] = set()
         self.ended = False
+        self.sent = 0
+        """The position up to which it was sent to anybody: who opens it without saying from where gets the rest."""
         self.nudge: Callable[[str], Awaitable[None]] | None = None
         """Tells followers in other processes that there is more; set when the first of them says that it is there."""
         self.when_ended: Callable[[Stream], None] = lambda _: None
@@ -97,6 +100,7 @@ class Stream:
         self._problem = problem
         self._queue: deque[bytes] = deque()
         self._bytes = 0
+        self._sizes: deque[int] = deque(maxlen=max(limits.events, 1))
         self._last = 0
         self._refreshed = monotonic()
         self._task: asyncio.Task[None] | None = None
@@ -104,6 +108,11 @@ class Stream:
     @property
     def key(self) -> str:
         return log_key(self._session, self.id)
+
+    @property
+    def size(self) -> int:
+        """How much of it is kept, in bytes."""
+        return sum(self._sizes)
 
     @property
     def congested(self) -> bool:
@@ -160,12 +169,10 @@ class Stream:
                 self._bytes -= len(frame)
                 for follower in self.followers:
                     follower.put(position, frame)
-                    if self.origin.standalone and follower.bytes > _OVERRUN * self._limits.output_bytes:
+                    if self.origin.standalone and follower.bytes > OVERRUN * self._limits.output_bytes:
                         follower.close()
                 if self.nudge is not None:
                     await self.nudge(self.id)
-        except StoreError as problem:
-            self._problem("a stream could not be kept", problem)
         finally:
             self._task = None
             if self.ended:
@@ -178,6 +185,7 @@ class Stream:
             if position <= self._last:
                 return 0  # the store has lost the log and counts from 1 again: that would be taken for an old event
             self._last = position
+            self._sizes.append(len(frame))
             return position
         except StoreError as problem:
             self._problem("an event could not be kept, so it can't be sent again", problem)

@@ -72,14 +72,18 @@ class Workers:
 
     async def start(self) -> None:
         if self._store.shared:
-            if self._stop is None:
-                self._stop = await self._store.listen(TOPIC, self._heard)
+            self._hush()  # it may have started before, on another loop
+            self._stop = await self._store.listen(TOPIC, self._heard)
             await self.say_so()
             self._beat = asyncio.get_running_loop().create_task(self._go_on())
 
+    def _hush(self) -> None:
+        stop, self._stop = self._stop, None
+        if stop is not None:
+            stop()
+
     async def stop(self) -> None:
-        if self._stop is not None:
-            self._stop()
+        self._hush()
         if self._beat is not None:
             self._beat.cancel()
             try:
