@@ -58,18 +58,19 @@ def serve(target: str | None, flags: Mapping[str, Any], config_path: str | None)
     _greet(target)
     reader, writer = claim()
     try:
-        _find(target).serve(reader, writer, flags=flags, config_path=config_path)
+        find(target).serve(reader, writer, flags=flags, config_path=config_path)
     except LongshoreError as problem:
-        sys.stderr.write(f"longshore: {problem}\n")
+        sys.stderr.write(f"{problem}\n")
         sys.exit(problem.exit_code)
 
 
 def serve_http(target: str | None, flags: Mapping[str, Any], config_path: str | None) -> None:
     """Serve a target, or the built-in server, over HTTP."""
-    _find(target).serve_http(flags=flags, config_path=config_path)
+    find(target).serve_http(flags=flags, config_path=config_path)
 
 
-def _find(target: str | None) -> Any:
+def find(target: str | None) -> Any:
+    """The server of a target, or the built-in one."""
     if target is None:
         from longshore.builtin import make
 

@@ -26,8 +26,8 @@ class Bare:
     def __init__(self, app: Any, limits: Limits) -> None:
         self.problems: list[str] = []
         self._app, self._limits = app, limits
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._socket.getsockname()[1]
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self.socket.getsockname()[1]
         self._open: list[Connection] = []
         self._ready = threading.Event()
         self._done: asyncio.Event | None = None
@@ -44,7 +44,7 @@ class Bare:
         self.loop.set_exception_handler(lambda _, context: self.problems.append(str(context)))
         self._done = asyncio.Event()
         self.listener = Listener(self._app, self.loop, self._limits, recorder)
-        await self.listener.listen([self._socket], None)
+        await self.listener.listen([self.socket], None)
         self._ready.set()
         await self._done.wait()
         self.listener.stop()
@@ -93,6 +93,34 @@ class Bare:
         self.loop.call_soon_threadsafe(self._done.set)
         self._thread.join(SECONDS)
         assert not self._thread.is_alive(), "it does not end"
+
+
+class Peer(asyncio.Transport):
+    """A connection from any address, with nobody at its other end."""
+
+    def __init__(self, address: str | None) -> None:
+        super().__init__({"peername": address and (address, 1), "sockname": ("192.0.2.9", 9100)})
+        self.written = b""
+        self.protocol: asyncio.BaseProtocol | None = None
+        self._closing = False
+
+    def write(self, data: Any) -> None:
+        self.written += data
+
+    def close(self) -> None:
+        self._closing = True
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def can_write_eof(self) -> bool:
+        return False
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self.protocol = protocol
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
 
 
 @contextmanager

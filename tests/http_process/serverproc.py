@@ -16,37 +16,17 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
-from typing import Any
 
 from serving import Connection, Exchange, Pairs
+from waiting import PATIENCE, eventually, is_alive
 
-PATIENCE = 20.0
-"""Seconds that anything may take here before the test fails. Never a promise of the product's."""
 LONGSHORE = (sys.executable, "-m", "longshore")
 _ADDRESS = re.compile(r" serves MCP at (https?://(.+):(\d+)/\S*)")
 _TOKEN = re.compile(r"Bearer ([\w-]{20,})")
-
-
-def eventually(what: str, check: Callable[[], Any], patience: float = PATIENCE) -> Any:
-    """Ask until the answer is true."""
-    end = time.monotonic() + patience
-    while True:
-        if found := check():
-            return found
-        assert time.monotonic() < end, f"not within {patience:g} s: {what}"
-        time.sleep(0.005)
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; a zombie has ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def children(pid: int) -> list[int]:

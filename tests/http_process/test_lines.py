@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import Iterator
@@ -9,8 +10,12 @@ from typing import Any
 
 import pytest
 
+from longshore import Limits, Server
+from longshore.telemetry.recorder import Recorder
+from longshore.transports.serving.listener import Listener
 from posting import LEGACY, ask_modern, call, modern, request
 
+from .bare import Peer, echo
 from .serverproc import PATIENCE, ServerProcess, eventually, start
 from .servers import SOURCE
 
@@ -54,7 +59,7 @@ class Lines:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ServerProcess]:
-    with start(SOURCE, "--lines", config="[server]\neof_grace = 0.2\n") as running:
+    with start(SOURCE, "--lines") as running:
         yield running
 
 
@@ -114,10 +119,11 @@ def test_a_line_that_is_too_long(server: ServerProcess) -> None:
             pass
         heard = peer.hear()
         assert heard is None or "16,777,216 bytes" in heard["error"]["message"]
+    assert ask_modern(server, call("add", {"a": 1, "b": 2})).status == 200
 
 
-def test_who_says_no_more_is_still_answered(server: ServerProcess) -> None:
-    with Lines(server) as peer:
+def test_who_says_no_more_is_still_answered() -> None:
+    with start(SOURCE, "--lines", config="[server]\neof_grace = 2\n") as server, Lines(server) as peer:
         peer.say(modern(call("wait", {"file": "late"}, 1)), modern(call("hold", {}, 2)))
         peer.wire.shutdown(socket.SHUT_WR)
         eventually("the call", (server.folder / "late.begun").exists)
@@ -147,7 +153,7 @@ def test_a_reader_that_stops_holds_only_itself(server: ServerProcess) -> None:
 def test_a_reader_that_never_reads_is_cut_off() -> None:
     with start(SOURCE, "--lines", config="[limits]\nstall_seconds = 0.3\n") as server, Lines(server) as peer:
         peer.say(*(modern(call("large", {"size": 1_000_000}, n)) for n in range(40)))
-        with pytest.raises(OSError):  # a reset
+        with pytest.raises(ConnectionError):
             while True:
                 peer.wire.sendall(b"\n" * 1_000)
         assert ask_modern(server, call("add", {"a": 1, "b": 2})).status == 200
@@ -163,6 +169,43 @@ def test_lines_end_with_the_server() -> None:
         assert peer.answer(2)["result"]["isError"] is True
         assert peer.hear() is None
         assert server.wait() == 143
+
+
+def test_a_call_in_flight_has_the_grace_of_the_server() -> None:
+    """Not that of a peer which says no more: the server has not had its last word yet."""
+    config = "[server]\neof_grace = 0\n"
+    with start(SOURCE, "--lines", "--grace", "60", config=config) as server, Lines(server) as peer:
+        peer.say(modern(call("wait", {"file": "go"}, 1)))
+        eventually("the call", (server.folder / "go.begun").exists)
+        server.kill()
+        eventually("the server accepts no more", lambda: not accepts(server))
+        (server.folder / "go").touch()
+        assert peer.answer(1)["result"]["content"][0]["text"] == "waited"
+        assert peer.hear() is None
+        assert server.wait() == 143
+
+
+def accepts(server: ServerProcess) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", server.port)) == 0
+
+
+@pytest.mark.parametrize(
+    ("address", "may"),
+    [
+        *((ours, True) for ours in ("127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1")),
+        *((other, False) for other in ("192.0.2.1", "::ffff:192.0.2.1", "fe80::1%eth0", None)),
+    ],
+)
+def test_only_loopback_may_speak_them(address: str | None, may: bool) -> None:
+    async def offer() -> None:
+        engine, peer = Server("quay").engine, Peer(address)
+        listener = Listener(echo, asyncio.get_running_loop(), Limits(), Recorder(), engine)
+        assert listener.take_lines(peer, b"{") is may
+        assert (peer.protocol is not None) is may
+        listener.end()
+
+    asyncio.run(offer())
 
 
 def test_they_are_off_unless_switched_on() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import subprocess
@@ -10,10 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from longshore.config.sections import HttpConfig
+from longshore.transports.serving import binding
 from posting import ask_modern, call, modern, post_modern
+from services import skip
 
 from .serverproc import LONGSHORE, environment, launch, start
 from .servers import SOURCE
+
+ROOT = Path(__file__).parents[2]
 
 
 def refusal(folder: Path, *flags: str, config: str = "", env: dict[str, str] | None = None) -> str:
@@ -52,6 +58,7 @@ def test_the_built_in_server_asks_for_a_token_of_its_own() -> None:
         first = server.token
     with start(None) as server:
         assert server.token != first
+        assert len(server.token) == 43  # 256 bits
 
 
 def test_a_token_can_be_switched_off_or_configured() -> None:
@@ -93,7 +100,7 @@ def test_a_port_without_http_is_a_mistake(tmp_path: Path) -> None:
 def test_loopback_under_any_name(host: str) -> None:
     """A name may stand for two addresses, and clients may take either."""
     if host == "::1" and not _has_ipv6():
-        pytest.skip("this machine has no IPv6; enable it for the loopback interface")
+        skip("this kernel has no IPv6; enable it for the loopback interface to see this test", by_kernel=True)
     with start(SOURCE, "--host", host) as server:
         for address in {found[4][0] for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}:
             if address == "::1" and not _has_ipv6():
@@ -111,6 +118,30 @@ def _has_ipv6() -> bool:
     except OSError:
         return False
     return True
+
+
+def test_the_defaults() -> None:
+    assert (HttpConfig().host, HttpConfig().port) == ("127.0.0.1", 9100)
+    done = subprocess.run(["make", "-n", "serve"], cwd=ROOT, capture_output=True, timeout=30, text=True)
+    assert "longshore serve --http" in done.stdout
+
+
+def test_a_family_that_the_machine_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = [(socket.AF_INET6, ("::1", 0, 0, 0)), (socket.AF_INET, ("127.0.0.1", 0))]
+    real = socket.socket
+
+    def make(family: int, *rest: int) -> socket.socket:
+        if family == socket.AF_INET6:
+            raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
+        return real(family, *rest)
+
+    for addresses in (both, both[::-1]):
+        monkeypatch.setattr(binding, "find_addresses", lambda *_, found=addresses: found)
+        with monkeypatch.context() as patched:
+            patched.setattr(socket, "socket", make)
+            (bound,) = binding.bind("localhost", 0)
+        with bound:
+            assert bound.family == socket.AF_INET
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:
@@ -161,6 +192,8 @@ def test_others_may_reach_one_that_asks_or_says_so() -> None:
     ("flags", "said"),
     [
         (("--workers", "2", "--store", "memory://"), "http.store: 2 workers can't share memory://"),
+        (("--workers", "2", "--store", "MEMORY://"), "http.store: 2 workers can't share MEMORY://"),
+        (("--store", "Redis://127.0.0.1:1"), "http.state_key: several hosts may share this store"),
         (("--store", "mysql://x"), "store: no store is called 'mysql'"),
         (("--port", "70000"), "--port: expected a whole number from 0 to 65535"),
         (("--host", "no such host"), "http.host: 'no such host' can't be used"),

@@ -113,10 +113,35 @@ def test_workers_that_end_at_once_are_given_up(tmp_path: Path) -> None:
     server = launch(tmp_path, doomed, "--workers", "2")
     try:
         assert server.wait() == 1
-        assert "5 workers in a row ended within 5 s, the last of them ended with code 7" in server.stderr
+        assert "5 times in a row workers ended within 5 s, the last of them ended with code 7" in server.stderr
         assert "Traceback" not in server.stderr
     finally:
         server.close()
+
+
+def test_one_bad_moment_is_not_hopeless_however_many_it_ends() -> None:
+    with start(SOURCE, "--workers", "5") as server:
+        before = server.workers
+        assert len(before) == 5
+        for pid in before:
+            os.kill(pid, signal.SIGKILL)
+        eventually("five others", lambda: len(set(server.workers) - set(before)) == 5)
+        eventually("they serve", lambda: serves(server))
+        assert pids(server) == set(server.workers)
+
+
+def test_a_worker_that_has_left_and_does_not_exit_is_ended() -> None:
+    """A thread of its own may hold it; its line has closed, so there is nothing more to hear of it."""
+    stuck = """
+if "_LONGSHORE_WORKER" in os.environ and not os.path.exists("left"):
+    open("left", "w").close()
+    os.close(int(os.environ["_LONGSHORE_WORKER"]))
+    threading.Thread(target=time.sleep, args=(600,)).start()
+    sys.exit(7)
+"""
+    with start(SOURCE + stuck, "--workers", "2") as server:
+        assert "was ended by SIGKILL; another one is started" in server.stderr
+        assert pids(server) == set(server.workers)
 
 
 def test_a_mistake_that_only_a_worker_finds_ends_it(tmp_path: Path) -> None:
@@ -164,3 +189,21 @@ def test_a_server_of_its_own_may_have_workers(tmp_path: Path) -> None:
     env = {"LONGSHORE_HTTP_WORKERS": "2"}
     with start(None, folder=tmp_path, argv=(sys.executable, "own.py"), env=env) as server:
         assert pids(server) == set(server.workers)
+
+
+def test_a_worker_that_is_ready_when_it_is_no_longer_wanted_says_nothing() -> None:
+    late = """
+if "_LONGSHORE_WORKER" in os.environ and os.path.exists("slow"):
+    open("begun", "w").close()
+    while os.path.exists("slow"):
+        time.sleep(0.01)
+"""
+    with start(SOURCE + late, "--workers", "2", "--grace", "60") as server:
+        (server.folder / "slow").touch()
+        os.kill(server.workers[0], signal.SIGKILL)
+        eventually("another one", (server.folder / "begun").exists)
+        server.kill()
+        eventually("the other's end", lambda: len(server.workers) == 1)
+        (server.folder / "slow").unlink()
+        assert server.wait(SOON) == 128 + signal.SIGTERM
+        assert "Traceback" not in server.stderr

@@ -40,7 +40,7 @@ def _help(flag: Flag) -> str:
     CONFIG_OPTION, "config_path", metavar="PATH", help="Read this file in place of the project's longshore.toml."
 )
 @_options
-def serve(target: str | None, http: bool, config_path: str | None, **flags: str | None) -> int:
+def serve(target: str | None, http: bool, config_path: str | None, **flags: str | None) -> None:
     """Serve MCP, on stdio or over HTTP.
 
     TARGET is a server of yours: path/to/server.py, path/to/server.py:name or module:name. Without it, the built-in
@@ -51,7 +51,7 @@ def serve(target: str | None, http: bool, config_path: str | None, **flags: str 
     door = import_module("longshore.__main__")
     given = {flag.key: flags[_parameter(flag)] for flag in FLAGS + HTTP_FLAGS if flags[_parameter(flag)] is not None}
     run = door.serve_http if http else door.serve
-    return int(run(target, flags=given, config_path=config_path) or 0)
+    run(target, flags=given, config_path=config_path)
 
 
 def _check_transport(http: bool, flags: dict[str, str | None]) -> None:

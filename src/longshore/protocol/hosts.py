@@ -81,7 +81,7 @@ class Hosts:
         """Why a Host header was refused, and what would let it in."""
         said = "a request without Host" if raw is None else f"the Host {raw[:_SHOWN].decode('latin-1')!a}"
         address, port = server or ("", None)
-        own = f"use localhost:{port}, or " if port is not None and _is_loopback(address) else ""
+        own = f"use localhost:{port}, or " if port is not None and is_loopback(address) else ""
         return (
             f"this server does not answer to {said}; {own}add the host to http.hosts, or set http.public_url "
             "(--public-url) to the address that clients use"
@@ -177,10 +177,11 @@ def _is_own(host: Host, address: str, port: int | None) -> bool:
     """Whether a host is a name of the loopback address that the connection came in on, with its port."""
     name, asked = host
     right_port = asked == port or (asked is None and port in _PORTS.values())
-    return port is not None and right_port and name in (*_LOOPBACK_NAMES, address) and _is_loopback(address)
+    return port is not None and right_port and name in (*_LOOPBACK_NAMES, address) and is_loopback(address)
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
+    """Whether an address is one that only this machine has, in whichever of the two families it is written."""
     try:
         found = ip_address(address)
     except ValueError:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import errno
 import socket
-from ipaddress import ip_address
 from typing import Any
 
 from longshore.errors import ConfigError
+from longshore.protocol.hosts import is_loopback
 
 TRIES = 16
 """A free port for one address may be taken on another of the same name; then the next one is tried."""
@@ -25,9 +25,9 @@ def find_addresses(host: str, port: int) -> list[Address]:
     return list(dict.fromkeys((family, address) for family, _, _, _, address in found))
 
 
-def is_loopback(addresses: list[Address]) -> bool:
+def is_local(addresses: list[Address]) -> bool:
     """Whether nobody outside this machine can reach these."""
-    return all(ip_address(str(address[0]).partition("%")[0]).is_loopback for _, address in addresses)
+    return all(is_loopback(str(address[0])) for _, address in addresses)
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
@@ -44,6 +44,7 @@ def bind(host: str, port: int) -> list[socket.socket]:
 
 def _bind_all(addresses: list[Address], port: int) -> list[socket.socket]:
     bound: list[socket.socket] = []
+    at = 0
     try:
         for family, address in addresses:
             # With its protocol named: asyncio turns Nagle's algorithm off for no other, and answers would wait 40 ms.
@@ -55,12 +56,13 @@ def _bind_all(addresses: list[Address], port: int) -> list[socket.socket]:
             each.bind((address[0], port, *address[2:]))
             port = each.getsockname()[1]
             each.listen(socket.SOMAXCONN)
+            at += 1
     except OSError as problem:
         for each in bound:
             each.close()
         # A machine may know the name ::1 and yet have no IPv6.
         if problem.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT) and len(addresses) > 1:
-            return _bind_all(addresses[: len(bound) - 1] + addresses[len(bound) :], port)
+            return _bind_all(addresses[:at] + addresses[at + 1 :], port)
         raise
     return bound
 

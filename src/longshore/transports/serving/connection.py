@@ -7,10 +7,11 @@ in the same place for too long is ended; so a request that goes as it should pay
 |---|---|---|
 | does not finish a request's head | `header_seconds` | 408 |
 | sends a head that is too long | `header_bytes` | 431 |
-| pauses in a body | `body_seconds` | 408 |
+| sends less than `body_bytes` of a body | `body_seconds` | 408 |
 | takes nothing of what waits for it | `stall_seconds` | a reset |
 | says nothing between requests | `idle_seconds` | a close |
 | comes when all places are taken | `connections` | 503 |
+| comes when its own address has too many | `peer_connections` | 503 |
 """
 
 from __future__ import annotations
@@ -61,7 +62,10 @@ class Connection(HttpToolsProtocol):
         self.parser.set_dangerous_leniencies(lenient_data_after_close=False)
         self._listener = listener
         self._most = listener.limits.header_bytes
+        self._peer = ""
+        """The address that holds this place."""
         self._common: Message = {}
+        self.context = listener.context
         self._deaf = False
         """Whether what still comes is thrown away."""
         self._unusual = True
@@ -70,7 +74,10 @@ class Connection(HttpToolsProtocol):
         """Whether a request has begun and its end has not come."""
         self._in_head = False
         self._held = 0
-        self._reads = 0
+        self._received = 0
+        """Bytes of requests that did not come at once."""
+        self._counted = 0
+        """How many they were when a body last got on."""
         self._requests = 0
         self._exchange: Exchange | None = None
         """The one that is being answered, or was last."""
@@ -100,16 +107,19 @@ class Connection(HttpToolsProtocol):
             "scheme": self.scheme,
             "root_path": "",
         }
-        if len(self.connections) > self._listener.limits.connections:
-            self._turn_away(self._listener)
+        peer = self.client[0] if self.client else ""
+        crowded = self._listener.enter(peer)
+        if crowded is None:
+            self._peer = peer
+        else:
+            self._turn_away(crowded)
 
-    def _turn_away(self, listener: Listener) -> None:
+    def _turn_away(self, why: str) -> None:
         """Say that there is no place. Those who still read that take none either, but are not too many themselves."""
-        most = listener.limits.connections
-        text = f"all {most:,} connections are taken; try again later"
-        self.write(short_response(503, text, self.date, b"retry-after: 1\r\n"))
+        listener = self._listener
+        self.write(short_response(503, why, self.date, b"retry-after: 1\r\n"))
         self.connections.discard(self)
-        if len(listener.leaving) < most:
+        if len(listener.leaving) < listener.limits.connections:
             listener.leaving.add(self)
             self._linger()
         else:
@@ -117,6 +127,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._listener.leaving.discard(self)
+        self._listener.leave(self._peer)
         for exchange in (self._exchange, *self._ahead):
             if exchange is not None and not exchange.complete:
                 exchange.lose()
@@ -163,7 +174,7 @@ class Connection(HttpToolsProtocol):
         Twice the limit, because the first piece may be the end of an earlier request for the most part.
         """
         self._held += size
-        self._reads += 1
+        self._received += size
         if self._held > 2 * self._most:
             self._refuse(self._too_long() if self._in_head else Refused(400, "chunks or trailers without end"))
 
@@ -303,7 +314,9 @@ class Connection(HttpToolsProtocol):
         elif not exchange.keep_alive:
             self.transport.close()
         elif self._ahead:
-            self._begin(self._ahead.popleft())
+            # Not by the lane: nobody reads while it waits here, so somebody must ask for the rest of its body.
+            self._exchange = self._ahead.popleft()
+            self._exchange.go_on(self._listener.app)
         elif self._last:
             self.transport.close()
         elif self.flow.read_paused:
@@ -328,6 +341,8 @@ class Connection(HttpToolsProtocol):
         self._unfinished = False
         incoming, current = self._incoming, self._exchange
         self._deaf = self._unusual = True
+        if self.transport.is_closing():
+            return  # the last answer has been given
         if current is not None and not current.complete and not (current is incoming and current.more):
             self._last = True
             if self._ahead and incoming is not None and incoming.more and self._ahead[-1] is incoming:
@@ -384,7 +399,9 @@ class Connection(HttpToolsProtocol):
             incoming = self._incoming
             if incoming is None or incoming.expects or self.flow.read_paused:
                 return "working", None
-            return "body", self._reads
+            if self._received - self._counted >= self._listener.limits.body_bytes:
+                self._counted = self._received
+            return "body", (self._requests, self._counted)
         if exchange is None:
             return "new", None
         return ("idle" if exchange.complete else "working"), self._requests
@@ -398,7 +415,8 @@ class Connection(HttpToolsProtocol):
             case "new" | "head":
                 self._refuse(Refused(408, f"no request within {limits.header_seconds:g} s"))
             case "body":
-                self._refuse(Refused(408, f"nothing more of the body for {limits.body_seconds:g} s"))
+                text = f"less than {limits.body_bytes:,} bytes of the body within {limits.body_seconds:g} s"
+                self._refuse(Refused(408, text))
             case "idle":
                 self.transport.close()
             case "stalled" | "lingering":

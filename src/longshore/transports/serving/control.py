@@ -19,7 +19,9 @@ VARIABLE = "_LONGSHORE_WORKER"
 """Tells a process that it is a worker, by the number of its end of the line. Not one of the configuration's."""
 READY = b"!"
 _PATIENCE_SECONDS = 10.0
-_MOST_BYTES = 1 << 16
+"""For the orders, which are sent as soon as the worker is started; whoever has not by then won't."""
+_PIECE_BYTES = 1 << 16
+"""What is read at once. The orders are a few hundred bytes."""
 
 
 class Orders(Struct, frozen=True):
@@ -57,6 +59,6 @@ def take_orders() -> tuple[Orders, socket.socket] | None:
 
 def _read_line(line: socket.socket) -> bytes:
     said = b""
-    while not said.endswith(b"\n") and (piece := line.recv(_MOST_BYTES)):
+    while not said.endswith(b"\n") and (piece := line.recv(_PIECE_BYTES)):
         said += piece
     return said

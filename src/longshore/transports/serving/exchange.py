@@ -111,14 +111,16 @@ class Exchange:
         if connection.flow.write_paused:
             return False
         self.started = self.complete = True
+        self.when_lost = _nothing  # or what it knows would live for as long as the connection is idle
         close = b"" if self.keep_alive else b"connection: close\r\n"
         connection.write(_JSON % (connection.date, len(frame), close, frame))
         connection.responded(self)
         return True
 
     def go_on(self, app: Any) -> None:
-        """Let an app do the rest, in a task."""
-        self.task = self._connection.loop.create_task(self.run(app))
+        """Let an app do the rest, in a task. What other requests have set in their contexts is not in its own."""
+        connection = self._connection
+        self.task = connection.loop.create_task(self.run(app), context=connection.context.copy())
 
     # -- what the app does
 
@@ -146,7 +148,7 @@ class Exchange:
             self._connection.fail(started=self.started and not self._head)
 
     async def receive(self) -> Message:
-        if self.expects and not self.gone:
+        if self.expects and not (self.gone or self.started):
             self.expects = False
             self._connection.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         while not (self.gone or self.complete):

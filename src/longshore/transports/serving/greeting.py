@@ -8,7 +8,6 @@ import sys
 
 from msgspec.structs import replace
 
-from longshore.auth.guard import Guard
 from longshore.config import Config
 from longshore.transports.http.making import resource_url
 from longshore.transports.serving.site import Site
@@ -19,7 +18,7 @@ ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S1
 
 def greet(name: str, config: Config, site: Site, workers: int) -> None:
     """Say it on stderr, in the words of a terminal if it is one."""
-    secret = site.token or ("TOKEN" if _asks(config) else None)
+    secret = site.token or ("TOKEN" if site.asks else None)
     header = f' --header "Authorization: Bearer {secret}"' if secret else ""
     url = resource_url(config) if config.http.public_url else address(config)
     command = f"claude mcp add --transport http {_client_name(name)} {shlex.quote(url)}{header}"
@@ -40,10 +39,6 @@ def address(config: Config) -> str:
     return resource_url(
         replace(config, http=replace(http, public_url=None, host=ANY_ADDRESS.get(http.host, http.host)))
     )
-
-
-def _asks(config: Config) -> bool:
-    return Guard(config.auth, config.tokens, resource=resource_url(config)).required
 
 
 def _client_name(name: str) -> str:

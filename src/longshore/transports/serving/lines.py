@@ -69,7 +69,9 @@ class Lines(Protocol):
     def eof_received(self) -> bool:
         """The peer has said all: it may still be answered, for as long as on stdio."""
         self._take(self._framer.close())
-        self.retire()
+        if not self._ended:
+            self._loop.call_later(self._engine.limits.eof_grace_seconds, self._give_up)
+            self.retire()
         return True
 
     def _take(self, frames: list[Frame]) -> None:
@@ -114,12 +116,10 @@ class Lines(Protocol):
     # -- ending
 
     def retire(self) -> None:
-        """Nothing more is read; what is in flight may finish within the grace."""
-        if not self._ended:
-            self._ended = True
-            self._engine.detach(self._link)
-            self._loop.call_later(self._engine.limits.eof_grace_seconds, self._give_up)
-            self.answered()
+        """Nothing more is read; what is in flight may finish. If the server ends, that has a grace of its own."""
+        self._ended = True
+        self._engine.detach(self._link)
+        self.answered()
 
     def answered(self) -> None:
         if self._ended and not self._link.session.rows:

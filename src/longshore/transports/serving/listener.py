@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import socket as socket_module
-from asyncio import AbstractEventLoop, Server, Transport, sleep
+from asyncio import AbstractEventLoop, BaseTransport, Server, Transport, sleep
 from collections.abc import Callable
+from contextvars import copy_context
 from email.utils import formatdate
 from socket import socket
 from ssl import SSLContext
@@ -14,6 +15,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from longshore.limits import Limits
+from longshore.protocol.hosts import is_loopback
 from longshore.server.dispatch import Engine
 from longshore.telemetry.recorder import Recorder
 from longshore.transports.http.app import HttpApp
@@ -62,6 +64,10 @@ class Listener:
         self.uvicorn.load()
         self.leaving: set[Held] = set()
         """Connections that were turned away and hold no place."""
+        self._peers: dict[str, int] = {}
+        """How many places each address holds; those of this machine are not counted."""
+        self.context = copy_context()
+        """As it is before any request."""
         self.stopping = False
         self.now = loop.time()
         self.date = b""
@@ -89,9 +95,28 @@ class Listener:
             )
             self._servers.append(server)
 
+    def enter(self, peer: str) -> str | None:
+        """A connection has come from this address. Gives why it can't stay, if it can't."""
+        limits = self.limits
+        if len(self.connections) > limits.connections:
+            return f"all {limits.connections:,} connections are taken; try again later"
+        if not peer or is_loopback(peer):
+            return None
+        held = self._peers.get(peer, 0)
+        if held >= limits.peer_connections:
+            return f"one address has at most {limits.peer_connections:,} connections; close some"
+        self._peers[peer] = held + 1
+        return None
+
+    def leave(self, peer: str) -> None:
+        """One that could stay has gone."""
+        left = self._peers.pop(peer, 0) - 1
+        if left > 0:
+            self._peers[peer] = left
+
     def take_lines(self, transport: Transport, data: bytes) -> bool:
         """Let a connection speak JSON-RPC lines, if that is offered to it."""
-        if self._lines is None or not _is_loopback(transport):
+        if self._lines is None or not is_loopback(peer_of(transport)):
             return False
         from longshore.transports.serving.lines import Lines
 
@@ -139,11 +164,7 @@ def _have_kernel_watch(listening: socket, seconds: float) -> None:
         listening.setsockopt(socket_module.IPPROTO_TCP, option, min(int(seconds * 1000), (1 << 31) - 1))
 
 
-def _is_loopback(transport: Transport) -> bool:
-    from ipaddress import ip_address
-
+def peer_of(transport: BaseTransport) -> str:
+    """The address of the other side; an empty text if it has none."""
     peer: Any = transport.get_extra_info("peername")
-    if not peer:
-        return False
-    address = ip_address(str(peer[0]).partition("%")[0])
-    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+    return str(peer[0]) if peer else ""

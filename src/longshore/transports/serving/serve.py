@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import socket
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from msgspec import Struct
@@ -16,6 +16,7 @@ from longshore.config import Config
 from longshore.sandbox.descendants import adopt
 from longshore.server.dispatch import Engine
 from longshore.transports.http.making import make_app
+from longshore.transports.http.memory import give_back
 from longshore.transports.process import Process
 from longshore.transports.serving.control import READY, Orders, take_orders
 from longshore.transports.serving.greeting import greet
@@ -27,8 +28,9 @@ from longshore.transports.serving.tls import make_context
 SPARE_FILES = 512
 """Open files beside the connections: databases, and what tools have open."""
 WORKER_SECONDS = 0.8
-"""From the end of the grace to a certain end of the process; a supervisor waits a little longer for its workers."""
+"""From the end of the grace to a certain end of a process that serves: under a second, with room for last writes."""
 SUPERVISOR_SECONDS = 1.2
+"""The same of a supervisor, which waits for its workers in that time: so theirs must be over before."""
 
 
 class Served(Struct, frozen=True):
@@ -57,9 +59,9 @@ def serve_http(served: Served) -> None:
             return
         config = served.config
         make_context(config.http)
-        token = choose_token(config, served.asks_token)
-        check(config, token)
-        site, sockets = open_site(config, token)
+        token, asks = choose_token(config, served.asks_token)
+        check(config, asks)
+        site, sockets = open_site(config, token, asks)
         for each in sockets:
             held.enter_context(each)
         if config.http.workers > 1:
@@ -77,16 +79,19 @@ def _serve(served: Served, site: Site, sockets: list[socket.socket], line: socke
     process = _process(engine, config.http.grace + WORKER_SECONDS)
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
-    serving = Serving(loop, engine, make_app(engine, config, token=site.token))
+    app = make_app(engine, config, token=site.token)
+    serving = Serving(loop, engine, app)
     process.end_soon = serving.stop
     served.watch(loop)
 
     def ready() -> None:
         _settle_memory()
+        app.sessions.give_back = give_back
         if line is None:
             greet(served.name, config, site, 1)
         else:
-            line.send(READY)
+            with suppress(OSError):  # the supervisor is gone, or ends; the line says so to its reader
+                line.send(READY)
 
     if line is None:
         adopt()

@@ -15,9 +15,10 @@ from longshore.auth.guard import Guard
 from longshore.config import Config
 from longshore.errors import ConfigError
 from longshore.transports.http.making import resource_url
-from longshore.transports.serving.binding import bind, find_addresses, is_loopback
+from longshore.transports.serving.binding import bind, find_addresses, is_local
 
 TOKEN_BYTES = 32
+"""At random: as many as a key has that nobody guesses, 43 characters in the line to paste."""
 
 
 class Site(Struct, frozen=True):
@@ -26,24 +27,28 @@ class Site(Struct, frozen=True):
     port: int
     store: str | None
     token: str | None
+    asks: bool
+    """Whether anybody is asked for a token, this one or another."""
     passing: str | None = None
     """A folder that is of no use after this start."""
 
 
-def choose_token(config: Config, asks_token: bool) -> str | None:
-    """A token for this start, if the server asks for one and nobody has configured any."""
-    if config.auth.mode == "off" or not asks_token:
-        return None
-    auth = replace(config.auth, mode="auto")
+def choose_token(config: Config, asks_token: bool) -> tuple[str | None, bool]:
+    """A token for this start, if the server asks for one and none is configured; and whether any is asked for."""
+    auth = config.auth
+    if auth.mode == "off":
+        return None, False
+    if asks_token:
+        auth = replace(auth, mode="auto")  # "required" is met by the one that is made here
     configured = Guard(auth, config.tokens, resource=resource_url(config)).required
-    return None if configured else token_urlsafe(TOKEN_BYTES)
+    token = token_urlsafe(TOKEN_BYTES) if asks_token and not configured else None
+    return token, configured or token is not None
 
 
-def check(config: Config, token: str | None) -> None:
+def check(config: Config, asked: bool) -> None:
     """Refuse what would leave the server open to more people than its owner thinks."""
     http = config.http
-    asked = Guard(config.auth, config.tokens, resource=resource_url(config), extra_token=token).required
-    if not asked and not http.allow_unauthenticated_remote and not is_loopback(find_addresses(http.host, http.port)):
+    if not asked and not http.allow_unauthenticated_remote and not is_local(find_addresses(http.host, http.port)):
         raise ConfigError(
             f"http.host: {http.host} can be reached from other machines, and nobody would be asked who they are; "
             "set a token (auth.token_file, LONGSHORE_AUTH_TOKEN or [tokens.NAME]), or allow it with "
@@ -54,24 +59,24 @@ def check(config: Config, token: str | None) -> None:
             "http.lines: lines carry no token, so they would let everyone in; switch them off, or the tokens "
             '(--auth off, auth.mode = "off")'
         )
-    if http.workers > 1 and (http.store or "").startswith("memory:"):
+    if http.workers > 1 and (http.store or "").lower().startswith("memory:"):
         raise ConfigError(
             f"http.store: {http.workers} workers can't share {http.store}; leave it unset, or name sqlite:///path or "
             "redis://host"
         )
 
 
-def open_site(config: Config, token: str | None) -> tuple[Site, list[socket.socket]]:
+def open_site(config: Config, token: str | None, asks: bool) -> tuple[Site, list[socket.socket]]:
     """Bind the sockets, and settle what follows from them."""
     http = config.http
     sockets = bind(http.host, http.port)
     port = sockets[0].getsockname()[1]
     if http.store is not None or http.workers == 1:
-        return Site(port, http.store, token), sockets
+        return Site(port, http.store, token, asks), sockets
     folder = None if http.port == 0 else _state_folder()
     passing = None if folder else mkdtemp(prefix="longshore-")
     path = os.path.join(folder or passing or "", f"{http.host.replace('/', '_')}-{port}.sqlite3")
-    return Site(port, f"sqlite:///{quote(path)}", token, passing), sockets
+    return Site(port, f"sqlite:///{quote(path)}", token, asks, passing), sockets
 
 
 def settle(config: Config, site: Site) -> Config:

@@ -17,18 +17,25 @@ from time import monotonic
 from typing import final
 
 from longshore.errors import LongshoreError
+from longshore.limits import FOREVER
 from longshore.sandbox.descendants import children, end_all
 from longshore.telemetry.recorder import Recorder
 from longshore.transports.serving.control import READY, VARIABLE, Orders, send_orders
 
 HOPELESS = 5
-"""Ends in a row, each soon after a start, after which no more workers are started."""
+"""Times in a row that workers end soon after their start, after which no more are started. All at once is one time."""
 SOON_SECONDS = 5.0
 """A worker that lived longer than this did not end because of how it was started."""
 PAUSE_SECONDS = 0.1
 """Before the first replacement; twice as long before each further one that ended soon."""
 LONGEST_PAUSE_SECONDS = 3.0
+"""Somebody may be mending what ends them, and should not have to wait for us then."""
+LEAVE_SECONDS = 2.0
+"""What a worker gets to exit once it has closed its line: all that it had to do is done, and its grace is over."""
 _LOOK_SECONDS = 1.0
+"""Between two looks at workers that say nothing."""
+_LEAVING_LOOK_SECONDS = 0.02
+"""The same while one exits, so that another one soon takes its place."""
 _BAD_USE = 2
 """What a worker exits with that could not use its configuration. It has said why, and would say it again."""
 
@@ -55,6 +62,8 @@ class Worker:
         self.pid = self._process.pid
         self.started = monotonic()
         self.ready = False
+        self.left = FOREVER
+        """When it has closed its line."""
         try:
             send_orders(self.line, orders)
         except OSError:
@@ -63,9 +72,14 @@ class Worker:
     def hear(self) -> None:
         """Take what it says, if it says anything."""
         try:
-            self.ready = self.ready or self.line.recv(16, socket.MSG_DONTWAIT).startswith(READY)
+            said = self.line.recv(16, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
         except OSError:
-            pass
+            said = b""
+        self.ready = self.ready or said.startswith(READY)
+        if not said:
+            self.left = min(self.left, monotonic())
 
     def ended(self, status: int) -> str:
         """It was reaped. Gives how it ended, in words."""
@@ -91,6 +105,8 @@ class Supervisor:
         self._others = set(children(os.getpid()))
         """What the server's own file has started. It is ended at the end, not before."""
         self._failures = 0
+        self._failed = 0.0
+        """When the last of them was counted."""
         self._not_before = 0.0
         self._wake, self._waker = os.pipe()
         os.set_blocking(self._waker, False)
@@ -124,12 +140,17 @@ class Supervisor:
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
         for worker in self._workers.values():
-            poll.register(worker.line, select.POLLIN)
+            if worker.left < FOREVER:
+                seconds = min(seconds, _LEAVING_LOOK_SECONDS)  # its line would end the wait at once, and for ever
+            else:
+                poll.register(worker.line, select.POLLIN)
         poll.poll(seconds * 1000)
 
     def _look_after(self) -> None:
         for worker in self._workers.values():
             worker.hear()
+            if monotonic() - worker.left > LEAVE_SECONDS:
+                _kill(worker.pid)
         for worker, how in self._reap():
             self._replace(worker, how)
         if self._ready is not None and sum(worker.ready for worker in self._workers.values()) == self._count:
@@ -156,14 +177,24 @@ class Supervisor:
             return
         if worker.code == _BAD_USE and not worker.ready:
             raise SystemExit(_BAD_USE)
-        soon = monotonic() - worker.started < SOON_SECONDS
-        self._failures = self._failures + 1 if soon else 1
+        self._count_failure(worker)
         if self._failures >= HOPELESS:
-            text = f"{self._failures} workers in a row ended within {SOON_SECONDS:g} s, the last of them {how}"
+            text = f"{self._failures} times in a row workers ended within {SOON_SECONDS:g} s, the last of them {how}"
             raise WorkersFailed(f"{text}; what they said is above")
         pause = min(PAUSE_SECONDS * 2 ** (self._failures - 1), LONGEST_PAUSE_SECONDS)
         self._not_before = monotonic() + pause
         self._recorder.problem("warning", f"worker {worker.pid} {how}; another one is started")
+
+    def _count_failure(self, worker: Worker) -> None:
+        """A bad moment counts once, however many it ends: those that were there when it was counted share its cause."""
+        now = monotonic()
+        if now - worker.started >= SOON_SECONDS:
+            self._failures = 1
+        elif worker.started >= self._failed:
+            self._failures += 1
+        else:
+            return
+        self._failed = now
 
     def _end(self, patience: float) -> None:
         """Close the lines: to every worker that is the word to stop. Who does not is ended."""
@@ -176,6 +207,8 @@ class Supervisor:
             if self._workers:
                 select.select([], [], [], 0.01)
         end_all(0)
+        for worker in self._workers.values():
+            worker.ended(signal.SIGKILL)
         self._workers.clear()
 
 

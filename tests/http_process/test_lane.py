@@ -1,0 +1,125 @@
+"""The real app behind our own listener, where a POST may be answered without a task: what only that can get wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+
+from longshore import Limits, Server
+from longshore.transports.http.posts import Waiter
+from posting import call, encode, modern, modern_headers
+from serving import Exchange, Served, request_head, serve
+
+from .bare import listen, read_to_end
+
+HEALTH = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n"
+SET: ContextVar[str] = ContextVar("SET", default="nothing")
+
+
+@contextmanager
+def quay(**limits: Any) -> Iterator[Served]:
+    app = Server("quay", limits=Limits(**limits))
+
+    @app.tool(run="inline")
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    @app.tool
+    async def later() -> str:
+        await asyncio.sleep(0)
+        return "later"
+
+    @app.tool(run="inline")
+    def large(size: int) -> str:
+        return "x" * size
+
+    with serve(app.asgi(), own=True) as server:
+        yield server
+
+
+def posted(server: Served, message: dict[str, Any], *headers: tuple[str, str]) -> tuple[bytes, bytes]:
+    """The head and the body of a request."""
+    body = encode(message)
+    return request_head(server.port, "POST", "/mcp", [*modern_headers(message), *headers], body), body
+
+
+ADD = modern(call("add", {"a": 1, "b": 2}))
+
+
+def test_a_request_sent_ahead_may_bring_its_body_later() -> None:
+    with quay() as server:
+        connection = server.connect()
+        head, body = posted(server, ADD)
+        connection.write(HEALTH % server.port + head)
+        assert Exchange(connection.wire).wait(lambda it: it.ended).status == 200
+        connection.write(body)
+        assert Exchange(connection.wire).finish().json["result"]["content"][0]["text"] == "3"
+
+
+def test_a_request_sent_ahead_whose_body_never_comes_holds_no_place() -> None:
+    with quay(body_seconds=0.5) as server:
+        connection = server.connect()
+        connection.write(HEALTH % server.port + posted(server, ADD)[0])
+        raw = read_to_end(Exchange(connection.wire))
+        assert re.findall(rb"HTTP/1.1 (\d+)", raw) == [b"200", b"408"]
+
+
+@pytest.mark.parametrize("size", [1, 10_000_000])
+def test_nothing_is_answered_after_the_last_answer(size: int) -> None:
+    """Also if that is still on its way, so that more could be written behind it."""
+    with quay() as server:
+        connection = server.connect()
+        head, body = posted(server, modern(call("large", {"size": size})), ("Connection", "close"))
+        connection.write(head + body + b"GET /health HTTP/1.1\r\n\r\n")
+        assert re.findall(rb"HTTP/1.1 (\d+)", read_to_end(Exchange(connection.wire))) == [b"200"]
+
+
+def test_an_idle_connection_keeps_nothing_of_its_last_answer() -> None:
+    others = waiters()  # of tests before
+    with quay() as server:
+        connection = server.connect()
+        head, body = posted(server, modern(call("later")))
+        connection.write(head + body)
+        assert Exchange(connection.wire).finish().json["result"]["content"][0]["text"] == "later"
+        server.until(lambda: all(each in others for each in waiters()), "the end of the call")
+
+
+def waiters() -> list[Any]:
+    gc.collect()
+    return [each for each in gc.get_objects() if isinstance(each, Waiter)]
+
+
+def test_what_a_request_sets_is_not_seen_by_the_one_sent_after_it() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        seen = SET.get().encode()
+        SET.set(scope["path"])
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(seen))]})
+        await send({"type": "http.response.body", "body": seen})
+
+    one, last = b"GET /one HTTP/1.1\r\nHost: a\r\n\r\n", b"GET /two HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    with listen(app) as server:
+        raw = read_to_end(server.say(one + last))
+        assert raw.count(b"\r\n\r\nnothing") == 2
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_continue_is_said_before_the_answer_or_not_at_all(early: bool) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if early:
+            await receive()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"event", "more_body": True})
+        await receive() if not early else None
+        await send({"type": "http.response.body", "body": b""})
+
+    with listen(app) as server:
+        raw = read_to_end(server.say(b"GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n"))
+        assert re.findall(rb"HTTP/1.1 (\d+)", raw) == ([b"100", b"200"] if early else [b"200"])
+        assert raw.endswith(b"\r\n\r\n5\r\nevent\r\n0\r\n\r\n")
