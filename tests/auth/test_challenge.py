@@ -50,14 +50,21 @@ def test_a_cookie_from_elsewhere_is_no_credential(issuer: Issuer) -> None:
 
 
 def test_a_malformed_credential(issuer: Issuer) -> None:
-    refused = refusal(_with_server(issuer).check({b"authorization": b"Basic x"}, False))
-    assert refused.status == 401
+    refused = refusal(_with_server(issuer).check({b"authorization": b"Bearer"}, False))
+    assert refused.status == 400
     assert refused.challenge == (
-        'Bearer error="invalid_request", '
-        'error_description="the Authorization header is not of the form: Bearer TOKEN", '
-        f'resource_metadata="{METADATA}"'
+        f'Bearer error="invalid_request", error_description="the token is empty", resource_metadata="{METADATA}"'
     )
-    assert refused.text == "the Authorization header is not of the form: Bearer TOKEN"
+    assert refused.text == "the token is empty"
+
+
+def test_a_credential_of_another_kind_is_none(issuer: Issuer) -> None:
+    for found in (_with_server(issuer), guard(token=TOKEN, scopes=["mcp"])):
+        nothing = refusal(found.check({}, False))
+        refused = refusal(found.check({b"authorization": b"Basic x"}, False))
+        assert (refused.status, refused.challenge) == (nothing.status, nothing.challenge)
+        assert "error" not in refused.challenge
+        assert refused.text == "the Authorization header is not of the form: Bearer TOKEN"
 
 
 def test_a_bad_token() -> None:

@@ -116,7 +116,7 @@ def test_no_cookie_without_a_good_header() -> None:
     assert refusal(found.cookie({})).status == 401
     assert refusal(found.cookie({b"cookie": f"longshore={TOKEN}2".encode()})).status == 401
     assert refusal(found.cookie(bearer("x" * 20))).status == 401
-    assert refusal(found.cookie({**bearer(TOKEN), b"x-api-key": TOKEN.encode()})).status == 401
+    assert refusal(found.cookie({**bearer(TOKEN), b"x-api-key": TOKEN.encode()})).status == 400
     assert refusal(found.cookie(bearer(TOKEN))).status == 403
     assert isinstance(found.cookie(bearer(TOKEN + "2")), str)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
+import socket
 import ssl
 import threading
 from collections.abc import Iterator
@@ -17,6 +17,7 @@ import pytest
 from longshore.auth import Guard, Refusal, fetch
 from longshore.auth.jwks import MOST_KEYS
 from longshore.protocol.peer import Principal
+from services import make_certificate
 
 from .conftest import RESOURCE, bearer, guard, look_up, principal, refusal
 from .issuer import Answer, Clock, Issuer, ec, jwt, send, serving
@@ -98,6 +99,47 @@ def test_a_withdrawn_key_ends_the_tokens_that_it_signed(issuer: Issuer, clock: C
     assert found.check(stolen, False) is None
     assert _status(found, stolen) == 401
     assert _status(found, static) == 200
+
+
+def test_a_withdrawn_key_ends_the_tokens_that_it_signed_also_if_none_but_these_come(
+    issuer: Issuer, clock: Clock
+) -> None:
+    issuer.publish(OLD, NEW)
+    found = _guard(issuer, clock)
+    stolen, known = _token(clock), Principal("login.example.com:alice", frozenset())
+
+    async def main() -> Any:
+        async with asyncio.timeout(20):
+            assert await found.look_up(stolen, False) == known
+            issuer.publish(NEW)
+            clock.now += 599
+            assert found.check(stolen, False) == known
+            assert len(issuer.asked) == 1
+            clock.now += 1
+            assert found.check(stolen, False) == known, "nobody waits for it"
+            while found.check(stolen, False) is not None:
+                await asyncio.sleep(0)
+            return await found.look_up(stolen, False)
+
+    assert refusal(asyncio.run(main())).status == 401
+    assert len(issuer.asked) == 2
+
+
+def test_known_tokens_are_checked_anew_with_each_key_set(issuer: Issuer, clock: Clock) -> None:
+    issuer.publish(OLD)
+    found = _guard(issuer, clock)
+    tokens = [_token(clock, subject=f"s{number}") for number in range(5)]
+
+    async def main() -> None:
+        async with asyncio.timeout(20):
+            for fetched in range(1, 4):
+                for each in tokens * 3:
+                    assert isinstance(await found.look_up(each, False), Principal)
+                await found._flights.landed()
+                assert len(issuer.asked) == fetched
+                clock.now += 600
+
+    asyncio.run(main())
 
 
 def test_a_clock_that_was_set_back_fetches_again(issuer: Issuer, clock: Clock) -> None:
@@ -376,48 +418,57 @@ def test_who_stops_waiting_does_not_stop_the_others(issuer: Issuer, clock: Clock
 # TLS
 
 
-def _certificate(folder: Path) -> tuple[Path, Path]:
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec as curves
-    from cryptography.x509.oid import NameOID
-
-    key = curves.generate_private_key(curves.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    encoding = serialization.Encoding.PEM
-    cert, private = folder / "cert.pem", folder / "key.pem"
-    cert.write_bytes(made.public_bytes(encoding))
-    private.write_bytes(key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
-    return cert, private
-
-
 def test_over_tls_the_certificate_counts(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    cert, private = _certificate(tmp_path)
+    cert, private = make_certificate(tmp_path)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(cert, private)
     with serving(tls) as issuer:
         issuer.publish(OLD)
-        named = issuer.jwks.replace("127.0.0.1", "localhost")
-        stranger = guard(issuer=ISSUER, jwks=named, clock=clock)
+        named = issuer.jwks.replace("127.0.0.1", "127.1")  # the same address, by another name
+        stranger = _guard(issuer, clock)
         assert _status(stranger, _token(clock)) == 503
         assert "certificate" in (stranger.trouble or "")
         monkeypatch.setenv("SSL_CERT_FILE", str(cert))
-        wrong_name = _guard(issuer, clock)
+        wrong_name = guard(issuer=ISSUER, jwks=named, clock=clock)
         assert _status(wrong_name, _token(clock)) == 503
         assert "mismatch" in (wrong_name.trouble or "")
         assert issuer.asked == []
-        assert _status(guard(issuer=ISSUER, jwks=named, clock=clock), _token(clock)) == 200
+        assert _status(_guard(issuer, clock), _token(clock)) == 200
+    _assert_no_thread_is_left()
+
+
+def test_who_is_given_up_during_the_handshake_is_asked_nothing(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cert, private = make_certificate(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(cert, private)
+    connected, closed = threading.Event(), threading.Event()
+    heard: list[bytes] = []
+
+    def answer() -> None:
+        peer, _ = listener.accept()
+        connected.set()
+        closed.wait(10)
+        with tls.wrap_socket(peer, server_side=True) as secured:
+            secured.settimeout(10)
+            heard.append(secured.recv(1000))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        answering = threading.Thread(target=answer)
+        answering.start()
+        found = guard(issuer=ISSUER, jwks=f"https://127.0.0.1:{listener.getsockname()[1]}/jwks", clock=clock)
+
+        async def main() -> Any:
+            async with asyncio.timeout(20):
+                waiting = asyncio.create_task(found.look_up(_token(clock), False))
+                await asyncio.to_thread(connected.wait, 10)
+                await found.close()
+                closed.set()
+                return await waiting
+
+        assert refusal(asyncio.run(main())).status == 503
+        answering.join(10)
+    assert heard == [b""]
     _assert_no_thread_is_left()

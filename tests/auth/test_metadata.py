@@ -32,7 +32,7 @@ def test_the_document() -> None:
 def test_what_the_app_adds() -> None:
     found = guard(issuer="https://login.example.com", **SERVER)
     assert "scopes_supported" not in (found.metadata() or {})
-    found.known_scopes = frozenset({"write", "read", "offline_access"})
+    found.known_scopes = lambda: frozenset({"write", "read", "offline_access"})
     found.resource_name = "Notes"
     document = found.metadata() or {}
     assert document["scopes_supported"] == ["read", "write"]

@@ -1,9 +1,8 @@
-"""An HTTP client for tests, on both sides of the sockets.
+"""An HTTP client for tests that calls the app itself; `serving` has the one that comes through a socket.
 
 app = configured(server, tmp_path, '[auth] token = "…"', rate=0)   # with a file of its own
 status, headers, body = await request(app, "POST", "/tools/add", {"content-type": "application/json"}, b"{}")
 async with opened(app): …             # the same app for several requests, shut down and closed at the end
-with served(app) as port: …           # a real server on a real port, in a thread
 
 This folder has no `__init__.py` on purpose: a package named `http` would hide the standard library's.
 """
@@ -12,13 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import uvicorn
 
 from longshore import Server
 
@@ -103,27 +99,3 @@ async def opened(app: Any) -> AsyncIterator[Any]:
     finally:
         await app.shut(0)
         await app.close()
-
-
-@contextmanager
-def served(app: Any) -> Iterator[int]:
-    """The app behind uvicorn, in a thread of its own. Gives the port."""
-    config = uvicorn.Config(app, host=HOST, port=0, log_level="error", ws="none", lifespan="on")
-    server = uvicorn.Server(config)
-    started = threading.Event()
-    begin = server.startup
-
-    async def startup(sockets: Any = None) -> None:
-        await begin(sockets)
-        started.set()
-
-    server.startup = startup  # type: ignore[method-assign]
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    try:
-        assert started.wait(WAIT_SECONDS), "the server did not start"
-        yield server.servers[0].sockets[0].getsockname()[1]
-    finally:
-        server.should_exit = True
-        thread.join(WAIT_SECONDS)
-        assert not thread.is_alive(), "the server did not end"

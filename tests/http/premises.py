@@ -8,9 +8,6 @@ with opened(folder, own=True) as site:                  # behind our own listene
 
 from __future__ import annotations
 
-import asyncio
-import socket
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +18,6 @@ from asgi import configured
 
 from longshore import Ask, Context, Header, Server
 from longshore.telemetry.records import Problem
-from longshore.transports.serving.serving import Serving
 from serving import SECONDS, Exchange, Pairs, Served, serve
 
 
@@ -97,56 +93,11 @@ class Site:
         assert self.traces() == before
 
 
-class OwnServed(Served):
-    """The same as `Served`, with our own listener in place of uvicorn's server."""
-
-    def __init__(self, premises: Premises) -> None:
-        self.problems = []
-        self.left = []
-        self._own = True
-        self._premises = premises
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self._socket.getsockname()[1]
-        self._open = []
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"own server {self.port}", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-        assert self._ready.wait(SECONDS), "the server does not start"
-
-    def stop(self, grace: float = 0.0) -> None:
-        for connection in self._open:
-            connection.close()
-        self._serving.stop()
-        self._thread.join(SECONDS)
-        assert not self._thread.is_alive(), "the server does not end"
-        errors = [problem for problem in self._premises.problems if problem.level == "error"]
-        self.problems += [str(problem) for problem in errors if "burst() raised" not in problem.text]
-
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        app = self._premises.app
-        self._serving = Serving(self._loop, app.engine, app)
-        await self._serving.run([self._socket], None, lines=False, ready=self._ready.set)
-
-
-@contextmanager
-def _serve_own(premises: Premises) -> Iterator[Served]:
-    server = OwnServed(premises)
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop()
-    assert not server.problems, "\n".join(server.problems)
-
-
 @contextmanager
 def opened(folder: Path, toml: str = "", *, own: bool = False, **settings: Any) -> Iterator[Site]:
     """Premises that are served while the block lasts."""
     premises = Premises(folder, toml, **{"grace": 0.0, **settings})
-    with _serve_own(premises) if own else serve(premises.app) as server:
+    with serve(premises.app, own=own) as server:
         yield Site(premises, server)
 
 

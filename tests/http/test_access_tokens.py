@@ -18,7 +18,7 @@ from starlette.routing import Mount, Route
 
 from auth.issuer import Issuer, ec, jwt, send, serving
 from longshore import Server
-from posting import Session, call, encode, modern, modern_headers
+from posting import Session, bearer, call, encode, modern, modern_headers
 from serving import Exchange, serve
 
 RESOURCE = "https://mcp.example.com/mcp"
@@ -72,10 +72,6 @@ class Keys:
         usual = {"iss": "https://login.example.com", "aud": RESOURCE, "sub": subject, "iat": now, "exp": now + 600}
         own = {key: value for key, value in (usual | {"scope": scope} | claims).items() if value is not None}
         return jwt(self.key, "ES256", own)
-
-
-def bearer(token: str) -> tuple[str, str]:
-    return "Authorization", f"Bearer {token}"
 
 
 def ask(site: Site, message: Any, *headers: tuple[str, str]) -> Exchange:
@@ -283,8 +279,23 @@ def test_metadata_is_at_both_addresses_and_open_to_all(issuer: Issuer, tmp_path:
         for path in (f"{WELL_KNOWN}/other", f"{WELL_KNOWN}x", f"{WELL_KNOWN}/mcp/x", "/.well-known/other"):
             assert described(site, path).status == 401
             assert site.send("POST", path, [HOST], b"{}").finish().status == 401
-        assert site.send("POST", WELL_KNOWN, [HOST], b"{}").finish().status in (404, 405)
+        for path in (WELL_KNOWN, f"{WELL_KNOWN}/mcp"):
+            for method in ("POST", "HEAD", "DELETE"):
+                answer = site.send(method, path, [HOST], b"{}" if method == "POST" else None).begin()
+                assert (answer.status, answer.headers["allow"]) == (405, "GET")
         assert site.send("GET", WELL_KNOWN, [("Host", "evil.com")]).finish().status == 421
+
+
+def test_the_metadata_names_the_scopes_of_the_tools_that_there_are_now(issuer: Issuer, tmp_path: Path) -> None:
+    with opened(tmp_path, settings(issuer)) as site:
+        before = described(site, WELL_KNOWN).json["scopes_supported"]
+
+        @site.premises.server.tool(run="inline", scopes=["late"])
+        def late() -> str:
+            """Came later."""
+            return ""
+
+        assert described(site, WELL_KNOWN).json["scopes_supported"] == sorted([*before, "late"])
 
 
 def test_the_challenge_leads_to_the_metadata(issuer: Issuer, tmp_path: Path) -> None:

@@ -172,6 +172,7 @@ def test_a_failure_of_ours_can_be_read_too(tmp_path: Path) -> None:
         assert answer.status == 503
         assert allowed(answer) == READS
         assert answer.headers["retry-after"] == "1"
+        site.server.take_problem("a request failed because the store did")
 
 
 def test_a_session_of_a_named_page(site: Site) -> None:

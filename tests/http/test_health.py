@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asgi import HOST, WAIT_SECONDS, Answer, configured, opened, request, served
+from asgi import HOST, WAIT_SECONDS, Answer, configured, opened, request
 
 from longshore import Limits, Server
+from serving import serve
 
 AUTH = '[auth]\ntoken = "a-secret-token-0123456789abcdef"'
 
@@ -131,6 +132,72 @@ def test_a_server_without_a_free_thread_is_not_well(tmp_path: Path, monkeypatch:
     assert stuck.json()["failed"] == ["threads"]
 
 
+def test_a_server_in_which_no_call_gets_through_is_not_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longshore.transports.http.health.FRESH_SECONDS", 0.0)
+    app = configured(Server("x"), tmp_path)
+    executor = app.engine.executor
+
+    async def main() -> list[Answer]:
+        async with opened(app):
+            answers = [await request(app, "GET", "/health")]
+            with monkeypatch.context() as broken:
+                broken.setattr(type(executor.replies), "success", lambda *_: 1 / 0)  # it runs, and can't be answered
+                answers.append(await request(app, "GET", "/health"))
+            with monkeypatch.context() as broken:
+                broken.setattr("longshore.transports.http.health.CALL_SECONDS", 0.01)
+                broken.setattr(type(executor), "_start", lambda *_: None)  # it is taken, and never runs
+                answers.append(await request(app, "GET", "/health"))
+            with monkeypatch.context() as broken:
+                broken.setattr(type(app.engine), "handle", lambda *_: None)
+                answers.append(await request(app, "GET", "/health"))
+            return [*answers, await request(app, "GET", "/health")]
+
+    first, *failing, last = asyncio.run(main())
+    assert [(each.status, each.json()) for each in failing] == [(503, {"status": "failing", "failed": ["engine"]})] * 3
+    assert (first.status, last.status) == (200, 200)
+    assert not executor.live
+
+
+def test_a_look_is_nobodys_call(tmp_path: Path) -> None:
+    app = configured(Server("x"), tmp_path)
+    assert get(app).status == 200
+    assert (app.engine.executor.calls, app.engine.executor.live, app.engine.tools) == (0, set(), {})
+
+
+@pytest.mark.parametrize(
+    ("running", "parked", "status", "said"),
+    [(1, 0, 200, "ok"), (2, 0, 200, "busy"), (2, 2, 200, "busy"), (2, 3, 503, "busy")],
+)
+def test_a_server_whose_places_are_taken_is_busy(
+    tmp_path: Path, running: int, parked: int, status: int, said: str
+) -> None:
+    """It works, so nobody should start it again; but where a call would be refused, none should be sent."""
+    server = Server("x", limits=Limits(running=2, parked=3))
+
+    @server.tool(timeout=False)
+    async def hold() -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    app = configured(server, tmp_path, rate=0)
+    executor = app.engine.executor
+
+    async def main() -> Answer:
+        async with opened(app), asyncio.TaskGroup() as group:
+            for _ in range(running + parked):
+                group.create_task(request(app, "POST", "/tools/hold"))
+            async with asyncio.timeout(WAIT_SECONDS):
+                while (executor.running, executor.parked) != (running, parked):
+                    await asyncio.sleep(0)
+            answer = await request(app, "GET", "/health")
+            executor.stop_all("the test is over")
+            return answer
+
+    answer = asyncio.run(main())
+    assert (answer.status, answer.json()) == (status, {"status": said})
+    assert ("retry-after" in answer.headers) == (status == 503)
+
+
 def test_a_server_that_stops_says_so(tmp_path: Path) -> None:
     app = configured(Server("x"), tmp_path)
 
@@ -149,8 +216,8 @@ def test_other_methods_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_probe_over_a_real_socket(tmp_path: Path) -> None:
-    with served(configured(Server("x"), tmp_path)) as port:
-        client = http.client.HTTPConnection(HOST, port, timeout=WAIT_SECONDS)
+    with serve(configured(Server("x"), tmp_path)) as site:
+        client = http.client.HTTPConnection(HOST, site.port, timeout=WAIT_SECONDS)
         for method, body in (("GET", b'{"status":"ok"}'), ("HEAD", b"")):
             client.request(method, "/health")
             answer = client.getresponse()

@@ -13,7 +13,7 @@ from premises import Site, opened
 
 from longshore import Server
 from longshore.server.rates import Rates
-from posting import Session, call, encode, modern, modern_headers, request
+from posting import Session, bearer, call, encode, modern, modern_headers, request
 from serving import Exchange
 
 ANN = "token-of-ann-0123456789abcdef"
@@ -40,10 +40,6 @@ def limited(folder: Path, rate: int = 2, burst: int = BURST, toml: str = TOKENS)
         assert isinstance(engine.rates, Rates)
         engine.rates = Rates(rate, burst, clock)
         yield site, clock
-
-
-def bearer(token: str) -> tuple[str, str]:
-    return "Authorization", f"Bearer {token}"
 
 
 def ask(site: Site, message: Any, token: str = ANN) -> Exchange:

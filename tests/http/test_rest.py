@@ -6,18 +6,19 @@ import asyncio
 import http.client
 import json
 import re
-import socket
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import pytest
-from asgi import HOST, WAIT_SECONDS, Answer, configured, opened, request, served
+from asgi import HOST, WAIT_SECONDS, Answer, configured, opened, request
 
 from longshore import Ask, CallResult, Context, Image, Limits, ResourceNotFound, Server, Text, Tool, ToolError
 from longshore.protocol.dialect import Kind
+from longshore.server.rates import Rates
 from longshore.transports.http.outcomes import STATUSES
+from serving import serve
 
 JSON = {"content-type": "application/json"}
 Config = Callable[..., Any]
@@ -257,7 +258,7 @@ def test_a_body_that_is_no_object_is_refused_and_nothing_runs(asgi: Config, body
     app = server()
     answer = call(asgi(app), "greet", body)
     assert (answer.status, answer.json()["error"]["kind"]) == (400, "invalid_arguments")
-    assert app.catalog.tools["fail"].calls == 0
+    assert app.engine.executor.calls == 0
 
 
 def test_depth_is_limited_where_the_frame_is(asgi: Config) -> None:
@@ -326,6 +327,8 @@ def test_another_method_is_told_which_there_are(asgi: Config, method: str, path:
 
 def test_too_many_calls_are_put_off(asgi: Config) -> None:
     http_app = asgi(server(), rate=1, burst=2)
+    assert isinstance(http_app.engine.rates, Rates)
+    http_app.engine.rates = Rates(1, 2, lambda: 1000.0)
     answers = ask(http_app, *[("POST", "/tools/greet")] * 3)
     assert [each.status for each in answers] == [200, 200, 429]
     assert answers[2].headers["retry-after"] == "1"
@@ -379,6 +382,7 @@ def test_a_server_that_stops_answers_what_runs_and_takes_nothing_new(asgi: Confi
     running, late = asyncio.run(main())
     assert (running.status, running.json()["error"]["kind"]) == (503, "cancelled")
     assert (late.status, late.json()["error"]["kind"]) == (503, "busy")
+    assert (late.headers["retry-after"], late.headers["connection"]) == ("1", "close")
 
 
 # -- who may
@@ -476,16 +480,16 @@ def test_who_hangs_up_takes_the_call_back(asgi: Config) -> None:
 def test_a_closed_socket_takes_the_call_back(asgi: Config) -> None:
     ended = threading.Event()
     app, started = hanging(ended.set)
-    with served(asgi(app)) as port:
-        with socket.create_connection((HOST, port), WAIT_SECONDS) as client:
-            client.sendall(b"POST /tools/work HTTP/1.1\r\nhost: 127.0.0.1:%d\r\ncontent-length: 0\r\n\r\n" % port)
-            assert started.wait(WAIT_SECONDS)
+    with serve(asgi(app)) as site:
+        asked = site.send("POST", "/tools/work", body=b"")
+        assert started.wait(WAIT_SECONDS)
+        asked.drop()
         assert ended.wait(WAIT_SECONDS)
 
 
 def test_a_real_client_over_a_real_socket(asgi: Config) -> None:
-    with served(asgi(server())) as port:
-        client = http.client.HTTPConnection(HOST, port, timeout=WAIT_SECONDS)
+    with serve(asgi(server())) as site:
+        client = http.client.HTTPConnection(HOST, site.port, timeout=WAIT_SECONDS)
         client.request("POST", "/tools/add", json.dumps({"a": 1}), JSON)
         answer = client.getresponse()
         assert (answer.status, json.load(answer)["data"]) == (200, {"result": 3})

@@ -36,8 +36,12 @@ class Challenges:
         self.uncheckable = Refusal(503, "", "the credential can't be checked now; try again in a moment")
 
     def malformed(self, why: str) -> Refusal:
-        """What was sent is no credential."""
-        return Refusal(401, _bearer([("error", "invalid_request"), ("error_description", why), *self._where]), why)
+        """What was sent is no credential. RFC 6750 wants 400: the same request with another token would fail too."""
+        return Refusal(400, _bearer([("error", "invalid_request"), ("error_description", why), *self._where]), why)
+
+    def strange(self, why: str) -> Refusal:
+        """What was sent is a credential of another kind: without an error code, as if there were none."""
+        return Refusal(401, self.missing.challenge, why)
 
     def invalid(self, why: str) -> Refusal:
         """The token is no good."""

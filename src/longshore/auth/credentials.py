@@ -25,6 +25,10 @@ class Malformed(Exception):
     """What was sent is no credential. The text says why and holds nothing of it."""
 
 
+class Strange(Malformed):
+    """What was sent may be a credential, but of another kind than is asked for, such as Basic: so there is none."""
+
+
 @final
 class Reader:
     """Finds the credential in the places that are configured."""
@@ -70,7 +74,7 @@ def _bearer(value: bytes) -> bytes:
         return found[1]
     scheme, _, token = value.partition(b" ")
     if scheme.lower() != b"bearer":
-        raise Malformed("the Authorization header is not of the form: Bearer TOKEN")
+        raise Strange("the Authorization header is not of the form: Bearer TOKEN")
     return _checked(token.strip(b" \t"))
 
 

@@ -86,6 +86,7 @@ class _Exchange:
         self._body = body
         self._headers = headers
         self._socket: socket | None = None
+        self._aborted = False
 
     def run(self, tell: Callable[[Outcome], None]) -> None:
         try:
@@ -100,7 +101,8 @@ class _Exchange:
             self._connection.close()
 
     def abort(self) -> None:
-        """Make the thread end soon, wherever it is."""
+        """Make the thread end soon, wherever it is; if it still connects, as soon as it has."""
+        self._aborted = True
         try:
             if self._socket is not None:
                 self._socket.shutdown(SHUT_RDWR)
@@ -110,6 +112,8 @@ class _Exchange:
     def _answer(self) -> bytes:
         self._connection.connect()
         self._socket = self._connection.sock
+        if self._aborted:
+            raise Unavailable("was not waited for")
         self._connection.request("GET" if self._body is None else "POST", self._target, self._body, self._headers)
         with self._connection.getresponse() as response:
             if response.status != 200:

@@ -7,6 +7,7 @@ import stat
 
 from msgspec import Struct
 
+from longshore.config.reading import read_regular
 from longshore.errors import ConfigError
 
 
@@ -20,17 +21,11 @@ class Contents(Struct, frozen=True):
 def read(key: str, path: str, most: int) -> Contents:
     """Read a regular file of at most `most` bytes. Raises a ConfigError that names key and file."""
     try:
-        # Non-blocking: a FIFO in the file's place must not hold up the start for ever.
-        handle = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            mode = os.fstat(handle).st_mode
-            data = os.read(handle, most + 1) if stat.S_ISREG(mode) else None
-        finally:
-            os.close(handle)
+        data, mode = read_regular(os.path.expanduser(path), most)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = (getattr(error, "strerror", None) or "not a path").lower()
         raise ConfigError(f"{key}: {path!r} can't be read: {reason}") from None
-    if data is None:
+    if not stat.S_ISREG(mode):
         raise ConfigError(f"{key}: {path!r} is not a file")
     if len(data) > most:
         raise ConfigError(f"{key}: {path!r} is larger than {most} bytes")

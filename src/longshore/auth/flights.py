@@ -24,11 +24,15 @@ class Flights(Generic[T]):
 
     async def join(self, key: bytes, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """The result of the work under this key, which is begun if nobody has."""
+        return await asyncio.shield(self.begin(key, work))
+
+    def begin(self, key: bytes, work: Callable[[], Coroutine[Any, Any, T]]) -> asyncio.Task[T]:
+        """The work under this key, for whoever does not wait for it."""
         task = self._tasks.get(key)
         if task is None:
             task = self._tasks[key] = asyncio.get_running_loop().create_task(work())
             task.add_done_callback(lambda done: self._landed(key, done))
-        return await asyncio.shield(task)
+        return task
 
     async def landed(self) -> None:
         """Wait until nothing is under way."""

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from longshore.auth import sources
 from longshore.auth.challenge import Challenges, Refusal
-from longshore.auth.credentials import Headers, Malformed, Reader
+from longshore.auth.credentials import Headers, Malformed, Reader, Strange
 from longshore.auth.flights import Flights
 from longshore.auth.metadata import WELL_KNOWN, canonical, document, metadata_url
 from longshore.auth.sources import Verifier
@@ -55,7 +55,7 @@ class Guard:
         self.warnings: list[str] = []
         self.trouble: str | None = None
         self.report: Callable[[str], object] | None = None
-        self.known_scopes: frozenset[str] = frozenset()
+        self.known_scopes: Callable[[], frozenset[str]] = frozenset
         self.resource_name: str | None = None
         self._clock = clock
         self._known = Known()
@@ -97,12 +97,17 @@ class Guard:
             return ANYONE
         try:
             token = self._reader.find(headers, same_origin)
+        except Strange as error:
+            return self._challenges.strange(str(error))
         except Malformed as error:
             return self._challenges.malformed(str(error))
         if token is None:
             return self._challenges.missing
-        verified = self._recall(sha256(token).digest())
+        digest = sha256(token).digest()
+        verified = self._recall(digest)
         if verified is not None:
+            if verified.expires is not None and verified.fresh <= self._clock():
+                self._check_again(token, digest)
             return self._admit(verified)
         return None if self._verifier(token) else self._challenges.invalid(_UNKNOWN)
 
@@ -113,12 +118,12 @@ class Guard:
             return settled
         token = self._reader.find(headers, same_origin) or b""
         digest = sha256(token).digest()
-        if self._closed or (len(self._flights) >= MOST_LOOK_UPS and digest not in self._flights):
+        if self._crowded and digest not in self._flights:
             return self._challenges.uncheckable
         return await self._flights.join(digest, partial(self._verify, token, digest))
 
     def malformed(self, why: str) -> Refusal:
-        """401: what was sent is no credential."""
+        """400: what was sent is no credential."""
         return self._challenges.malformed(why)
 
     def forbid(self, principal: Principal, needed: frozenset[str]) -> Refusal:
@@ -130,7 +135,7 @@ class Guard:
         """The protected-resource metadata; None if no authorization server is configured."""
         if not self._servers:
             return None
-        return document(self._resource, self._servers, self._scopes | self.known_scopes, self.resource_name)
+        return document(self._resource, self._servers, self._scopes | self.known_scopes(), self.resource_name)
 
     def cookie(self, headers: Headers) -> str | Refusal:
         """The Set-Cookie value for a browser that showed a good credential in a header.
@@ -168,6 +173,15 @@ class Guard:
         verified = Verified(principal, -_FOREVER, _FOREVER)
         self._known.keep(digest, verified)
         return verified
+
+    @property
+    def _crowded(self) -> bool:
+        return self._closed or len(self._flights) >= MOST_LOOK_UPS
+
+    def _check_again(self, token: bytes, digest: bytes) -> None:
+        """Whether the key of a known token is still there. Nobody waits: if its issuer is down, the token goes on."""
+        if not self._crowded:
+            self._flights.begin(digest, partial(self._verify, token, digest))
 
     def _admit(self, verified: Verified) -> Principal | Refusal:
         principal = verified.principal

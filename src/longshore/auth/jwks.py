@@ -22,7 +22,8 @@ Keys: TypeAlias = dict[tuple[str, str | None], Key]
 """By thumbprint and `kid`: an issuer may publish one key under two names."""
 
 FRESH_SECONDS = 600.0
-"""How long a key set is used. A key that its issuer withdrew is unknown here after that."""
+"""How long a key set is used. After that the next token brings about a new one, and a key that is not in it ends the
+tokens that it signed."""
 
 REFETCH_SECONDS = 30.0
 """An unknown key may be a new one, so the set is fetched again, but not at the pace at which tokens can be forged."""
@@ -89,6 +90,11 @@ class Jwks:
             await self._refresh()
             found = self._fit(kid, algorithm)
         return found
+
+    @property
+    def fresh(self) -> float:
+        """Until when the set need not be fetched again."""
+        return self._fetched + FRESH_SECONDS
 
     def _fit(self, kid: str | None, algorithm: str) -> list[Key]:
         named = [key for key in self._keys.values() if kid is None or key.kid == kid]

@@ -101,7 +101,7 @@ class Jwt:
             raise Rejected("the access token has no expiry")
         if not claims.sub:
             raise Rejected("the access token does not say whom it is for")
-        return Verified(principal(claims, self._issuer), now, claims.exp, claims.exp)
+        return Verified(principal(claims, self._issuer), now, claims.exp, claims.exp, self._jwks.fresh)
 
     async def _load(self) -> bytes:
         if self._fetcher is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import final
 
 from msgspec import Struct
@@ -10,12 +11,16 @@ from longshore.protocol.peer import Principal
 
 
 class Verified(Struct, frozen=True):
-    """The token is good: whose it is, from when to when we need not ask again, and when it expires, if it does."""
+    """The token is good: whose it is, from when to when we need not ask again, and when it expires, if it does.
+
+    After `fresh` it is still taken, but checked anew meanwhile.
+    """
 
     principal: Principal
     since: float
     until: float
     expires: float | None = None
+    fresh: float = inf
 
 
 class Rejected(Exception):
@@ -45,6 +50,7 @@ class Known:
         return None
 
     def keep(self, digest: bytes, verified: Verified) -> None:
+        self._known.pop(digest, None)
         while len(self._known) >= self.MOST:
             del self._known[next(iter(self._known))]
         self._known[digest] = verified

@@ -10,13 +10,16 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from longshore.errors import ProtocolError
 from longshore.protocol.peer import Peer
 from longshore.protocol.revisions import LOG_LEVELS, MODERN, REVISIONS
-from longshore.wire.codec import BROKEN, INVALID_PARAMS
+from longshore.wire.codec import BROKEN, INVALID_PARAMS, encode
 from longshore.wire.messages import Id
 
 PREFIX: Final = "io.modelcontextprotocol/"
 SERVER_INFO: Final = PREFIX + "serverInfo"
 SUBSCRIPTION_ID: Final = PREFIX + "subscriptionId"
 UNSUPPORTED_VERSION: Final = -32022
+
+OWN_ENVELOPE: Final = encode({f"{PREFIX}protocolVersion": MODERN[-1], f"{PREFIX}clientCapabilities": {}})
+"""The `_meta` of a request that we make ourselves, with nobody behind it who could be asked anything."""
 
 
 class Envelope(Struct, gc=False):
@@ -57,13 +60,18 @@ class BadEnvelope(ProtocolError):
         super().__init__(INVALID_PARAMS, text)
 
 
+def has_envelope(params: Raw) -> bool:
+    """Whether parameters carry the envelope, or a part of it that makes the request modern. Raises if none can be."""
+    meta = _read_any(params).meta
+    return meta is not UNSET and (meta.version is not UNSET or meta.capabilities is not UNSET)
+
+
 def is_enveloped(params: Raw) -> bool:
-    """Whether a request's parameters carry the envelope, or a part of it that makes the request a modern one."""
+    """The same, of parameters that may be anything."""
     try:
-        meta = _read_any(params).meta
+        return has_envelope(params)
     except BROKEN:
         return False
-    return meta is not UNSET and (meta.version is not UNSET or meta.capabilities is not UNSET)
 
 
 def require_envelope(envelope: Envelope | UnsetType) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from time import monotonic
-from typing import Any, final
+from typing import final
 
 from msgspec import UNSET
 
@@ -27,7 +27,7 @@ from longshore.transports.http.gate import Gate, denial
 from longshore.transports.http.lane import Lane
 from longshore.transports.http.notices import Notices
 from longshore.transports.http.posts import Waiting
-from longshore.transports.http.request import NOT_YET, Denied, Gone, Request, TooLong, read_rest
+from longshore.transports.http.request import NOT_YET, Denied, Gone, Request, TooLong, read_body, shutting_down
 from longshore.transports.http.routes import Routes
 from longshore.transports.http.sessions import Sessions
 from longshore.transports.http.sharing import share_state
@@ -45,20 +45,14 @@ SWEEP_SECONDS = 5.0
 class HttpApp:
     """The ASGI app of one server."""
 
-    def __init__(self, engine: Engine, config: Config, store: Store, guard: Guard, paths: frozenset[str]) -> None:
+    def __init__(
+        self, engine: Engine, config: Config, paths: frozenset[str], find: Callable[[], tuple[Store, Guard]]
+    ) -> None:
         self.engine = engine
         self.config = config
         self.limits: Limits = engine.limits
-        self.store = store
-        self.guard = guard
-        self.gate = Gate(config, self.limits, guard)
-        self.notices = Notices(self)
-        self.workers = Workers(store, self.notices.hear, self.problem)
-        self.workers.when_missed = self.notices.catch_up
-        self.sessions = Sessions(engine, store, self.limits, config.http.session_ttl, self.workers, self.problem)
-        self.waiting = Waiting()
-        self.routes = Routes(self)
-        self.lane = Lane(self)
+        self._find = find
+        self._furnish()
         self.stopping = False
         self._told = 0.0
         self.closing: Callable[[], Awaitable[None]] = _nothing
@@ -68,6 +62,20 @@ class HttpApp:
         self._loop: asyncio.AbstractEventLoop | None = None
         """Where it has started. In the tests of whoever mounts it, that may be another one each time."""
         self._sweeper: asyncio.Task[None] | None = None
+
+    def _furnish(self) -> None:
+        """All that ends with a life of the app, and is new in the next."""
+        self.store, self.guard = self._find()
+        self.gate = Gate(self.config, self.limits, self.guard)
+        self.notices = Notices(self)
+        self.workers = Workers(self.store, self.notices.hear, self.problem)
+        self.workers.when_missed = self.notices.catch_up
+        ttl = self.config.http.session_ttl
+        self.sessions = Sessions(self.engine, self.store, self.limits, ttl, self.workers, self.problem)
+        self.waiting = Waiting()
+        self.routes = Routes(self)
+        self.lane = Lane(self)
+        self._closed = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = scope["type"]
@@ -141,8 +149,7 @@ class HttpApp:
             raise Denied(406, "the answer is application/json or text/event-stream; accept both")
         body = await self.body(request, receive)
         if self.stopping and _asks(body, self.limits):
-            busy = ((b"retry-after", b"1"), (b"connection", b"close"))
-            raise Denied(503, "the server is shutting down", busy)
+            raise shutting_down()
         if is_modern(request.headers.get(b"mcp-protocol-version"), body):
             await modern.serve(self, request, body, receive, send)
         else:
@@ -151,18 +158,10 @@ class HttpApp:
     async def body(self, request: Request, receive: Receive) -> bytes:
         """The JSON body of a request."""
         self.gate.check_body(request)
-        message = await receive()
-        if message["type"] != "http.request":
-            raise Gone
-        body: bytes = message.get("body", b"")
-        if message.get("more_body", False):
-            try:
-                return await read_rest(body, receive, self.limits.frame_bytes)
-            except TooLong:
-                raise self.gate.too_long() from None
-        if len(body) > self.limits.frame_bytes:
-            raise self.gate.too_long()
-        return body
+        try:
+            return await read_body(receive, self.limits.frame_bytes)
+        except TooLong:
+            raise self.gate.too_long() from None
 
     async def _deny(self, denied: Denied, scope: Scope, send: Send) -> bool:
         """Say no. A page that may read our answers may read this one too. False: nobody is left to hear it."""
@@ -181,14 +180,17 @@ class HttpApp:
     # -- beginning and ending
 
     async def start(self) -> None:
-        """Be ready to serve on the loop that runs. Called by the first request if nobody did before."""
+        """Be ready to serve on the loop that runs, also once more. Called by the first request if nobody did before."""
         loop, starting = asyncio.get_running_loop(), self._starting
-        if starting is None or starting.get_loop() is not loop or (starting.done() and self._loop is not loop):
+        ready = self._loop is loop and not self.stopping
+        if starting is None or starting.get_loop() is not loop or (starting.done() and not ready):
             self._starting = starting = loop.create_task(self._start())
         await asyncio.shield(starting)
 
     async def _start(self) -> None:
         loop = asyncio.get_running_loop()
+        if self._closed:
+            self._furnish()
         self.engine.executor.adopt_loop(loop)
         await share_state(self.engine, self.store, self.config.http.state_key)
         await self.workers.start()
@@ -209,8 +211,9 @@ class HttpApp:
                 live.home.follower.close()
         await _drained(engine, grace)
         engine.executor.stop_all("the server was shut down")
-        await self.routes.shut()
+        self.routes.old.close_all()
         for live in list(self.sessions.lives.values()):
+            engine.subscriptions.links.discard(live.home)
             for stream in list(live.streams.values()):
                 if not stream.origin.standalone:
                     stream.end()
@@ -221,6 +224,7 @@ class HttpApp:
 
     async def close(self) -> None:
         """Let the store and the guard go. After `shut`, when no connection is left."""
+        self._closed = True
         await self.closing()
         await self.guard.close()
         await self.store.close()
@@ -229,8 +233,6 @@ class HttpApp:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
-                if self.stopping:
-                    self._loop = None  # it was served before, and is once more
                 await self.start()
                 await send({"type": "lifespan.startup.complete"})
             else:
@@ -246,8 +248,8 @@ class HttpApp:
             try:
                 await self.sessions.sweep()
                 await self.routes.old.refresh()
-            except StoreError as problem:
-                self.problem("the store does not answer", problem)
+            except Exception as problem:
+                self.problem("sessions could not be looked after", problem)
 
     def problem(self, text: str, problem: Exception) -> None:
         """Put it into the log. A store that fails does so for everybody: that is said now and then, not each time."""
@@ -256,17 +258,6 @@ class HttpApp:
                 return
             self._told = monotonic()
         self.engine.recorder.problem("error", text, problem)
-
-    # -- the other processes
-
-    async def tell(self, kind: Any, name: str, data: bytes = b"") -> None:
-        await self.workers.tell(kind, name, data)
-
-    async def post(self, kind: Any, name: str, data: bytes = b"") -> None:
-        await self.workers.post(kind, name, data)
-
-    async def is_there(self, worker: str) -> bool:
-        return await self.workers.is_there(worker)
 
 
 def _asks(body: bytes, limits: Limits) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, final
 from longshore.auth.challenge import Refusal
 from longshore.auth.guard import Guard
 from longshore.config import Config
+from longshore.errors import ConfigError
 from longshore.limits import Limits
 from longshore.protocol.hosts import Hosts, parse_origin, same_origin
 from longshore.protocol.media import accepts, is_json
@@ -130,7 +131,10 @@ def _hosts(config: Config) -> Hosts:
     if page is not None:
         hosts.append(page.partition("://")[2])
         origins.append(page)
-    return Hosts(hosts, origins)
+    try:
+        return Hosts(hosts, origins)
+    except ValueError as problem:
+        raise ConfigError(f"http.hosts, http.origins or http.public_url: {problem}") from None
 
 
 def public_origin(config: Config) -> str | None:

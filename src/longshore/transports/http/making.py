@@ -17,18 +17,21 @@ def make_app(engine: Engine, config: Config, *, token: str | None = None) -> Htt
     """An app for this engine. `token` opens it beside what is configured."""
     http = config.http
     _check_state_key(config)
+    engine.rates = Rates(http.rate, http.burst) if http.rate else None
+    paths = frozenset({http.path, http.path.rstrip("/") + "/", "/", ""})
+    return HttpApp(
+        engine, config, paths, lambda: (open_store(http.store or "memory://"), _make_guard(engine, config, token))
+    )
+
+
+def _make_guard(engine: Engine, config: Config, token: str | None) -> Guard:
     guard = Guard(config.auth, config.tokens, resource=resource_url(config), extra_token=token)
-    guard.known_scopes = frozenset[str]().union(*(entry.scopes for entry in engine.tools.values()))
+    guard.known_scopes = lambda: frozenset[str]().union(*(entry.scopes for entry in engine.tools.values()))
     guard.resource_name = str(engine.server_info.get("title") or engine.server_info["name"])
     guard.report = lambda text: engine.recorder.problem("warning", text)
     for warning in guard.warnings:
         guard.report(warning)
-    engine.rates = Rates(http.rate, http.burst) if http.rate else None
-    paths = frozenset({http.path, http.path.rstrip("/") + "/", "/", ""})
-    try:
-        return HttpApp(engine, config, open_store(http.store or "memory://"), guard, paths)
-    except ValueError as problem:
-        raise ConfigError(f"http.hosts, http.origins or http.public_url: {problem}") from None
+    return guard
 
 
 def resource_url(config: Config) -> str:
@@ -46,7 +49,7 @@ def _check_state_key(config: Config) -> None:
     key, store = config.http.state_key, config.http.store or ""
     if key is not None and len(key) < _KEY_CHARACTERS:
         raise ConfigError(f"http.state_key: it has {len(key)} characters; use {_KEY_CHARACTERS} or more, at random")
-    if key is None and store.startswith(("redis://", "rediss://")):
+    if key is None and store.lower().startswith(("redis://", "rediss://")):
         raise ConfigError(
             "http.state_key: several hosts may share this store, so they must sign with one key; set it to the same "
             f"secret of {_KEY_CHARACTERS} characters or more on each (LONGSHORE_HTTP_STATE_KEY)"

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from functools import cache
 from time import time
 from typing import TYPE_CHECKING, Final, Literal, final
 
 import msgspec
 from msgspec import Struct
 
-from longshore.transports.http.answers import Send, reply
+from longshore import __version__
+from longshore.transports.http.answers import Receive, Send, reply
 
 if TYPE_CHECKING:
     from longshore.transports.http.app import HttpApp
@@ -75,7 +75,7 @@ class Metrics:
         self._started = time()
         app.workers.numbers = lambda: _encode(self.take())
 
-    async def serve(self, request: Request, send: Send) -> None:
+    async def serve(self, request: Request, _: Receive, send: Send) -> None:
         """GET /metrics."""
         text = render(await self._gather(), list(self._app.engine.catalog.tools), self._app.engine.server_info)
         await reply(send, 200, text.encode(), (_TYPE, *request.extra))
@@ -127,7 +127,7 @@ def render(processes: Sequence[Numbers], tools: Sequence[str], server_info: dict
 
 def _lines(processes: Sequence[Numbers], tools: Sequence[str], server_info: dict[str, object]) -> Iterator[str]:
     yield from _head("longshore_info", "gauge", "What runs here.")
-    info = {"version": _version(), "server": server_info.get("name"), "server_version": server_info.get("version")}
+    info = {"version": __version__, "server": server_info.get("name"), "server_version": server_info.get("version")}
     yield _sample("longshore_info", 1, info)
     yield from _head("longshore_workers", "gauge", "Processes that these numbers are the sum of.")
     yield _sample("longshore_workers", len(processes))
@@ -168,17 +168,6 @@ def _sample(name: str, value: float, labels: dict[str, object] | None = None) ->
 
 def _escaped(label: str) -> str:
     return label.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
-
-@cache
-def _version() -> str:
-    """Ours, as it is installed."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("longshore")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def _resident_bytes() -> int:

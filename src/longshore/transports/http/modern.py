@@ -21,7 +21,7 @@ from longshore.transports.http.answers import (
 )
 from longshore.transports.http.posts import Post, watch
 from longshore.transports.http.request import Denied, Gone
-from longshore.wire.codec import INTERNAL_ERROR, ErrorFrame, error, read
+from longshore.wire.codec import INTERNAL_ERROR, PARSE_ERROR, ErrorFrame, error, read
 from longshore.wire.messages import Message
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ async def _take_note(app: HttpApp, request: Request, body: bytes, send: Send) ->
     """A notification is accepted; a response has no place here, and neither has nothing at all."""
     message = read(body, app.limits.depth, 0)
     if not isinstance(message, Message):
-        raise Denied(400, "the body is empty; it must be one JSON-RPC message", code=-32700)
+        raise Denied(400, "the body is empty; it must be one JSON-RPC message", code=PARSE_ERROR)
     if message.method == "":
         raise Denied(400, "a response has nothing to answer here: 2026-07-28 servers send no requests")
     await reply(send, 202, b"", request.extra)

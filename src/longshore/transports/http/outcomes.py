@@ -46,11 +46,12 @@ _CALLERS_FAULT: Final = (PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS)
 
 
 class Trouble(Exception):
-    """A call that can't be made."""
+    """A call that can't be made. The headers of its answer go with the kind, unless there are others."""
 
-    def __init__(self, kind: str, text: str) -> None:
+    def __init__(self, kind: str, text: str, headers: tuple[tuple[bytes, bytes], ...] | None = None) -> None:
         super().__init__(text)
         self.kind, self.text = kind, text
+        self.headers = _HEADERS.get(kind, ()) if headers is None else headers
 
 
 class Outcome(Struct):
@@ -107,7 +108,7 @@ def failure(trouble: Trouble, seconds: float | None = None, data: Raw | UnsetTyp
     """The answer to a call that failed, or was not even made."""
     milliseconds = UNSET if seconds is None else _milliseconds(seconds)
     envelope = Failed(False, {"kind": trouble.kind, "message": trouble.text}, data, milliseconds, _now())
-    return Outcome(STATUSES[trouble.kind], encode(envelope), _HEADERS.get(trouble.kind, ()))
+    return Outcome(STATUSES[trouble.kind], encode(envelope), trouble.headers)
 
 
 def read_outcome(name: str, frame: bytes | None, kind: Kind | None, seconds: float) -> Outcome:

@@ -50,6 +50,11 @@ class Denied(Exception):
         self.status, self.text, self.headers, self.code = status, text, headers, code
 
 
+def shutting_down() -> Denied:
+    """The refusal of whatever is new while the server ends: come back, on another connection."""
+    return Denied(503, "the server is shutting down", ((b"retry-after", b"1"), (b"connection", b"close")))
+
+
 class TooLong(Exception):
     """The body is over the limit."""
 
@@ -67,13 +72,13 @@ def repeated(headers: Any) -> frozenset[bytes]:
     return frozenset(twice)
 
 
-async def read_rest(first: bytes, receive: Receive, most: int) -> bytes:
-    """A body that comes in several pieces. Reading stops where the limit is."""
-    parts, size = [first], len(first)
-    more = True
+async def read_body(receive: Receive, most: int) -> bytes:
+    """The whole body. Reading stops where the limit is."""
+    parts: list[bytes] = []
+    size, more = 0, True
     while more:
         message = await receive()
-        if message["type"] == "http.disconnect":
+        if message["type"] != "http.request":
             raise Gone
         part: bytes = message.get("body", b"")
         size += len(part)

@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Final, final
 import msgspec
 
 from longshore.protocol.dialect import Kind
-from longshore.protocol.envelope import PREFIX
+from longshore.protocol.envelope import OWN_ENVELOPE
 from longshore.protocol.media import is_json
-from longshore.protocol.revisions import MODERN
 from longshore.registry.tool import Entry
 from longshore.transports.http.answers import JSON_TYPE, Receive, Send, reply
 from longshore.transports.http.gate import LENGTH_DIGITS
 from longshore.transports.http.openapi import describe
 from longshore.transports.http.outcomes import Outcome, Trouble, failure, read_outcome
 from longshore.transports.http.posts import Waiter, watch
-from longshore.transports.http.request import Gone, Request, TooLong, read_rest
+from longshore.transports.http.request import Gone, Request, TooLong, read_body, shutting_down
 from longshore.wire.codec import BROKEN, encode, is_utf8
 from longshore.wire.depth import too_deep
 
@@ -32,8 +31,9 @@ if TYPE_CHECKING:
 TOOLS: Final = "/tools"
 OPENAPI: Final = "/openapi.json"
 
-_META = encode({f"{PREFIX}protocolVersion": MODERN[-1], f"{PREFIX}clientCapabilities": {}})
-_FRAME = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%s,"arguments":%s,"_meta":' + _META + b"}}"
+_FRAME = (
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":' + OWN_ENVELOPE + b',"name":%s,"arguments":%s}}'
+)
 _WRAPPED = 2
 """Levels of nesting that the frame adds around the arguments."""
 _read_raw = msgspec.json.Decoder(msgspec.Raw).decode
@@ -118,7 +118,8 @@ class Rest:
 
     def _check(self, name: str) -> None:
         if self._app.stopping:
-            raise Trouble("busy", "the server is shutting down")
+            denied = shutting_down()
+            raise Trouble("busy", denied.text, denied.headers)
         if name not in self._app.engine.tools:
             from longshore.registry.names import nearest
 
@@ -133,7 +134,7 @@ class Rest:
         try:
             if len(length) > LENGTH_DIGITS or (length.isdigit() and int(length) > most):
                 raise TooLong
-            body = await read_rest(b"", receive, most)
+            body = await read_body(receive, most)
         except TooLong:
             raise Trouble("body_too_large", f"a body is at most {most:,} bytes") from None
         if not body.strip():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any, final
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeAlias, final
 
 from longshore.auth.challenge import Refusal
 from longshore.transports.http.answers import JSON_TYPE, Receive, Send, reply
@@ -12,12 +12,13 @@ from longshore.transports.http.health import Health
 from longshore.transports.http.metrics import Metrics
 from longshore.transports.http.old import OldSessions
 from longshore.transports.http.request import Denied, Request
-from longshore.transports.http.rest import Rest
-from longshore.transports.http.workers import Notice
+from longshore.transports.http.rest import OPENAPI, TOOLS, Rest
 from longshore.wire.codec import encode
 
 if TYPE_CHECKING:
     from longshore.transports.http.app import HttpApp
+
+Serve: TypeAlias = Callable[[Request, Receive, Send], Awaitable[None]]
 
 _ALLOWED_HEADERS = (
     "authorization, content-type, accept, mcp-protocol-version, mcp-method, mcp-name, mcp-session-id, last-event-id"
@@ -34,34 +35,32 @@ class Routes:
     def __init__(self, app: HttpApp) -> None:
         self._app = app
         self.old = OldSessions(app)
-        self._health = Health(app)
-        self._metrics = Metrics(app)
         self._rest = Rest(app)
+        health, metrics = Health(app).serve, Metrics(app).serve
+        self._known: dict[str, dict[str, Serve]] = {
+            "/health": {"GET": health, "HEAD": health},
+            "/metrics": {"GET": metrics, "HEAD": metrics},
+            "/sse": {"GET": self.old.listen},
+            "/messages": {"POST": self.old.post},
+            COOKIE: {"POST": self._set_cookie},
+        }
+        if app.guard.metadata() is not None:
+            self._known |= {path: {"GET": self._describe_resource} for path in app.guard.metadata_paths}
 
     async def serve(self, request: Request, receive: Receive, send: Send) -> None:
-        app, method, path = self._app, request.scope["method"], request.path
-        match method, path:
-            case "OPTIONS", _:
-                await self.preflight(request, send)
-            case (("GET" | "HEAD"), "/health"):
-                await self._health.serve(request, send)
-            case (("GET" | "HEAD"), "/metrics"):
-                await self._metrics.serve(request, send)
-            case "GET", "/sse":
-                await self.old.listen(request, receive, send)
-            case "POST", "/messages":
-                await self.old.post(request, receive, send)
-            case "POST", _ if path == COOKIE:
-                await self._set_cookie(request, send)
-            case "GET", _ if path in app.guard.metadata_paths:
-                await self._describe_resource(request, send)
-            case _ if app.config.http.rest and (path in ("/tools", "/openapi.json") or path.startswith("/tools/")):
-                await self._rest.serve(request, receive, send)
-            case _:
-                known = _methods(path)
-                if known:
-                    raise Denied(405, f"{path} takes {known}", ((b"allow", known.encode()),))
-                raise Denied(404, f"there is nothing at this path; MCP is at {app.config.http.path}")
+        http, method, path = self._app.config.http, request.scope["method"], request.path
+        known = self._known.get(path)
+        if method == "OPTIONS":
+            await self.preflight(request, send)
+        elif known is not None:
+            if method not in known:
+                allowed = ", ".join(known)
+                raise Denied(405, f"{path} takes {allowed}", ((b"allow", allowed.encode()),))
+            await known[method](request, receive, send)
+        elif http.rest and (path in (TOOLS, OPENAPI) or path.startswith(f"{TOOLS}/")):
+            await self._rest.serve(request, receive, send)
+        else:
+            raise Denied(404, f"there is nothing at this path; MCP is at {http.path}")
 
     # -- browsers
 
@@ -91,7 +90,7 @@ class Routes:
         )
         await reply(send, 204, b"", (*request.extra, *answer))
 
-    async def _set_cookie(self, request: Request, send: Send) -> None:
+    async def _set_cookie(self, request: Request, _: Receive, send: Send) -> None:
         """Turn a credential in a header into a cookie, for a browser to hold."""
         cookie = self._app.guard.cookie(request.headers)
         if isinstance(cookie, Refusal):
@@ -100,28 +99,5 @@ class Routes:
 
     # -- authorization
 
-    async def _describe_resource(self, request: Request, send: Send) -> None:
-        metadata: dict[str, Any] | None = self._app.guard.metadata()
-        if metadata is None:
-            raise Denied(404, "this server has no authorization server")
-        await reply(send, 200, encode(metadata), (JSON_TYPE, *request.extra))
-
-    # -- the app
-
-    def hear(self, notice: Notice) -> Awaitable[None] | None:
-        """A message of another process that is for one of these paths."""
-        return self.old.hear(notice)
-
-    async def shut(self) -> None:
-        self.old.close_all()
-
-
-def _methods(path: str) -> str:
-    known = {
-        "/health": "GET, HEAD",
-        "/metrics": "GET, HEAD",
-        "/sse": "GET",
-        "/messages": "POST",
-        "/auth/cookie": "POST",
-    }
-    return known.get(path, "")
+    async def _describe_resource(self, request: Request, _: Receive, send: Send) -> None:
+        await reply(send, 200, encode(self._app.guard.metadata()), (JSON_TYPE, *request.extra))
