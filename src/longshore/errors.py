@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 class LongshoreError(Exception):
     """The root of all exceptions that Longshore raises on purpose."""
 
-    code: ClassVar[int] = -32603
+    code: int = -32603
     exit_code: ClassVar[int] = 1
 
 
@@ -32,8 +32,6 @@ class ConfigError(LongshoreError):
 class StoreError(LongshoreError):
     """The store of sessions and messages could not do its work: says where, what and the fix."""
 
-    exit_code = 1
-
     def __init__(self, where: str, what: str, fix: str) -> None:
         super().__init__(f"store {where}: {what}; {fix}")
         self.where, self.what, self.fix = where, what, fix
@@ -50,7 +48,7 @@ class ProtocolError(LongshoreError):
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
-        self.rpc_code, self.message, self.data = code, message, data
+        self.code, self.message, self.data = code, message, data
 
 
 class Unavailable(ProtocolError):

@@ -23,7 +23,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Calls that run at once. More are parked."""
 
     parked: int = 1024
-    """Calls that wait for a free place. More are refused at once: reading must never stop for calls."""
+    """Calls that wait, for a free place or for their client. More are refused: reading must never stop for calls."""
 
     held_bytes: int = 16 << 20
     """Frames of calls that run or wait, added up. What would go over it can't wait, so a flood is bounded."""
@@ -74,7 +74,10 @@ class Limits(Struct, frozen=True, kw_only=True):
     """From the first byte of an HTTP request to the end of its headers. Who needs longer holds connections open."""
 
     body_seconds: float = 15.0
-    """The longest pause while an HTTP body arrives."""
+    """How long an HTTP body may take over `body_bytes` of it, or over its end."""
+
+    body_bytes: int = 1 << 10
+    """A body that brings less than this in `body_seconds` is no slow network but a held place."""
 
     idle_seconds: float = 75.0
     """A kept-alive HTTP connection without a request. Longer than the minute that most proxies keep theirs."""
@@ -84,6 +87,9 @@ class Limits(Struct, frozen=True, kw_only=True):
 
     connections: int = 2000
     """HTTP connections at once."""
+
+    peer_connections: int = 1000
+    """HTTP connections of one address, half of all. Those of this machine are not counted: a proxy is every client."""
 
     stream_after_seconds: float = 2.0
     """A call over HTTP that runs longer is answered as a stream, which proxies keep open and clients can resume."""
@@ -97,6 +103,9 @@ class Limits(Struct, frozen=True, kw_only=True):
     live_sessions: int = 512
     """Sessions that one process keeps unpacked. Others are read from the store when they are used."""
 
+    session_bytes: int = 64 << 10
+    """What is stored of one session: what its client can do and said of itself, and the URIs that it watches."""
+
     streams: int = 64
     """Open HTTP streams of one session."""
 
@@ -106,24 +115,11 @@ class Limits(Struct, frozen=True, kw_only=True):
     event_seconds: float = 300.0
     """How long they can be."""
 
+    kept_bytes: int = 64 << 20
+    """All that one process keeps of HTTP streams that have ended. Six answers of 10 MB; the oldest are dropped."""
+
     retry_seconds: float = 1.0
     """After this long a client should come back to a stream that we closed early."""
 
-    schema_bytes: int = 64 << 10
-    """An author's own JSON Schema, encoded. Larger ones cost more to validate than the call they guard."""
-
-    schema_depth: int = 64
-    """Nesting of an author's own JSON Schema."""
-
 
 DEFAULT_LIMITS = Limits()
-
-
-def merge_limits(authors: Limits | None, configured: Limits) -> Limits:
-    """The author's limits, and over them what whoever runs the server has set."""
-    if authors is None:
-        return configured
-    from msgspec.structs import asdict, replace
-
-    default = asdict(DEFAULT_LIMITS)
-    return replace(authors, **{name: value for name, value in asdict(configured).items() if value != default[name]})

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from longshore.config.files import FILE_BYTES, KEY_PARTS
+from longshore.config.kinds import LEAST_SECONDS
 from longshore.config.layers import PROBLEMS
 from longshore.errors import ConfigError
 
@@ -38,6 +39,10 @@ ALL = "server, limits, toolsets, tools, telemetry, http, auth, tokens"
         ("[tools.add]\ntimeout = []", "2: tools.add.timeout: expected seconds (a number) or false, got an array"),
         ("[server]\neof_grace = false", "2: server.eof_grace: expected seconds (a number), got false"),
         ("[server]\neof_grace = inf", "2: server.eof_grace: expected seconds (a number) from 0 to 31622400, got inf"),
+        (
+            "[limits]\nevent_seconds = nan",
+            "2: limits.event_seconds: expected seconds (a number) from 0.1 to 31622400, got nan",
+        ),
         ("[server]\nexpose_errors = 1", "2: server.expose_errors: expected true or false, got 1"),
         ("[server]\ninstructions = 2020-01-01", "2: server.instructions: expected a string, got a date or time"),
         ("[limits]\nrunning = 8.0", "2: limits.running: expected a whole number, got 8.0"),
@@ -256,3 +261,34 @@ def test_free_options_hold_whatever_toml_can_say(place: Place, tmp_path: Path) -
     assert options["b"] == 99999999999999999999
     assert options["f"] == [{"g": 1}]
     assert place.load().origins["toolsets.x.options.f"].where == "longshore.toml:5"
+
+
+RESTING = [
+    "http.session_ttl",
+    *(f"limits.{what}_seconds" for what in ("state", "header", "body", "idle", "stall")),
+    *(f"limits.{what}_seconds" for what in ("keep_alive", "event", "retry")),
+]
+AT_ONCE = [
+    "server.eof_grace",
+    "http.grace",
+    *(f"limits.{what}_seconds" for what in ("term_grace", "stop", "stream_after")),
+]
+
+
+@pytest.mark.parametrize("key", RESTING)
+def test_seconds_between_two_rounds_of_a_loop_are_never_zero(place: Place, key: str) -> None:
+    section, name = key.split(".")
+    for seconds in ("0", "0.0", "0.09"):
+        said = place.error_of(f"[{section}]\n{name} = {seconds}\n")
+        assert said == f"longshore.toml:2: {key}: expected seconds (a number) from 0.1 to 31622400, got {seconds}"
+    for value in (LEAST_SECONDS, 0.11):
+        place.write(f"[{section}]\n{name} = {value}\n")
+        assert getattr(getattr(place.load(), section), name) == value
+
+
+@pytest.mark.parametrize("key", AT_ONCE)
+def test_zero_seconds_say_at_once_where_that_makes_sense(place: Place, key: str) -> None:
+    section, name = key.split(".")
+    place.write(f"[{section}]\n{name} = 0\n")
+    assert getattr(getattr(place.load(), section), name) == 0.0
+    assert "from 0 to" in place.error_of(f"[{section}]\n{name} = -0.1\n")

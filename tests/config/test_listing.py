@@ -81,3 +81,20 @@ def test_json_hides_them_too(place: Place) -> None:
     place.write(f"[auth]\ntoken = '{SECRET}'\n[http]\nstore = 'redis://:{SECRET}@h'\n")
     found: dict[str, Any] = tree(entries(place.load()))
     assert (found["auth"]["token"], found["http"]["store"]) == ("…", "redis://:…@h")
+
+
+@pytest.mark.parametrize("name", ["password", "api_key", "SECRET", "authToken", "db-password-file"])
+def test_an_option_whose_name_says_secret_is_hidden_at_any_depth(place: Place, name: str) -> None:
+    text = f"[toolsets.x.options]\n{name} = '{SECRET}'\nt = {{ a = 1, b = {{ {name} = ['{SECRET}'] }} }}\n"
+    found = _rows(place, text)
+    assert found[f"toolsets.x.options.{name}"] == ["…", "project longshore.toml:2"]
+    assert json.loads(found["toolsets.x.options.t"][0]) == {"a": 1, "b": {name: "…"}}
+    assert SECRET not in str(found)
+
+
+def test_a_password_in_a_url_is_hidden_in_lists_and_tables_too(place: Place) -> None:
+    url = f"redis://u:{SECRET}@h"
+    text = f"[http]\norigins = ['{url}']\n[toolsets.x.options]\nurls = ['{url}', {{ at = '{url}', n = 1 }}]\n"
+    found = _rows(place, text)
+    assert json.loads(found["http.origins"][0]) == ["redis://u:…@h"]
+    assert json.loads(found["toolsets.x.options.urls"][0]) == ["redis://u:…@h", {"at": "redis://u:…@h", "n": 1}]

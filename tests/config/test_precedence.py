@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from longshore import config
+from longshore import Server, config
 from longshore.config import DEFAULT, Origin
-from longshore.limits import DEFAULT_LIMITS, FOREVER
+from longshore.limits import DEFAULT_LIMITS, FOREVER, Limits
 
 from .conftest import Place
 
@@ -84,6 +85,34 @@ def test_a_limit_is_set_by_its_own_name(place: Place) -> None:
     assert (found.limits.running, found.limits.state_seconds, found.limits.parked) == (8, 1.0, 0)
 
 
+@pytest.mark.parametrize("value", [8, DEFAULT_LIMITS.running])
+def test_who_runs_the_server_wins_over_its_author_even_with_the_default(place: Place, value: int) -> None:
+    place.write(f"[limits]\nrunning = {value}\n")
+    authors = Limits(running=3, parked=5, timeout_seconds=7.0)
+    found = config.limits_of(place.load(), authors)
+    assert found == Limits(running=value, parked=5, timeout_seconds=7.0)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30", 30.0), ("4", 4.0), ("false", FOREVER)])
+def test_the_servers_timeout_wins_over_the_authors_limit(place: Place, text: str, seconds: float) -> None:
+    authors = Limits(timeout_seconds=7.0, eof_grace_seconds=8.0)
+    found = config.limits_of(place.load({"server.timeout": text}), authors)
+    assert found == Limits(timeout_seconds=seconds, eof_grace_seconds=8.0)
+
+
+def test_without_an_author_or_without_a_setting_the_other_ones_hold(place: Place) -> None:
+    assert config.limits_of(place.load(), Limits(running=3)) == Limits(running=3)
+    place.write("[limits]\nrunning = 8\n")
+    assert config.limits_of(place.load(), None) == Limits(running=8)
+
+
+def test_a_server_has_the_limits_of_both(place: Place) -> None:
+    place.write(f"[limits]\nrunning = {DEFAULT_LIMITS.running}\n")
+    app = Server("t", limits=Limits(running=3, parked=5))
+    app.asgi(config_path=str(place.file))
+    assert (app.engine.limits.running, app.engine.limits.parked) == (DEFAULT_LIMITS.running, 5)
+
+
 # Finding the files
 
 
@@ -103,6 +132,58 @@ def test_the_search_ends_at_a_git_folder(place: Place) -> None:
     assert place.load().limits.running == 1
     (place.project / ".git").write_text("gitdir: elsewhere")  # a worktree
     assert place.load().limits.running == 64
+
+
+STRANGER = 12345
+
+
+@pytest.fixture
+def above(place: Place) -> Path:
+    """A file in a folder above that in which `place` now starts, as one in /tmp is."""
+    (place.project / ".git").rmdir()
+    above = place.project.parent / "longshore.toml"
+    above.write_text("[limits]\nrunning = 1\n")
+    return above
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away; run as root to see this test")
+class TestAFileOfAnotherUser:
+    def test_it_is_refused_above_and_the_message_names_the_way(self, place: Place, above: Path) -> None:
+        os.chown(above, STRANGER, STRANGER)
+        text = place.error()
+        assert text.startswith(
+            f"{above}: it belongs to another user (uid {STRANGER}), so it is not read; --config PATH"
+        )
+        assert place.load(path=str(above)).limits.running == 1
+        assert place.load(LONGSHORE_CONFIG=str(above)).limits.running == 1
+        assert place.load(path="/dev/null").limits.running == 64
+
+    @pytest.mark.parametrize("whose", ["link", "target"])
+    def test_a_link_counts_as_well_as_what_it_leads_to(self, place: Place, above: Path, whose: str) -> None:
+        target = above.rename(above.with_name("other.toml"))
+        above.symlink_to(target)
+        assert place.load().limits.running == 1
+        os.chown(above if whose == "link" else target, STRANGER, STRANGER, follow_symlinks=False)
+        assert f"{above}: it belongs to another user" in place.error()
+
+    def test_it_counts_in_the_folder_where_the_server_starts(self, place: Place) -> None:
+        os.chown(place.write("[limits]\nrunning = 2\n"), STRANGER, STRANGER)
+        assert place.load().limits.running == 2
+
+    def test_a_nearer_file_of_ours_hides_it(self, place: Place, above: Path) -> None:
+        os.chown(above, STRANGER, STRANGER)
+        place.write("[limits]\nrunning = 2\n")
+        assert place.load().limits.running == 2
+
+    def test_it_counts_for_that_user_and_roots_for_everyone(
+        self, place: Place, above: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(os, "geteuid", lambda: STRANGER)
+        assert place.load().limits.running == 1
+        os.chown(above, STRANGER, STRANGER)
+        assert place.load().limits.running == 1
+        os.chown(above, STRANGER + 1, STRANGER)
+        assert f"uid {STRANGER + 1}" in place.error()
 
 
 @pytest.mark.parametrize("by", ["path", "variable"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import time
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -119,6 +120,10 @@ def test_values_are_kept_as_they_are() -> None:
         assert (await store.read("l:1", 0))[0][1] is value
 
     run(body())
+
+
+def test_a_wall_clock_that_jumps_expires_nothing() -> None:
+    assert MemoryStore()._clock is time.monotonic
 
 
 def test_families_that_are_empty_are_forgotten() -> None:

@@ -8,7 +8,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-import pytest
+from services import skip
 
 PREAMBLE = """
 import asyncio, ctypes, os, resource, sys
@@ -127,7 +127,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     path = tmp_path / "small" / "store.db"
     lines = lines_of(source, path)
     if lines == ["no namespace"]:
-        pytest.skip("this system lets nobody mount a file system of his own; run as root to see this test")
+        skip("this kernel lets nobody mount a file system of his own; run as root to see this test", by_kernel=True)
     full = f"store {path}: the disk is full; make room on it, or name a file elsewhere in http.store"
     assert lines == [full, "done b'before'", "done None", "done b'after'"]
 
@@ -162,3 +162,40 @@ def test_a_program_may_end_without_closing(tmp_path: Path) -> None:
     run(body)
     """
     assert lines_of(source, tmp_path / "store.db") == ["end"]
+
+
+def test_a_process_without_descriptors_to_spare(tmp_path: Path) -> None:
+    """No socket can be made, neither to be nudged nor to nudge. The store goes on, and is nudged once there is one."""
+    source = """
+    import socket
+
+    def sockets():
+        return [name for name in os.listdir(path + ".bus") if name != "other.sock"]
+
+    async def until(condition):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+    async def body():
+        store = SqliteStore(path)
+        await attempt(store.check())
+        os.mkdir(path + ".bus")
+        other = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        other.bind(path + ".bus/other.sock")
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
+        heard = []
+        await store.listen("t", heard.append)
+        await store.post("t", b"m")
+        await until(lambda: heard)
+        await attempt(store.check())
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        print(heard)
+        await until(sockets)
+        print(len(sockets()))
+        await store.close()
+
+    run(body)
+    """
+    path = tmp_path / "store.db"
+    assert lines_of(source, path) == ["done None", "done None", "[b'm']", "1"]

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from longshore.telemetry.records import Problem, RequestCompleted, RequestReceived, ToolCompleted, ToolInvoked
-from longshore.telemetry.stderr import FIELD_CHARACTERS, PIECE_BYTES, StderrSink, printable
+from longshore.telemetry.stderr import FIELD_CHARACTERS, PIECE_BYTES, TRACE_CHARACTERS, StderrSink, printable
 
 AT = 1_700_000_000.0
 
@@ -134,9 +134,23 @@ def test_printable_text_stays_as_it_is() -> None:
     assert printable("größer 東京 🚢 'x' \\n") == "größer 東京 🚢 'x' \\n"
 
 
-def test_long_texts_are_cut(pipe: tuple[int, int]) -> None:
-    StderrSink("debug", fd=pipe[1])(Problem("error", "x" * 100_000, AT))
-    assert len(json.loads(written(pipe[0]))["text"]) == FIELD_CHARACTERS + 1
+def logged(pipe: tuple[int, int], text: str = "", trace: str = "") -> dict[str, Any]:
+    StderrSink("debug", fd=pipe[1])(Problem("error", text, AT, trace))
+    return json.loads(written(pipe[0]))
+
+
+def test_of_a_long_text_the_beginning_is_kept(pipe: tuple[int, int]) -> None:
+    for size in (FIELD_CHARACTERS - 1, FIELD_CHARACTERS):
+        assert logged(pipe, "x" * size)["text"] == "x" * size
+    assert logged(pipe, "a" + "x" * FIELD_CHARACTERS)["text"] == "a" + "x" * (FIELD_CHARACTERS - 1) + "…"
+
+
+def test_of_a_long_trace_the_end_is_kept(pipe: tuple[int, int]) -> None:
+    for size in (TRACE_CHARACTERS - 1, TRACE_CHARACTERS):
+        assert logged(pipe, trace="x" * size)["trace"] == "x" * size
+    kept = logged(pipe, trace="Traceback\n" + "x" * TRACE_CHARACTERS + "\nValueError: why")["trace"]
+    assert kept.startswith("…x") and kept.endswith("x\nValueError: why")
+    assert len(kept) == TRACE_CHARACTERS + 1
 
 
 def test_a_full_pipe_is_never_waited_for(pipe: tuple[int, int]) -> None:

@@ -5,7 +5,7 @@ On the stdio path: importing this room and calling `load` with nothing configure
 """
 
 from longshore.config.load import fingerprint, load
-from longshore.config.record import DEFAULT, Config, Origin, fixed_part, origin
+from longshore.config.record import DEFAULT, Config, Origin, fixed_part, limits_of, origin
 from longshore.config.sections import ServerConfig, TelemetryConfig, Timeout, ToolConfig, ToolsetConfig
 from longshore.config.tools import tool_config, tool_enabled, tool_timeout, toolset_config, unmatched
 
@@ -15,6 +15,7 @@ __all__ = [
     "DEFAULT",
     "Config",
     "fixed_part",
+    "limits_of",
     "Origin",
     "origin",
     "ServerConfig",

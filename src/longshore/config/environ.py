@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from longshore.config.keys import MOVED, Key, Section, sections
+from longshore.config.keys import Key, Section, sections
 from longshore.config.kinds import Free
 from longshore.config.names import ENV_MARK, PREFIX, nearest
 from longshore.config.places import PATH_VARIABLE
+from longshore.config.record import MOVED
 
 Found = tuple[tuple[str, ...], Any, str]
 """Path, value and the variable that holds it."""

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from longshore.config.lines import Path, line_of, lines_of
+from longshore.config.reading import read_regular
 from longshore.errors import ConfigError
 
 FILE_BYTES = 1 << 20
@@ -60,13 +61,7 @@ def show_path(path: str, cwd: str) -> str:
 
 def _read_bytes(path: str, shown: str) -> bytes:
     try:
-        # Non-blocking: a FIFO in the file's place must not hold up the start for ever.
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            mode = os.fstat(handle).st_mode
-            raw = b"" if stat.S_ISDIR(mode) else _read_some(handle)
-        finally:
-            os.close(handle)
+        raw, mode = read_regular(path, FILE_BYTES)
     except OSError as error:
         raise ConfigError(f"{shown}: can't be read: {(error.strerror or 'unknown error').lower()}") from None
     if not (stat.S_ISREG(mode) or stat.S_ISCHR(mode)):  # /dev/null is a fine way to say "no project file"
@@ -74,16 +69,6 @@ def _read_bytes(path: str, shown: str) -> bytes:
     if len(raw) > FILE_BYTES:
         raise ConfigError(f"{shown}: larger than {FILE_BYTES} bytes")
     return raw
-
-
-def _read_some(handle: int) -> bytes:
-    raw = bytearray()
-    while len(raw) <= FILE_BYTES:
-        chunk = os.read(handle, FILE_BYTES + 1 - len(raw))
-        if not chunk:
-            break
-        raw += chunk
-    return bytes(raw)
 
 
 def _decode(raw: bytes, shown: str) -> str:

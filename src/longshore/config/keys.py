@@ -8,19 +8,13 @@ from typing import Any, cast, get_args, get_origin, get_type_hints
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import FieldInfo, fields
 
-from longshore.config.kinds import MOST_COUNT, Kind, Secret, kind_of
+from longshore.config.kinds import MOST_COUNT, MOST_SECONDS, Kind, Secret, kind_of
 from longshore.config.names import nearest
+from longshore.config.record import MOVED
 from longshore.config.sections import Sections
 
-MOVED = {
-    "limits.timeout_seconds": "server.timeout",
-    "limits.eof_grace_seconds": "server.eof_grace",
-}
-"""Fields of Limits that `[server]` sets under a friendlier name. One value, one key: `[limits]` refuses them."""
-
-BOUNDS: dict[str, tuple[int, int]] = {
+BOUNDS: dict[str, tuple[float, float]] = {
     "limits.depth": (1, 512),  # the parser overflows small stacks at about 1,000
-    "limits.schema_depth": (1, 512),
     # Zero says "none" for these; for the other counts it would stop the server.
     "limits.parked": (0, MOST_COUNT),
     "limits.held_bytes": (0, MOST_COUNT),
@@ -29,6 +23,12 @@ BOUNDS: dict[str, tuple[int, int]] = {
     "limits.listens": (0, MOST_COUNT),
     "limits.subscriptions": (0, MOST_COUNT),
     "limits.questions": (0, MOST_COUNT),
+    # Zero says "at once" for these; for the other seconds it would make a loop that never rests, or refuse everything.
+    "server.eof_grace": (0, MOST_SECONDS),
+    "http.grace": (0, MOST_SECONDS),
+    "limits.term_grace_seconds": (0, MOST_SECONDS),
+    "limits.stop_seconds": (0, MOST_SECONDS),
+    "limits.stream_after_seconds": (0, MOST_SECONDS),
     "http.port": (0, 65_535),
     "http.workers": (1, 256),
     "http.rate": (0, MOST_COUNT),

@@ -17,6 +17,9 @@ MOST_COUNT = 1 << 40
 MOST_SECONDS = 366 * 86_400
 """A year. Clocks and waits of the operating system overflow not far beyond."""
 
+LEAST_SECONDS = 0.1
+"""What is done again and again after so many seconds must let something else be done in between: zero would spin."""
+
 HIDDEN = "…"
 """Stands for a secret wherever values are shown."""
 
@@ -58,8 +61,8 @@ class Number(Struct, frozen=True):
     """A count (`whole`) or seconds; with `off`, false and 0 mean no limit."""
 
     whole: bool
-    low: int
-    high: int
+    low: float
+    high: float
     off: bool = False
 
     @property
@@ -192,7 +195,7 @@ class Free(Struct, frozen=True):
         return {"type": "object"}
 
 
-def kind_of(hint: Any, bounds: tuple[int, int] | None) -> Kind:
+def kind_of(hint: Any, bounds: tuple[float, float] | None) -> Kind:
     """The kind that a field's type asks for. A type that nobody foresaw is our own mistake, so it raises TypeError."""
     if get_origin(hint) is Literal:
         return Choice(get_args(hint))
@@ -202,18 +205,22 @@ def kind_of(hint: Any, bounds: tuple[int, int] | None) -> Kind:
     if list[str] in (hint, *parts):
         return Several()
     if parts == [float, Literal[False]]:
-        return Number(False, *(bounds or (0, MOST_SECONDS)), off=True)
+        return _number(False, bounds or (0, MOST_SECONDS), off=True)
     simple: dict[Any, Kind] = {
         bool: Switch(),
         str: Words(),
-        int: Number(True, *(bounds or (1, MOST_COUNT))),
-        float: Number(False, *(bounds or (0, MOST_SECONDS))),
+        int: _number(True, bounds or (1, MOST_COUNT)),
+        float: _number(False, bounds or (LEAST_SECONDS, MOST_SECONDS)),
     }
     if len(parts) == 1 and parts[0] in simple:
         return simple[parts[0]]
     if len(parts) == 1 and get_origin(parts[0]) is Literal:
         return Choice(get_args(parts[0]))
     raise TypeError(f"no kind of configuration value for {hint!r}")
+
+
+def _number(whole: bool, bounds: tuple[float, float], off: bool = False) -> Number:
+    return Number(whole, bounds[0], bounds[1], off)
 
 
 def mismatch(kind: Kind, value: Any) -> ValueError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -12,6 +12,9 @@ from longshore.config.keys import Section, sections
 from longshore.config.kinds import HIDDEN, Free, Secret
 from longshore.config.names import dotted
 from longshore.config.record import Config, Origin, origin
+
+_SECRET_NAME = re.compile(r"password|secret|token|key", re.IGNORECASE)
+"""An option's name that says not to show it. Nobody told us which ones are secrets, so some are hidden for nothing."""
 
 _PASSWORD = re.compile(r"(://[^/?#@:\s]*:)\S*(?=@)|([?&](?:password|secret|token|key)=)[^&#\s]*", re.IGNORECASE)
 """In a URL: between user and host, to the last @ since a password may hold one unescaped; or in the query."""
@@ -52,7 +55,7 @@ def _fields(section: Section, path: tuple[str, ...], record: Any) -> Iterator[tu
     for key in section.keys.values():
         value = getattr(record, key.name)
         if isinstance(key.kind, Free):
-            yield from (((*path, key.name, name), _shown(option)) for name, option in value.items())
+            yield from (((*path, key.name, name), found) for name, found in _shown(value).items())
         elif isinstance(key.kind, Secret) and value is not None:
             yield (*path, key.name), HIDDEN
         else:
@@ -60,8 +63,18 @@ def _fields(section: Section, path: tuple[str, ...], record: Any) -> Iterator[tu
 
 
 def _shown(value: Any) -> Any:
-    """The value, without the password that a URL in it holds."""
-    return _PASSWORD.sub(lambda found: (found[1] or found[2]) + HIDDEN, value) if isinstance(value, str) else value
+    """The value, without the passwords of the URLs in it and without what a table names as a secret."""
+    match value:
+        case str():
+            return _PASSWORD.sub(lambda found: (found[1] or found[2]) + HIDDEN, value)
+        case list():
+            items: list[Any] = value  # pyright: ignore[reportUnknownVariableType]
+            return [_shown(item) for item in items]
+        case dict():
+            pairs = cast("dict[str, Any]", value).items()
+            return {name: HIDDEN if _SECRET_NAME.search(name) else _shown(item) for name, item in pairs}
+        case _:
+            return value
 
 
 def tree(listed: list[Entry]) -> dict[str, Any]:

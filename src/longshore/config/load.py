@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from longshore.config.names import PREFIX
 from longshore.config.places import PATH_VARIABLE, find
 from longshore.config.record import Config
 
@@ -27,7 +28,7 @@ def load(
     given = {key: value for key, value in flags.items() if value is not None} if flags else {}
     places = find(environ, cwd, path)
     # An empty variable counts as unset, as XDG has it: launchers pass on empty ones.
-    names = [name for name in environ if name.startswith("LONGSHORE_") and name != PATH_VARIABLE]
+    names = [name for name in environ if name.startswith(PREFIX) and name != PATH_VARIABLE]
     variables = {name: environ[name] for name in names if environ[name]}
     if not (given or variables or places.user or places.project):
         return Config(watch=places.watch)

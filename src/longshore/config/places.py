@@ -65,8 +65,22 @@ def _search(folder: str) -> tuple[list[str], str | None]:
     while True:
         candidates.append(os.path.join(folder, FILE))
         if os.access(candidates[-1], os.F_OK):
+            if len(candidates) > 1:
+                _refuse_strangers(candidates[-1])
             return candidates, candidates[-1]
         parent = os.path.dirname(folder)
         if parent == folder or os.access(os.path.join(folder, ".git"), os.F_OK):
             return candidates, None
         folder = parent
+
+
+def _refuse_strangers(path: str) -> None:
+    """Above the folder that the user chose, others may write: whoever puts a file into /tmp must not configure us."""
+    try:
+        owners = {os.lstat(path).st_uid, os.stat(path).st_uid}  # of a link, and of what it leads to
+    except OSError:
+        return  # it went away; reading it says so
+    strangers = owners - {os.geteuid(), 0}
+    if strangers:
+        fix = "--config PATH takes it if you trust it, or another file, or /dev/null for none"
+        raise ConfigError(f"{path}: it belongs to another user (uid {min(strangers)}), so it is not read; {fix}")

@@ -7,6 +7,13 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct, field
 
 from longshore.config.sections import Sections
+from longshore.limits import Limits
+
+MOVED = {
+    "limits.timeout_seconds": "server.timeout",
+    "limits.eof_grace_seconds": "server.eof_grace",
+}
+"""Fields of Limits that `[server]` sets under a friendlier name. One value, one key: `[limits]` refuses them."""
 
 OriginKind: TypeAlias = Literal["flag", "env", "project", "user", "default"]
 
@@ -41,6 +48,17 @@ DEFAULT_ORIGIN = Origin("default")
 def origin(config: Config, key: str) -> Origin:
     """Who set this dotted key."""
     return config.origins.get(key, DEFAULT_ORIGIN)
+
+
+def limits_of(config: Config, authors: Limits | None) -> Limits:
+    """The author's limits, and over them what whoever runs the server has set, even where that is the default."""
+    if authors is None:
+        return config.limits
+    from msgspec.structs import replace
+
+    keys = {name: f"limits.{name}" for name in Limits.__struct_fields__}
+    given = [name for name, key in keys.items() if MOVED.get(key, key) in config.origins]
+    return replace(authors, **{name: getattr(config.limits, name) for name in given})
 
 
 def fixed_part(config: Config) -> Any:

@@ -47,7 +47,7 @@ def _section(section: Section) -> dict[str, Any]:
     }
     if not section.named:
         return table
-    # The names are the user's; the two rules are those that `layers` holds them to.
+    # The names are the user's; the two rules are those that `walk` holds them to.
     names = {"minLength": 1, "pattern": f"^[^{ENV_MARK}]"}
     return {"type": "object", "propertyNames": names, "additionalProperties": table}
 

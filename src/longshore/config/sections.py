@@ -53,7 +53,7 @@ class ToolsetConfig(Struct, frozen=True, kw_only=True):
     """Seconds that each of its tools may run; false or 0: no limit. Unset: as the tool declares."""
 
     options: dict[str, Any] = {}
-    """The toolset's own options; it checks them itself."""
+    """The toolset's own options. None takes any yet: what is set here is named in a warning."""
 
 
 class ToolConfig(Struct, frozen=True, kw_only=True):
@@ -113,7 +113,7 @@ class HttpConfig(Struct, frozen=True, kw_only=True):
     """When the server is stopped, calls in flight may finish for this many seconds."""
 
     rate: int = 100
-    """Calls of one tool that one caller may make in a second, on average; 0: no limit."""
+    """Calls of one tool that one caller may make in a second, on average; 0: no limit. Each process counts alone."""
 
     burst: int = 1000
     """Calls of one tool that one caller may make at once before the rate holds."""

@@ -48,11 +48,19 @@ def tool_enabled(config: Config, tool: str, toolset: str | None) -> bool:
 
 
 def unmatched(config: Config, tools: Iterable[str], toolsets: Iterable[str]) -> list[str]:
-    """A line for each table whose tool or toolset is not there, with the nearest name: worth a warning."""
+    """A line for each table that nobody reads, with the nearest name: worth a warning."""
+    there = list(toolsets)
     return [
         *_unmatched(config, "tools", config.tools, tools),
-        *_unmatched(config, "toolsets", config.toolsets, toolsets),
+        *_unmatched(config, "toolsets", config.toolsets, there),
+        *_unread_options(config, there),
     ]
+
+
+def _unread_options(config: Config, toolsets: list[str]) -> list[str]:
+    """No toolset takes options yet; who sets some should not believe that they hold."""
+    keys = [dotted(("toolsets", name, "options")) for name in toolsets if toolset_config(config, name).options]
+    return [f"{_where(config, key)}: {key}: this toolset takes no options" for key in keys]
 
 
 def _unmatched(config: Config, section: str, tables: Iterable[str], present: Iterable[str]) -> list[str]:
@@ -63,6 +71,10 @@ def _unmatched(config: Config, section: str, tables: Iterable[str], present: Ite
 
 def _missing(config: Config, section: str, name: str, present: list[str]) -> str:
     key = dotted((section, name))
-    where = next(origin.where for path, origin in config.origins.items() if path.startswith(key + "."))
     near = nearest(name, present) or nearest(name.removeprefix(ENV_MARK).lower(), present)
-    return f"{where}: {key}: no such {section[:-1]}" + (f"; did you mean {near}?" if near else "")
+    return f"{_where(config, key)}: {key}: no such {section[:-1]}" + (f"; did you mean {near}?" if near else "")
+
+
+def _where(config: Config, key: str) -> str:
+    """Where the first key of a table was set."""
+    return next(origin.where for path, origin in config.origins.items() if path.startswith(key + "."))

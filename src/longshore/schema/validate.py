@@ -10,11 +10,16 @@ from typing import Any, NoReturn
 import jsonschema_rs
 import msgspec
 
-from longshore.limits import DEFAULT_LIMITS, Limits
+from longshore.protocol.subschemas import subschemas
 from longshore.schema import failure
-from longshore.schema.foreign import ALONE, BY_NAME, IN_LISTS
-from longshore.schema.kinds import is_array, is_object
+from longshore.schema.kinds import is_object
 from longshore.schema.phrase import cut, path
+
+SCHEMA_BYTES = 64 << 10
+"""An author's own schema, encoded. Larger ones cost more to validate than the call they guard."""
+
+SCHEMA_DEPTH = 64
+"""Its nesting. The compiler recurses, and nobody writes deeper ones by hand."""
 
 SHOWN_ERRORS = 10
 """A model corrects a few errors at a time; more only cost tokens."""
@@ -61,17 +66,17 @@ class Validator:
         return [*lines[:SHOWN_ERRORS], f"… and {hidden} more"] if hidden > 0 else lines
 
 
-def compile(schema: Any, *, limits: Limits = DEFAULT_LIMITS) -> Validator:
+def compile(schema: Any) -> Validator:
     """Compile a schema, or raise `SchemaProblem`: too large, too deep, invalid, an outside `$ref`, another dialect."""
     if not is_object(schema):
         raise SchemaProblem("the schema is not an object", 'write it as a JSON object such as {"type": "object"}')
-    _measure(schema, limits)
+    _measure(schema)
     return Validator(_build(schema))
 
 
-def _measure(schema: dict[str, Any], limits: Limits) -> None:
-    deep = f"the schema is nested deeper than {limits.schema_depth} levels"
-    if _is_deeper(schema, limits.schema_depth):
+def _measure(schema: dict[str, Any]) -> None:
+    deep = f"the schema is nested deeper than {SCHEMA_DEPTH} levels"
+    if _is_deeper(schema, SCHEMA_DEPTH):
         raise SchemaProblem(deep, "move the inner parts to $defs")
     try:
         size = len(msgspec.json.encode(schema))
@@ -79,8 +84,8 @@ def _measure(schema: dict[str, Any], limits: Limits) -> None:
         raise SchemaProblem(
             "the schema is not JSON", "use only dicts, lists, strings, numbers, booleans and None"
         ) from None
-    if size > limits.schema_bytes:
-        raise SchemaProblem(f"the schema has {size} bytes, more than {limits.schema_bytes}", "make it smaller")
+    if size > SCHEMA_BYTES:
+        raise SchemaProblem(f"the schema has {size} bytes, more than {SCHEMA_BYTES}", "make it smaller")
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
@@ -135,14 +140,7 @@ def _dialect(schema: dict[str, Any]) -> str:
 def _subschemas(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield schema
     for keyword, value in schema.items():
-        inner: list[Any] = []
-        if keyword in BY_NAME and is_object(value):
-            inner = list(value.values())
-        elif keyword in IN_LISTS and is_array(value):
-            inner = value
-        elif keyword in ALONE:
-            inner = [value]
-        for sub in inner:
+        for sub in subschemas(keyword, value):
             if is_object(sub):
                 yield from _subschemas(sub)
 

@@ -45,7 +45,6 @@ class _Job(Struct, eq=False):
     run: Callable[..., Any]
     args: tuple[Any, ...]
     writes: bool
-    loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
     result: Any = None
     error: Exception | None = None
@@ -114,8 +113,7 @@ class Committer:
             os.close(self._bell[1])
 
     def _job(self, run: Callable[..., Any], args: tuple[Any, ...], writes: bool) -> _Job:
-        loop = asyncio.get_running_loop()
-        return _Job(run, args, writes, loop, loop.create_future())
+        return _Job(run, args, writes, asyncio.get_running_loop().create_future())
 
     def _start(self) -> None:
         self._bell = os.pipe()
@@ -157,6 +155,8 @@ class Committer:
             self._sweep()
         except sqlite3.Error as error:
             self._let_go(error)  # there is another turn
+        except OSError:
+            pass  # the inbox could not be waited on: looking is enough
         except StoreError:
             pass  # it could not be opened: whoever asks is told
 
@@ -203,9 +203,9 @@ class Committer:
             job.error = StoreError(error.where, error.what, error.fix) if isinstance(error, StoreError) else error
 
     def _answer(self, jobs: list[_Job]) -> None:
-        for loop in {job.loop for job in jobs}:
+        for loop in {job.future.get_loop() for job in jobs}:
             try:
-                loop.call_soon_threadsafe(self._settle, [job for job in jobs if job.loop is loop])
+                loop.call_soon_threadsafe(self._settle, [job for job in jobs if job.future.get_loop() is loop])
             except RuntimeError:
                 pass  # it is closed: nobody waits any more
 
@@ -232,17 +232,18 @@ class Committer:
         now = time.monotonic()
         if not nudged and now < self._look_at:
             return
+        self._look_at = now + LOOK_SECONDS  # first: whatever fails below is not tried again at once
         if not self._attending or self._mailbox.lost():
             self._attending = True
             self._open_inbox()
-        self._look_at = now + LOOK_SECONDS
         self._mailbox.collect(self._opened())
 
     def _open_inbox(self) -> None:
         self._shut_inbox()
-        self._inbox = self._mailbox.open()
-        if self._inbox is not None:
-            self._selector.register(self._inbox, EVENT_READ)
+        inbox = self._mailbox.open()
+        if inbox is not None:
+            self._selector.register(inbox, EVENT_READ)
+            self._inbox = inbox
 
     def _shut_inbox(self) -> None:
         if self._inbox is not None:

@@ -47,13 +47,17 @@ class Mailbox:
             self._tell_loop(self._listeners.miss)
 
     def collect(self, tables: Tables) -> None:
-        """Hand what is new to the loop."""
+        """Hand what is new to the loop. For one that stood still some of it is deleted already, or all: say so."""
+        newest = tables.newest()  # before the messages: what comes in between is among those
         while found := tables.messages(self._last):
-            if found[0][0] != self._last + 1:  # some are deleted already
+            if found[0][0] != self._last + 1:
                 self._tell_loop(self._listeners.miss)
             self._last = found[-1][0]
             messages = [(to_text(topic), body) for _, topic, body in found]
             self._tell_loop(self._listeners.hand_out, messages)
+        if self._last < newest:
+            self._last = newest
+            self._tell_loop(self._listeners.miss)
 
     def _tell_loop(self, hear: Callable[..., None], *args: Any) -> None:
         try:

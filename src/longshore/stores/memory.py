@@ -31,7 +31,7 @@ class MemoryStore:
 
     shared: bool = False
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._shelves: dict[str, Shelf[bytes]] = {}
         self._logs: Shelf[_Log] = Shelf()

@@ -19,7 +19,7 @@ LONGEST = 100
 
 @final
 class Nudges:
-    """Used on one thread. `fileno` is None until `open`, and where a socket is not possible."""
+    """Used on one thread. `open` may be called again, for as long as we are `lost`."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -48,20 +48,21 @@ class Nudges:
 
     def open(self) -> int | None:
         """The descriptor that becomes readable when somebody nudges."""
-        inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        inbox = None
         try:
             os.makedirs(self._folder, FOLDER_MODE, exist_ok=True)
+            inbox = _make_socket()
             inbox.bind(self._address(self._name))
         except OSError:
-            inbox.close()
+            if inbox is not None:
+                inbox.close()
             return None
-        inbox.setblocking(False)
         self._inbox = inbox
         return inbox.fileno()
 
     def lost(self) -> bool:
-        """Whether somebody removed our socket from the folder, or the folder."""
-        return self._inbox is not None and not os.path.exists(self._path)
+        """Whether there is no socket of ours: it could not be made, or somebody removed it or the folder."""
+        return self._inbox is None or not os.path.exists(self._path)
 
     def send(self) -> None:
         """Nudge all others, and remove the sockets of those who died."""
@@ -96,15 +97,20 @@ class Nudges:
             self._outbox = None
 
     def _send_to(self, name: str) -> None:
-        if self._outbox is None:
-            self._outbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-            self._outbox.setblocking(False)
         try:
+            if self._outbox is None:
+                self._outbox = _make_socket()
             self._outbox.sendto(NUDGE, self._address(name))
         except ConnectionRefusedError:
             _remove(os.path.join(self._folder, name))  # its process is gone; one that was too fast for us makes it anew
         except OSError:
-            pass  # full: it has nudges enough; or gone meanwhile
+            pass  # full: it has nudges enough; or gone meanwhile; or no descriptor is left: it looks by itself
+
+
+def _make_socket() -> socket.socket:
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    made.setblocking(False)
+    return made
 
 
 def _remove(path: str) -> None:

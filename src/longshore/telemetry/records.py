@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct
 
+from longshore.config.sections import LogLevel
+
 Outcome = Literal["ok", "error", "failed", "cancelled", "timeout", "refused", "asked"]
-Level = Literal["debug", "info", "notice", "warning", "error"]
-LEVELS: tuple[Level, ...] = ("debug", "info", "notice", "warning", "error")
+Level = LogLevel
+LEVELS: tuple[Level, ...] = get_args(Level)
+"""From the quietest."""
 
 
 class RequestReceived(Struct, frozen=True, tag="request_received"):

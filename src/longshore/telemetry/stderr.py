@@ -18,7 +18,13 @@ from longshore.telemetry.records import LEVELS, Level, Problem, Record, RequestC
 
 PIECE_BYTES = 4096
 """PIPE_BUF on Linux: a pipe that polls writable takes this much without blocking."""
+
 FIELD_CHARACTERS = 2048
+"""Of one field of a JSON line: some twenty lines of text. What comes from a client must not fill the log."""
+
+TRACE_CHARACTERS = 16 << 10
+"""Of a trace, its end, where the message is: more than a hundred frames, and a quarter of what a pipe holds."""
+
 _COLOURS = {"debug": "2", "info": "0", "notice": "36", "warning": "33", "error": "31"}
 _encode = msgspec.json.Encoder().encode
 
@@ -44,7 +50,7 @@ class StderrSink:
 
     def _render_json(self, record: Record, level: Level) -> bytes:
         fields = {"level": level, **msgspec.to_builtins(record)}
-        text = _encode({key: _cut(value) for key, value in fields.items()}).decode()
+        text = _encode({key: _cut(key, value) for key, value in fields.items()}).decode()
         return f"{text if text.isprintable() else escape(text)}\n".encode()
 
     def _render_pretty(self, record: Record, level: Level) -> bytes:
@@ -87,11 +93,13 @@ def escape(text: str) -> str:
     )
 
 
-def _cut(value: object) -> object:
+def _cut(key: str, value: object) -> object:
     """A field that fits on a line. A text that no encoding takes, as odd file names are, is spelled out."""
     if not isinstance(value, str):
         return value
     text = value.encode(errors="backslashreplace").decode()
+    if key == "trace":
+        return "…" + text[-TRACE_CHARACTERS:] if len(text) > TRACE_CHARACTERS else text
     return text[:FIELD_CHARACTERS] + "…" if len(text) > FIELD_CHARACTERS else text
 
 
