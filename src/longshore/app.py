@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, final, overload
 from longshore import config as configuration
 from longshore.config import Config
 from longshore.errors import ConfigError, LongshoreError
-from longshore.limits import Limits, merge_limits
-from longshore.protocol.revisions import NAMES
+from longshore.limits import Limits
 from longshore.registry.catalog import Catalog, Part
 from longshore.registry.function import ToolOptions, check_function, check_uri, read_options, tool_entry
 from longshore.registry.tool import Effects, Entry, Json, Tool
@@ -237,7 +236,7 @@ class Server:
     def engine(self) -> Engine:
         """What transports hand messages to. Made when it is first wanted."""
         if self._engine is None:
-            limits = merge_limits(self._limits, self.config.limits)
+            limits = configuration.limits_of(self.config, self._limits)
             self._engine = Engine(self.catalog, self._info, limits=limits, recorder=self.recorder)
             self._engine.changed_hook = self._offer
             self.catalog.changed = self._engine.changed
@@ -343,7 +342,11 @@ class Server:
         return http
 
     async def _close_toolsets(self) -> None:
-        await _close_all([holder for holder in self.catalog.holders.values() if holder.needs_closing])
+        """Close every toolset that was opened, whatever becomes of the others."""
+        from asyncio import gather
+
+        holders = [holder for holder in self.catalog.holders.values() if holder.needs_closing]
+        await gather(*(self._close_one(holder) for holder in holders))
 
     def _listen_on_stderr(self) -> None:
         server = self.config.server
@@ -361,13 +364,12 @@ class Server:
     def _close(self, process: Any) -> None:
         engine = self.engine
         loop = engine.executor.loop
-        holders = [holder for holder in self.catalog.holders.values() if holder.needs_closing]
-        if holders:
+        if any(holder.needs_closing for holder in self.catalog.holders.values()):
             import asyncio
 
             loop = loop or asyncio.new_event_loop()
             try:
-                loop.run_until_complete(asyncio.wait_for(_close_all(holders), engine.limits.stop_seconds / 2))
+                loop.run_until_complete(asyncio.wait_for(self._close_toolsets(), engine.limits.stop_seconds / 2))
             except Exception as problem:
                 self.recorder.problem("error", "a toolset did not close", problem)
         process.end()
@@ -387,16 +389,16 @@ class Server:
             # On a thread of its own: whoever calls this may have a loop that runs.
             closing = Thread(target=lambda: asyncio.run(self._close_one(holder)), daemon=True)
             closing.start()
-            closing.join((self._limits or self.config.limits).stop_seconds)
+            closing.join(configuration.limits_of(self.config, self._limits).stop_seconds)
         else:
             loop.call_soon_threadsafe(lambda: self._closing.add(loop.create_task(self._close_one(holder))))
 
     async def _close_one(self, holder: Any) -> None:
-        from asyncio import current_task
+        from asyncio import CancelledError, current_task
 
         try:
             await holder.close()
-        except Exception as problem:
+        except (Exception, CancelledError) as problem:  # a stop that awaits what it has just cancelled raises that
             self.recorder.problem("error", f"the toolset {holder.name!r} did not close", problem)
         finally:
             self._closing.discard(current_task())
@@ -414,21 +416,17 @@ class Server:
     def _offer(self, _: set[Part]) -> None:
         engine, config = self.engine, self.config
         engine.forget()
-        plain = config is configuration.DEFAULT or not (config.tools or config.toolsets)
-        default = merge_limits(self._limits, config.limits).timeout_seconds
+        default = configuration.limits_of(config, self._limits).timeout_seconds
         offered = {}
         for entry in self.catalog.entries():
             toolset = entry.toolset.name if entry.toolset is not None else None
-            if plain:
-                entry.limit = default if entry.timeout is None else (entry.timeout or inf)
-            else:
-                declared = entry.timeout if entry.timeout is not None else default
-                entry.limit = configuration.tool_timeout(config, entry.name, toolset, declared) or inf
-                entry.result_bytes = configuration.tool_config(config, entry.name).result_bytes or 0
+            declared = entry.timeout if entry.timeout is not None else default
+            entry.limit = configuration.tool_timeout(config, entry.name, toolset, declared) or inf
+            entry.result_bytes = configuration.tool_config(config, entry.name).result_bytes or 0
             entry.guarded = bool(entry.scopes or entry.headers)
             entry.plain = entry.typed_result and not entry.result_bytes
             entry.direct = entry.plain and entry.run == "inline" and not entry.keeps_frame and _always_open(entry)
-            if entry.kind == "tool" and (plain or configuration.tool_enabled(config, entry.name, toolset)):
+            if entry.kind == "tool" and configuration.tool_enabled(config, entry.name, toolset):
                 offered[entry.name] = entry
         engine.tools = offered
 
@@ -468,16 +466,6 @@ class Server:
 
 def _always_open(entry: Entry) -> bool:
     return entry.toolset is None or entry.toolset.stateless
-
-
-def supported_revisions() -> tuple[str, ...]:
-    """The protocol revisions that a server speaks, oldest first."""
-    return NAMES
-
-
-async def _close_all(holders: Sequence[Any]) -> None:
-    for holder in holders:
-        await holder.close()
 
 
 def _settle_in(process: Any, stdio: Any) -> None:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 20.0
-"""Seconds that anything may take here before the test fails. Never a promise of the product's."""
+from waiting import PATIENCE
+
 MODERN = "2026-07-28"
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -58,25 +58,6 @@ def text_of(answer: dict[str, Any]) -> str:
 
 def failed(answer: dict[str, Any]) -> bool:
     return answer["result"].get("isError", False)
-
-
-def eventually(what: str, check: Callable[[], Any], patience: float = PATIENCE) -> Any:
-    """Ask until the answer is true."""
-    end = time.monotonic() + patience
-    while True:
-        if found := check():
-            return found
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {patience:g} s: {what}")
-        time.sleep(0.005)
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; a zombie has ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def resident_bytes(pid: int) -> int:

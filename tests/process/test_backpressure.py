@@ -9,8 +9,10 @@ from collections import Counter
 
 import pytest
 
+from waiting import PATIENCE, eventually
+
 from .conftest import Workshop
-from .peer import PATIENCE, Peer, call, encode, eventually, failed, request, resident_bytes, text_of
+from .peer import Peer, call, encode, failed, request, resident_bytes, text_of
 
 MOST_GROWN = 32 << 20
 FLOOD_SECONDS = 4.0
@@ -121,8 +123,7 @@ def test_memory_is_bounded_when_nobody_reads(workshop: Workshop, tool: str) -> N
     for answer in answers.values():
         assert "busy" in text_of(answer) if failed(answer) else text_of(answer) == PAYLOAD
     assert not failed(answers[0])
-    idle = eventually("nothing in flight", lambda: peer.call("status")["result"]["structuredContent"]["result"])
-    assert idle == [0, 0, 0]
+    eventually("nothing in flight", lambda: peer.call("status")["result"]["structuredContent"]["result"] == [0, 0, 0])
     assert resident_bytes(peer.pid) - base <= MOST_GROWN
 
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from waiting import eventually
+
 from .conftest import Workshop
-from .peer import LONGSHORE, Peer, eventually, modern, request, text_of
+from .peer import LONGSHORE, Peer, modern, request, text_of
 
 TOOLS = """
     from longshore import Context, Server, Toolset, tool
@@ -110,15 +112,19 @@ def test_a_change_takes_effect_while_the_client_stays(workshop: Workshop) -> Non
     peer = started(workshop)
     assert "other" in names(peer)
     assert text_of(peer.call("left")) == "50"
-    write_project(workshop, "[server]\ntimeout = 60\n[tools.other]\nenabled = false\n")
+    write_project(
+        workshop, "[server]\ntimeout = 60\n[tools.other]\nenabled = false\n[tools.long]\nresult_bytes = 100\n"
+    )
     peer.notice("notifications/tools/list_changed")
     assert "other" not in names(peer)
+    assert "[cut: 900 bytes more" in text_of(peer.call("long", id="cut"))
     assert peer.call("other")["error"]["code"] == -32602
     assert text_of(peer.call("left", id=2)) == "60"
     (workshop.folder / "longshore.toml").unlink()
     peer.notice("notifications/tools/list_changed")
     assert text_of(peer.call("other", id=3)) == "here"
     assert text_of(peer.call("left", id=4)) == "30"
+    assert "[cut" not in text_of(peer.call("long", id="whole"))
     assert problems(peer) == []
 
 

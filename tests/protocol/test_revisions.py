@@ -133,7 +133,7 @@ def test_a_method_exists_in_the_revisions_that_the_specification_says(method: st
     else:
         with pytest.raises(ProtocolError) as caught:
             check_method(method, revision, EVERYTHING)
-        assert caught.value.rpc_code == -32601
+        assert caught.value.code == -32601
 
 
 def test_the_table_holds_no_method_beyond_the_specification() -> None:
@@ -144,7 +144,7 @@ def test_the_table_holds_no_method_beyond_the_specification() -> None:
 def test_a_method_of_a_missing_capability_does_not_exist(method: str) -> None:
     with pytest.raises(ProtocolError) as caught:
         check_method(method, None, EVERYTHING - {METHODS[method].capability})
-    assert caught.value.rpc_code == -32601
+    assert caught.value.code == -32601
 
 
 @pytest.mark.parametrize(
@@ -194,5 +194,5 @@ def test_no_revision_forgets_a_field_that_an_older_one_had(table: dict[str, int]
 def test_a_request_before_the_handshake_is_told_both_ways_to_begin() -> None:
     with pytest.raises(ProtocolError) as caught:
         Session[object]().require_peer("tools/list")
-    assert caught.value.rpc_code == -32602
+    assert caught.value.code == -32602
     assert "initialize" in caught.value.message and "protocolVersion" in caught.value.message

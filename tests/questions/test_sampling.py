@@ -76,6 +76,7 @@ def test_tools_are_offered_only_to_a_client_that_declares_them(question: Sample)
         [USE, {"role": "user", "content": {"type": "text", "text": "never mind"}}],
         [USE, {"role": "user", "content": [RESULT, {"type": "text", "text": "and"}]}],
         [{"role": "user", "content": RESULT}],
+        [{"role": "user", "content": {"type": "text", "text": "add"}}, USE],
     ],
 )
 def test_a_conversation_whose_tool_uses_and_results_do_not_match_is_not_sent(era: str, messages: list[Any]) -> None:

@@ -6,7 +6,8 @@ import pytest
 from msgspec import Meta
 
 from longshore.limits import DEFAULT_LIMITS
-from longshore.schema.explain import SHOWN_LINES, explain, nearest
+from longshore.schema.explain import SHOWN_LINES, explain
+from longshore.schema.failure import nearest
 
 from .conftest import read_fn, taking
 from .models import Circle, Drawing, Point, Team, User
@@ -144,6 +145,13 @@ def test_nesting_inside_a_string_is_limited_at_its_edge() -> None:
         decoded, lines = explain("f", signature, msgspec.json.encode({"x": text}))
         assert (decoded is not None) is taken
         assert bool(lines) is not taken
+
+
+def test_a_string_of_nothing_but_escapes_is_looked_through_once() -> None:
+    """A tokenizer that begins again at each quote would be at this for minutes."""
+    decoded, lines = explain("f", taking(list[Any]), msgspec.json.encode({"x": '["' + '\\"' * 200_000}))
+    assert decoded is None
+    assert lines
 
 
 @pytest.mark.parametrize(

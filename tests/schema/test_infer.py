@@ -4,6 +4,7 @@ import pathlib
 from dataclasses import dataclass, make_dataclass
 from typing import Annotated, Any, Literal, Optional
 
+import pydantic
 import pytest
 from msgspec import Meta
 
@@ -186,3 +187,21 @@ def test_made_up_docstrings_of_dataclasses_are_no_descriptions() -> None:
 
     assert type_schema(Documented)["description"] == "Where it is."
     assert "description" not in type_schema(Point)
+
+
+class Paid(pydantic.BaseModel):
+    """A model whose author adds to its schema, in the words of an older dialect."""
+
+    model_config = {
+        "json_schema_extra": {
+            "dependencies": {"card": ["name"], "note": {"title": "noise", "required": ["name"]}},
+            "contentSchema": {"title": "noise", "type": "string"},
+        }
+    }
+    name: str = ""
+
+
+def test_what_a_model_adds_in_an_older_dialect_is_rewritten_where_it_is_a_schema() -> None:
+    schema = type_schema(Paid)
+    assert schema["dependencies"] == {"card": ["name"], "note": {"required": ["name"]}}
+    assert schema["contentSchema"] == {"type": "string"}

@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from longshore.limits import Limits
-from longshore.schema.validate import SHOWN_ERRORS, SchemaProblem, compile
+from longshore.schema.validate import SCHEMA_BYTES, SCHEMA_DEPTH, SHOWN_ERRORS, SchemaProblem, compile
 
 PERSON = {
     "type": "object",
@@ -92,6 +91,8 @@ def test_a_metaschema_is_not_fetched_either() -> None:
     for schema in (
         {"$schema": "http://127.0.0.1:9/custom"},
         {"properties": {"a": {"$schema": "http://127.0.0.1:9/custom", "$id": "x"}}},
+        {"items": [{"$schema": "http://127.0.0.1:9/custom", "$id": "x"}]},
+        {"dependencies": {"a": {"$schema": "http://127.0.0.1:9/custom", "$id": "x"}, "b": ["a"]}},
     ):
         with pytest.raises(SchemaProblem, match="is not supported"):
             compile(schema)
@@ -143,20 +144,18 @@ def nested(levels: int) -> dict[str, Any]:
 
 
 def test_depth_is_limited_at_its_edge() -> None:
-    limits = Limits(schema_depth=10)
-    compile(nested(9), limits=limits)
-    compile(nested(10), limits=limits)
-    with pytest.raises(SchemaProblem, match="deeper than 10 levels"):
-        compile(nested(11), limits=limits)
+    compile(nested(SCHEMA_DEPTH - 1))
+    compile(nested(SCHEMA_DEPTH))
+    with pytest.raises(SchemaProblem, match=f"deeper than {SCHEMA_DEPTH} levels"):
+        compile(nested(SCHEMA_DEPTH + 1))
 
 
 def test_size_is_limited_at_its_edge() -> None:
-    schema = {"description": "x" * 100}
-    size = len(msgspec.json.encode(schema))
-    compile(schema, limits=Limits(schema_bytes=size + 1))
-    compile(schema, limits=Limits(schema_bytes=size))
-    with pytest.raises(SchemaProblem, match="bytes, more than"):
-        compile(schema, limits=Limits(schema_bytes=size - 1))
+    frame = len(msgspec.json.encode({"description": ""}))
+    compile({"description": "x" * (SCHEMA_BYTES - frame - 1)})
+    compile({"description": "x" * (SCHEMA_BYTES - frame)})
+    with pytest.raises(SchemaProblem, match=f"{SCHEMA_BYTES + 1} bytes, more than {SCHEMA_BYTES}"):
+        compile({"description": "x" * (SCHEMA_BYTES - frame + 1)})
 
 
 def test_a_schema_that_contains_itself_is_refused() -> None:

@@ -286,7 +286,8 @@ def test_a_congested_peer_is_started_nothing_and_gets_a_bounded_number_of_notes(
         assert (app.engine.executor.running, app.engine.executor.parked) == (1, 1)
         gate.set()
         *notes, answer = await peer.turn()
-        logs = [note["params"]["data"] for note in notes if note["method"] == "notifications/message"]
+        told, *logs = [note["params"]["data"] for note in notes if note["method"] == "notifications/message"]
+        assert told.startswith("990 earlier log messages")
         assert logs == list(range(990, 1000))
         assert [n["params"]["progress"] for n in notes if n["method"] == "notifications/progress"] == [999]
         assert text_of(answer) == "done" and answer["id"] == 1
@@ -297,9 +298,9 @@ def test_a_congested_peer_is_started_nothing_and_gets_a_bounded_number_of_notes(
     run(body())
 
 
-def test_a_handler_that_waits_for_the_client_holds_no_place() -> None:
+def test_a_handler_that_waits_for_the_client_holds_no_place_but_not_any_number_waits() -> None:
     async def body() -> None:
-        app = Server("t", limits=Limits(running=1, parked=0))
+        app = Server("t", limits=Limits(running=1, parked=2))
 
         @app.tool(replay=True)
         async def ask(ctx: Context) -> str:
@@ -313,6 +314,8 @@ def test_a_handler_that_waits_for_the_client_holds_no_place() -> None:
             peer.call(id, "ask")
             questions.append((await peer.get())["id"])
         assert app.engine.executor.running == 0
+        peer.call(4, "ask")
+        assert text_of(await peer.get()).startswith("the server is busy: 0 calls are running and 3 wait")
         for id, question in enumerate(questions, 1):
             answer = {"jsonrpc": "2.0", "id": question, "result": {"action": "accept", "content": {"ok": True}}}
             peer.link.put(json.dumps(answer).encode())

@@ -142,9 +142,17 @@ def test_the_help_of_a_raw_tool_reads_its_schema() -> None:
             "c": {"const": 5},
             "d": True,
             "e": {"oneOf": [{"type": "integer"}, {"type": "string"}]},
+            "f": {"$ref": "#/$defs/tree"},
+            "g": {"$ref": "#/$defs/loop"},
+            "h": {"type": "array", "items": {"$ref": "#/$defs/json"}},
         },
         "required": ["b"],
-        "$defs": {"b": {"type": "integer"}},
+        "$defs": {
+            "b": {"type": "integer"},
+            "tree": {"type": "array", "items": {"$ref": "#/$defs/tree"}},
+            "loop": {"$ref": "#/$defs/loop"},
+            "json": {"anyOf": [{"type": "null"}, {"type": "array", "items": {"$ref": "#/$defs/json"}}]},
+        },
     }
     app.add_tool(Tool(name="raw", input_schema=schema), lambda arguments, ctx: {"content": []})
     words = said(app, "tool_help", name="raw").splitlines()
@@ -156,6 +164,9 @@ def test_the_help_of_a_raw_tool_reads_its_schema() -> None:
         "  c (one of 5, optional)",
         "  d (any value, optional)",
         "  e (integer or string, optional)",
+        "  f (list of tree, optional)",
+        "  g (loop, optional)",
+        "  h (list of null or list of json, optional)",
     ]
 
 

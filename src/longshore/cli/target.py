@@ -18,7 +18,7 @@ def load(target: str) -> Server:
     place, colon, name = target.rpartition(":")
     if not colon or os.sep in name or name.endswith(".py"):
         place, name = target, ""
-    is_file = place.endswith(".py") or os.sep in place or os.path.exists(place)
+    is_file = place.endswith(".py") or os.sep in place or os.path.isfile(place)
     module = _import_file(place) if is_file else _import_module(place)
     return _pick(module, name, target)
 
@@ -90,12 +90,10 @@ def _pick(module: ModuleType, name: str, target: str) -> Server:
     if name:
         if name in servers:
             return servers[name]
-        from longshore.registry.names import nearest
+        from longshore.registry.names import hint
 
-        near = nearest(name, servers)
-        hint = f"; did you mean {near}?" if near else ""
         what = "is no Server" if hasattr(module, name) else "is not there"
-        raise TargetError(f"{target}: {name} {what}{hint}")
+        raise TargetError(f"{target}: {name} {what}{hint(name, servers)}")
     for usual in _USUAL:
         if usual in servers:
             return servers[usual]

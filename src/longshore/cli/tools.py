@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from longshore.app import Server
 from longshore.registry.tool import Entry
 from longshore.schema.output import encode
 from longshore.toolsets.discovery.survey import argument_lines, category_of, kind_of, tool_line
@@ -26,7 +25,9 @@ def tools(target: str | None, form: str | None) -> None:
     TARGET is a server of yours: path/to/server.py, path/to/server.py:name or module:name. Without it, the built-in
     server's are listed.
     """
-    app = _load(target)
+    from longshore.__main__ import find
+
+    app = find(target)
     entries = list(app.engine.tools.values())
     if form == "json":
         click.echo(encode([entry.describe() for entry in entries]).decode())
@@ -73,7 +74,7 @@ def _section(entry: Entry, record: dict[str, Any]) -> list[str]:
         lines.append("Takes no arguments.")
     if "outputSchema" in record:
         lines += ["", f"Gives: {kind_of(record['outputSchema'], record['outputSchema'])}."]
-    if isinstance(entry.errors, dict):
+    if entry.errors:
         lines += ["", *(f"- Error `{name}`: {text}" for name, text in entry.errors.items())]
     if entry.examples:
         lines += ["", "For example: " + ", ".join(f"`{encode(example).decode()}`" for example in entry.examples) + "."]
@@ -94,13 +95,3 @@ def _print(entries: Sequence[Entry]) -> None:
     ]
     print_table(rows, ["tool", "category", "effects", ""])
     click.echo(f"{len(rows)} tools, {tokens([entry.describe() for entry in entries])} tokens")
-
-
-def _load(target: str | None) -> Server:
-    if target is None:
-        from longshore.builtin import make
-
-        return make()
-    from longshore.cli.target import load
-
-    return load(target)

@@ -17,6 +17,7 @@ from msgspec import Struct
 from longshore.errors import ProtocolError
 from longshore.protocol.annotation import ANNOTATION
 from longshore.protocol.revisions import MODERN
+from longshore.protocol.subschemas import subschemas
 
 HEADER_MISMATCH: Final = -32020
 
@@ -220,15 +221,6 @@ class HeaderProblem(ValueError):
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
-# Where schemas stand beside `properties`: under names, in lists, or alone. What is marked there is no one argument.
-_BY_NAME = ("patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions")
-_IN_LISTS = ("anyOf", "allOf", "oneOf", "prefixItems", "items")
-_ALONE = (
-    *("items", "additionalItems", "unevaluatedItems", "contains", "contentSchema"),
-    *("additionalProperties", "unevaluatedProperties", "propertyNames"),
-    *("not", "if", "then", "else"),
-)
-
 
 def header_params(schema: dict[str, Any]) -> tuple[HeaderParam, ...]:
     """The arguments that headers repeat, by the annotations of an input schema. Raises HeaderProblem, a ValueError."""
@@ -261,16 +253,8 @@ def _positions(root: dict[str, Any]) -> Iterator[tuple[tuple[str, ...] | None, s
             if keyword == "properties" and isinstance(value, dict):
                 for name, inner in cast("dict[str, Any]", value).items():
                     queue.append((None if path is None else (*path, name), prefix + name, inner))
-            else:
-                queue.extend((None, prefix + keyword, inner) for inner in _inner(keyword, value))
-
-
-def _inner(keyword: str, value: Any) -> list[Any]:
-    if keyword in _BY_NAME and isinstance(value, dict):
-        return list(cast("dict[str, Any]", value).values())
-    if keyword in _IN_LISTS and isinstance(value, (list, tuple)):
-        return list(cast("list[Any]", value))
-    return [value] if keyword in _ALONE else []
+            else:  # what is marked there is no one argument
+                queue.extend((None, prefix + keyword, inner) for inner in subschemas(keyword, value))
 
 
 def _param(path: tuple[str, ...] | None, where: str, schema: dict[str, Any]) -> HeaderParam:

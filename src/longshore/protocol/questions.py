@@ -174,8 +174,8 @@ def _sample_params(question: Sample) -> dict[str, Any]:
 def _check_balance(messages: list[Any]) -> list[Any]:
     """Every tool_use is answered by the very next message, which holds nothing but tool_results."""
     owed: set[str] = set()
-    for message in messages:
-        blocks = _blocks(message)
+    for message in [*messages, None]:
+        blocks = [] if message is None else _blocks(message)
         given = {str(block.get("toolUseId")) for block in blocks if block.get("type") == "tool_result"}
         if given != owed or (given and len(given) != len(blocks)):
             raise ToolError(

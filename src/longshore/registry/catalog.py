@@ -54,6 +54,7 @@ class Catalog:
             what = f"{ref!r} has no argument {argument!r}: it takes {', '.join(known) or 'none'}"
             raise RegistrationError(str(entry.where), what, "name one of its arguments")
         self.completions[ref, argument] = entry
+        self.changed(set())  # no list shows it, but it has yet to get its time
 
     def add_toolset(self, toolset: Toolset, context_type: type, *, replace: bool = False) -> Holder:
         """Add everything that a toolset offers, or nothing if one part of it can't be added."""
@@ -174,10 +175,9 @@ def _make_parts(holder: Holder, context_type: type) -> Iterator[tuple[Part, str,
 
 
 def _unknown(kind: str, name: str, names: Iterable[str]) -> str:
-    from longshore.registry.names import nearest
+    from longshore.registry.names import hint
 
-    near = nearest(name, names)
-    return f"no {kind} {name!r}" + (f"; did you mean {near!r}?" if near else "")
+    return f"no {kind} {name!r}{hint(name, names)}"
 
 
 def _refuse_twice(where: Any, what: str, first: Any) -> None:

@@ -105,7 +105,7 @@ def tool_entry(fn: Callable[..., Any], options: ToolOptions, context_type: type)
         category=options.category,
         tags=tuple(options.tags),
         examples=tuple(options.examples),
-        errors=UNSET if options.errors is None else options.errors,
+        errors=dict(options.errors or {}),
     )
 
 

@@ -30,6 +30,12 @@ def legal(name: str) -> str:
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """The known name that was probably meant."""
-    from longshore.schema.explain import nearest as find
+    from longshore.schema.failure import nearest as find
 
     return find(name, names)
+
+
+def hint(name: str, names: Iterable[str]) -> str:
+    """What is said after a name that nobody knows: the one that was probably meant, or nothing."""
+    near = nearest(name, names)
+    return f"; did you mean {near!r}?" if near else ""

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from longshore.errors import RegistrationError
-from longshore.limits import DEFAULT_LIMITS
 from longshore.registry.function import check_options, read_scopes, run_mode, tool_meta
 from longshore.registry.headers import schema_headers
 from longshore.registry.names import check_name
@@ -57,7 +56,7 @@ def raw_entry(tool: Tool, handler: Callable[..., Any]) -> Entry:
         category=tool.category,
         tags=tuple(tool.tags),
         examples=tuple(tool.examples),
-        errors=msgspec.UNSET if tool.errors is None else tool.errors,
+        errors=dict(tool.errors or {}),
     )
 
 
@@ -135,6 +134,6 @@ def _compile(schema: dict[str, Any], handler: Callable[..., Any]) -> Callable[[A
     from longshore.schema.validate import SchemaProblem, compile
 
     try:
-        return compile(schema, limits=DEFAULT_LIMITS).errors
+        return compile(schema).errors
     except SchemaProblem as problem:
         refuse(handler, problem.what, problem.fix)

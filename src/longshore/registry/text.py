@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 
 from longshore.errors import ProtocolError
+from longshore.limits import DEFAULT_LIMITS
 from longshore.schema.signature import Signature
 from longshore.wire.codec import INVALID_PARAMS
+from longshore.wire.depth import too_deep
 
 
 def read_texts(texts: Mapping[str, str], signature: Signature) -> Any:
@@ -49,6 +51,6 @@ def _read(text: str, kind: Any) -> Any:
     try:
         return msgspec.convert(text, kind, strict=False, dec_hook=decode_special)
     except msgspec.ValidationError:
-        if text[:1] not in ("[", "{"):
+        if text[:1] not in ("[", "{") or too_deep(text.encode(errors="replace"), DEFAULT_LIMITS.depth):
             raise
         return msgspec.json.decode(text, type=kind, dec_hook=decode_special)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 
 from longshore.protocol.content import Icon
 
@@ -67,7 +68,7 @@ class Entry(Struct, kw_only=True):
     describe: Callable[[], dict[str, Json]]
     toolset: Any = None
     timeout: float | Literal[False] | None = None
-    limit: float = 0.0
+    limit: float = inf
     """The seconds that hold now, from the configuration, the declaration and the default; infinite for none."""
     plain: bool = False
     """Whether its result needs no look before it is encoded: a typed tool without a limit of its own."""
@@ -98,7 +99,7 @@ class Entry(Struct, kw_only=True):
     category: str | None = None
     tags: tuple[str, ...] = ()
     examples: tuple[Any, ...] = ()
-    errors: Mapping[str, str] | UnsetType = UNSET
+    errors: dict[str, str] = {}
     calls: int = 0
     failures: int = 0
 

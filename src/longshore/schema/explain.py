@@ -19,13 +19,10 @@ from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import cut, describe, kind, model_lines, plain
 from longshore.schema.signature import Parameter, Signature
 from longshore.schema.standin import decode_special
-
-__all__ = ["explain", "nearest"]
+from longshore.wire.depth import too_deep
 
 SHOWN_LINES = 20
 """Lines of one explanation. An attacker's thousand unknown keys must not become a thousand lines."""
-
-_TOKENS = re.compile(r'"(?:\\.|[^"\\])*"|[\[{]|[\]}]')
 
 
 def explain(tool_name: str, signature: Signature, raw: bytes | Raw) -> tuple[Any | None, list[str]]:
@@ -100,9 +97,11 @@ def _unquoted(parameter: Parameter, value: Any) -> Raw | None:
     """The JSON inside a string, where the declared type is an array or object and can't be a string."""
     if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
         return None
-    if _takes_text(type_schema(parameter.type)) or _depth(value) > DEFAULT_LIMITS.depth:
+    text = value.encode(errors="replace")
+    # The framer counted how deep the message nests, not what is inside its strings.
+    if _takes_text(type_schema(parameter.type)) or too_deep(text, DEFAULT_LIMITS.depth):
         return None
-    return Raw(value.encode(errors="replace"))
+    return Raw(text)
 
 
 def _takes_text(schema: dict[str, Any]) -> bool:
@@ -117,18 +116,6 @@ def _takes_text(schema: dict[str, Any]) -> bool:
             return False  # only records are written as references
         case _:
             return True
-
-
-def _depth(text: str) -> int:
-    """How deep JSON text nests. The framer counted the message, not what is inside its strings."""
-    depth = deepest = 0
-    for token in _TOKENS.finditer(text):
-        if token[0] in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif token[0] in "]}":
-            depth -= 1
-    return deepest
 
 
 def _whole(value: Any) -> Raw:

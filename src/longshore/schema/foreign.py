@@ -7,19 +7,12 @@ from typing import TYPE_CHECKING, Any
 from msgspec import NODEFAULT
 
 from longshore.protocol.annotation import ANNOTATION
+from longshore.protocol.subschemas import ALONE, BY_NAME, IN_LISTS
+from longshore.schema.kinds import is_array, is_object
 from longshore.schema.standin import Schema
 
 if TYPE_CHECKING:
     from longshore.schema.infer import Schemas
-
-# Where sub-schemas stand: under names, in lists, or alone.
-BY_NAME = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
-IN_LISTS = ("anyOf", "allOf", "oneOf", "prefixItems")
-ALONE = (
-    *("items", "additionalItems", "unevaluatedItems", "contains"),
-    *("additionalProperties", "unevaluatedProperties", "propertyNames"),
-    *("not", "if", "then", "else"),
-)
 
 # Titles repeat the names; a discriminator's mapping points into the `$defs` that we dissolve.
 _NOISE = ("title", "$defs", "discriminator")
@@ -64,9 +57,9 @@ class Foreign:
         for keyword, value in schema.items():
             if keyword == "properties":
                 written[keyword] = {name: self._field(name, s, schema) for name, s in value.items()}
-            elif keyword in BY_NAME:
-                written[keyword] = {name: self.rewrite(s) for name, s in value.items()}
-            elif keyword in IN_LISTS:
+            elif keyword in BY_NAME and is_object(value):
+                written[keyword] = {name: s if is_array(s) else self.rewrite(s) for name, s in value.items()}
+            elif keyword in IN_LISTS and is_array(value):
                 written[keyword] = [self.rewrite(s) for s in value]
             elif keyword == "additionalProperties" and isinstance(value, bool):
                 written |= {} if value else {keyword: False}

@@ -47,10 +47,6 @@ class Output(Struct, frozen=True):
             judge(value, self.returns, error)
         return text
 
-    def encode(self, value: Any) -> bytes:
-        """Any value as compact JSON; `OutputMismatch` if it has none."""
-        return encode(value)
-
     def schema(self) -> dict[str, Any] | None:
         """The JSON Schema of the structured content, whose root is always an object; None if there is none."""
         if not self.structured:

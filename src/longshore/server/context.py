@@ -62,19 +62,16 @@ def _written(data: Any) -> Any:
 
 @final
 class Notes:
-    """Progress and log messages of one call on their way out.
+    """Progress and log messages of one call on their way out: for a slow reader the latest, never an endless queue."""
 
-    A reader that does not keep up gets the latest progress and the latest messages, never an endless queue.
-    """
-
-    __slots__ = ("_call", "_logs", "_posted", "_progress", "dropped")
+    __slots__ = ("_call", "_dropped", "_logs", "_posted", "_progress")
 
     def __init__(self, call: Call) -> None:
         self._call = call
         self._logs: deque[bytes] = deque()
         self._progress: bytes | None = None
         self._posted = False
-        self.dropped = 0
+        self._dropped = 0
 
     def put(self, frame: bytes, *, progress: bool) -> None:
         if progress:
@@ -82,7 +79,7 @@ class Notes:
         else:
             if len(self._logs) >= self._call.executor.limits.notes:
                 self._logs.popleft()
-                self.dropped += 1
+                self._dropped += 1
             self._logs.append(frame)
         executor = self._call.executor
         if self._posted:
@@ -101,7 +98,7 @@ class Notes:
             self._logs.clear()  # it was cancelled, or answered a moment ago: nothing may come after that
             self._progress = None
         while self._logs and not link.congested:
-            link.send(self._logs.popleft())
+            link.send(self._next())
         if not link.congested:
             self.flush()
         elif loop is not None and not self._call.ended:
@@ -112,10 +109,17 @@ class Notes:
         """Send what waits: the call is about to be answered, and nothing may come after that."""
         send = self._call.link.send
         while self._logs:
-            send(self._logs.popleft())
+            send(self._next())
         if self._progress is not None:
             frame, self._progress = self._progress, None
             send(frame)
+
+    def _next(self) -> bytes:
+        if not self._dropped:
+            return self._logs.popleft()
+        text = f"{self._dropped} earlier log messages of this call were dropped: they came faster than they were read"
+        self._dropped = 0
+        return encode(Notification("notifications/message", {"level": "warning", "data": text}))
 
 
 @final

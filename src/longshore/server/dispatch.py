@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from longshore.protocol.headers import Headers
     from longshore.server.lists import Lists
     from longshore.server.rates import Rates
-    from longshore.server.state import Seal
     from longshore.server.subscriptions import Subscriptions
 
 
@@ -67,7 +66,6 @@ class Engine:
         limits: Limits,
         recorder: Recorder,
         dialect: Dialect = STANDARD,
-        state_key: bytes | None = None,
     ) -> None:
         self.catalog = catalog
         self.server_info = server_info
@@ -86,7 +84,7 @@ class Engine:
         self.when_resource_changed: Callable[[str], None] = self.tell_resource_changed
         """Who serves the same clients with other processes has them all tell their listeners, itself included."""
         self.replies = Replies(dialect, limits, recorder, server_info)
-        self.questions = Questions(limits, lambda: _make_seal(limits, state_key))
+        self.questions = Questions(limits)
         self.questions.replies = self.replies
         self.questions.deprecated = self._warn_deprecated
         self.executor = Executor(limits, self.replies, recorder, self.questions)
@@ -97,6 +95,7 @@ class Engine:
         self._short = 2 * limits.depth  # bytes that can't hold more levels than that
         self._subscriptions: Subscriptions | None = None
         self._deprecated: set[str] = set()
+        self._capabilities: frozenset[str] | None = None
 
     # -- frames
 
@@ -107,7 +106,7 @@ class Engine:
         if (frame.isascii() or is_utf8(frame)) and (len(frame) <= self._short or not too_deep(frame, self._depth)):
             try:
                 request = self._lane.read(frame)  # almost every frame is a good tools/call; what is not shows at once
-            except BROKEN:
+            except Exception:  # an author's type may raise anything
                 request = self._read_call(frame)
         try:
             if request is not None:
@@ -134,7 +133,7 @@ class Engine:
         if whole.isascii() and shallow(whole, len(frame), self._depth):
             try:
                 request = self._lane.read(frame)
-            except BROKEN:
+            except Exception:
                 request = self._read_call(frame)
         if request is None:
             return self.handle(bytes(frame), link)
@@ -219,6 +218,8 @@ class Engine:
     def _slow_down(self, call: Call, wait: float) -> bytes:
         from longshore.server.rates import too_often
 
+        if self.recorder.on:
+            self.recorder.record(RequestCompleted("tools/call", call.id, 0.0, "refused", time()))
         return self.replies.failure(call, too_often(call.entry.name, wait))
 
     def _call_directly(self, entry: Entry, arguments: Any, id: Id, peer: Peer, link: Link) -> bytes:
@@ -247,18 +248,15 @@ class Engine:
         entry = self.tools.get(name)
         if entry is None:
             raise self._unknown_tool(name, peer)
-        if entry.calls == JOIN_CALLS:
+        if entry.calls >= JOIN_CALLS and name not in self._lane.tried:
             self._lane.join(entry)
         return entry
 
     def _unknown_tool(self, name: str, peer: Peer) -> ProtocolError:
-        from longshore.registry.names import nearest
+        from longshore.registry.names import hint
 
-        near = nearest(name, self.tools)
-        hint = f"; did you mean {near!r}?" if near else ""
-        fault = self.dialect.failed(
-            Failure("unknown_tool", f"no tool {name[:100]!r}{hint}"), "tools/call", peer.revision
-        )
+        text = f"no tool {name[:100]!r}{hint(name, self.tools)}"
+        fault = self.dialect.failed(Failure("unknown_tool", text), "tools/call", peer.revision)
         assert isinstance(fault, Fault)
         return ProtocolError(fault.code, fault.message)
 
@@ -325,6 +323,11 @@ class Engine:
 
     def capability_names(self) -> frozenset[str]:
         """What this server has. Tools may come at any time and are always declared; the rest when there is some."""
+        if self._capabilities is None:
+            self._capabilities = self._count_capabilities()
+        return self._capabilities
+
+    def _count_capabilities(self) -> frozenset[str]:
         names = {"tools", "logging"}
         catalog = self.catalog
         if catalog.resources:
@@ -342,6 +345,7 @@ class Engine:
     def forget(self) -> None:
         """The offered tools are about to change: what was made of them is stale."""
         self._lane = Lane()
+        self._capabilities = None
         if self.lists is not None:
             self.lists.forget()
 
@@ -416,9 +420,3 @@ def _peer_by_headers(headers: Headers, method: str, name: str | None, meta: Enve
     headers.check(method, name, require_envelope(meta))
     assert meta is not UNSET
     return modern_peer(meta)
-
-
-def _make_seal(limits: Limits, key: bytes | None) -> Seal:
-    from longshore.server.state import Seal
-
-    return Seal(limits, key)

@@ -31,7 +31,7 @@ from longshore.telemetry.recorder import Recorder
 from longshore.telemetry.records import Outcome, RequestCompleted, ToolCompleted, ToolInvoked
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
+    from asyncio import AbstractEventLoop, TimerHandle
 
     from longshore.server.questions import Questions
     from longshore.server.threads import Threads
@@ -58,10 +58,13 @@ class Executor:
         self.live: set[Call] = set()
         self.stragglers: set[Any] = set()
         self._parked: deque[Call] = deque()
+        self._most_live = limits.running + limits.parked
+        """Calls in all. One that waits for the client holds no place, so places alone would not bound them."""
         self._held = 0
         self._settling = False
         self._looping = False
         self._armed = inf
+        self._timer: TimerHandle | None = None
         self._threads: Threads | None = None
         self._main = get_ident()
         self._task: Any = None
@@ -100,7 +103,9 @@ class Executor:
         self.live.add(call)
         if not self._looping:
             self._open()
-        if self.running < self.limits.running and self._looping and not self._parked and not call.link.congested:
+        if len(self.live) > self._most_live:
+            self._refuse(call)
+        elif self.running < self.limits.running and self._looping and not self._settling and not call.link.congested:
             self._start(call)
         elif len(self._parked) < self._room and self._held + len(call.frame) <= self.limits.held_bytes:
             call.own()
@@ -108,8 +113,12 @@ class Executor:
             self._parked.append(call)
             self._held += len(call.frame)
         else:
-            why = f"{self.running} calls are running and {len(self._parked)} wait; try again when some have ended"
-            self.end(call, self.replies.failure(call, Failure("busy", f"the server is busy: {why}")), "refused")
+            self._refuse(call)
+
+    def _refuse(self, call: Call) -> None:
+        waiting = len(self.live) - 1 - self.running
+        why = f"{self.running} calls are running and {waiting} wait; try again when some have ended"
+        self.end(call, self.replies.failure(call, Failure("busy", f"the server is busy: {why}")), "refused")
 
     @property
     def _room(self) -> int:
@@ -160,7 +169,10 @@ class Executor:
         try:
             call.arguments = call.entry.decode(call.arguments)
         except Exception as problem:
-            return self._read_again(call, problem)
+            try:
+                return self._read_again(call, problem)
+            except Exception as worse:  # what an author's validator raised can be anything, even one without a text
+                return self.replies.exception(call, worse)[0]
         return None
 
     def _read_again(self, call: Call, problem: Exception) -> bytes | None:
@@ -313,14 +325,14 @@ class Executor:
             task.exception()
 
     def settle(self) -> None:
-        """Start parked calls while there are places, and while their peers take what they are sent."""
+        """Start parked calls while there are places: the first each time whose peer takes what it is sent."""
         self._settling = False
         self._looping = self._task is not None  # who relieves a peer comes here before any call has opened the loop
-        parked = self._parked
-        while parked and self.running < self.limits.running:
-            if parked[0].link.congested:
+        while self.running < self.limits.running:
+            call = next((call for call in self._parked if not call.link.congested), None)
+            if call is None:
                 return
-            call = parked.popleft()
+            self._parked.remove(call)
             call.parked = False
             self._held -= len(call.frame)
             self._start(call)
@@ -350,8 +362,10 @@ class Executor:
 
     def _arm(self, due: float) -> None:
         assert self.loop is not None
+        if self._timer is not None:
+            self._timer.cancel()
         self._armed = due
-        self.loop.call_at(due, self._sweep)
+        self._timer = self.loop.call_at(due, self._sweep)
 
     def _sweep(self) -> None:
         """One timer for all calls: end those whose time is up, and set it for the next."""
@@ -360,7 +374,7 @@ class Executor:
             seconds = f"{call.entry.limit:g} s"
             text = f"{call.entry.name} did not finish within {seconds} and was stopped (its `timeout`)"
             self.end(call, self.replies.failure(call, Failure("timeout", text)), "timeout")
-        self._armed = inf
+        self._armed, self._timer = inf, None
         due = min((call.deadline for call in self.live), default=inf)
         if due < inf:
             self._arm(due)
@@ -384,7 +398,7 @@ class Executor:
     def adopt_loop(self, loop: AbstractEventLoop) -> None:
         """Serve on this loop. What belonged to an earlier one, which has closed, would never be heard from again."""
         if loop is not self.loop:
-            self.loop, self._threads, self._armed, self._settling = loop, None, inf, False
+            self.loop, self._threads, self._timer, self._armed, self._settling = loop, None, None, inf, False
         self.adopt_thread()
 
     def adopt_thread(self) -> None:

@@ -51,14 +51,17 @@ read_call: Final[Callable[[Any], CallRequest]] = msgspec.json.Decoder(CallReques
 class Lane:
     """The tools that are read in one pass. `read` raises for every frame that is not a good call of one of them."""
 
-    __slots__ = ("entries", "read")
+    __slots__ = ("entries", "read", "tried")
 
     def __init__(self) -> None:
         self.entries: dict[type, Entry] = {}
         self.read: Callable[[Any], Any] = read_call
+        self.tried: set[str] = set()
+        """The tools that have come, whether they were let in or not: once is enough."""
 
     def join(self, entry: Entry) -> None:
         """Let a tool in, if its arguments have a type and there is room."""
+        self.tried.add(entry.name)
         if entry.arguments is None or len(self.entries) >= MOST_TOOLS:
             return
         entries = {**self.entries, _params_type(entry): entry}

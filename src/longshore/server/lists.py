@@ -14,6 +14,7 @@ from longshore.errors import ProtocolError
 from longshore.protocol.peer import Peer
 from longshore.protocol.revisions import ANY_STRUCTURED, ARGUMENT, PROMPT, RESOURCE, TEMPLATE, TOOL, Revision, lower
 from longshore.registry.tool import Entry
+from longshore.telemetry.recorder import Recorder
 from longshore.wire.codec import INVALID_PARAMS, encode
 
 CACHE_HINTS = {"ttlMs": 0, "cacheScope": "private"}
@@ -24,9 +25,10 @@ CACHE_HINTS = {"ttlMs": 0, "cacheScope": "private"}
 class Lists:
     """The list results of one server. `forget` drops what is stale."""
 
-    def __init__(self, page: int, server_meta: Mapping[str, Any]) -> None:
+    def __init__(self, page: int, server_meta: Mapping[str, Any], recorder: Recorder) -> None:
         self._page = page
         self._server_meta = server_meta
+        self._recorder = recorder
         self._kept: dict[tuple[str, int, int], Raw] = {}
         self._described: dict[str, list[dict[str, Any]]] = {}
 
@@ -48,7 +50,10 @@ class Lists:
         kept = self._kept.get((method, peer.revision.index, start))
         if kept is None:
             kept = Raw(encode(self._render(method, key, table, entries, peer.revision, start)))
-            self._kept[method, peer.revision.index, start] = kept
+            if (
+                start % self._page == 0
+            ):  # anyone can make a cursor for any place, but only whole pages are worth keeping
+                self._kept[method, peer.revision.index, start] = kept
         return kept
 
     def _render(
@@ -67,8 +72,18 @@ class Lists:
     def _describe(self, method: str, entries: Sequence[Entry]) -> list[dict[str, Any]]:
         described = self._described.get(method)
         if described is None:
-            described = self._described[method] = [entry.describe() for entry in entries]
+            found = (self._describe_one(entry) for entry in entries)
+            described = self._described[method] = [record for record in found if record is not None]
         return described
+
+    def _describe_one(self, entry: Entry) -> dict[str, Any] | None:
+        """None: it has a type that has no JSON Schema, as pydantic can tell only now. The others are listed."""
+        try:
+            return entry.describe()
+        except Exception as problem:
+            text = f"{entry.where}: the {entry.kind} is not listed, for its schema can't be made"
+            self._recorder.problem("error", text, problem)
+            return None
 
     def _start(self, method: str, entries: Sequence[Entry], cursor: str) -> int:
         position, key = _read_cursor(cursor)

@@ -10,9 +10,10 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from longshore.errors import ProtocolError, ResourceNotFound
 from longshore.protocol.dialect import Failure
-from longshore.protocol.envelope import Envelope, log_level
+from longshore.protocol.envelope import Envelope, has_envelope, log_level
 from longshore.protocol.peer import Peer
 from longshore.protocol.revisions import CAPABILITIES, IMPLEMENTATION, METHODS, MODERN, lower, negotiate
+from longshore.registry.names import hint
 from longshore.registry.tool import Entry
 from longshore.server.call import Call
 from longshore.server.link import Link
@@ -161,24 +162,15 @@ def _capabilities(engine: Engine) -> dict[str, Any]:
 
 
 def _ping(engine: Engine, message: Message, _: bytes, link: Link) -> bytes:
-    meta_free = link.headers is None and link.session.peer is None and not _has_envelope(message)
-    if not meta_free:
-        engine.peer_of(message, link)
+    if link.headers is not None or link.session.peer is not None or has_envelope(message.params):
+        engine.peer_of(message, link)  # else it is a ping before the handshake, which is allowed
     assert message.id is not UNSET
     return encode(Reply(message.id, {}))
 
 
-def _has_envelope(message: Message) -> bool:
-    from longshore.protocol.envelope import AnyParams
-
-    meta = msgspec.json.decode(message.params, type=AnyParams).meta
-    return meta is not UNSET and meta.version is not UNSET
-
-
 def _set_level(engine: Engine, message: Message, _: bytes, link: Link) -> bytes:
-    engine.peer_of(message, link)
+    peer = engine.peer_of(message, link)
     rank = log_level(msgspec.json.decode(message.params, type=LevelParams).level)
-    peer = link.session.require_peer(message.method)
     link.session.peer = msgspec.structs.replace(peer, log_level=rank)
     assert message.id is not UNSET
     return encode(Reply(message.id, {}))
@@ -204,7 +196,7 @@ def _lists(engine: Engine) -> Lists:
     if engine.lists is None:
         from longshore.server.lists import Lists
 
-        engine.lists = Lists(engine.limits.page, engine.replies.server_meta)
+        engine.lists = Lists(engine.limits.page, engine.replies.server_meta, engine.recorder)
     return engine.lists
 
 
@@ -275,9 +267,8 @@ def _get_prompt(engine: Engine, message: Message, frame: bytes, link: Link) -> b
     params = msgspec.json.decode(message.params, type=GetParams)
     entry = engine.catalog.prompts.get(params.name)
     if entry is None:
-        raise ProtocolError(
-            INVALID_PARAMS, f"no prompt {params.name[:100]!r}{_hint(params.name, engine.catalog.prompts)}"
-        )
+        known = engine.catalog.prompts
+        raise ProtocolError(INVALID_PARAMS, f"no prompt {params.name[:100]!r}{hint(params.name, known)}")
     call = _call(engine, message, frame, link, peer, entry, params.arguments, params.meta)
     return _run(engine, call, params.input_responses, params.request_state)
 
@@ -295,7 +286,7 @@ def _complete(engine: Engine, message: Message, frame: bytes, link: Link) -> byt
     ref = params.ref.name if isinstance(params.ref, PromptRef) else params.ref.uri
     known = catalog.prompts if isinstance(params.ref, PromptRef) else catalog.resources
     if ref not in known:
-        raise ProtocolError(INVALID_PARAMS, f"nothing to complete: no {ref[:100]!r}{_hint(ref, known)}")
+        raise ProtocolError(INVALID_PARAMS, f"nothing to complete: no {ref[:100]!r}{hint(ref, known)}")
     name, text = params.argument.name, params.argument.value
     entry = catalog.completions.get((ref, name))
     if entry is not None:
@@ -304,17 +295,10 @@ def _complete(engine: Engine, message: Message, frame: bytes, link: Link) -> byt
     owner: Any = known[ref]
     parameters: dict[str, Any] = getattr(owner, "entry", owner).parameters
     if name not in parameters:
-        raise ProtocolError(INVALID_PARAMS, f"{ref[:100]!r} has no argument {name[:100]!r}{_hint(name, parameters)}")
+        raise ProtocolError(INVALID_PARAMS, f"{ref[:100]!r} has no argument {name[:100]!r}{hint(name, parameters)}")
     values = matching(choices(parameters[name]) or [], text)
     assert message.id is not UNSET
     return engine.replies.result(message.id, peer, render(values))
-
-
-def _hint(name: str, names: Any) -> str:
-    from longshore.registry.names import nearest
-
-    near = nearest(name, names)
-    return f"; did you mean {near!r}?" if near else ""
 
 
 def _call_badly(engine: Engine, message: Message, _: bytes, link: Link) -> None:

@@ -86,9 +86,8 @@ class Interview(Struct, eq=False):
 class Questions:
     """The interviews of one server."""
 
-    def __init__(self, limits: Limits, seal: Callable[[], Seal]) -> None:
+    def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._make_seal = seal
         self._made_seal: Seal | None = None
         self._nonces: Nonces | None = None
         self.replies: Replies
@@ -101,7 +100,9 @@ class Questions:
     @property
     def _seal(self) -> Seal:
         if self._made_seal is None:
-            self._made_seal = self._make_seal()
+            from longshore.server.state import Seal
+
+            self._made_seal = Seal(self._limits)
         return self._made_seal
 
     # -- a retry comes in

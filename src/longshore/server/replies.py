@@ -89,7 +89,7 @@ class Replies:
 
     def fault(self, id: Id | Raw | None, problem: ProtocolError) -> bytes:
         """A refusal at the level of the protocol."""
-        return error(id, problem.rpc_code, problem.message, UNSET if problem.data is None else problem.data, problem)
+        return error(id, problem.code, problem.message, UNSET if problem.data is None else problem.data, problem)
 
     def exception(self, call: Call, problem: BaseException) -> tuple[bytes, Outcome]:
         """The answer to a call whose handler raised."""

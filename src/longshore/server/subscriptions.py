@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from longshore.errors import ProtocolError
 from longshore.limits import Limits
@@ -14,7 +14,7 @@ from longshore.server.link import Link
 from longshore.wire.codec import INVALID_PARAMS, encode
 from longshore.wire.messages import Id, Notification, Reply
 
-PARTS = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "resources": "resourcesListChanged"}
+PARTS = ("tools", "prompts", "resources")
 
 
 class Filter(Struct, rename="camel", omit_defaults=True):
@@ -30,7 +30,6 @@ class ListenParams(Struct):
     """Parameters of `subscriptions/listen`."""
 
     notifications: Filter
-    meta: Any = field(name="_meta", default=None)
 
 
 class Listen(Struct, eq=False):
@@ -70,8 +69,7 @@ class Subscriptions:
             resource_subscriptions=wanted.resource_subscriptions if "resources" in offered else [],
         )
         listen = Listen(link, id, honoured)
-        if not link.session.begin(id, listen):
-            raise ProtocolError(-32600, "a request with this id is in flight")
+        link.session.begin(id, listen)
         self.listens.add(listen)
         listen.tell("notifications/subscriptions/acknowledged", {"notifications": honoured})
 

@@ -33,6 +33,7 @@ class Threads:
         self._done = done
         self._jobs: SimpleQueue[Call] = SimpleQueue()
         self._results: deque[tuple[Call, bytes, Any]] = deque()
+        self._woken = False
         self._count = 0
         self._busy = 0  # touched by the main thread alone: a call is busy from put to reap
         self._given_up: set[Call] = set()
@@ -61,7 +62,8 @@ class Threads:
             call = self._jobs.get()
             frame, outcome = (b"", "cancelled") if call.ended else self._run(call)
             self._results.append((call, frame, outcome))
-            if len(self._results) == 1:
+            if not self._woken:
+                self._woken = True
                 self._wake()
             del call, frame
 
@@ -72,11 +74,16 @@ class Threads:
             pass  # the loop is closed: the process is ending
 
     def _reap(self) -> None:
-        # The entry is removed only after it was handled, so that a thread which adds one meanwhile need not wake us.
+        # The flag falls before we look: who adds a result after our look finds it down, and wakes us again.
+        self._woken = False
         results = self._results
-        while results:
-            call, frame, outcome = results[0]
-            self._busy -= 1
-            self._given_up.discard(call)
-            self._done(call, frame, outcome)
-            results.popleft()
+        try:
+            while results:
+                call, frame, outcome = results.popleft()
+                self._busy -= 1
+                self._given_up.discard(call)
+                self._done(call, frame, outcome)
+        finally:
+            if results and not self._woken:  # one could not be ended; the others can
+                self._woken = True
+                self._wake()

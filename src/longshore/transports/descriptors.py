@@ -19,9 +19,12 @@ LARGE_PIPE_BYTES = 1 << 20
 def claim() -> tuple[int, int]:
     """Take stdin and stdout for the protocol; give the descriptors that they have now."""
     reader, writer = _move(0), _move(1)
-    null = os.open(os.devnull, os.O_RDONLY)
+    null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
-    os.close(null)
+    if null == 2:  # there was no stderr; from now on there is
+        os.set_inheritable(2, True)
+    else:
+        os.close(null)
     os.dup2(2, 1)
     # What was printed before this, and still waits in Python's buffer, goes to stderr with the rest.
     try:

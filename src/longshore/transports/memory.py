@@ -41,5 +41,4 @@ class Memory(Link):
     def close(self) -> None:
         """Hang up: listens end, and nobody answers questions any more."""
         self._engine.detach(self)
-        for call in [call for call in self._engine.executor.live if call.link is self]:
-            self._engine.cancel(self, call.id)
+        self._engine.cancel_all(self)

@@ -108,7 +108,7 @@ class Stdio(Link):
         try:
             if self._run_blocking():
                 self._run_loop()
-        except BrokenPipeError:
+        except (BrokenPipeError, ConnectionResetError):
             pass  # nobody reads any more, so nobody is to be answered
         finally:
             self._finished = True
@@ -203,24 +203,34 @@ class Stdio(Link):
 
     def _read(self) -> bool:
         """Read once and handle what came. False: there is no more."""
+        try:
+            frames = self._read_frames()
+        except BlockingIOError:
+            self._await_input()
+            return True
+        except ConnectionResetError:
+            return False
+        if frames:
+            self._take(frames)
+            self._framer.release()
+        return frames is not None
+
+    def _read_frames(self) -> list[Frame] | None:
         framer = self._framer
         if framer.wants_room:
             self._grow(self._reader)
             with framer.room() as room:
                 count = os.readv(self._reader, [room])
-            self._take_all(framer.filled(count) if count else [])
-            framer.release()
-        else:
-            chunk = os.read(self._reader, CHUNK_BYTES)
-            count = len(chunk)
-            self._take_all(framer.feed(chunk) if count else [])
-        return count > 0
+            return framer.filled(count) if count else None
+        chunk = os.read(self._reader, CHUNK_BYTES)
+        return framer.feed(chunk) if chunk else None
 
-    def _take_all(self, frames: list[Frame]) -> None:
-        if self._frames:
-            self._frames.extend(frames)
-        elif frames:
-            self._take(frames)
+    def _await_input(self) -> None:
+        """Block until something comes: one socket may be both our input and the output on which we must not block."""
+        if self._loop is None:
+            poll = select.poll()
+            poll.register(self._reader, select.POLLIN)
+            poll.poll()
 
     def _readable(self) -> None:
         if not self._read():

@@ -137,7 +137,7 @@ def _find_fault(loose: _Loose) -> Malformed | Blank:
     if loose.method == ABSENT and (loose.result != ABSENT or loose.error != ABSENT):
         return _BLANK  # a response: whatever is wrong with it, it is never answered
     method = _string(loose.method)
-    if bytes(loose.jsonrpc) != b'"2.0"' and _string(loose.jsonrpc) != "2.0":
+    if _string(loose.jsonrpc) != "2.0":
         return Malformed(INVALID_REQUEST, 'jsonrpc must be "2.0"', id)
     if not method:
         return Malformed(INVALID_REQUEST, "method must be a non-empty string", id)

@@ -63,7 +63,7 @@ def explain(entry: Entry) -> str:
         parts.append(f"Gives: {kind_of(described['outputSchema'], described['outputSchema'])}")
     if entry.effects is not None:
         parts.append(f"Effects: {entry.effects}{', idempotent' if entry.idempotent else ''}")
-    if isinstance(entry.errors, dict):
+    if entry.errors:
         parts += ["Errors:", *(f"  {name}: {text}" for name, text in entry.errors.items())]
     if entry.examples:
         parts += ["Examples:", *(f"  {_json(example)}" for example in entry.examples)]
@@ -82,21 +82,23 @@ def argument_lines(schema: dict[str, Any]) -> list[tuple[str, str, str]]:
     return lines
 
 
-def kind_of(schema: Any, root: dict[str, Any]) -> str:
-    """A schema in a few words; `root` holds the definitions that it may refer to."""
+def kind_of(schema: Any, root: dict[str, Any], within: tuple[str, ...] = ()) -> str:
+    """A schema in a few words; `root` holds the definitions that it may refer to, `within` those that it is part of."""
     match schema:
         case {"enum": values}:
             return "one of " + ", ".join(_json(value) for value in values)
         case {"const": value}:
             return f"one of {_json(value)}"
+        case {"$ref": str(ref)} if ref in within:
+            return ref.rpartition("/")[2]  # it holds itself, so its name has to do
         case {"$ref": str(ref)}:
-            return kind_of(_definition(ref, root), root)
+            return kind_of(_definition(ref, root), root, (*within, ref))
         case {"anyOf": parts} | {"oneOf": parts}:
-            return " or ".join(kind_of(part, root) for part in parts)
+            return " or ".join(kind_of(part, root, within) for part in parts)
         case {"type": [*kinds]}:
             return " or ".join(str(kind) for kind in kinds)
         case {"type": "array"}:
-            return f"list of {kind_of(schema.get('items', {}), root)}"
+            return f"list of {kind_of(schema.get('items', {}), root, within)}"
         case {"type": "object", "properties": fields} if fields:
             return "object with " + ", ".join(fields)
         case {"type": kind}:
@@ -106,9 +108,8 @@ def kind_of(schema: Any, root: dict[str, Any]) -> str:
 
 
 def _definition(ref: str, root: dict[str, Any]) -> Any:
-    """What a reference into the schema's own definitions stands for; it is looked into once, for it may be a loop."""
-    found: Any = root.get("$defs", {}).get(ref.removeprefix("#/$defs/"), {})
-    return {key: value for key, value in found.items() if key != "$ref"} if is_object(found) else {}
+    """What a reference into the schema's own definitions stands for."""
+    return root.get("$defs", {}).get(ref.removeprefix("#/$defs/"), {})
 
 
 def _json(value: Any) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta, Struct
 
 from longshore.errors import ToolError
+from longshore.protocol.revisions import NAMES
 from longshore.registry.toolset import Toolset, tool
 
 if TYPE_CHECKING:
@@ -66,13 +67,12 @@ class Discovery(Toolset):
     @tool(effects="read", run="inline", title="Server status")
     def server_status(self) -> Status:
         """Show the server's version, uptime, load and toolsets. Use it to see whether something is stuck."""
-        from longshore.app import supported_revisions
 
         app, executor = self._app, self._app.engine.executor
         return Status(
             name=app.name,
             version=app.version,
-            revisions=list(supported_revisions()),
+            revisions=list(NAMES),
             uptime_seconds=round(monotonic() - self._since, 1),
             tools=len(app.engine.tools),
             calls=executor.calls,
@@ -85,14 +85,13 @@ class Discovery(Toolset):
     @tool(effects="read", run="inline", title="Explain a tool", examples=[{"name": "list_tools"}])
     def tool_help(self, name: Annotated[str, "the tool's name, as list_tools shows it"]) -> str:
         """Explain one tool: what it does, its arguments with defaults, what it returns, its errors and examples."""
-        from longshore.registry.names import nearest
+        from longshore.registry.names import hint
         from longshore.toolsets.discovery.survey import explain
 
         tools = self._app.engine.tools
         entry = tools.get(name)
         if entry is None:
-            near = nearest(name, tools)
-            raise ToolError(f"no tool {name!r}" + (f"; did you mean {near!r}?" if near else "; list_tools shows all"))
+            raise ToolError(f"no tool {name!r}" + (hint(name, tools) or "; list_tools shows all"))
         return explain(entry)
 
     @tool(effects="read", run="inline", title="Find tools", examples=[{"search": "status"}, {"category": "discovery"}])

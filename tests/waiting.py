@@ -1,0 +1,30 @@
+"""Waiting for what another process does: bounded, and as short as it can be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+PATIENCE = 20.0
+"""Seconds that anything may take here before the test fails. Never a promise of the product's."""
+
+
+def eventually(what: str, check: Callable[[], Any], patience: float = PATIENCE) -> Any:
+    """Ask until the answer is true."""
+    end = time.monotonic() + patience
+    while True:
+        if found := check():
+            return found
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {patience:g} s: {what}")
+        time.sleep(0.005)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; a zombie has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
