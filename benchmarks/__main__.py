@@ -2,10 +2,24 @@
 
 import sys
 
-from benchmarks import cold_start, http, in_flight, large, list_tools, memory, recorder, sequential, sessions, shutdown
+from benchmarks import (
+    cold_start,
+    disconnect,
+    http,
+    in_flight,
+    large,
+    list_tools,
+    memory,
+    recorder,
+    sequential,
+    sessions,
+    shutdown,
+    slow_peers,
+)
 from benchmarks.command import main
 
-MODULES = (cold_start, sequential, in_flight, memory, list_tools, large, recorder, shutdown, http, sessions)
+STDIO = (cold_start, sequential, in_flight, memory, list_tools, large, recorder, shutdown)
+HTTP = (http, sessions, slow_peers, disconnect)
 
 if __name__ == "__main__":
-    sys.exit(main([module.measure for module in MODULES], keep=True))
+    sys.exit(main([module.measure for module in (*STDIO, *HTTP)], keep=True))

@@ -38,6 +38,18 @@ def call(id: int, modern: bool) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
 
 
+def request(id: int, method: str, **params: Any) -> dict[str, Any]:
+    """Any other request of the modern era."""
+    return {"jsonrpc": "2.0", "id": id, "method": method, "params": {**params, "_meta": META}}
+
+
+def request_headers(message: dict[str, Any]) -> dict[str, str]:
+    """The headers that repeat a modern request."""
+    name = message["params"].get("name")
+    headers = {**BOTH, "MCP-Protocol-Version": MODERN, "Mcp-Method": message["method"]}
+    return headers if name is None else {**headers, "Mcp-Name": name}
+
+
 def session_headers(session: str) -> dict[str, str]:
     return {**BOTH, "MCP-Protocol-Version": LEGACY, "Mcp-Session-Id": session}
 
@@ -60,8 +72,13 @@ class Answer:
 class Connection:
     """A kept-alive HTTP connection, without what http.client would spend on each request."""
 
-    def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT)
+    def __init__(self, port: int, receive: int = 0) -> None:
+        """`receive` is how many bytes the system takes for who does not read; 0: as many as it likes."""
+        self._socket = socket.socket()
+        self._socket.settimeout(TIMEOUT)
+        if receive:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive)
+        self._socket.connect(("127.0.0.1", port))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._host = f"127.0.0.1:{port}"
         self._buffer = b""
@@ -70,14 +87,42 @@ class Connection:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._socket.close()
 
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
     def post(self, message: dict[str, Any], headers: dict[str, str]) -> Answer:
-        body = encode(message)
-        lines = [f"POST {PATH} HTTP/1.1", f"Host: {self._host}", f"Content-Length: {len(body)}"]
-        lines += [f"{name}: {value}" for name, value in headers.items()]
-        self._socket.sendall("\r\n".join([*lines, "", ""]).encode() + body)
+        self.send("POST", headers, encode(message))
         return self._read()
+
+    def ask(self, id: int, method: str, **params: Any) -> Any:
+        """The result of a modern request."""
+        message = request(id, method, **params)
+        answer = self.post(message, request_headers(message))
+        if answer.status != 200:
+            raise Unexpected(f"{method} was answered {answer.status} {answer.body[:200]!r}")
+        return json.loads(answer.body)["result"]
+
+    def begin(self, verb: str, headers: dict[str, str], body: bytes | None = None) -> None:
+        """Open a stream: its head and no more."""
+        self.send(verb, headers, body)
+        head = self._read_head()
+        if head.status != 200 or head.headers.get("content-type") != "text/event-stream":
+            raise Unexpected(f"a stream was answered {head.status} {head.headers}")
+
+    def send(self, verb: str, headers: dict[str, str], body: bytes | None = None) -> None:
+        lines = [f"{verb} {PATH} HTTP/1.1", f"Host: {self._host}"]
+        if body is not None:
+            lines.append(f"Content-Length: {len(body)}")
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        self.write("\r\n".join([*lines, "", ""]).encode() + (body or b""))
+
+    def write(self, data: bytes) -> None:
+        self._socket.sendall(data)
 
     def open_session(self) -> str:
         """Shake hands; the new session's id."""
@@ -103,17 +148,21 @@ class Connection:
             raise Unexpected(f"the sum of {ARGUMENTS} came as {answer.body[:300]!r}")
 
     def _read(self) -> Answer:
+        head = self._read_head()
+        length = int(head.headers.get("content-length", "0"))
+        while len(self._buffer) < length:
+            self._receive()
+        body, self._buffer = self._buffer[:length], self._buffer[length:]
+        return Answer(head.status, head.headers, body)
+
+    def _read_head(self) -> Answer:
         while b"\r\n\r\n" not in self._buffer:
             self._receive()
         head, _, rest = self._buffer.partition(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
-        length = int(headers.get("content-length", "0"))
         self._buffer = rest
-        while len(self._buffer) < length:
-            self._receive()
-        body, self._buffer = self._buffer[:length], self._buffer[length:]
-        return Answer(int(first.split()[1]), headers, body)
+        return Answer(int(first.split()[1]), headers, b"")
 
     def _receive(self) -> None:
         data = self._socket.recv(65536)

@@ -37,10 +37,10 @@ def on_uvicorn(name: str, venv: str, module: str, *options: str, **environment: 
     return HttpServer(name, command, environment)
 
 
-def on_longshore(name: str, **environment: str) -> HttpServer:
+def on_longshore(name: str, *options: str, module: str = "longshore_http", **environment: str) -> HttpServer:
     """Longshore as its users run it."""
-    command = (str(python("longshore")), "-m", "longshore", "serve", str(HERE / "servers" / "longshore_http.py"))
-    return HttpServer(name, (*command, "--http", "--port", ANY_PORT), environment)
+    command = (str(python("longshore")), "-m", "longshore", "serve", str(HERE / "servers" / f"{module}.py"))
+    return HttpServer(name, (*command, "--http", "--port", ANY_PORT, *options), environment)
 
 
 def placed(session: Session, core: int) -> list[str]:
@@ -103,6 +103,16 @@ class Serving:
         Not their proportional part of it (PSS): that moves with every other process that maps the same libraries.
         """
         return sum(_resident_pages(pid) for pid in self._family()) * PAGE / 1e6
+
+    def end(self, signum: int, seconds: float) -> tuple[float, int]:
+        """Send a signal: after how many seconds the process ended, and its exit code."""
+        began = time.monotonic()
+        self._process.send_signal(signum)
+        try:
+            code = self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise self.failed(f"it still runs {seconds:g} s after signal {signum}") from None
+        return time.monotonic() - began, code
 
     def failed(self, what: str) -> LoadFailed:
         """What happened, with the last that the server said."""

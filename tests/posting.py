@@ -52,6 +52,11 @@ def header_value(text: str) -> str:
     return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
 
 
+def bearer(token: str) -> tuple[str, str]:
+    """The header that holds a token."""
+    return "Authorization", f"Bearer {token}"
+
+
 def modern_headers(message: Any) -> Pairs:
     """What the headers must repeat of a modern message."""
     params = message.get("params")

@@ -5,8 +5,8 @@ with serve(app.asgi()) as server:
     answer.finish()                               # until it is whole; answer.status, .headers, .body, .events
     answer.drop()                                 # hang up, at whatever byte it is
 
-Every wait is bounded. A server that could not be stopped, that logged an error or that left a task behind fails its
-test.
+Every wait is bounded. A server that could not be stopped, that logged or recorded an error or that left a task behind
+fails its test. Only what tools raise is no error of the server's.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import asyncio
 import gc
 import json
 import logging
+import re
 import socket
 import threading
 import time
@@ -28,6 +29,7 @@ import httptools
 import uvicorn
 import uvloop
 
+from longshore.telemetry.recorder import Recorder
 from longshore.transports.http.app import HttpApp
 from longshore.transports.serving.listener import Listener
 
@@ -99,6 +101,12 @@ class Exchange:
         if data:
             self._parser.feed_data(data)
         return bool(data)
+
+    def drain(self) -> Exchange:
+        """Take all that is there."""
+        while self.read(0.0):
+            pass
+        return self
 
     def wait(self, condition: Callable[[Exchange], Any], what: str = "what was waited for") -> Exchange:
         """Read until something is so."""
@@ -237,16 +245,18 @@ ABSENT = "\0"
 class Served:
     """A server on a thread with a loop of its own."""
 
-    def __init__(self, app: Any, shut: Iterable[Any], lifespan: str) -> None:
+    def __init__(self, app: Any, shut: Iterable[Any], lifespan: str, own: bool) -> None:
         self._app = app
-        self._own = OWN.get() and (isinstance(app, HttpApp) or hasattr(app, "take"))
+        self._own = own and (isinstance(app, HttpApp) or hasattr(app, "take"))
         self._stopped: asyncio.Event | None = None
-        self._listens = False
+        self._listener: Listener | None = None
         self.problems: list[str] = []
-        """What it logged as an error, and what became of tasks that nobody waited for."""
+        """What it logged or recorded as an error, and what became of tasks that nobody waited for."""
         self.left: list[str] = []
         """Tasks that were still there when it had stopped."""
         self._shut = list(shut)
+        for each in self._shut:
+            _hear(each.engine.recorder, self.problems)
         # With its protocol named, or asyncio leaves Nagle's algorithm on and each answer waits for 40 ms.
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._socket.bind(("127.0.0.1", 0))
@@ -300,6 +310,18 @@ class Served:
         """Look again and again, between turns of the server's loop, until something is so."""
         return eventually(lambda: self.look(condition), what)
 
+    @property
+    def busy(self) -> bool:
+        """Whether it has a connection or deals with a request."""
+        state = self._server.server_state if self._listener is None else self._listener.state
+        return bool(state.connections or state.tasks)
+
+    def take_problem(self, text: str) -> str:
+        """An error that the test brought about on purpose: that it was recorded, so that it fails no test."""
+        [found] = [problem for problem in self.look(lambda: list(self.problems)) if text in problem]
+        self.problems.remove(found)
+        return found
+
     # -- starting and stopping
 
     def start(self) -> None:
@@ -307,7 +329,7 @@ class Served:
         logging.getLogger("uvicorn.error").addHandler(self._handler)
         self._thread.start()
         assert self._ready.wait(SECONDS), "the server does not start"
-        self.until(lambda: self._listens or self._server.started, "the server")
+        self.until(lambda: self._listener is not None or self._server.started, "the server")
 
     def stop(self, grace: float = 0.0) -> None:
         """End it. What still runs gets this long."""
@@ -349,7 +371,7 @@ class Served:
         if outer is not app:
             listener.lane = outer.take
         await listener.listen([self._socket], None)
-        self._listens = True
+        self._listener = listener
         await self._stopped.wait()
         listener.stop()
         tasks = listener.cut()
@@ -363,6 +385,23 @@ async def _await(work: Callable[[], Awaitable[T]]) -> T:
     return await work()
 
 
+def _hear(recorder: Recorder, where: list[str]) -> None:
+    """Keep what whoever runs the server would hear of as an error, beside whoever hears of it already."""
+    before = recorder.fallback
+
+    def hear(record: Any) -> None:
+        if record.level == "error" and not _RAISED.search(record.text):
+            where.append(f"{record.text}\n{record.trace}")
+        if before is not None:
+            before()(record)
+
+    recorder.fallback = lambda: hear
+
+
+_RAISED = re.compile(r" raised \w+ \(error [0-9a-f]+\)$")
+"""A tool failed in a way that it did not foresee: those of the tests do on purpose."""
+
+
 class _Keep(logging.Handler):
     def __init__(self, where: list[str]) -> None:
         super().__init__(logging.ERROR)
@@ -373,12 +412,20 @@ class _Keep(logging.Handler):
 
 
 @contextmanager
-def serve(app: Any, *, shut: Iterable[Any] | None = None, lifespan: str = "on", tidy: bool = True) -> Iterator[Served]:
+def serve(
+    app: Any,
+    *,
+    shut: Iterable[Any] | None = None,
+    lifespan: str = "on",
+    tidy: bool = True,
+    own: bool | None = None,
+) -> Iterator[Served]:
     """Serve while the block lasts. `shut` are the apps of ours inside of `app`, if it is not one itself.
 
-    An app that nobody shuts can't be `tidy`: what it does by itself goes on until its loop ends.
+    An app that nobody shuts can't be `tidy`: what it does by itself goes on until its loop ends. `own`: by our own
+    server, not by uvicorn's; as `OWN` says unless it is given.
     """
-    server = Served(app, [app] if shut is None else shut, lifespan)
+    server = Served(app, [app] if shut is None else shut, lifespan, OWN.get() if own is None else own)
     server.start()
     try:
         yield server

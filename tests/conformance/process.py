@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import socket
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,11 +24,10 @@ class ServerFailed(Exception):
 @contextmanager
 def served(log: Path) -> Iterator[str]:
     """The address of a running fixture server, which writes to `log`."""
-    port = free_port()
     environ = {key: value for key, value in os.environ.items() if not key.startswith("LONGSHORE_")}
     with tempfile.TemporaryDirectory() as folder, log.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, str(SERVER), "--port", str(port)],
+            [sys.executable, str(SERVER), "--port", "0"],
             cwd=folder,
             env=environ | {"HOME": folder},
             stdin=subprocess.DEVNULL,
@@ -36,28 +35,21 @@ def served(log: Path) -> Iterator[str]:
             stderr=out,
         )
         try:
-            wait_until_ready(process, port, log)
-            yield f"http://127.0.0.1:{port}/mcp"
+            yield wait_for_address(process, log)
             if process.poll() is not None:
                 raise ServerFailed(f"the fixture server ended by itself\n{log.read_text()}")
         finally:
             stop(process, log)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def wait_until_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def wait_for_address(process: subprocess.Popen[bytes], log: Path) -> str:
+    """Where it says that it serves."""
     until = time.monotonic() + READY_SECONDS
     while time.monotonic() < until and process.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return
-        except OSError:
-            time.sleep(0.05)
+        found = re.search(r" serves MCP at (http://\S+) ", log.read_text())
+        if found:
+            return found[1]
+        time.sleep(0.05)
     raise ServerFailed(f"the fixture server did not start\n{log.read_text()}")
 
 

@@ -114,6 +114,7 @@ def test_an_optional_check_is_named_and_its_failure_is_not_excused() -> None:
 def test_an_excuse_holds_only_for_what_it_says() -> None:
     assert result(scenario("tasks-lifecycle", "SUCCESS", "SKIPPED")).problems(), "it did not fail"
     assert result(scenario(SKIPPED_BY_SUITE[0], "FAILURE")).problems(), "it was not skipped"
+    assert result(scenario(SKIPPED_BY_SUITE[0], "SUCCESS")).problems(), "it was earned"
 
 
 def test_the_checks_are_read_as_the_suite_writes_them(tmp_path: Path) -> None:

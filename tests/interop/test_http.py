@@ -1,8 +1,10 @@
 """The official client over HTTP: everything that it does over stdio, and what only HTTP has.
 
-All tests of the other modules here that don't depend on pipes are run again, over streamable HTTP in both eras.
+All tests of the other modules here that don't depend on pipes are run again, over streamable HTTP in both eras, and all
+of this twice: on uvicorn as anybody runs it, and on our own server with its fast lane.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import anyio
@@ -13,6 +15,7 @@ from mcp.shared.message import ClientMessageMetadata
 
 from longshore import Limits
 from posting import Session
+from serving import OWN
 from transports.http.fixture import rigged
 
 from . import http_peer, test_features, test_questions, test_tools
@@ -30,10 +33,13 @@ for _module in SHARED:
     globals().update(_tests)
 
 
-@pytest.fixture(autouse=True)
-def over_http(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, params=["uvicorn", "longshore"])
+def over_http(request: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for module in SHARED:
         monkeypatch.setattr(module, "connect", http_peer.connect)
+    token = OWN.set(request.param == "longshore")
+    yield
+    OWN.reset(token)
 
 
 RETRY_SOON = Limits(retry_seconds=0.001)

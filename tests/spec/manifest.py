@@ -969,6 +969,12 @@ ROWS: dict[str, Row] = {
             f"{HTTP}test_authorization.py::test_a_question_is_answered_by_whom_it_was_put_to",
         ),
     ),
+    "TASK-01": Row(
+        "M",
+        "2025-11-25",
+        "A call that asks for a task is run as any other where tasks are not declared, and we declare none.",
+        (f"{T}tools.txt",),
+    ),
     "DEP-01": Row(
         "S",
         "modern",
@@ -984,6 +990,7 @@ LEFT_OUT: dict[str, str] = {
     "STD-06": "there is no OAuth on stdio; it has nothing to show",
     "ELI-04": "who opens a URL is known to the author's web page, not to us; docs/questions.md says what to check",
     "HDR-08": "what an argument holds only its author knows; docs/writing-a-server.md says to mark no secret",
+    "EXT-01": "no extension is built yet, so none is declared and none can be used one-sidedly",
     "SEC-03": "there is no proxy to another authorization server",
 }
 
@@ -1011,5 +1018,7 @@ REQUIREMENTS: tuple[str, ...] = (
     *(f"SCH-{n:02}" for n in (1, 2, 3, 4)),
     *(f"AUTH-{n:02}" for n in range(1, 7)),
     *(f"SEC-{n:02}" for n in (1, 2, 3)),
+    "TASK-01",
+    "EXT-01",
     "DEP-01",
 )
