@@ -41,17 +41,39 @@ _HOMES = {
     "ResourceNotFound": "longshore.errors",
     "Cancelled": "longshore.errors",
     "Declined": "longshore.errors",
+    "Client": "longshore.client.client",
+    "SyncClient": "longshore.client.sync",
+    "ClientError": "longshore.errors",
+    "ConnectError": "longshore.errors",
+    "ConnectionLost": "longshore.errors",
+    "CallTimeout": "longshore.errors",
+    "ServerError": "longshore.errors",
+    "BadAnswer": "longshore.errors",
+    "ToolFailed": "longshore.errors",
+    "HttpRefused": "longshore.errors",
+    "AuthorizationError": "longshore.errors",
 }
 
 if TYPE_CHECKING:
     from longshore.app import Server as Server
+    from longshore.client.client import Client as Client
+    from longshore.client.sync import SyncClient as SyncClient
+    from longshore.errors import AuthorizationError as AuthorizationError
+    from longshore.errors import BadAnswer as BadAnswer
+    from longshore.errors import CallTimeout as CallTimeout
     from longshore.errors import Cancelled as Cancelled
+    from longshore.errors import ClientError as ClientError
     from longshore.errors import ConfigError as ConfigError
+    from longshore.errors import ConnectError as ConnectError
+    from longshore.errors import ConnectionLost as ConnectionLost
     from longshore.errors import Declined as Declined
+    from longshore.errors import HttpRefused as HttpRefused
     from longshore.errors import LongshoreError as LongshoreError
     from longshore.errors import RegistrationError as RegistrationError
     from longshore.errors import ResourceNotFound as ResourceNotFound
+    from longshore.errors import ServerError as ServerError
     from longshore.errors import ToolError as ToolError
+    from longshore.errors import ToolFailed as ToolFailed
     from longshore.limits import Limits as Limits
     from longshore.protocol.annotation import Header as Header
     from longshore.protocol.content import Annotations as Annotations

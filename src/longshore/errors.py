@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
 
 
 class LongshoreError(Exception):
@@ -94,3 +95,76 @@ class CapabilityMissing(ProtocolError):
     def __init__(self, message: str, required: dict[str, Any]) -> None:
         super().__init__(-32021, message, {"requiredCapabilities": required})
         self.required = required
+
+
+# What a client meets
+
+
+class ClientError(LongshoreError):
+    """Something went wrong with a server that we are a client of. Says which server, and what it last printed."""
+
+    def __init__(self, what: str, server: str = "", said: str = "") -> None:
+        super().__init__(what)
+        self.what, self.server, self.said = what, server, said
+
+    def at(self, server: str, said: str = "") -> Self:
+        """The same, and where it was."""
+        self.server, self.said = self.server or server, self.said or said
+        return self
+
+    def __str__(self) -> str:
+        text = f"{self.server}: {self.what}" if self.server else self.what
+        if not self.said:
+            return text
+        return f"{text}\n  it last said:\n" + "\n".join(f"  | {line}" for line in self.said.splitlines())
+
+
+class ConnectError(ClientError):
+    """A server could not be started, reached or agreed with."""
+
+
+class ConnectionLost(ClientError):
+    """A server was there and is gone. `unsent`: the request surely did not reach it, so it may be sent again."""
+
+    def __init__(self, what: str, server: str = "", said: str = "", *, unsent: bool = False) -> None:
+        super().__init__(what, server, said)
+        self.unsent = unsent
+
+
+class CallTimeout(ClientError, TimeoutError):
+    """A server did not answer in time. It was told that nobody waits any more."""
+
+
+class ServerError(ClientError):
+    """A server answered with a JSON-RPC error."""
+
+    def __init__(self, code: int, message: str, data: Any = None, server: str = "", said: str = "") -> None:
+        super().__init__(f"{message} ({code})", server, said)
+        self.code, self.message, self.data = code, message, data
+
+
+class BadAnswer(ClientError):
+    """A server's answer breaks the protocol, or what the server itself has promised."""
+
+
+class ToolFailed(ClientError):
+    """A tool was called and says that it failed; `result` is what it said."""
+
+    def __init__(self, what: str, result: Any, server: str = "") -> None:
+        super().__init__(what, server)
+        self.result = result
+
+
+class HttpRefused(ClientError):
+    """An HTTP status that is no answer of MCP."""
+
+    def __init__(
+        self, status: int, body: bytes = b"", headers: Sequence[tuple[str, str]] = (), server: str = ""
+    ) -> None:
+        shown = body[:200].decode("utf-8", "replace").strip()
+        super().__init__(f"HTTP status {status}" + (f": {shown}" if shown else ""), server)
+        self.status, self.body, self.headers = status, body, list(headers)
+
+
+class AuthorizationError(ClientError):
+    """A token could not be had: says at which step, and the fix."""

@@ -1,0 +1,210 @@
+"""What servers ask of their client: a person's answer, a model's, the folders that it works in. In both eras.
+
+The same handlers answer a request of the handshake era and the questions inside a modern result. A kind that has no
+handler is not declared, so no server may ask it; one that asks all the same is told so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast, final
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from longshore.client.session import Session
+from longshore.errors import ClientError
+from longshore.protocol.content import Text
+from longshore.protocol.questions import ElicitAnswer, Root, SampleAnswer
+from longshore.schema.kinds import is_object
+from longshore.wire.codec import BROKEN, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
+from longshore.wire.messages import Id, Message
+
+AT_ONCE = 64
+"""Questions of a server that are worked on at the same time; more are refused."""
+
+Roots = Sequence[str | Root] | Callable[[], Any]
+
+
+class ElicitQuestion(Struct, frozen=True):
+    """What a server wants to know of the person. In `mode` "url" it wants them to visit a page instead."""
+
+    message: str
+    schema: dict[str, Any] | None = None
+    mode: str = "form"
+    url: str | None = None
+
+
+class Unanswerable(ClientError):
+    """A question that this client has no way to answer."""
+
+    def __init__(self, code: int, what: str) -> None:
+        super().__init__(what)
+        self.code_sent = code
+
+
+@final
+class Answering:
+    """The handlers of one client."""
+
+    def __init__(
+        self, on_elicit: Callable[..., Any] | None, on_sample: Callable[..., Any] | None, roots: Roots | None
+    ) -> None:
+        self._on_elicit, self._on_sample, self.roots = on_elicit, on_sample, roots
+        self._running: dict[tuple[int, Id], asyncio.Task[None]] = {}
+
+    def capabilities(self) -> dict[str, Any]:
+        """What to declare."""
+        declared: dict[str, Any] = {}
+        if self._on_elicit is not None:
+            declared["elicitation"] = {"form": {}, "url": {}}
+        if self._on_sample is not None:
+            declared["sampling"] = {}
+        if self.roots is not None:
+            declared["roots"] = {"listChanged": True}
+        return declared
+
+    async def answer(self, method: str, params: Mapping[str, Any]) -> Any:
+        """The answer to one question. Raises Unanswerable, or whatever the handler raises."""
+        if method == "elicitation/create" and self._on_elicit is not None:
+            return await self._elicit(params)
+        if method == "sampling/createMessage" and self._on_sample is not None:
+            return read_sample(await _call(self._on_sample, dict(params)))
+        if method == "roots/list" and self.roots is not None:
+            found = await _call(self.roots) if callable(self.roots) else self.roots
+            return {"roots": [_root(each) for each in cast("Sequence[str | Root]", found)]}
+        how = {"elicitation/create": "on_elicit", "sampling/createMessage": "on_sample", "roots/list": "roots"}
+        if method in how:
+            raise Unanswerable(METHOD_NOT_FOUND, f"the server asks {method}; give the client {how[method]}=")
+        raise Unanswerable(METHOD_NOT_FOUND, f"no method {method[:100]!r}")
+
+    async def answer_all(self, questions: Mapping[str, Any]) -> dict[str, Any]:
+        """The answers to all questions of a result, asked one after the other: a person reads one at a time."""
+        answers: dict[str, Any] = {}
+        for key, question in questions.items():
+            if not isinstance(question, dict):
+                raise Unanswerable(INVALID_PARAMS, f"the question {key[:100]!r} is no object")
+            asked = cast("dict[str, Any]", question)
+            params = asked.get("params")
+            given: dict[str, Any] = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
+            answers[key] = await self.answer(str(asked.get("method")), given)
+        return answers
+
+    async def _elicit(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        assert self._on_elicit is not None
+        schema: Any = params.get("requestedSchema")
+        question = ElicitQuestion(
+            message=str(params.get("message", "")),
+            schema=schema if is_object(schema) else None,
+            mode=str(params.get("mode", "form")),
+            url=cast("str | None", params.get("url")),
+        )
+        return read_elicit(question, await _call(self._on_elicit, question))
+
+    # -- requests of the handshake era
+
+    def take(self, session: Session, message: Message) -> None:
+        """A request of the server's: answer it, in its own time."""
+        assert message.id is not UNSET
+        id = message.id
+        if message.method == "ping":
+            session.answer(id, {})
+            return
+        if len(self._running) >= AT_ONCE:
+            session.refuse(id, INTERNAL_ERROR, f"{AT_ONCE} questions are being answered; ask again later")
+            return
+        key = (builtins_id(session), id)
+        task = asyncio.get_running_loop().create_task(self._work(session, message, id))
+        self._running[key] = task
+        task.add_done_callback(lambda _: self._running.pop(key, None))
+
+    def cancelled(self, session: Session, request: Id) -> None:
+        """The server does not want to know any more."""
+        task = self._running.get((builtins_id(session), request))
+        if task is not None:
+            task.cancel()
+
+    async def _work(self, session: Session, message: Message, id: Id) -> None:
+        try:
+            params: Any = msgspec.json.decode(message.params)
+            session.answer(id, await self.answer(message.method, params))
+        except Unanswerable as problem:
+            session.refuse(id, problem.code_sent, problem.what)
+        except BROKEN as problem:
+            session.refuse(id, INVALID_PARAMS, str(problem)[:200])
+        except Exception as problem:
+            session.note(f"the handler of {message.method} raised {problem!r}")
+            session.refuse(id, INTERNAL_ERROR, f"the client failed to answer: {type(problem).__name__}")
+
+    async def close(self) -> None:
+        """Let no question outlive the connection."""
+        tasks = [task for task in self._running.values() if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+builtins_id = id
+
+
+async def _call(handler: Callable[..., Any], *arguments: Any) -> Any:
+    found = handler(*arguments)
+    return await found if inspect.isawaitable(found) else found
+
+
+def _root(each: str | Root) -> dict[str, Any]:
+    root = Root(each) if isinstance(each, str) else each
+    uri = root.uri if "://" in root.uri else _file_uri(root.uri)
+    return {"uri": uri} if root.name is None else {"uri": uri, "name": root.name}
+
+
+def _file_uri(path: str) -> str:
+    from pathlib import Path
+
+    return Path(path).absolute().as_uri()
+
+
+def read_elicit(question: ElicitQuestion, given: Any) -> dict[str, Any]:
+    """What a handler gave, as the protocol says it.
+
+    True: yes, with the form's defaults; a dict: yes, with these and the defaults of the rest; False: no; None: neither.
+    """
+    if isinstance(given, ElicitAnswer):
+        if given.action != "accept":
+            return {"action": given.action}
+        given = True if given.value is None else given.value
+    if given is None:
+        return {"action": "cancel"}
+    if given is False:
+        return {"action": "decline"}
+    if question.mode == "url":
+        return {"action": "accept"}
+    content: Any = {} if given is True else msgspec.to_builtins(given)
+    if not is_object(content):
+        fields = list((question.schema or {}).get("properties", {}))
+        if len(fields) != 1:
+            raise TypeError(f"on_elicit gives a dict of {', '.join(fields)}, True, False or None, not {given!r}")
+        content = {fields[0]: content}
+    return {"action": "accept", "content": {**defaults(question.schema), **content}}
+
+
+def defaults(schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a form takes where nothing is filled in."""
+    properties: Any = (schema or {}).get("properties", {})
+    return {
+        name: field["default"] for name, field in properties.items() if isinstance(field, dict) and "default" in field
+    }
+
+
+def read_sample(given: Any) -> Any:
+    """What a handler says that the model said: a text, or the whole result."""
+    if isinstance(given, str):
+        return {"role": "assistant", "content": Text(given), "model": "unknown", "stopReason": "endTurn"}
+    if isinstance(given, SampleAnswer):
+        plain: dict[str, Any] = msgspec.to_builtins(given)
+        return {key: value for key, value in plain.items() if value is not None}
+    if isinstance(given, dict) and {"role", "content", "model"} <= set(cast("dict[str, Any]", given)):
+        return cast("dict[str, Any]", given)
+    raise TypeError("on_sample gives a text, a SampleAnswer, or a dict with role, content and model")

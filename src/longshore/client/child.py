@@ -1,0 +1,160 @@
+"""A server as a child process: how it is started, and how it is ended for certain.
+
+It leads a process group of its own, so that what it starts ends with it. Ending it is a ladder with a deadline at each
+rung: end of input, which every good server obeys, then SIGTERM, then SIGKILL, the last two for the whole group.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import IO, final
+
+from longshore.errors import ConnectError
+
+EOF_SECONDS = 2.0
+"""After end of input a server may finish what it does. Ours needs less than one."""
+TERM_SECONDS = 1.0
+KILL_SECONDS = 2.0
+"""A killed process is gone at once, unless the kernel holds it; nobody should wait for that."""
+_POLL_SECONDS = 0.01
+
+
+@final
+class Child:
+    """A process that was started. `ended` comes to be when it has; it is reaped by `end` alone."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self.pid = process.pid
+        self._loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[None] = self._loop.create_future()
+        self._watched = _open_pidfd(process.pid)
+        self._poll: asyncio.TimerHandle | None = None
+        if self._watched is None:
+            self._look()
+        else:
+            self._loop.add_reader(self._watched, self._has_ended)
+
+    @property
+    def pipes(self) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
+        """Its input, its output, and where it complains."""
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        return process.stdin, process.stdout, process.stderr
+
+    def _look(self) -> None:
+        """Where the kernel does not tell of an end, ask."""
+        if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            self._poll = self._loop.call_later(_POLL_SECONDS, self._look)
+        else:
+            self._has_ended()
+
+    def _has_ended(self) -> None:
+        self._unwatch()
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def _unwatch(self) -> None:
+        if self._poll is not None:
+            self._poll.cancel()
+        watched, self._watched = self._watched, None
+        if watched is not None:
+            self._loop.remove_reader(watched)
+            os.close(watched)
+
+    def story(self) -> str:
+        """How it ended, as far as that is known."""
+        if self._process.returncode is None:
+            state = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if state is None:
+                return "it closed its output"
+            code = -state.si_status if state.si_code in (os.CLD_KILLED, os.CLD_DUMPED) else state.si_status
+        else:
+            code = self._process.returncode
+        if code >= 0:
+            return f"it ended with exit code {code}"
+        try:
+            return f"it was ended by {signal.Signals(-code).name}"
+        except ValueError:
+            return f"it was ended by signal {-code}"
+
+    async def end(self) -> None:
+        """End it and its group. Its input is closed already. Cancelled, it kills at once and gives way."""
+        try:
+            if not await self._gone_within(EOF_SECONDS):
+                self._send(signal.SIGTERM)
+                if not await self._gone_within(TERM_SECONDS):
+                    self._send(signal.SIGKILL)
+                    await self._gone_within(KILL_SECONDS)
+            await self._end_rest()
+        except asyncio.CancelledError:
+            self._send(signal.SIGKILL)
+            raise
+        finally:
+            self._unwatch()
+            self._process.poll()  # which reaps it
+
+    async def _end_rest(self) -> None:
+        """What it started and left behind. Its own zombie still holds the group's number, so nobody else is hit."""
+        self._send(signal.SIGTERM)
+        self._process.poll()
+        for sent, seconds in ((signal.SIGKILL, TERM_SECONDS), (signal.SIGKILL, KILL_SECONDS)):
+            deadline = self._loop.time() + seconds
+            while self._is_group_there():
+                if self._loop.time() > deadline:
+                    self._send(sent)
+                    break
+                await asyncio.sleep(_POLL_SECONDS)
+
+    def _is_group_there(self) -> bool:
+        try:
+            os.killpg(self.pid, 0)
+        except (ProcessLookupError, PermissionError):
+            return False
+        return True
+
+    async def _gone_within(self, seconds: float) -> bool:
+        done, _ = await asyncio.wait((self.ended,), timeout=seconds)
+        return bool(done)
+
+    def _send(self, number: int) -> None:
+        try:
+            os.killpg(self.pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass  # nobody is left
+
+
+def spawn(command: Sequence[str], env: Mapping[str, str] | None, cwd: str | None) -> Child:
+    """Start a server. It inherits our environment, and over that gets `env`. Raises ConnectError."""
+    shown = command[0]
+    try:
+        process = subprocess.Popen(
+            list(command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=None if env is None else {**os.environ, **env},
+            cwd=cwd,
+            start_new_session=True,
+            bufsize=0,
+        )
+    except FileNotFoundError:
+        if cwd is not None and not os.path.isdir(cwd):
+            raise ConnectError(f"there is no folder {cwd!r} to start it in") from None
+        raise ConnectError(f"there is no program {shown!r}; install it, or give its full path") from None
+    except (OSError, ValueError) as problem:
+        raise ConnectError(f"{shown!r} can't be started: {problem}") from None
+    return Child(process)
+
+
+def _open_pidfd(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None  # not Linux, or too old a kernel

@@ -1,0 +1,91 @@
+"""What a server tells without being asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, final
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from longshore.client.cache import Cache
+from longshore.client.records import Change, LogMessage
+from longshore.client.session import Session
+from longshore.client.watching import Watch
+from longshore.protocol.envelope import SUBSCRIPTION_ID
+from longshore.wire.codec import BROKEN
+from longshore.wire.messages import Id
+
+_LISTS = {
+    "notifications/tools/list_changed": ("tools", ("tools/list",)),
+    "notifications/resources/list_changed": ("resources", ("resources/list", "resources/templates/list")),
+    "notifications/prompts/list_changed": ("prompts", ("prompts/list",)),
+}
+
+
+class _Meta(Struct):
+    subscription: Id | None = field(name=SUBSCRIPTION_ID, default=None)
+
+
+class _Params(Struct, rename="camel"):
+    uri: str | None = None
+    level: str = "info"
+    logger: str | None = None
+    data: Any = None
+    request_id: Id | None = None
+    meta: _Meta = field(name="_meta", default_factory=_Meta)
+
+
+_read = msgspec.json.Decoder(_Params).decode
+
+
+@final
+class Hearing:
+    """Sorts notifications: the cache forgets, watchers are told, handlers are called. A handler's fault is noted."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        on_log: Callable[[LogMessage], Any] | None,
+        on_change: Callable[[Change], Any] | None,
+        cancelled: Callable[[Session, Id], None],
+    ) -> None:
+        self.watches: set[Watch] = set()
+        self._cache = cache
+        self._on_log, self._on_change, self._cancelled = on_log, on_change, cancelled
+
+    def hear(self, session: Session, method: str, raw: Raw) -> None:
+        try:
+            params = _read(raw)
+        except BROKEN:
+            session.note(f"the parameters of {method[:100]} can't be read")
+            return
+        if method in _LISTS:
+            kind, methods = _LISTS[method]
+            for each in methods:
+                self._cache.drop(each)
+            self._tell(session, Change(kind), params.meta.subscription)
+        elif method == "notifications/resources/updated" and params.uri is not None:
+            self._cache.drop("resources/read", params.uri)
+            self._tell(session, Change("resource", params.uri), params.meta.subscription)
+        elif method == "notifications/message" and self._on_log is not None:
+            self._call(session, self._on_log, LogMessage(params.level, params.data, params.logger))
+        elif method == "notifications/cancelled" and params.request_id is not None:
+            self._cancelled(session, params.request_id)
+        elif method == "notifications/subscriptions/acknowledged":
+            for watch in self.watches:
+                if watch.listen_id == params.meta.subscription:
+                    watch.acknowledged()
+
+    def _tell(self, session: Session, change: Change, subscription: Id | None) -> None:
+        for watch in list(self.watches):
+            if watch.listen_id == subscription:
+                watch.offer(change)
+        if self._on_change is not None:
+            self._call(session, self._on_change, change)
+
+    def _call(self, session: Session, handler: Callable[[Any], Any], news: Any) -> None:
+        try:
+            handler(news)
+        except Exception as problem:
+            session.note(f"{getattr(handler, '__name__', 'a handler')} raised {problem!r}")

@@ -1,0 +1,187 @@
+"""The channel to a child process, over its pipes."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, final
+
+from longshore.client.channel import CLIENT_LIMITS, About, Channel
+from longshore.client.child import Child, spawn
+from longshore.errors import ConnectError, ConnectionLost
+from longshore.limits import Limits
+from longshore.wire.framing import Framer, TooLong
+
+SAID_BYTES = 8 << 10
+SAID_LINES = 20
+"""What is kept of what a server complains: enough for a traceback, not for a log."""
+_STORY_SECONDS = 1.0
+"""How long an exit code is waited for once the output has ended."""
+_DRAIN_SECONDS = 0.3
+"""How long output is read on after the process has ended: somebody else may hold the pipe open for ever."""
+
+
+@final
+class StdioChannel(Channel):
+    """Starts a server, one message a line."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        limits: Limits = CLIENT_LIMITS,
+    ) -> None:
+        super().__init__()
+        self.where = shlex.join(command)
+        self._command, self._env, self._cwd = list(command), env, cwd
+        self._framer = Framer(limits.frame_bytes)
+        self._limit = limits.frame_bytes
+        self._said = bytearray()
+        self._child: Child | None = None
+        self._input: asyncio.WriteTransport | None = None
+        self._pipes: list[asyncio.BaseTransport] = []
+        self._open_pipes: list[asyncio.Future[None]] = []
+        self._lost = False
+        self._ready = asyncio.Event()
+        self._watching: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        try:
+            self._child = child = spawn(self._command, self._env, self._cwd)
+        except ConnectError as problem:
+            raise problem.at(self.where) from None
+        self.where = f"{self.where} (pid {child.pid})"
+        stdin, stdout, stderr = child.pipes
+        loop = asyncio.get_running_loop()
+        output_ended = await self._read_pipe(stdout, self._take)
+        await self._read_pipe(stderr, self._complain)
+        gone = loop.create_future()
+        self._open_pipes.append(gone)
+        transport, _ = await loop.connect_write_pipe(lambda: _Input(self, gone), stdin)
+        self._input = transport
+        self._pipes.append(transport)
+        self._watching = loop.create_task(self._watch(child, output_ended))
+
+    async def _read_pipe(self, pipe: IO[bytes], take: Callable[[bytes], None]) -> asyncio.Future[None]:
+        loop = asyncio.get_running_loop()
+        ended = loop.create_future()
+        transport, _ = await loop.connect_read_pipe(lambda: _Output(take, ended), pipe)
+        self._pipes.append(transport)
+        self._open_pipes.append(ended)
+        return ended
+
+    # -- both ways
+
+    def send(self, frame: bytes, about: About) -> None:
+        if self._input is None or self._lost or self._closing is not None:
+            if about.id is not None:
+                self.fail(about.id, ConnectionLost("the connection is closed", unsent=True))
+            return
+        self._input.write(frame + b"\n")
+
+    async def ready(self) -> None:
+        while self.congested and not self._lost and self._closing is None:
+            await self._ready.wait()
+
+    def pause(self) -> None:
+        """For the pipe: it takes no more for now."""
+        self.congested = True
+        self._ready.clear()
+
+    def resume(self) -> None:
+        self.congested = False
+        self._ready.set()
+
+    def _take(self, chunk: bytes) -> None:
+        for frame in self._framer.feed(chunk):
+            if isinstance(frame, TooLong):
+                self._end_with(ConnectionLost(f"it sent a message of more than {self._limit:,} bytes"))
+                return
+            if not self._lost:
+                self.hear(bytes(frame))
+
+    def _complain(self, chunk: bytes) -> None:
+        self._said += chunk
+        if len(self._said) > 2 * SAID_BYTES:
+            del self._said[:-SAID_BYTES]
+
+    def said(self) -> str:
+        text = bytes(self._said[-SAID_BYTES:]).decode("utf-8", "replace")
+        return "\n".join(text.splitlines()[-SAID_LINES:])
+
+    # -- the end
+
+    async def _watch(self, child: Child, output_ended: asyncio.Future[None]) -> None:
+        """Tell when it is gone: when both its output and itself have ended, or nearly so."""
+        await asyncio.wait((child.ended, output_ended), return_when=asyncio.FIRST_COMPLETED)
+        if child.ended.done():
+            await asyncio.wait(self._open_pipes[:2], timeout=_DRAIN_SECONDS)
+        else:
+            await asyncio.wait((child.ended,), timeout=_STORY_SECONDS)
+        self._end_with(ConnectionLost(child.story()))
+
+    def _end_with(self, problem: ConnectionLost) -> None:
+        if self._lost or self._closing is not None:
+            return
+        self._lost = True
+        self._ready.set()
+        self.lose(problem.at(self.where, self.said()))
+
+    async def close(self) -> None:
+        if self._child is None:
+            return
+        if self._closing is None:
+            self._ready.set()
+            self._closing = asyncio.get_running_loop().create_task(self._close(self._child))
+        await asyncio.shield(self._closing)
+
+    async def _close(self, child: Child) -> None:
+        try:
+            if self._watching is not None:
+                self._watching.cancel()
+            if self._input is not None and not self._input.is_closing():
+                self._input.abort()  # what it has not read by now, it will not
+            await child.end()
+        finally:
+            for pipe in self._pipes:
+                if not pipe.is_closing():
+                    pipe.close()
+        await asyncio.wait(self._open_pipes, timeout=_DRAIN_SECONDS)
+
+
+@final
+class _Output(asyncio.Protocol):
+    """A pipe of the child's that we read."""
+
+    def __init__(self, take: Callable[[bytes], None], ended: asyncio.Future[None]) -> None:
+        self._take, self._ended = take, ended
+
+    def data_received(self, data: bytes) -> None:
+        self._take(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the name is asyncio's
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+
+@final
+class _Input(asyncio.BaseProtocol):
+    """The child's input. That it is broken shows at its other end, too."""
+
+    def __init__(self, channel: StdioChannel, gone: asyncio.Future[None]) -> None:
+        self._channel, self._gone = channel, gone
+
+    def pause_writing(self) -> None:
+        self._channel.pause()
+
+    def resume_writing(self) -> None:
+        self._channel.resume()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the name is asyncio's
+        self._channel.resume()
+        if not self._gone.done():
+            self._gone.set_result(None)
