@@ -1,0 +1,349 @@
+"""Streamable HTTP, both eras at one URL.
+
+Each request is a POST whose answer is one JSON document or a stream of events. In the modern era that is all, and
+closing a stream cancels its request. In the handshake era there is a session besides: an id that the server gave, a
+GET stream for what belongs to no request, and streams that can be taken up again where they broke.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Final, final
+
+from longshore.client.channel import CLIENT_LIMITS, About, Channel
+from longshore.client.http.address import Pairs
+from longshore.client.http.endpoint import JSON, STREAM, Endpoint, answered, error_for, media_type, read_refusal, refuse
+from longshore.client.http.events import TooLong
+from longshore.client.http.exchange import Broken, Streaming, Unreachable
+from longshore.client.http.reading import Reader, gone
+from longshore.client.http.tasks import Tasks, end
+from longshore.client.mirror import write_value
+from longshore.errors import BadAnswer, ClientError, ConnectionLost
+from longshore.limits import Limits
+from longshore.protocol.revisions import MODERN, R2506, Revision
+from longshore.wire.messages import Id
+
+if TYPE_CHECKING:
+    from longshore.client.oauth.authorizer import Authorizer
+
+MOST_REQUESTS: Final = 128
+"""Requests under way, each with a connection of its own. More wait for a free one."""
+TELL_SECONDS: Final = 30.0
+"""For a notification or an answer of ours to be accepted."""
+_REFUSED_SECONDS: Final = 0.25
+"""When a session has ended, for other requests under way to hear that too: then they may be sent again."""
+_FLUSH_SECONDS: Final = 0.5
+"""For what was told last to arrive, before the end."""
+_LISTEN_SECONDS: Final = 1.0
+"""For a server to say whether it has a stream for the session. Some say so with its first event only."""
+_DELETE_SECONDS: Final = 2.0
+_SESSION_CHARS: Final = 1024
+_POST: Final = (("Content-Type", JSON), ("Accept", f"{JSON}, {STREAM}"))
+_OVER: Final = "the server has ended the session"
+
+
+@final
+class HttpChannel(Channel):
+    """The way to an MCP endpoint."""
+
+    shared = True
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        headers: Pairs = (),
+        authorizer: Authorizer | None = None,
+        limits: Limits = CLIENT_LIMITS,
+    ) -> None:
+        super().__init__()
+        self._endpoint = Endpoint(url, headers, authorizer)
+        self.where = self._endpoint.where
+        self._most = limits.frame_bytes
+        self._reader = Reader(self._get, self._pass_on, limits.frame_bytes)
+        self._revision: Revision | None = None
+        self._session: str | None = None
+        self._requests: dict[Id, asyncio.Task[None]] = {}
+        self._unheard = 0
+        """Requests that were sent and of whose answers nothing has come."""
+        self._telling, self._others = Tasks(), Tasks()
+        self._order = asyncio.Lock()
+        self._greeted = asyncio.Event()
+        """Clear while the server does not know yet that the handshake is over: nothing may be asked then."""
+        self._greeted.set()
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._over = self._lost = self._closed = False
+        self._closing = asyncio.Lock()
+
+    @property
+    def notes(self) -> list[str]:
+        """What whoever uses this should know."""
+        if self._endpoint.address.is_private:
+            return []
+        return [f"the way to {self.where} is not encrypted: whoever is on it can read along and answer; use https://"]
+
+    # -- the session's side
+
+    def send(self, frame: bytes, about: About) -> None:
+        id = about.id
+        if self._closed or self._over:
+            if id is not None:
+                self.fail(id, ConnectionLost(_OVER if self._over else "the connection is closed", unsent=True))
+        elif id is None:
+            self._telling.start(self._tell(frame, about))
+        else:
+            task = asyncio.get_running_loop().create_task(self._request(frame, about, id))
+            self._requests[id] = task
+            task.add_done_callback(lambda _: self._forget(id))
+            self.congested = len(self._requests) >= MOST_REQUESTS
+
+    def cancel(self, id: Id, frame: bytes) -> None:
+        """Closing its stream is what cancels a modern request. An older server is told; then nobody reads on."""
+        if self._revision is not None and not self._revision.modern:
+            self.send(frame, About("notifications/cancelled"))
+        task = self._requests.get(id)
+        if task is not None:
+            task.cancel()
+
+    async def ready(self) -> None:
+        while self.congested and not self._closed:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                if not waiter.cancelled():
+                    self._admit()  # another one in its stead
+                raise
+
+    def speak(self, revision: Revision) -> None:
+        self._revision = revision
+        if not revision.modern:
+            self._greeted.clear()
+
+    async def close(self) -> None:
+        self._closed = True
+        while self._waiters:
+            self._admit()
+        async with self._closing:
+            try:
+                await end([*self._requests.values()])
+                await self._others.end()
+                await self._telling.wait(_FLUSH_SECONDS)
+                await self._telling.end()
+                await self._leave()
+            finally:
+                await self._endpoint.close()
+
+    async def _leave(self) -> None:
+        """Tell the server that the session is not needed any more. Whether it cares is its own business."""
+        if self._session is None or self._over:
+            return
+        headers = self._headers(None)
+        self._session = None
+        try:
+            async with asyncio.timeout(_DELETE_SECONDS):
+                await read_refusal(await self._endpoint.ask("DELETE", headers))
+        except (TimeoutError, ClientError):
+            pass
+
+    # -- headers
+
+    def _headers(self, about: About | None) -> list[tuple[str, str]]:
+        """What a request says beside its body. `about` is None where it has none."""
+        revision = self._revision
+        headers: list[tuple[str, str]] = []
+        if revision is None:
+            if about is not None and about.method == "server/discover":
+                headers += _mirror(MODERN[-1], about)
+        elif revision.modern:
+            if about is not None:
+                headers += _mirror(revision.name, about)
+        elif revision.index >= R2506:
+            headers.append(("MCP-Protocol-Version", revision.name))
+        if self._session is not None:
+            headers.append(("Mcp-Session-Id", self._session))
+        return headers
+
+    def _may_be_modern(self, about: About) -> bool:
+        return about.method == "server/discover" if self._revision is None else self._revision.modern
+
+    # -- requests
+
+    async def _request(self, frame: bytes, about: About, id: Id) -> None:
+        problem: ClientError = BadAnswer("its answer belongs to no request of ours")
+        try:
+            await self._greeted.wait()
+            await self._exchange(frame, about, id)
+        except ClientError as failed:
+            problem = self._endpoint.explain(failed)
+        except TooLong as failed:
+            problem = BadAnswer(f"it sent {failed}")
+        except Exception as failed:  # whatever it is: the caller must not wait for ever
+            problem = ClientError(f"the request failed ({failed!r})")
+            problem.__cause__ = failed
+        self.fail(id, problem)  # of no effect if the answer came
+
+    def _forget(self, id: Id) -> None:
+        del self._requests[id]
+        if len(self._requests) < MOST_REQUESTS:
+            self.congested = False
+            self._admit()
+
+    def _admit(self) -> None:
+        """There is a free place: the one that waited for longest may have it."""
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+
+    async def _exchange(self, frame: bytes, about: About, id: Id) -> None:
+        session = self._session
+        self._unheard += 1
+        try:
+            answer = await self._endpoint.ask("POST", [*_POST, *self._headers(about), *about.headers], frame)
+        finally:
+            self._unheard -= 1
+        try:
+            await self._take(answer, about, id, session)
+        finally:
+            await answer.aclose()
+
+    async def _take(self, answer: Streaming, about: About, id: Id, session: str | None) -> None:
+        if not 200 <= answer.status < 300:
+            await self._take_refusal(answer, about, id, session)
+            return
+        if about.method == "initialize":
+            self._keep_session(answer)
+        kind = media_type(answer)
+        if kind == STREAM:
+            await self._reader.follow(answer, id, resumable=not self._may_be_modern(about))
+        elif kind == JSON:
+            self.hear(await answer.read(self._most))
+        else:
+            refuse(await read_refusal(answer))
+
+    async def _take_refusal(self, answer: Streaming, about: About, id: Id, session: str | None) -> None:
+        whole = await read_refusal(answer)
+        modern = self._may_be_modern(about)
+        if whole.status == 404 and session is not None and not modern:
+            self.fail(id, ConnectionLost(_OVER, unsent=True))
+            self._end_session()
+            return
+        error = error_for(whole.body, id, nameless=modern)
+        if error is None:
+            refuse(whole)
+        self.hear(error)
+
+    def _keep_session(self, answer: Streaming) -> None:
+        session = answer.header("mcp-session-id")
+        if session is None:
+            return
+        if not session or len(session) > _SESSION_CHARS or not all("!" <= char <= "~" for char in session):
+            raise BadAnswer("the id that it gave the session can't be sent back; it must be visible ASCII")
+        self._session = session
+
+    def _end_session(self) -> None:
+        """The server does not know the session any more. Requests under way may be told so too, one by one."""
+        if self._over or self._closed:
+            return
+        self._over = True
+        if self._unheard:
+            self._others.start(self._lose_later())
+        else:
+            self._lose(ConnectionLost(_OVER))
+
+    async def _lose_later(self) -> None:
+        waiting = [task for task in self._requests.values() if task is not asyncio.current_task()]
+        if waiting:
+            await asyncio.wait(waiting, timeout=_REFUSED_SECONDS)
+        self._lose(ConnectionLost(_OVER))
+
+    def _lose(self, problem: ConnectionLost) -> None:
+        if not self._closed and not self._lost:
+            self._lost = True
+            self.lose(problem)
+
+    # -- notifications and answers of ours
+
+    async def _tell(self, frame: bytes, about: About) -> None:
+        """Notifications go one after the other; an answer waits for none of them."""
+        if about.method == "notifications/initialized":
+            await self._greet(frame, about)
+            return
+        await self._greeted.wait()
+        if about.method == "response":
+            await self._deliver(frame, about)
+        else:
+            async with self._order:
+                await self._deliver(frame, about)
+
+    async def _greet(self, frame: bytes, about: About) -> None:
+        """End the handshake and open the stream of the session.
+
+        Servers may ask on that stream what belongs to a request, so no request goes out before it is there.
+        """
+        try:
+            if await self._deliver(frame, about) and not self._closed:
+                begun = asyncio.Event()
+                self._others.start(self._listen(begun))
+                async with asyncio.timeout(_LISTEN_SECONDS):
+                    await begun.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self._greeted.set()
+
+    async def _deliver(self, frame: bytes, about: About) -> bool:
+        """Whether the server took it. What it thinks of a notification, nobody waits for."""
+        session = self._session
+        try:
+            answer = await self._endpoint.ask("POST", [*_POST, *self._headers(about)], frame, seconds=TELL_SECONDS)
+            await read_refusal(answer)
+        except ClientError:
+            return False
+        if answer.status == 404 and session is not None:
+            self._end_session()
+        return 200 <= answer.status < 300
+
+    # -- the stream that belongs to no request
+
+    async def _listen(self, begun: asyncio.Event) -> None:
+        try:
+            await self._reader.listen(begun.set)
+        except (Unreachable, Broken) as problem:
+            self._over = True
+            self._lose(gone(problem))
+        except (ClientError, TooLong):
+            pass  # it ended with the session, or can't be read: requests go on without it
+        finally:
+            begun.set()
+
+    async def _get(self, last_id: str) -> Streaming:
+        session = self._session
+        resume = [("Last-Event-ID", last_id)] if last_id else []
+        answer = await self._endpoint.ask("GET", [("Accept", STREAM), *self._headers(None), *resume])
+        if answer.status == 404 and session is not None:
+            await read_refusal(answer)
+            self._end_session()
+            raise ConnectionLost(_OVER)
+        return answer
+
+    def _pass_on(self, frame: bytes, id: Id | None) -> None:
+        """Hand over what came on a stream. An answer may come on another than its own; then that is done with."""
+        self.hear(frame)
+        if id is None and self._requests:
+            for each in answered(frame):
+                task = self._requests.get(each)
+                if task is not None:
+                    task.cancel()
+
+
+def _mirror(version: str, about: About) -> list[tuple[str, str]]:
+    """What the headers of a modern request repeat of its body."""
+    headers = [("MCP-Protocol-Version", version), ("Mcp-Method", about.method)]
+    if about.name is not None:
+        headers.append(("Mcp-Name", write_value(about.name)))
+    return headers

@@ -1,0 +1,798 @@
+"""What the channel says and how it takes what it hears, byte for byte, from servers that do as a test wants."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, result, run, scripted
+from longshore.client import Client
+from longshore.client.channel import CLIENT_LIMITS
+from longshore.client.http.endpoint import CHALLENGES, answered, error_for
+from longshore.errors import (
+    AuthorizationError,
+    BadAnswer,
+    CallTimeout,
+    ClientError,
+    ConnectError,
+    ConnectionLost,
+    HttpRefused,
+    ServerError,
+)
+from longshore.limits import Limits
+
+MODERN = "2026-07-28"
+Take = Callable[[Got, Wire], Awaitable[None]]
+
+
+def modern(take: Take) -> Take:
+    """A modern server: it says who it is, and leaves the rest to the test."""
+
+    async def handler(got: Got, wire: Wire) -> None:
+        if got.message.get("method") == "server/discover":
+            found = {"supportedVersions": [MODERN], "capabilities": {"tools": {}}, "resultType": "complete"}
+            await wire.answer(200, result(got.message, **found))
+        else:
+            await take(got, wire)
+
+    return handler
+
+
+def legacy(take: Take, version: str = "2025-11-25", session: str | None = "abc", get: Take | None = None) -> Take:
+    """A server of the handshake era: it shakes hands, has a stream or not, and leaves the rest to the test."""
+
+    async def handler(got: Got, wire: Wire) -> None:
+        if got.method == "GET":
+            await (get or refuse_405)(got, wire)
+        elif got.method == "DELETE":
+            await wire.answer(200)
+        elif got.message.get("method") == "server/discover":
+            await wire.answer(400, b"what?", "text/plain")
+        elif got.message.get("method") == "initialize":
+            found = {
+                "protocolVersion": version,
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "s", "version": "1"},
+            }
+            own = [] if session is None else [("Mcp-Session-Id", session)]
+            await wire.answer(200, result(got.message, **found), "application/json", *own)
+        elif got.message.get("method") == "notifications/initialized":
+            await wire.answer(202)
+        else:
+            await take(got, wire)
+
+    return handler
+
+
+async def refuse_405(_: Got, wire: Wire) -> None:
+    await wire.answer(405)
+
+
+async def call_ok(got: Got, wire: Wire) -> None:
+    await wire.answer(200, done(got))
+
+
+def done(got: Got, text: str = "ok") -> Any:
+    return result(got.message, content=[{"type": "text", "text": text}], resultType="complete")
+
+
+async def listed(got: Got, wire: Wire) -> bool:
+    """Answer a list, with one tool that may be repeated."""
+    if got.message["method"] != "tools/list":
+        return False
+    tool = {"name": "read", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
+    await wire.answer(200, result(got.message, tools=[tool], ttlMs=0, cacheScope="private", resultType="complete"))
+    return True
+
+
+def attempt(handler: Take, test: Callable[[Client, ScriptedServer], Awaitable[None]], **options: Any) -> None:
+    async def whole() -> None:
+        async with scripted(handler) as server, Client(server.url, **{"timeout": SECONDS, **options}) as client:
+            await test(client, server)
+
+    run(whole)
+
+
+# -- what is said
+
+
+def test_a_modern_request_says_what_it_is() -> None:
+    async def test(client: Client, server: ScriptedServer) -> None:
+        await client.call("straße")
+        probe, call = server.requests
+        for got, method in ((probe, "server/discover"), (call, "tools/call")):
+            assert got.method == "POST"
+            assert got.headers["mcp-protocol-version"] == MODERN
+            assert got.headers["mcp-method"] == method
+            assert got.headers["accept"] == "application/json, text/event-stream"
+            assert got.headers["content-type"] == "application/json"
+            assert got.headers["x-own"] == "yes"
+            assert "mcp-session-id" not in got.headers
+        assert "mcp-name" not in probe.headers
+        assert call.headers["mcp-name"] == "=?base64?c3RyYcOfZQ==?="
+
+    attempt(modern(call_ok), test, headers={"X-Own": "yes"})
+
+
+def test_a_modern_server_that_hands_out_a_session_gets_none_back() -> None:
+    async def handler(got: Got, wire: Wire) -> None:
+        message = result(got.message, supportedVersions=[MODERN], capabilities={}, content=[], resultType="complete")
+        await wire.answer(200, message, "application/json", ("Mcp-Session-Id", "abc"))
+
+    async def test(client: Client, server: ScriptedServer) -> None:
+        await client.call("x")
+        assert "mcp-session-id" not in server.requests[-1].headers
+
+    attempt(handler, test)
+
+
+@pytest.mark.parametrize("version", ["2025-03-26", "2025-06-18", "2025-11-25"])
+def test_a_session_says_who_it_is(version: str) -> None:
+    async def test(client: Client, server: ScriptedServer) -> None:
+        await client.call("x")
+        await client.close()
+        assert [got.headers.get("mcp-session-id") for got in server.requests[:2]] == [None, None]
+        rest = server.requests[2:]
+        assert {"POST", "GET", "DELETE"} == {got.method for got in rest}
+        for got in rest:
+            assert got.headers["mcp-session-id"] == "abc"
+            assert got.headers.get("mcp-protocol-version") == (version if version >= "2025-06-18" else None)
+            assert "mcp-method" not in got.headers
+        assert server.requests[1].message["method"] == "initialize"
+        assert "mcp-protocol-version" not in server.requests[1].headers
+
+    attempt(legacy(call_ok, version), test)
+
+
+def test_a_server_without_sessions() -> None:
+    async def test(client: Client, server: ScriptedServer) -> None:
+        await client.call("x")
+        await client.close()
+        assert all("mcp-session-id" not in got.headers for got in server.requests)
+        assert "DELETE" not in [got.method for got in server.requests]
+
+    attempt(legacy(call_ok, session=None), test)
+
+
+def test_nothing_is_asked_before_the_handshake_is_over() -> None:
+    order: list[str] = []
+    release = asyncio.Event()
+
+    async def take(got: Got, wire: Wire) -> None:
+        order.append(got.message["method"])
+        await (call_ok(got, wire) if "id" in got.message else wire.answer(202))
+
+    inner = legacy(take)
+
+    async def handler(got: Got, wire: Wire) -> None:
+        if got.method == "POST" and got.message.get("method") == "notifications/initialized":
+            await release.wait()
+            order.append("accepted")
+        if got.method == "GET":
+            order.append("GET")
+        await inner(got, wire)
+
+    async def test(client: Client, server: ScriptedServer) -> None:
+        calls = [asyncio.ensure_future(client.call("x")) for _ in range(3)]
+        notice = asyncio.ensure_future(client.notify("notifications/roots/list_changed"))
+        await server.until(lambda server: any(b"initialized" in got.body for got in server.requests))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert order == []
+        release.set()
+        await asyncio.gather(*calls, notice)
+        await server.until(lambda server: "GET" in [got.method for got in server.requests])
+        assert order[0] == "accepted"
+
+    attempt(handler, test)
+
+
+def test_notifications_keep_their_order() -> None:
+    async def take(got: Got, wire: Wire) -> None:
+        await asyncio.sleep(0.001 * (5 - got.message["params"]["n"] % 5))
+        await wire.answer(202)
+
+    async def test(client: Client, server: ScriptedServer) -> None:
+        for n in range(10):
+            await client.notify("notifications/x", {"n": n})
+        await server.until(lambda server: len(server.requests) >= 14)
+        seen = [got.message["params"]["n"] for got in server.requests if b"notifications/x" in got.body]
+        assert seen == list(range(10))
+
+    attempt(legacy(take), test)
+
+
+# -- what is heard
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "error", "match"),
+    [
+        (500, b"<h1>no</h1>", "text/html", HttpRefused, "HTTP status 500: <h1>no"),
+        (503, b"", "", HttpRefused, r"503; try again in 7 \(Retry-After\)"),
+        (429, b"", "", HttpRefused, "429; try again in 7"),
+        (302, b"", "", HttpRefused, "points to http://elsewhere.test/mcp, and redirects are not followed"),
+        (401, b"", "", HttpRefused, "401; it wants credentials: give the client auth="),
+        (403, b"no", "text/plain", HttpRefused, "403: no"),
+        (200, b"<html>", "text/html", HttpRefused, "HTTP status 200: <html>"),
+        (202, b"", "", HttpRefused, "HTTP status 202"),
+        (200, b"", "application/json", BadAnswer, "belongs to no request"),
+        (200, b'{"jsonrpc":"2.0","id":999,"result":{}}', "application/json", BadAnswer, "belongs to no request"),
+        (200, b"{", "application/json", BadAnswer, "belongs to no request"),
+        (200, b'{"jsonrpc":"2.0","id":"2","result":{}}', "application/json", BadAnswer, "belongs to no request"),
+        (400, b'{"id":null,"error":{"code":-32000,"message":"hm"}}', "application/json", ServerError, "hm"),
+        (404, b'{"id":2,"error":{"code":-32601,"message":"hm"}}', "application/json", ServerError, "hm"),
+        (404, b'{"jsonrpc":"2.0","id":77,"error":{"code":-1,"message":"x"}}', "application/json", HttpRefused, "404"),
+        (200, b": nothing\n\n", "text/event-stream", ConnectionLost, "ended before the answer"),
+        (200, b"data: {\n\n", "text/event-stream", ConnectionLost, "ended before the answer"),
+    ],
+)  # fmt: skip
+def test_answers_that_are_none(status: int, body: bytes, kind: str, error: type[ClientError], match: str) -> None:
+    async def take(_: Got, wire: Wire) -> None:
+        extra = [("Retry-After", "7"), ("Location", "http://elsewhere.test/mcp?key=secret")]
+        await wire.answer(status, body, kind or "text/plain", *extra)
+
+    async def test(client: Client, server: ScriptedServer) -> None:
+        with pytest.raises(error, match=match) as caught:
+            await client.call("x")
+        assert type(caught.value) is error
+        assert "secret" not in str(caught.value)
+        assert caught.value.server == server.url
+        if isinstance(caught.value, HttpRefused):
+            assert (caught.value.status, caught.value.body) == (status, body)
+
+    attempt(modern(take), test)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("more", "fits"), [(0, True), (100_000, False)])
+def test_a_message_has_a_bound(stream: bool, more: int, fits: bool) -> None:
+    async def take(got: Got, wire: Wire) -> None:
+        message = done(got, "x" * (30_000 + more))
+        if stream:
+            await wire.stream()
+            await wire.event(message)
+            wire.close()
+        else:
+            await wire.answer(200, message)
+
+    async def test(client: Client, _: ScriptedServer) -> None:
+        if fits:
+            assert len((await client.call("x")).text) == 30_000
+        else:
+            with pytest.raises(ClientError, match="more than 50,000 bytes"):
+                await client.call("x")
+
+    attempt(modern(take), test, limits=Limits(frame_bytes=50_000))
+
+
+def test_a_stream_that_does_not_end_after_the_answer() -> None:
+    """The answer counts at once, and what hangs on is cut off at the end."""
+
+    async def take(got: Got, wire: Wire) -> None:
+        await wire.stream()
+        await wire.event(done(got))
+        await asyncio.sleep(60)
+
+    async def test(client: Client, _: ScriptedServer) -> None:
+        for _ in range(3):
+            assert (await client.call("x")).text == "ok"
+
+    attempt(modern(take), test)
+
+
+@pytest.mark.parametrize("how", ["close", "cut", "end"])
+@pytest.mark.parametrize("tool", ["read", "write"])
+def test_a_modern_stream_that_breaks(how: str, tool: str) -> None:
+    """Its request is lost. It is sent again, as another one, where that can do no harm."""
+    calls: list[Any] = []
+
+    async def take(got: Got, wire: Wire) -> None:
+        if await listed(got, wire):
+            return
+        calls.append(got.message["id"])
+        if len(calls) > 1:
+            await call_ok(got, wire)
+            return
+        await wire.stream() if how != "end" else await wire.answer(200, b": x\n\n", "text/event-stream")
+        if how == "close":
+            wire.close()
+        elif how == "cut":
+            wire.cut()
+
+    async def test(client: Client, _: ScriptedServer) -> None:
+        await client.list_tools()
+        if tool == "read":
+            assert (await client.call(tool)).text == "ok"
+            assert len(set(calls)) == 2
+        else:
+            with pytest.raises(ConnectionLost, match="before the answer"):
+                await client.call(tool)
+            assert len(calls) == 1
+
+    attempt(modern(take), test)
+
+
+def test_a_connection_that_is_closed_without_an_answer() -> None:
+    async def take(_: Got, wire: Wire) -> None:
+        wire.close()
+
+    async def test(client: Client, server: ScriptedServer) -> None:
+        with pytest.raises(ConnectionLost, match="without an answer"):
+            await client.call("x")
+        assert len(server.requests) == 2
+
+    attempt(modern(take), test)
+
+
+# -- streams that are taken up again
+
+
+def resuming(events: list[tuple[Any, dict[str, Any]]], visits: list[float], last: list[str | None]) -> Take:
+    """A server that breaks its stream after each event."""
+
+    async def next_event(wire: Wire, id: Any) -> None:
+        await wire.stream()
+        data, fields = events[len(visits)]
+        await wire.event(data(id) if callable(data) else data, **fields)
+        visits.append(time.monotonic())
+        wire.close()
+
+    asked: list[Any] = []
+
+    async def take(got: Got, wire: Wire) -> None:
+        asked.append(got)
+        await next_event(wire, got)
+
+    async def get(got: Got, wire: Wire) -> None:
+        if "last-event-id" not in got.headers:
+            await wire.answer(405)
+            return
+        last.append(got.headers["last-event-id"])
+        visits_before = visits[-1]
+        waits.append(time.monotonic() - visits_before)
+        await next_event(wire, asked[-1])
+
+    waits: list[float] = []
+    handler = legacy(take, get=get)
+    handler.waits = waits  # type: ignore[attr-defined]
+    return handler
+
+
+def test_a_stream_is_taken_up_where_it_broke_when_the_server_wants() -> None:
+    visits: list[float] = []
+    last: list[str | None] = []
+    progress = {"jsonrpc": "2.0", "method": "notifications/x"}
+    events: list[tuple[Any, dict[str, Any]]] = [
+        ("", {"id": "one", "retry": 500}),
+        (progress, {"id": "two"}),
+        (lambda got: done(got, "at last"), {"id": "three"}),
+    ]
+    handler = resuming(events, visits, last)
+
+    async def test(client: Client, _: ScriptedServer) -> None:
+        assert (await client.call("x")).text == "at last"
+        assert last == ["one", "two"]
+        assert all(wait >= 0.49 for wait in handler.waits)  # type: ignore[attr-defined]
+
+    attempt(handler, test)
+
+
+@pytest.mark.parametrize("status", [405, 400, 500])
+def test_a_stream_that_can_not_be_taken_up(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longshore.client.http.place._FIRST", 0.001)
+
+    async def take(_: Got, wire: Wire) -> None:
+        await wire.stream()
+        await wire.event("", id="1")
+        wire.close()
+
+    async def get(_: Got, wire: Wire) -> None:
+        await wire.answer(status)
+
+    async def test(client: Client, _: ScriptedServer) -> None:
+        with pytest.raises(ConnectionLost, match=f"could not be taken up again.*{status}"):
+            await client.call("x")
+
+    attempt(legacy(take, get=get), test)
+
+
+def test_a_stream_without_ids_can_not_be_taken_up() -> None:
+    async def take(_: Got, wire: Wire) -> None:
+        await wire.stream()
+        await wire.event({"jsonrpc": "2.0", "method": "notifications/x"})
+        wire.close()
+
+    async def test(client: Client, _: ScriptedServer) -> None:
+        with pytest.raises(ConnectionLost, match="ended before the answer"):
+            await client.call("x")
+
+    attempt(legacy(take), test)
+
+
+def test_the_stream_of_a_session_goes_on_after_its_last_event() -> None:
+    last: list[str | None] = []
+    heard = asyncio.Event()
+
+    async def get(got: Got, wire: Wire) -> None:
+        last.append(got.headers.get("last-event-id"))
+        await wire.stream()
+        params = {"level": "info", "data": len(last)}
+        message = {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
+        await wire.event(message, id=f"e{len(last)}", retry=10)
+        wire.close()
+
+    async def test(_: Client, server: ScriptedServer) -> None:
+        async with asyncio.timeout(SECONDS):
+            await heard.wait()
+        assert last[:3] == [None, "e1", "e2"]
+
+    def on_log(log: Any) -> None:
+        if log.data == 3:
+            heard.set()
+
+    attempt(legacy(call_ok, get=get), test, on_log=on_log)
+
+
+def test_a_server_asks_on_the_stream_of_the_session() -> None:
+    async def get(_: Got, wire: Wire) -> None:
+        await wire.stream()
+        await wire.event({"jsonrpc": "2.0", "id": "q", "method": "roots/list"})
+        await asyncio.sleep(SECONDS)
+
+    got_answer = asyncio.Event()
+    found: list[Any] = []
+
+    async def take(got: Got, wire: Wire) -> None:
+        found.append(got.message)
+        await wire.answer(202)
+        got_answer.set()
+
+    async def test(_: Client, __: ScriptedServer) -> None:
+        async with asyncio.timeout(SECONDS):
+            await got_answer.wait()
+        assert found == [{"jsonrpc": "2.0", "id": "q", "result": {"roots": [{"uri": "file:///x"}]}}]
+
+    attempt(legacy(take, get=get), test, roots=["file:///x"])
+
+
+def test_an_answer_that_comes_on_the_stream_of_the_session() -> None:
+    """It counts, and its own stream is not visited again."""
+    stream: asyncio.Future[Wire] | None = None
+
+    async def get(got: Got, wire: Wire) -> None:
+        assert "last-event-id" not in got.headers
+        assert stream is not None
+        await wire.stream()
+        stream.set_result(wire)
+        await asyncio.sleep(60)
+
+    async def take(got: Got, wire: Wire) -> None:
+        assert stream is not None and stream.done()  # it is there before anything is asked
+        await wire.stream()
+        await wire.event("", id="1", retry=100)
+        wire.close()
+        await (await stream).event(done(got, "here"))
+
+    async def whole() -> None:
+        nonlocal stream
+        stream = asyncio.get_running_loop().create_future()
+        async with scripted(legacy(take, get=get)) as server, Client(server.url, timeout=SECONDS) as client:
+            assert (await client.call("x")).text == "here"
+            await asyncio.sleep(0.2)
+            assert sum(got.method == "GET" for got in server.requests) == 1
+
+    run(whole)
+
+
+def test_a_server_that_does_not_say_whether_it_has_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longshore.client.http.channel._LISTEN_SECONDS", 0.05)
+
+    async def get(_: Got, __: Wire) -> None:
+        await asyncio.sleep(60)
+
+    async def test(client: Client, _: ScriptedServer) -> None:
+        assert (await client.call("x")).text == "ok"
+
+    attempt(legacy(call_ok, get=get), test)
+
+
+def test_a_way_that_others_can_read_is_noted() -> None:
+    from longshore.client.http.channel import HttpChannel
+
+    assert HttpChannel("http://127.0.0.1:1/mcp").notes == []
+    assert HttpChannel("https://example.test/mcp").notes == []
+    [note] = HttpChannel("http://example.test/mcp?key=secret").notes
+    assert "not encrypted" in note and "secret" not in note
+
+
+# -- sessions that end
+
+
+def test_a_session_that_ends_is_begun_anew() -> None:
+    sessions: list[str] = []
+
+    async def handler(got: Got, wire: Wire) -> None:
+        message = got.message if got.body else {}
+        session = got.headers.get("mcp-session-id")
+        if message.get("method") == "initialize":
+            assert session is None
+            sessions.append(f"s{len(sessions)}")
+            await legacy(call_ok, session=sessions[-1])(got, wire)
+        elif session is not None and session != sessions[-1]:
+            lost = {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "Session not found"}}
+            await wire.answer(404, lost)
+        elif message.get("params", {}).get("name") == "forget" and len(sessions) == 1:
+            sessions.append("forgotten")
+            await wire.answer(404)
+        else:
+            await legacy(call_ok)(got, wire)
+
+    async def test(client: Client, server: ScriptedServer) -> None:
+        assert (await client.call("x")).text == "ok"
+        assert (await client.call("forget")).text == "ok"
+        assert server.requests[-1].headers["mcp-session-id"] == "s2"
+        await client.close()
+        ended = [got.headers["mcp-session-id"] for got in server.requests if got.method == "DELETE"]
+        assert ended == ["s2"]  # one that the server has ended needs no end
+
+    attempt(handler, test)
+
+
+@pytest.mark.parametrize("session", ["", "a b", "é", "x" * 2000])
+def test_a_session_that_can_not_be_named(session: str) -> None:
+    async def whole() -> None:
+        async with scripted(legacy(call_ok, session=session)) as server:
+            with pytest.raises(ConnectError, match="visible ASCII"):
+                await Client(server.url, era="legacy").open()
+
+    run(whole)
+
+
+def test_a_server_that_does_not_let_go() -> None:
+    """Ending the session is a courtesy: whoever does not answer is left."""
+
+    async def handler(got: Got, wire: Wire) -> None:
+        if got.method == "DELETE":
+            await asyncio.sleep(60)
+        await legacy(call_ok)(got, wire)
+
+    async def test(client: Client, server: ScriptedServer) -> None:
+        await client.call("x")
+        await client.close()
+        assert server.requests[-1].method == "DELETE"
+
+    attempt(handler, test)
+
+
+# -- giving up
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+@pytest.mark.parametrize("begun", [False, True])
+def test_giving_up(era: str, begun: bool) -> None:
+    async def take(got: Got, wire: Wire) -> None:
+        if "id" not in got.message:
+            await wire.answer(202)
+            return
+        if begun:
+            await wire.stream()
+        while not wire._writer.transport.is_closing():
+            await wire.send(b": x\n\n" if begun else b"")
+            await asyncio.sleep(0.01)
+        raise ConnectionError
+
+    async def test(client: Client, server: ScriptedServer) -> None:
+        with pytest.raises(CallTimeout):
+            await client.call("x", timeout=0.1)
+        if era == "legacy":
+            await server.until(lambda server: any(b"notifications/cancelled" in got.body for got in server.requests))
+            [told] = [got.message for got in server.requests if b"notifications/cancelled" in got.body]
+            [call] = [got.message for got in server.requests if b"tools/call" in got.body]
+            assert told["params"]["requestId"] == call["id"]
+        else:
+            assert all(b"notifications/cancelled" not in got.body for got in server.requests)
+
+    attempt(modern(take) if era == "modern" else legacy(take), test)
+
+
+# -- credentials
+
+
+class Key:
+    """An authorizer that has another token each time it is asked for one."""
+
+    def __init__(self, tries: int = 99, problem: Exception | None = None) -> None:
+        self.token = 0
+        self.tries = tries
+        self.problem = problem
+        self.challenges: list[tuple[int, str | None]] = []
+        self.answers = 0
+        self.closed = 0
+
+    async def headers(self, method: str, url: str, body: bytes) -> list[tuple[str, str]]:
+        assert url.startswith("http://127.0.0.1:") and method in ("POST", "GET", "DELETE")
+        return [("Authorization", f"Test {self.token}")]
+
+    def heard(self, answer_headers: list[tuple[str, str]]) -> None:
+        self.answers += 1
+
+    async def challenged(self, status: int, url: str, answer_headers: list[tuple[str, str]]) -> bool:
+        self.challenges.append((status, dict(answer_headers).get("www-authenticate")))
+        await asyncio.sleep(0)
+        if self.problem is not None:
+            raise self.problem
+        if self.token >= self.tries:
+            return False
+        self.token += 1
+        return True
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+def guarded(inner: Take, wanted: int) -> Take:
+    async def handler(got: Got, wire: Wire) -> None:
+        if int(got.headers["authorization"].split()[1]) < wanted:
+            await wire.answer(401, b"who?", "text/plain", ("WWW-Authenticate", "Test realm=x"))
+        else:
+            await inner(got, wire)
+
+    return handler
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+def test_credentials_are_asked_for_and_given(era: str) -> None:
+    key = Key()
+
+    async def test(client: Client, server: ScriptedServer) -> None:
+        assert (await client.call("x")).text == "ok"
+        if era == "legacy":
+            async with asyncio.timeout(SECONDS):
+                while not (key.answers == len(server.requests) == 7):  # a GET among them
+                    await asyncio.sleep(0.002)
+        await client.close()
+        assert key.challenges == [(401, "Test realm=x")] * 2
+        assert key.answers == len(server.requests)
+        assert key.closed
+
+    inner = modern(call_ok) if era == "modern" else legacy(call_ok)
+    attempt(guarded(inner, 2), test, auth=key)
+
+
+def test_credentials_are_not_asked_for_for_ever() -> None:
+    async def whole() -> None:
+        key = Key()
+        async with scripted(guarded(modern(call_ok), 999)) as server:
+            with pytest.raises(ConnectError, match="401"):
+                await Client(server.url, auth=key).open()
+            assert len(key.challenges) == CHALLENGES
+            assert len(server.requests) == CHALLENGES + 1
+
+    run(whole)
+
+
+def test_an_authorizer_that_gives_up() -> None:
+    async def whole() -> None:
+        async with scripted(guarded(modern(call_ok), 999)) as server:
+            with pytest.raises(ConnectError, match="401: who"):
+                await Client(server.url, auth=Key(1)).open()
+            with pytest.raises(AuthorizationError, match="no way"):
+                await Client(server.url, auth=Key(problem=AuthorizationError("no way"))).open()
+            with pytest.raises(ClientError, match="bug"):
+                await Client(server.url, auth=Key(problem=KeyError("bug"))).open()
+
+    run(whole)
+
+
+def test_without_credentials_it_says_how_to_give_some() -> None:
+    async def whole() -> None:
+        async def handler(_: Got, wire: Wire) -> None:
+            await wire.answer(401, b"", "text/plain", ("WWW-Authenticate", "Bearer"))
+
+        async with scripted(handler) as server:
+            with pytest.raises(ConnectError, match="give the client auth="):
+                await Client(server.url).open()
+
+    run(whole)
+
+
+def test_a_key_in_a_url_is_not_shown() -> None:
+    async def whole() -> None:
+        async def handler(_: Got, wire: Wire) -> None:
+            await wire.answer(500, b"no")
+
+        async with scripted(handler) as server:
+            with pytest.raises(ConnectError) as caught:
+                await Client(server.url + "?api_key=secret").open()
+            assert "secret" not in str(caught.value)
+            assert server.requests[0].path == "/mcp?api_key=secret"
+
+    run(whole)
+
+
+# -- redirects
+
+
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_step_aside_on_the_same_host(status: int) -> None:
+    async def handler(got: Got, wire: Wire) -> None:
+        if got.path == "/mcp":
+            await wire.answer(status, b"", "text/plain", ("Location", "/mcp/"))
+        else:
+            await modern(call_ok)(got, wire)
+
+    async def test(client: Client, server: ScriptedServer) -> None:
+        await client.call("x")
+        assert [got.path for got in server.requests] == ["/mcp", "/mcp/", "/mcp/"]
+        assert server.requests[0].body == server.requests[1].body
+
+    attempt(handler, test)
+
+
+@pytest.mark.parametrize(
+    ("status", "to"),
+    [
+        (307, "http://elsewhere.test/mcp"),
+        (307, "//elsewhere.test/mcp"),
+        (307, "https://127.0.0.1/mcp"),
+        (307, "http://127.0.0.1:1/mcp"),
+        (307, "/mcp"),  # in a circle
+        (307, "http://["),
+        (307, "file:///x"),
+        (302, "/other"),
+        (301, "/other"),
+    ],
+)
+def test_no_other_redirect_is_followed(status: int, to: str) -> None:
+    async def whole() -> None:
+        async def handler(_: Got, wire: Wire) -> None:
+            await wire.answer(status, b"", "text/plain", ("Location", to))
+
+        async with scripted(handler) as server:
+            with pytest.raises(ConnectError, match="redirects are not followed"):
+                await Client(server.url, auth=Key()).open()
+            assert len(server.requests) <= 2
+
+    run(whole)
+
+
+# -- what a frame is
+
+
+@pytest.mark.parametrize(
+    ("frame", "expected"),
+    [
+        (b'{"id":1,"result":{}}', True),
+        (b'{"id":1,"error":{}}', True),
+        (b'{"result":{"id":2},"id":1}', True),
+        (b'[{"id":2,"result":{}},{"id":1,"result":{}}]', True),
+        (b'{"id":1,"method":"ping"}', False),
+        (b'{"id":"1","result":{}}', False),
+        (b'{"id":1.0,"result":{}}', False),
+        (b'{"id":true,"result":{}}', False),
+        (b'{"method":"x"}', False),
+        (b"{", False),
+        (b"", False),
+        (b"[1]", False),
+        (b"1", False),
+        (b"\xff", False),
+        (b"[" * 100_000, False),
+    ],
+)
+def test_whether_a_frame_is_the_answer(frame: bytes, expected: bool) -> None:
+    assert (1 in answered(frame)) is expected
+
+
+def test_whose_error_it_is() -> None:
+    own, nobodys = b'{"id":1,"error":{"code":1}}', b'{"error":{"code":1},"id":null}'
+    assert error_for(own, 1, nameless=False) == own
+    assert error_for(nobodys, 1, nameless=False) is None
+    assert error_for(nobodys, 1, nameless=True) == b'{"jsonrpc":"2.0","id":1,"error":{"code":1}}'
+    for other in (b'{"id":2,"error":{}}', b'{"id":1,"result":{}}', b"", b"[]", b"<html>", b'{"error":null}'):
+        assert error_for(other, 1, nameless=True) is None
+    assert CLIENT_LIMITS.frame_bytes == 64 << 20

@@ -1,0 +1,366 @@
+"""The client over HTTP, against our own server, on uvicorn and on our own listener, in both eras."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import uvloop
+
+from client.http.fixture import ERAS, HOST, Counter, served
+from client.http.relay import relay
+from client.http.scripted import SECONDS, run
+from longshore.client import Client
+from longshore.client.http import channel as http_channel
+from longshore.errors import CallTimeout, ClientError, ConnectError, ConnectionLost, ServerError, ToolFailed
+from serving import Served, eventually
+
+pytestmark = pytest.mark.parametrize("era", ERAS)
+
+
+@pytest.fixture(params=["uvicorn", "own"])
+def place(request: pytest.FixtureRequest) -> Iterator[tuple[Served, Counter]]:
+    with served(own=request.param == "own") as found:
+        yield found
+
+
+Place = tuple[Served, Counter]
+
+
+def test_everything_once(place: Place, era: str) -> None:
+    async def test() -> None:
+        async with Client(place[0].url, era=era) as client:
+            assert client.server.name == "fixture"
+            assert client.server.instructions == "Try it."
+            assert client.server.revision == ("2026-07-28" if era == "modern" else era)
+            assert "add" in [tool.name for tool in await client.list_tools()]
+            assert (await client.call("add", {"a": 1, "b": 2})).text == "3"
+            assert await client.call("add", {"a": 1, "b": 2}, returns=int) == 3
+            assert (await client.read("test://thing"))[0].text == "it"  # type: ignore[union-attr]
+            assert (await client.prompt("poem", {"about": "é\n☃"})).messages[0].content.text == "write about é\n☃"  # type: ignore[union-attr]
+            await client.ping()
+            with pytest.raises(ToolFailed, match="int"):
+                await client.call("add", {"a": "x", "b": 2})
+            with pytest.raises(ServerError, match="nothing"):
+                await client.call("nothing")
+            with pytest.raises(ServerError):
+                await client.read("test://nothing")
+            with pytest.raises(ServerError) as caught:
+                await client.request("no/such")
+            assert caught.value.code == -32601
+
+    run(test)
+
+
+def test_auto_finds_the_newest(place: Place, era: str) -> None:
+    async def test() -> None:
+        async with Client(place[0].url) as client:
+            assert client.server.revision == "2026-07-28"
+
+    run(test)
+
+
+def test_progress(place: Place, era: str) -> None:
+    async def test() -> None:
+        async with Client(place[0].url, era=era) as client:
+            seen: list[Any] = []
+            result = await client.call("steps", {"n": 3}, on_progress=lambda *step: seen.append(step))
+            assert result.text == "done"
+            messages = [f"step {at}" for at in range(3)]
+            assert [step[:2] for step in seen] == [(at, 3.0) for at in range(3)]
+            assert [step[2] for step in seen] == messages
+
+    run(test)
+
+
+def test_questions(place: Place, era: str) -> None:
+    async def test() -> None:
+        asked: list[Any] = []
+
+        def elicit(question: Any) -> Any:
+            asked.append(question.message)
+            return dict.fromkeys(question.schema["properties"], "Ann")
+
+        async def sample(params: dict[str, Any]) -> str:
+            return "roses are red"
+
+        async with Client(place[0].url, era=era, on_elicit=elicit, on_sample=sample) as client:
+            assert (await client.call("rhyme")).text == "roses are red"
+            if era != "2025-03-26":  # which has no elicitation
+                assert (await client.call("greet")).text == "hello Ann"
+                assert asked == ["What is your name?"]
+
+    run(test)
+
+
+@pytest.mark.parametrize("how", ["cancel", "timeout"])
+def test_who_gives_up_stops_the_handler(place: Place, era: str, how: str) -> None:
+    server, seen = place
+
+    async def test() -> None:
+        async with Client(server.url, era=era) as client:
+            begun = asyncio.Event()
+            call = asyncio.ensure_future(
+                client.call("wait", on_progress=lambda *_: begun.set(), timeout=0.5 if how == "timeout" else None)
+            )
+            async with asyncio.timeout(SECONDS):
+                await begun.wait()
+                if how == "cancel":
+                    call.cancel()
+                    with pytest.raises(asyncio.CancelledError):
+                        await call
+                else:
+                    with pytest.raises(CallTimeout):
+                        await call
+            await asyncio.to_thread(eventually, lambda: seen.cancelled == 1)
+            assert (await client.call("add", {"a": 1, "b": 2})).text == "3"
+
+    run(test)
+
+
+def test_watch(place: Place, era: str) -> None:
+    async def test() -> None:
+        async with (
+            Client(place[0].url, era=era) as client,
+            client.watch(tools=True, uris=["test://thing"]) as changes,
+        ):
+            if era != "modern":
+                await listening(place[0])
+            await client.call("change")
+            async with asyncio.timeout(SECONDS):
+                found = {(change.kind, change.uri) for change in [await anext(changes), await anext(changes)]}
+            assert found == {("tools", None), ("resource", "test://thing")}
+
+    run(test)
+
+
+async def listening(server: Served) -> None:
+    """The client opens its stream by itself; wait until the server has it."""
+    state = server._server.server_state if server._listener is None else server._listener.state
+    await asyncio.to_thread(server.until, lambda: len(state.connections) >= 2, "the stream of the session")
+    await asyncio.to_thread(server.settle)
+
+
+def test_sizes(place: Place, era: str) -> None:
+    async def test() -> None:
+        async with Client(place[0].url, era=era) as client:
+            for size in (0, 1, 100_000, 5_000_000):
+                text = ("é☃x" * (size // 3 + 1))[:size]
+                assert (await client.call("echo", {"text": text})).text == text
+
+    run(test)
+
+
+def test_many_at_once(place: Place, era: str) -> None:
+    async def test() -> None:
+        async with Client(place[0].url, era=era) as client:
+            results = await asyncio.gather(*(client.call("add", {"a": n, "b": 1}, returns=int) for n in range(50)))
+            assert results == [n + 1 for n in range(50)]
+            seen: list[Any] = []
+            await asyncio.gather(*(client.call("steps", on_progress=lambda *at: seen.append(at)) for _ in range(20)))
+            assert len(seen) == 100
+
+    run(test)
+
+
+def test_more_than_there_are_places(place: Place, era: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_channel, "MOST_REQUESTS", 4)
+
+    async def test() -> None:
+        async with relay(place[0].port) as wire, Client(wire.url, headers={"Host": HOST}, era=era) as client:
+            results = await asyncio.gather(*(client.call("add", {"a": n, "b": 1}, returns=int) for n in range(40)))
+            assert results == [n + 1 for n in range(40)]
+            assert wire.connections <= 4 + 1  # and the stream of the session
+
+    run(test)
+
+
+def test_one_connection_after_another_call(place: Place, era: str) -> None:
+    async def test() -> None:
+        async with relay(place[0].port) as wire, Client(wire.url, headers={"Host": HOST}, era=era) as client:
+            for n in range(10):
+                assert await client.call("add", {"a": n, "b": 1}, returns=int) == n + 1
+            assert wire.connections <= 2
+
+    run(test)
+
+
+# -- when the other side goes
+
+
+def test_a_server_that_is_started_anew(era: str) -> None:
+    """Its sessions are gone. Whoever calls does not notice, however many do."""
+
+    async def test() -> None:
+        seen = Counter()
+        with served(seen=seen) as (first, _), served(seen=seen) as (second, _):
+            async with relay(first.port) as wire, Client(wire.url, headers={"Host": HOST}, era=era) as client:
+                assert await client.call("count", returns=int) == 1
+                await wire.stop()
+                wire.upstream = second.port
+                await wire.start()
+                results = await asyncio.gather(*(client.call("count", returns=int) for _ in range(10)))
+                assert sorted(results) == list(range(2, 12))  # each was done once
+                assert (await client.call("add", {"a": 1, "b": 2})).text == "3"
+
+    run(test)
+
+
+def test_a_server_that_comes_back_in_time(era: str) -> None:
+    async def test() -> None:
+        with served() as (server, seen):
+            async with relay(server.port) as wire, Client(wire.url, headers={"Host": HOST}, era=era) as client:
+                await client.call("count")
+                await wire.stop()
+                call = asyncio.ensure_future(client.call("count", returns=int))
+                await asyncio.sleep(0)
+                await wire.start()
+                assert await call == 2
+                assert seen.calls == 2
+
+    run(test)
+
+
+def test_a_server_that_does_not_come_back(era: str) -> None:
+    async def test() -> None:
+        with served() as (server, _):
+            async with relay(server.port) as wire:
+                async with Client(wire.url, headers={"Host": HOST}, era=era) as client:
+                    await wire.stop()
+                    with pytest.raises(ClientError, match="nothing listens") as caught:
+                        await client.call("count")
+                    assert wire.url in str(caught.value)
+                with pytest.raises(ConnectError, match="nothing listens"):
+                    await Client(wire.url, headers={"Host": HOST}, era=era).open()
+
+    run(test)
+
+
+def test_a_wire_that_breaks_in_a_call(era: str) -> None:
+    """What may not be repeated fails; the next call works."""
+
+    async def test() -> None:
+        with served() as (server, seen):
+            async with (
+                relay(server.port) as wire,
+                Client(wire.url, headers={"Host": HOST}, era=era, reconnect=True) as client,
+            ):
+                begun = asyncio.Event()
+                call = asyncio.ensure_future(client.call("wait", on_progress=lambda *_: begun.set(), timeout=2.0))
+                async with asyncio.timeout(SECONDS):
+                    await begun.wait()
+                    await wire.cut()
+                    # A stream of the newest handshake era can be taken up again; then it is as if nothing had been.
+                    with pytest.raises((ConnectionLost, CallTimeout)) as caught:
+                        await call
+                assert seen.started == 1
+                assert era != "modern" or isinstance(caught.value, ConnectionLost)
+                assert (await client.call("add", {"a": 1, "b": 2})).text == "3"
+                if era == "modern":
+                    await asyncio.to_thread(eventually, lambda: seen.cancelled == 1)
+
+    run(test)
+
+
+def test_a_stream_that_is_closed_to_be_visited_again(place: Place, era: str) -> None:
+    server, seen = place
+
+    async def test() -> None:
+        async with Client(server.url, era=era) as client:
+            steps: list[float] = []
+            result = await client.call("broken_off", on_progress=lambda done, *_: steps.append(done))
+            assert result.text == "taken up again"
+            assert steps == [1.0, 2.0]
+            assert seen.calls == 1
+
+    run(test)
+
+
+def test_a_watch_outlives_a_wire(era: str) -> None:
+    async def test() -> None:
+        with served() as (server, _):
+            async with (
+                relay(server.port) as wire,
+                Client(wire.url, headers={"Host": HOST}, era=era) as client,
+                client.watch(uris=["test://thing"]) as changes,
+            ):
+                async with asyncio.timeout(SECONDS):
+                    if era != "modern":
+                        await listening(server)
+                    await wire.cut()
+                    if era != "modern":
+                        await asyncio.to_thread(eventually, lambda: wire.open >= 1)
+                        await asyncio.to_thread(server.settle)
+                    else:
+                        assert (await anext(changes)).uri == "test://thing"  # something may have been missed
+                    await client.call("change")
+                    assert (await anext(changes)).uri == "test://thing"
+
+    run(test)
+
+
+# -- the end
+
+
+def test_nothing_is_left(place: Place, era: str) -> None:
+    def files() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    async def test() -> None:
+        async with Client(place[0].url, era=era) as client:
+            await client.call("add", {"a": 1, "b": 2})
+        before = files()
+        for _ in range(5):
+            async with Client(place[0].url, era=era) as client:
+                await asyncio.gather(*(client.call("add", {"a": 1, "b": 2}) for _ in range(5)))
+                client_call = asyncio.ensure_future(client.call("wait"))
+                await asyncio.sleep(0.01)
+            with contextlib.suppress(ConnectionLost):
+                await client_call
+            assert len(asyncio.all_tasks()) == 1
+        await asyncio.to_thread(eventually, lambda: not place[0].look(lambda: place[0].busy))
+        assert files() <= before
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(test)
+        gc.collect()
+
+
+def test_on_another_loop(place: Place, era: str) -> None:
+    async def test() -> None:
+        async with Client(place[0].url, era=era) as client:
+            results = await asyncio.gather(*(client.call("add", {"a": n, "b": 1}, returns=int) for n in range(20)))
+            assert results == [n + 1 for n in range(20)]
+            text = "x" * 3_000_000
+            assert (await client.call("echo", {"text": text})).text == text
+            with pytest.raises(CallTimeout):
+                await client.call("wait", timeout=0.1)
+        assert len(asyncio.all_tasks()) == 1
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(test())
+
+
+def test_the_session_is_ended(place: Place, era: str) -> None:
+    async def test() -> None:
+        client = Client(place[0].url, era=era)
+        await client.open()
+        channel: Any = client._opening.current.channel  # type: ignore[union-attr]
+        session = channel._session
+        assert (session is None) == (era == "modern")
+        await asyncio.gather(client.close(), client.close())
+        await client.close()
+        if session is not None:
+            gone = place[0].send("GET", "/mcp", [("Mcp-Session-Id", session), ("Accept", "text/event-stream")])
+            assert gone.finish().status == 404
+        with pytest.raises(ClientError):
+            await client.call("add", {"a": 1, "b": 2})
+
+    run(test)

@@ -1,0 +1,502 @@
+"""The HTTP client: kept connections, every framing, and servers that mean no good."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, run, scripted
+from longshore.client.http.address import locate, request_head
+from longshore.client.http.connection import HEAD_BYTES
+from longshore.client.http.exchange import WAITING_BYTES
+from longshore.client.http.fetch import Answer, Http
+from longshore.errors import ConnectError
+from services import free_port, make_certificate
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+async def echo(got: Got, wire: Wire) -> None:
+    await wire.answer(200, got.body or b"-", "text/plain", ("X-Path", got.path))
+
+
+def fetch_from(raw: bytes, *, then: str = "stay", **how: Any) -> Answer:
+    """What `fetch` makes of these bytes, after which the server stays, closes or resets the connection."""
+    found: list[Answer] = []
+
+    async def handler(_: Got, wire: Wire) -> None:
+        await wire.send(raw)
+        if then == "close":
+            wire.close()
+        elif then == "cut":
+            wire.cut()
+        else:
+            await asyncio.sleep(SECONDS)
+
+    async def test() -> None:
+        http = Http()
+        async with scripted(handler) as server:
+            try:
+                found.append(await http.fetch("GET", server.url, **how))
+            finally:
+                await http.close()
+
+    run(test)
+    return found[0]
+
+
+# -- framing
+
+
+@pytest.mark.parametrize(
+    ("raw", "then", "body"),
+    [
+        (OK + b"Content-Length: 3\r\n\r\nabc", "stay", b"abc"),
+        (OK + b"Content-Length: 0\r\n\r\n", "stay", b""),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1;x=y\r\nc\r\n0\r\n\r\n", "stay", b"abc"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nTrailer: x\r\n\r\n", "stay", b"a"),
+        (OK + b"\r\nabc", "close", b"abc"),
+        (OK + b"Connection: close\r\n\r\nabc", "close", b"abc"),
+        (b"HTTP/1.0 200 OK\r\n\r\nabc", "close", b"abc"),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nab", "stay", b"ab"),
+        (b"HTTP/1.1 100 X\r\n\r\nHTTP/1.1 103 X\r\nLink: x\r\n\r\n" + OK + b"Content-Length: 1\r\n\r\na", "stay", b"a"),
+        (OK + b"Content-Encoding: identity\r\nContent-Length: 1\r\n\r\na", "stay", b"a"),
+        (OK + b"Content-Length: 1\r\n\r\na" + b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil", "stay", b"a"),
+    ],
+)  # fmt: skip
+def test_framing(raw: bytes, then: str, body: bytes) -> None:
+    answer = fetch_from(raw, then=then)
+    assert (answer.status, answer.body) == (200, body)
+
+
+@pytest.mark.parametrize("status", [204, 304])
+def test_a_status_without_body(status: int) -> None:
+    assert fetch_from(b"HTTP/1.1 %d X\r\nX: y\r\n\r\n" % status).body == b""
+
+
+def test_headers() -> None:
+    answer = fetch_from(OK + b"A: 1\r\na:2 \r\nB: \xe9\r\nContent-Length: 0\r\n\r\n")
+    assert (answer.header("a"), answer.all("a"), answer.header("b"), answer.header("c")) == ("1", ["1", "2"], "é", None)
+
+
+def test_a_redirect_is_an_answer_like_any_other() -> None:
+    answer = fetch_from(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n")
+    assert (answer.status, answer.header("location")) == (302, "http://127.0.0.1:1/")
+
+
+# -- hostile
+
+
+@pytest.mark.parametrize(
+    ("raw", "then", "what"),
+    [
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "stay", "no HTTP"),
+        (b'{"jsonrpc": "2.0"}\n', "stay", "no HTTP"),
+        (OK + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab", "stay", "no HTTP"),
+        (OK + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", "stay", "no HTTP"),
+        (OK + b"Content-Length: -1\r\n\r\n", "stay", "no HTTP"),
+        (OK + b"Content-Length: 99999999999999999999999\r\n\r\n", "stay", "no HTTP"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "stay", "no HTTP"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n", "stay", "no HTTP"),
+        (OK + b"A\0B: x\r\n\r\n", "stay", "no HTTP"),
+        (OK + b"Content-Length: 5\r\n\r\nabc", "close", "middle of its answer"),
+        (OK + b"Content-Length: 5\r\n\r\nabc", "cut", "middle of its answer"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nabc", "close", "middle of its answer"),
+        (OK + b"X: y", "close", "middle of its answer"),
+        (b"", "close", "without an answer"),
+        (b"", "cut", "without an answer"),
+        (OK + b"Content-Encoding: gzip\r\nContent-Length: 1\r\n\r\na", "stay", "compressed"),
+        (b"HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n", "stay", "another protocol"),
+        (OK + b"X: " + b"y" * HEAD_BYTES + b"\r\n\r\n", "stay", f"{HEAD_BYTES:,} bytes"),
+        (OK + b"X: y\r\n" * 20_000, "stay", f"{HEAD_BYTES:,} bytes"),
+        (OK + b"X: " + b"y" * (HEAD_BYTES + 100), "stay", f"{HEAD_BYTES:,} bytes"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" * 5000, "stay", f"{HEAD_BYTES:,} bytes"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n1;" + b"x" * HEAD_BYTES, "stay", f"{HEAD_BYTES:,} bytes"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + b"X: y\r\n" * 20_000, "stay", f"{HEAD_BYTES:,} bytes"),
+    ],
+)
+def test_what_is_broken_off(raw: bytes, then: str, what: str) -> None:
+    with pytest.raises(ConnectError, match=what) as caught:
+        fetch_from(raw, then=then)
+    assert caught.value.server.startswith("http://127.0.0.1:")
+
+
+@pytest.mark.parametrize(
+    "framing", [b"Content-Length: 101\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n65\r\n", b"\r\n"]
+)
+def test_a_body_has_a_bound(framing: bytes) -> None:
+    with pytest.raises(ConnectError, match="more than 100 bytes"):
+        fetch_from(OK + framing + b"x" * 101, most=100)
+    assert len(fetch_from(OK + b"Content-Length: 100\r\n\r\n" + b"x" * 100, most=100).body) == 100
+
+
+@pytest.mark.parametrize("begin", [b"", OK, OK + b"Content-Length: 100\r\n\r\n"])
+def test_a_drip_has_a_deadline(begin: bytes) -> None:
+    async def drip(_: Got, wire: Wire) -> None:
+        await wire.send(begin)
+        for _ in range(1000):
+            await wire.send(b"x" if begin else b"")
+            await asyncio.sleep(0.05)
+
+    async def test() -> None:
+        http = Http()
+        async with scripted(drip) as server:
+            with pytest.raises(ConnectError, match=r"within 0\.3 s"):
+                await http.fetch("GET", server.url, seconds=0.3)
+            await http.close()
+
+    run(test)
+
+
+def test_a_flood_does_not_pile_up() -> None:
+    """A body that nobody reads is not read from the socket either, and nothing of it is lost."""
+
+    async def test() -> None:
+        stop, sent = asyncio.Event(), 0
+
+        async def flood(_: Got, wire: Wire) -> None:
+            nonlocal sent
+            await wire.send(OK + b"\r\n")
+            while not stop.is_set():
+                sent += 65536
+                await wire.send(b"x" * 65536)
+            wire.close()
+
+        http = Http()
+        async with scripted(flood) as server:
+            streaming = await http.stream("GET", server.url)
+            while streaming._held <= WAITING_BYTES:
+                await asyncio.sleep(0)
+            for _ in range(200):
+                await asyncio.sleep(0)
+            assert streaming._held <= WAITING_BYTES + (1 << 19)
+            stop.set()
+            assert sum([len(chunk) async for chunk in streaming]) == sent
+            await http.close()
+
+    run(test)
+
+
+# -- connections
+
+
+def test_one_connection_serves_request_after_request() -> None:
+    async def test() -> None:
+        http = Http()
+        async with scripted(echo) as server:
+            for n in range(20):
+                answer = await http.fetch("POST", f"{server.origin}/{n}?a=b", [("X", "y")], b"%d" % n)
+                assert (answer.body, answer.header("x-path")) == (b"%d" % n, f"/{n}?a=b")
+            assert server.connections == 1
+            assert server.requests[0].headers["host"] == f"127.0.0.1:{server.port}"
+            assert server.requests[0].headers["accept-encoding"] == "identity"
+            await http.close()
+
+    run(test)
+
+
+def test_at_the_same_time_each_request_has_its_own() -> None:
+    async def test() -> None:
+        http = Http()
+        together = asyncio.Barrier(20)
+
+        async def handler(got: Got, wire: Wire) -> None:
+            async with together:
+                await echo(got, wire)
+
+        async with scripted(handler) as server:
+            answers = await asyncio.gather(*(http.fetch("POST", server.url, (), b"%d" % n) for n in range(20)))
+            assert [answer.body for answer in answers] == [b"%d" % n for n in range(20)]
+            assert server.connections == 20
+            answers = await asyncio.gather(*(http.fetch("POST", server.url, (), b"%d" % n) for n in range(20)))
+            assert server.connections == 20
+            await http.close()
+
+    run(test)
+
+
+@pytest.mark.parametrize("blocked", [False, True])
+@pytest.mark.parametrize("how", ["close", "cut", "surplus"])
+def test_a_kept_connection_that_ended_is_not_used(how: str, blocked: bool) -> None:
+    """Also where the loop had no chance to hear of it, because its owner did something else."""
+
+    async def handler(got: Got, wire: Wire) -> None:
+        await echo(got, wire)
+        if how == "surplus":
+            await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+        elif how == "close":
+            wire.close()
+        else:
+            wire.cut()
+
+    async def test() -> None:
+        http = Http()
+        async with scripted(handler) as server:
+            for n in range(3):
+                answer = await http.fetch("POST", server.url, (), b"%d" % n)
+                assert answer.body == b"%d" % n
+                if not blocked:
+                    await asyncio.sleep(0.05)
+            assert server.connections == 3
+            await http.close()
+
+    run(test)
+
+
+def test_a_connection_that_was_idle_for_long_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longshore.client.http.fetch.IDLE_SECONDS", -1.0)
+
+    async def test() -> None:
+        http = Http()
+        async with scripted(echo) as server:
+            for _ in range(3):
+                await http.fetch("GET", server.url)
+            assert server.connections == 3
+            await http.close()
+
+    run(test)
+
+
+@pytest.mark.parametrize(("method", "again"), [("GET", True), ("DELETE", True), ("POST", False)])
+def test_a_kept_connection_that_ends_on_a_request(method: str, again: bool) -> None:
+    """What may be done twice is sent again, on a fresh connection; of a POST nobody can tell whether it was done."""
+
+    async def handler(got: Got, wire: Wire) -> None:
+        if got.path == "/last" and len(server.requests) == 2:
+            wire.close()
+        else:
+            await echo(got, wire)
+
+    async def test() -> None:
+        nonlocal server
+        http = Http()
+        async with scripted(handler) as server:
+            await http.fetch("GET", server.url)
+            if again:
+                assert (await http.fetch(method, server.origin + "/last")).status == 200
+            else:
+                with pytest.raises(ConnectError, match="without an answer"):
+                    await http.fetch(method, server.origin + "/last")
+            assert len(server.requests) == 2 + again
+            await http.close()
+
+    server: ScriptedServer
+    run(test)
+
+
+def test_a_stream_that_is_left_takes_its_connection_with_it() -> None:
+    hung_up = asyncio.Event()
+
+    async def handler(_: Got, wire: Wire) -> None:
+        await wire.stream()
+        try:
+            while True:
+                await wire.send(b": x\n\n")
+                await asyncio.sleep(0.01)
+        except ConnectionError:
+            hung_up.set()
+            raise
+
+    async def test() -> None:
+        http = Http()
+        async with scripted(handler) as server:
+            streaming = await http.stream("GET", server.url)
+            assert streaming.status == 200
+            async for _ in streaming:
+                break
+            await streaming.aclose()
+            async with asyncio.timeout(SECONDS):
+                await hung_up.wait()
+            await http.close()
+            await http.close()
+            with pytest.raises(ConnectError, match="closed"):
+                await http.fetch("GET", server.url)
+
+    run(test)
+
+
+def test_closing_ends_what_is_under_way() -> None:
+    async def never(_: Got, __: Wire) -> None:
+        await asyncio.sleep(SECONDS)
+
+    async def test() -> None:
+        http = Http()
+        async with scripted(never) as server:
+            fetching = asyncio.ensure_future(http.fetch("GET", server.url))
+            await server.until(lambda server: server.requests)
+            await http.close()
+            with pytest.raises(ConnectError):
+                await fetching
+
+    run(test)
+
+
+def test_cancelling_ends_the_connection() -> None:
+    async def test() -> None:
+        left = asyncio.Event()
+
+        async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            fetching.cancel()
+            with contextlib.suppress(ConnectionError):
+                assert await reader.read() == b""
+            writer.close()
+            left.set()
+
+        http = Http()
+        async with await asyncio.start_server(listen, "127.0.0.1", 0) as server:
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+            fetching = asyncio.ensure_future(http.fetch("GET", url))
+            with pytest.raises(asyncio.CancelledError):
+                await fetching
+            async with asyncio.timeout(SECONDS):
+                await left.wait()
+        await http.close()
+
+    run(test)
+
+
+# -- who can't be reached
+
+
+def test_nobody_there() -> None:
+    port = free_port()
+
+    async def test() -> None:
+        http = Http()
+        for host in ("127.0.0.1", "localhost"):
+            with pytest.raises(ConnectError, match=f"nothing listens at {host} port {port}"):
+                await http.fetch("GET", f"http://{host}:{port}/")
+        with pytest.raises(ConnectError, match=r"'nobody\.invalid' is not known"):
+            await http.fetch("GET", "http://nobody.invalid/")
+        await http.close()
+
+    run(test)
+
+
+def test_somebody_who_does_not_accept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that speaks no TLS keeps a client of TLS waiting."""
+    monkeypatch.setattr("longshore.client.http.fetch.CONNECT_SECONDS", 0.3)
+
+    async def test() -> None:
+        http = Http()
+        with socket.socket() as deaf:
+            deaf.bind(("127.0.0.1", 0))
+            deaf.listen()
+            with pytest.raises(ConnectError, match=r"no connection within 0\.3 s"):
+                await http.fetch("GET", f"https://127.0.0.1:{deaf.getsockname()[1]}/")
+        await http.close()
+
+    run(test)
+
+
+def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cert, key = make_certificate(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                writer.write(OK + b"Content-Length: 2\r\n\r\nhi")
+        writer.close()
+
+    async def test() -> None:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+        async with server:
+            url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+            http = Http()
+            with pytest.raises(ConnectError, match="certificate is not trusted"):
+                await http.fetch("GET", url)
+            with pytest.raises(ConnectError):
+                await http.fetch("GET", url.replace("https", "http"))
+            await http.close()
+            monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+            http = Http()
+            for _ in range(2):
+                assert (await http.fetch("GET", url)).body == b"hi"
+            await http.close()
+
+    complaints_of_the_server_about_us = (ssl.SSLError, ConnectionError)
+    with contextlib.suppress(*complaints_of_the_server_about_us):
+        run(test)
+
+
+def test_plain_http_where_tls_is_expected() -> None:
+    async def test() -> None:
+        http = Http()
+
+        async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(10)
+            writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            writer.close()
+
+        async with await asyncio.start_server(plain, "127.0.0.1", 0) as server:
+            with pytest.raises(ConnectError, match="TLS"):
+                await http.fetch("GET", f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+        await http.close()
+
+    run(test)
+
+
+# -- addresses and heads
+
+
+@pytest.mark.parametrize(
+    ("url", "origin", "target"),
+    [
+        ("http://a", "http://a", "/"),
+        ("http://A:80/x", "http://a", "/x"),
+        ("https://a:443/x?y#z", "https://a", "/x?y"),
+        ("https://a:80/", "https://a:80", "/"),
+        ("http://[::1]:9/x", "http://[::1]:9", "/x"),
+        ("http://bücher.example/ü?ö=%20", "http://xn--bcher-kva.example", "/%C3%BC?%C3%B6=%20"),
+        ("http://a/a b\r\nX: y", "http://a", "/a%20bX:%20y"),
+    ],
+)
+def test_addresses(url: str, origin: str, target: str) -> None:
+    found = locate(url)
+    assert (found.origin, found.target) == (origin, target)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "a", "ftp://a", "http://", "http://a:b", "http://[::1", "http://a:99999/", "file:///x"]
+)
+def test_what_is_no_url(url: str) -> None:
+    with pytest.raises(ConnectError, match="no URL"):
+        locate(url)
+
+
+def test_a_password_in_a_url_is_not_taken_nor_shown() -> None:
+    with pytest.raises(ConnectError, match="headers= or auth=") as caught:
+        locate("http://me:secret@a/")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "private"),
+    [
+        ("https://a", True),
+        ("http://localhost", True),
+        ("http://127.0.0.9", True),
+        ("http://[::1]", True),
+        ("http://a", False),
+        ("http://10.0.0.1", False),
+        ("http://127.0.0.1.evil.example", False),
+    ],
+)
+def test_who_can_read_along(url: str, private: bool) -> None:
+    assert locate(url).is_private is private
+
+
+@pytest.mark.parametrize("pair", [("X", "a\r\nY: b"), ("X", "a\nb"), ("X\r\nY", "a"), ("X", "a\0"), ("X", "a\r")])
+def test_no_header_ends_another(pair: tuple[str, str]) -> None:
+    with pytest.raises(ConnectError, match="line break") as caught:
+        request_head("GET", locate("http://a"), [pair], 0)
+    assert pair[1] == "a" or pair[1] not in str(caught.value)
