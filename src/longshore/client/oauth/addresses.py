@@ -1,0 +1,120 @@
+"""Which URLs we go to because somebody told us so.
+
+Discovery is a chain of URLs that a server names. Without a wall, a server could make us knock at whatever this machine
+can reach: its own services, the neighbours in its network, a cloud's metadata. So what is named must be https at a name
+or a public address. A server on this very machine may also name http on loopback; that is how people develop.
+"""
+
+from __future__ import annotations
+
+import socket
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import final
+from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+from longshore.errors import AuthorizationError
+
+MOST_CHARS = 2048
+_NEVER = frozenset(' "\\<>^`{|}')
+"""Printable, but in no URL."""
+
+
+def split(url: str) -> SplitResult | None:
+    """The parts of an absolute http(s) URL without a user and a fragment, or None if it is not one."""
+    if len(url) > MOST_CHARS or not url.isascii() or not url.isprintable() or set(url) & _NEVER:
+        return None
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # is read only now
+    except ValueError:  # a port that is no number, a bracket too many
+        return None
+    good = parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc and not parts.fragment
+    return parts if good else None
+
+
+def origin(parts: SplitResult) -> tuple[str, str, int]:
+    """Scheme, host and port in one form."""
+    return parts.scheme, (parts.hostname or "").rstrip("."), parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine, by its own word."""
+    host = host.lower().rstrip(".")
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    address = _address(host)
+    return address is not None and address.is_loopback
+
+
+def is_inside(host: str) -> bool:
+    """Whether a host is this machine or a place that only this machine's network reaches."""
+    address = _address(host.lower().rstrip("."))
+    return is_loopback(host) or (address is not None and not address.is_global)
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
+    """The address that is written as a host, in all the ways in which resolvers read one (2130706433, 0177.0.0.1)."""
+    try:
+        found = ip_address(host.partition("%")[0])
+    except ValueError:
+        try:
+            return IPv4Address(socket.inet_aton(host))
+        except (OSError, ValueError):
+            return None
+    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
+    return mapped or found
+
+
+@final
+class Wall:
+    """What one server may name."""
+
+    def __init__(self, server: str) -> None:
+        parts = split(server.partition("#")[0])
+        if parts is None:
+            raise AuthorizationError("the server's own URL can't be used; give an absolute http(s) URL without a user")
+        self._local = is_loopback(parts.hostname or "")
+        self._inside = is_inside(parts.hostname or "")
+
+    def check(self, url: str, what: str) -> SplitResult:
+        """The parts of a URL that was named as `what`. Raises AuthorizationError."""
+        parts = split(url)
+        if parts is None:
+            raise AuthorizationError(f"{what} {shown(url)} is not an absolute https URL, so it was not used")
+        host = parts.hostname or ""
+        if parts.scheme == "http" and not (is_loopback(host) and self._local):
+            fix = "http is for a server on this machine that names a place on this machine"
+            raise AuthorizationError(f"{what} {shown(url)} is not https, so it was not used; {fix}")
+        if is_inside(host) and not self._inside:
+            why = "points into this machine or its own network"
+            raise AuthorizationError(f"{what} {shown(url)} {why}, which a server outside has no reason to; not used")
+        return parts
+
+
+def trusted(url: str, what: str) -> str:
+    """A URL that the caller gave: https, or http on loopback. Raises ValueError."""
+    parts = split(url)
+    if parts is None or (parts.scheme == "http" and not is_loopback(parts.hostname or "")):
+        raise ValueError(f"{what}: expected an https URL (or http on loopback), not {shown(url)}")
+    return url
+
+
+def covers(resource: str, server: str) -> bool:
+    """Whether a resource's identifier is the server's URL, or one above it at the same origin."""
+    ours, named = split(server.partition("#")[0]), split(resource)
+    if ours is None or named is None or origin(ours) != origin(named) or (named.query and named.query != ours.query):
+        return False
+    above, path = named.path.rstrip("/"), ours.path.rstrip("/")
+    return path == above or path.startswith(above + "/")
+
+
+def well_known(url: SplitResult, name: str, *, path: bool) -> str:
+    """`/.well-known/NAME` before the path of a URL, or at the root of its origin."""
+    rest = url.path.rstrip("/") if path else ""
+    query = url.query if path else ""
+    return urlunsplit((url.scheme, url.netloc, f"/.well-known/{name}{rest}", query, ""))
+
+
+def shown(text: str) -> str:
+    """Foreign text for an error: short, on one line."""
+    return ascii(text if len(text) <= 120 else text[:120] + "…")

@@ -1,0 +1,103 @@
+"""An authorizer that gets tokens by a grant, for as many servers as it is used with: no server sees another's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from longshore.client.oauth.addresses import Wall
+from longshore.client.oauth.asking import Asker
+from longshore.client.oauth.authorizer import Headers
+from longshore.client.oauth.challenge import read
+from longshore.client.oauth.cupboard import Cupboard, server_key
+from longshore.client.oauth.holder import Holder, Need, carried
+from longshore.client.oauth.identity import Identity
+from longshore.client.oauth.scopes import clean
+from longshore.client.oauth.storage import Storage
+from longshore.client.oauth.tokens import Tokens
+
+if TYPE_CHECKING:
+    from longshore.client.http.fetch import Http
+
+MOST_SERVERS = 256
+"""Servers that one authorizer holds tokens for at once. Beyond, it forgets what it can read from its storage again."""
+
+
+class Granter:
+    """Subclasses say how a token is got; everything else is here."""
+
+    refreshable = False
+    """Whether a refresh token is of use."""
+
+    def __init__(
+        self, storage: Storage, profile: str, scopes: Iterable[str] | None, dpop: bool | str, issuer: str | None
+    ) -> None:
+        if dpop not in (True, False, "auto"):
+            raise ValueError(f'dpop is True, False or "auto", not {dpop!r}')
+        listed = scopes.split(" ") if isinstance(scopes, str) else list(scopes or ())
+        self.scopes = clean(listed)
+        if len(self.scopes) != len(set(listed) - {""}):
+            raise ValueError("scopes are texts of printable ASCII characters without blanks and quotes")
+        self.dpop = dpop
+        self.issuer = issuer
+        self.cupboard = Cupboard(storage, profile)
+        self._holders: dict[str, Holder] = {}
+        self._http: tuple[asyncio.AbstractEventLoop, Http] | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(…)"
+
+    async def obtain(self, need: Need) -> Tokens:
+        """Get new tokens. Raises AuthorizationError."""
+        raise NotImplementedError
+
+    async def identify(self, need: Need) -> Identity | None:  # noqa: ARG002 - for those that can renew
+        return None
+
+    async def refused(self, need: Need, error: str) -> None:
+        """A token endpoint said no."""
+
+    # -- an Authorizer
+
+    @property
+    def waiting(self) -> bool:
+        return self.refreshable and any(holder.waiting for holder in self._holders.values())
+
+    async def headers(self, method: str, url: str, body: bytes) -> Headers:
+        return await self._holder(url).headers(method, url, body)
+
+    def heard(self, answer_headers: Headers) -> None:
+        known = carried()
+        if known is not None and known.holder in self._holders.values():
+            known.holder.heard(answer_headers)
+
+    async def challenged(self, status: int, url: str, answer_headers: Headers) -> bool:
+        holder = self._holder(url)
+        holder.heard(answer_headers)
+        return await holder.challenged(status, read(answer_headers))
+
+    async def close(self) -> None:
+        idle = [await holder.close() for holder in list(self._holders.values())]
+        if not all(idle):
+            return  # it is shared, and the last to close ends it
+        made, self._http = self._http, None
+        if made is not None and made[0] is asyncio.get_running_loop():
+            await made[1].close()
+
+    def _holder(self, url: str) -> Holder:
+        key = server_key(url)
+        holder = self._holders.get(key)
+        if holder is None:
+            if len(self._holders) >= MOST_SERVERS:
+                del self._holders[next(iter(self._holders))]
+            holder = self._holders[key] = Holder(self, self.cupboard, key, self._asker)
+        return holder
+
+    def _asker(self, wall: Wall) -> Asker:
+        loop = asyncio.get_running_loop()
+        if self._http is None or self._http[0] is not loop:
+            from longshore.client.http.fetch import Http
+
+            self._http = loop, Http()
+        return Asker(self._http[1], wall)

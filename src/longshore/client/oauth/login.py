@@ -1,0 +1,147 @@
+"""OAuth: a person logs in, in a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, final
+
+from longshore.client.oauth.addresses import shown, split, trusted
+from longshore.client.oauth.flow import authorization_url, begin, check, read_code
+from longshore.client.oauth.granter import Granter
+from longshore.client.oauth.holder import Need
+from longshore.client.oauth.identity import METHODS, NONE, PRIVATE_KEY, Identity
+from longshore.client.oauth.redirect import ELSEWHERE, Given, Listener, Redirect, check_uri
+from longshore.client.oauth.registration import Application, forget, recall, register
+from longshore.client.oauth.storage import FileStorage, Storage
+from longshore.client.oauth.tokens import GrantRefused, Tokens, ask
+from longshore.errors import AuthorizationError
+
+
+@final
+class OAuth(Granter):
+    """Logs a person in where a server asks for it: `Client(url, auth=OAuth())`.
+
+    - `client_id`, `client_secret` or `private_key`: a registration that somebody made by hand. `issuer` says with
+      whom; otherwise it is the first authorization server that the server names.
+    - `client_metadata_url`: a document on the web that describes the client, where the authorization server takes that.
+    - With neither, the client registers itself, as `client_name` and `application_type`.
+    - `scopes`: asked for beside those that the server asks for.
+    - `redirect`: a function from the URL to open to the URL that it led back to, in place of browser and listener.
+    - `storage`: where registrations and tokens are kept; a file in the user's config folder.
+    - `dpop`: whether tokens are bound to a key: "auto" where the server takes such tokens.
+    """
+
+    refreshable = True
+
+    def __init__(
+        self,
+        *,
+        client_id: str | None = None,
+        client_secret: str | None = None,
+        private_key: str | dict[str, Any] | None = None,
+        algorithm: str = "ES256",
+        client_metadata_url: str | None = None,
+        client_name: str = "Longshore",
+        scopes: Iterable[str] | None = None,
+        redirect: Callable[[str], Any] | None = None,
+        redirect_uri: str | None = None,
+        storage: Storage | None = None,
+        token_endpoint_auth_method: str | None = None,
+        application_type: str = "native",
+        issuer: str | None = None,
+        dpop: bool | str = "auto",
+    ) -> None:
+        if application_type not in ("native", "web"):
+            raise ValueError(f'application_type is "native" or "web", not {application_type!r}')
+        if token_endpoint_auth_method not in (None, *METHODS):
+            raise ValueError(f"token_endpoint_auth_method is one of {', '.join(METHODS)}")
+        if client_id is None and client_secret is not None:
+            raise ValueError("client_secret needs the client_id that it belongs to")
+        super().__init__(storage or FileStorage(), client_id or client_metadata_url or "", scopes, dpop, issuer)
+        self._given = client_id, client_secret, private_key, algorithm
+        self._document = _document(client_metadata_url)
+        self._method = token_endpoint_auth_method
+        self._application = Application(client_name, application_type, token_endpoint_auth_method)
+        self._redirect = redirect
+        self._redirect_uri = check_uri(redirect_uri, listens=redirect is None) if redirect_uri else None
+
+    async def obtain(self, need: Need) -> Tokens:
+        check(need.purpose.server)
+        try:
+            return await self._log_in(need)
+        except GrantRefused as problem:
+            if problem.error != "invalid_client" or await self._known(need) is not None:
+                raise
+        await self.refused(need, "invalid_client")  # we are not known there any more
+        return await self._log_in(need)
+
+    async def identify(self, need: Need) -> Identity | None:
+        known = await self._known(need)
+        if known is not None:
+            return known
+        registered = await recall(need.cupboard, need.purpose.server.issuer)
+        return registered.identity if registered else None
+
+    async def refused(self, need: Need, error: str) -> None:
+        if error in ("invalid_client", "unauthorized_client"):
+            await forget(need.cupboard, need.purpose.server.issuer)
+
+    async def _log_in(self, need: Need) -> Tokens:
+        redirect = await self._open_redirect(need)
+        try:
+            identity = await self._introduce(need, redirect.uri)
+            attempt = begin(need.purpose.server, identity.client_id, redirect.uri)
+            code = read_code(attempt, await redirect.follow(authorization_url(attempt, need.purpose), attempt.state))
+        finally:
+            await redirect.close()
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": attempt.redirect,
+            "code_verifier": attempt.verifier,
+        }
+        return await ask(need.asker, need.purpose, identity, form, "exchanging the code")
+
+    async def _introduce(self, need: Need, redirect: str) -> Identity:
+        """Who we are to this issuer: as somebody registered us, by a document, as we registered before, or anew."""
+        known = await self._known(need)
+        if known is not None:
+            return known
+        server = need.purpose.server
+        registered = await recall(need.cupboard, server.issuer)
+        scopes = need.purpose.scopes
+        # Some hold a client to the scopes that it registered with, so that more of them take another registration.
+        if registered and registered.redirect == redirect and set(scopes) <= set(registered.scopes):
+            return registered.identity
+        if not server.registration_endpoint:
+            what = f"registration: {shown(server.issuer)} lets no client register itself"
+            raise AuthorizationError(f"{what}; register with it by hand and give OAuth(client_id=…)")
+        return await register(need.asker, need.cupboard, server, self._application, redirect, scopes)
+
+    async def _known(self, need: Need) -> Identity | None:
+        """Who we are without registering."""
+        client_id, secret, key, algorithm = self._given
+        server = need.purpose.server
+        if client_id is not None:
+            if self.issuer is None:
+                await need.cupboard.bind(need.server, client_id, server.issuer)
+            return Identity(client_id, secret, key, algorithm, self._method)
+        if self._document is not None and server.takes_documents:
+            signs = key is not None and PRIVATE_KEY in (server.auth_methods or (PRIVATE_KEY,))
+            return Identity(self._document, None, key, algorithm, PRIVATE_KEY if signs else NONE)
+        return None
+
+    async def _open_redirect(self, need: Need) -> Redirect:
+        if self._redirect is not None:
+            return Given(self._redirect, self._redirect_uri or ELSEWHERE)
+        registered = await recall(need.cupboard, need.purpose.server.issuer)
+        return await Listener.open(self._redirect_uri, registered.redirect if registered else None)
+
+
+def _document(url: str | None) -> str | None:
+    if url is None:
+        return None
+    parts = split(trusted(url, "client_metadata_url"))
+    if parts is None or parts.scheme != "https" or parts.path in ("", "/"):
+        raise ValueError("client_metadata_url: expected an https URL with a path")
+    return url

@@ -1,0 +1,207 @@
+"""Where registrations and tokens are kept from one run to the next.
+
+A record has a key that names the issuer it belongs to, and is a JSON object. The file is the default: readable by its
+owner only, replaced as a whole, and changed under a lock, because several processes of one user log in at once.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from os import PathLike
+from typing import Any, Protocol, TypeAlias, final
+
+import msgspec
+
+from longshore.errors import AuthorizationError
+
+Record: TypeAlias = dict[str, Any]
+
+LOCK_SECONDS = 5.0
+"""How long another process may keep the file: it writes a few KiB."""
+RENEW_SECONDS = 25.0
+"""How long another process may take to renew tokens."""
+MOST_BYTES = 4 << 20
+_FILE = "oauth.json"
+
+
+class Storage(Protocol):
+    """Keeps records. Its methods may block; they are called on a thread. Raise OSError where it can't be done.
+
+    One that several processes share may have `alone()` besides, which waits until no other process renews tokens and
+    returns a function that ends that.
+    """
+
+    def read(self, key: str) -> Record | None: ...
+
+    def write(self, key: str, record: Record | None) -> None:
+        """Keep a record; None forgets it."""
+        ...
+
+
+@final
+class MemoryStorage:
+    """Keeps records for as long as the process lives."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, Record] = {}
+
+    def read(self, key: str) -> Record | None:
+        return self._records.get(key)
+
+    def write(self, key: str, record: Record | None) -> None:
+        if record is None:
+            self._records.pop(key, None)
+        else:
+            self._records[key] = record
+
+
+@final
+class FileStorage:
+    """Keeps records in one JSON file of mode 600: `path`, else `longshore/oauth.json` in the user's config folder."""
+
+    def __init__(self, path: str | PathLike[str] | None = None) -> None:
+        self.path: str = os.path.abspath(os.fspath(path)) if path is not None else _default_path(os.environ)
+
+    def read(self, key: str) -> Record | None:
+        return self._load().get(key)
+
+    def write(self, key: str, record: Record | None) -> None:
+        with self._locked():
+            records = self._load(repair=True)
+            if record is None:
+                records.pop(key, None)
+            else:
+                records[key] = record
+            self._save(records)
+
+    def _load(self, *, repair: bool = False) -> dict[str, Record]:
+        """All records. A file that is no such file counts as empty; before it is replaced it is put aside."""
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return {}
+        with open(descriptor, "rb") as file:
+            _keep_private(descriptor)
+            data = file.read(MOST_BYTES + 1)
+        try:
+            if len(data) <= MOST_BYTES:
+                return _decode(data)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            pass
+        if repair:
+            os.replace(self.path, self.path + ".broken")
+        return {}
+
+    def _save(self, records: Mapping[str, Record]) -> None:
+        """Replace the file: whoever reads sees the old or the new, also if we are killed half-way."""
+        draft = self.path + ".new"  # one name: who is killed leaves one draft at most, and the lock is ours
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            with open(descriptor, "wb") as file:
+                os.fchmod(descriptor, 0o600)
+                file.write(msgspec.json.format(msgspec.json.encode(records), indent=2) + b"\n")
+                file.flush()
+                os.fsync(descriptor)
+            os.replace(draft, self.path)
+        except BaseException:
+            _remove(draft)
+            raise
+
+    def alone(self) -> Callable[[], None]:
+        """Wait until no other process renews tokens."""
+        return self._lock(".renew", RENEW_SECONDS)
+
+    @contextmanager
+    def _locked(self) -> Generator[None]:
+        """Alone with the file among all processes."""
+        free = self._lock(".lock", LOCK_SECONDS)
+        try:
+            yield
+        finally:
+            free()
+
+    def _lock(self, suffix: str, seconds: float) -> Callable[[], None]:
+        """Take a lock; what is returned lets it go. It is a file of its own, for the other one is replaced."""
+        from fcntl import LOCK_EX, LOCK_NB, flock
+
+        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+        descriptor = os.open(self.path + suffix, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        give_up = time.monotonic() + seconds
+        while True:
+            try:
+                flock(descriptor, LOCK_EX | LOCK_NB)
+                return lambda: os.close(descriptor)
+            except BlockingIOError:
+                if time.monotonic() > give_up:
+                    os.close(descriptor)
+                    raise TimeoutError(f"{self.path}{suffix} is held by another process") from None
+                time.sleep(0.01)
+            except BaseException:
+                os.close(descriptor)
+                raise
+
+
+_decode: Callable[[bytes], dict[str, Record]] = msgspec.json.Decoder(dict[str, Record]).decode
+
+
+def _keep_private(descriptor: int) -> None:
+    """Somebody may have copied the file with another mode."""
+    try:
+        if os.fstat(descriptor).st_mode & 0o077:
+            os.fchmod(descriptor, 0o600)
+    except PermissionError:
+        pass  # it is somebody else's; what it holds is theirs to guard
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass  # a draft that can't be removed harms nobody
+
+
+def _default_path(environ: Mapping[str, str]) -> str:
+    """In the user's config folder; a relative XDG_CONFIG_HOME is void, as its standard says."""
+    folder = environ.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(folder):
+        home = os.path.expanduser("~")
+        if not os.path.isabs(home):
+            raise AuthorizationError("there is no home folder to keep tokens in; give storage=FileStorage(path)")
+        folder = os.path.join(home, ".config")
+    return os.path.join(folder, "longshore", _FILE)
+
+
+@final
+class KeyringStorage:
+    """Keeps records in the system's keyring. Needs the library `keyring`."""
+
+    def __init__(self, service: str = "longshore") -> None:
+        try:
+            self._keyring: Any = import_module("keyring")
+        except ImportError:
+            fix = "install it with: pip install keyring, or leave storage= out to keep tokens in a file"
+            raise AuthorizationError(f"KeyringStorage needs the library keyring; {fix}") from None
+        self._service = service
+
+    def read(self, key: str) -> Record | None:
+        try:
+            found: Any = self._keyring.get_password(self._service, key)
+        except Exception as problem:  # each backend has its own
+            raise OSError(f"the keyring can't be read: {type(problem).__name__}") from None
+        try:
+            return msgspec.json.decode(found, type=dict[str, Any]) if isinstance(found, str) else None
+        except (msgspec.MsgspecError, RecursionError):
+            return None
+
+    def write(self, key: str, record: Record | None) -> None:
+        try:
+            if record is not None:
+                self._keyring.set_password(self._service, key, msgspec.json.encode(record).decode())
+            elif self._keyring.get_password(self._service, key) is not None:
+                self._keyring.delete_password(self._service, key)
+        except Exception as problem:
+            raise OSError(f"the keyring can't be written: {type(problem).__name__}") from None

@@ -1,0 +1,110 @@
+"""Tokens that are bound to a key. The servers check each proof: signature, key, method, URL, hash, nonce, used once."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from typing import Any
+
+import pytest
+
+from longshore.client.oauth import ClientCredentials, FileStorage, MemoryStorage
+from longshore.errors import AuthorizationError
+
+from .conftest import login, talk
+from .town import Authority, Heard, Proofs, Protected
+
+
+def claims(heard: Heard) -> dict[str, Any]:
+    part = heard.headers["dpop"].split(".")[1]
+    found: dict[str, Any] = json.loads(b64decode(part + "=" * (-len(part) % 4), altchars=b"-_"))
+    return found
+
+
+@pytest.fixture
+def bound(authority: Authority, server: Protected) -> Protected:
+    authority.bound, server.dpop = True, Proofs()
+    authority.metadata["dpop_signing_alg_values_supported"] = ["ES256"]
+    return server
+
+
+@pytest.mark.parametrize("dpop", [True, "auto"])
+def test_a_bound_token(authority: Authority, bound: Protected, dpop: bool | str) -> None:
+    assert talk(bound, login(dpop=dpop), calls=3) == ["hello"] * 3
+    sent = [each for each in bound.asked if "authorization" in each.headers]
+    assert all(each.headers["authorization"].startswith("DPoP ") for each in sent)
+    assert len({claims(each)["jti"] for each in sent}) == len(sent)
+    assert all("content_digest" in claims(each) for each in sent if each.body)
+
+
+def test_nonces_of_both_servers(authority: Authority, bound: Protected) -> None:
+    assert bound.dpop is not None
+    authority.dpop.nonce, bound.dpop.nonce = "of-the-issuer", "of-the-server"
+    assert talk(bound, login(), calls=3) == ["hello"] * 3
+    assert authority.count("/authorize") == 1
+    assert [claims(each).get("nonce") for each in authority.asked if each.path == "/token"] == [None, "of-the-issuer"]
+    nonces = [claims(each).get("nonce") for each in bound.asked if "dpop" in each.headers]
+    assert nonces[:2] == [None, "of-the-server"] and set(nonces[1:]) == {"of-the-server"}
+
+
+def test_a_nonce_that_changes(authority: Authority, bound: Protected) -> None:
+    assert bound.dpop is not None
+    bound.dpop.nonce = "first"
+    auth = login()
+    talk(bound, auth)
+    bound.dpop.nonce = "second"
+    assert talk(bound, auth) == ["hello"]
+    assert authority.count("/authorize") == 1
+
+
+def test_a_nonce_for_ever_is_given_up(authority: Authority, bound: Protected) -> None:
+    assert bound.dpop is not None
+    check = bound.dpop.check
+
+    def never(heard: Heard, url: str, token: str | None) -> str:
+        assert bound.dpop is not None
+        bound.dpop.nonce = f"n{len(bound.asked)}"
+        return check(heard, url, token)
+
+    bound.dpop.check = never  # type: ignore[method-assign]
+    with pytest.raises(Exception, match="401"):
+        talk(bound, login())
+    assert authority.count("/authorize") == 1
+
+
+def test_the_key_is_kept_with_the_tokens(authority: Authority, bound: Protected, tmp_path: Any) -> None:
+    path = tmp_path / "oauth.json"
+    talk(bound, login(storage=FileStorage(path)))
+    talk(bound, login(storage=FileStorage(path)))
+    authority.tokens.clear()
+    assert talk(bound, login(storage=FileStorage(path))) == ["hello"]
+    assert authority.count("/authorize") == 1
+
+
+def test_a_server_that_says_it_takes_them(authority: Authority, server: Protected) -> None:
+    authority.bound = True
+    authority.metadata["dpop_signing_alg_values_supported"] = ["ES256"]
+    server.metadata = {"dpop_signing_alg_values_supported": ["ES256"]}
+    assert talk(server, login()) == ["hello"]
+    assert server.asked[-1].headers["authorization"].startswith("DPoP ")
+
+
+def test_an_issuer_that_could_is_no_reason(authority: Authority, server: Protected) -> None:
+    authority.metadata["dpop_signing_alg_values_supported"] = ["ES256"]
+    assert talk(server, login()) == ["hello"]
+    assert "dpop" not in server.asked[-1].headers
+
+
+def test_insisting(authority: Authority, server: Protected) -> None:
+    with pytest.raises(AuthorizationError, match="not bound to our key"):
+        talk(server, login(dpop=True))
+
+
+def test_refusing(authority: Authority, bound: Protected) -> None:
+    with pytest.raises(AuthorizationError, match="allow that by dpop="):
+        talk(bound, login(dpop=False))
+
+
+def test_other_grants_are_bound_too(authority: Authority, bound: Protected) -> None:
+    authority.clients["me"] = {"token_endpoint_auth_method": "client_secret_basic", "client_secret": "s"}
+    assert talk(bound, ClientCredentials("me", "s", storage=MemoryStorage())) == ["hello"]

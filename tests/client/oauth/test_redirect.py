@@ -1,0 +1,145 @@
+"""The browser's way back: the listener on loopback, what knocks at it, and a process with a browser command."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from longshore.client.http.fetch import Http
+from longshore.client.oauth import FileStorage
+from longshore.client.oauth.redirect import Listener
+from longshore.errors import AuthorizationError
+
+from .conftest import run
+from .town import Authority, Protected
+
+PROGRAM = """
+import asyncio, sys
+from longshore.client import Client
+from longshore.client.oauth import FileStorage, OAuth
+
+async def main():
+    auth = OAuth(storage=FileStorage(sys.argv[2]))
+    async with Client(sys.argv[1], auth=auth, era="2025-11-25", timeout=20) as client:
+        print((await client.call("hello")).text)
+
+asyncio.run(main())
+"""
+
+BROWSER = """#!{python}
+import sys, urllib.request
+page = urllib.request.urlopen(sys.argv[1], timeout=10).read().decode()
+open({saw!r}, "a").write(page)
+"""
+
+
+def log_in(tmp_path: Path, server: Protected) -> subprocess.CompletedProcess[str]:
+    browser = tmp_path / "browser"
+    browser.write_text(BROWSER.format(python=sys.executable, saw=str(tmp_path / "saw.html")))
+    browser.chmod(0o700)
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROGRAM, server.mcp, str(tmp_path / "oauth.json")],
+        env={**os.environ, "BROWSER": str(browser)},
+        capture_output=True,
+        text=True,
+        timeout=40,
+        check=False,
+    )
+
+
+def test_a_browser_comes_back(authority: Authority, server: Protected, tmp_path: Path) -> None:
+    done = log_in(tmp_path, server)
+    assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
+    assert f"to log in, open this page (it is waited for 5 minutes):\n{authority.issuer}/authorize?" in done.stderr
+    assert "You may close this window" in (tmp_path / "saw.html").read_text()
+    [asked] = [each.query for each in authority.asked if each.path == "/authorize"]
+    back = urlsplit(asked["redirect_uri"])
+    assert (back.hostname, back.path) == ("127.0.0.1", "/callback")
+
+
+def test_the_registered_port_is_used_again(authority: Authority, server: Protected, tmp_path: Path) -> None:
+    assert log_in(tmp_path, server).returncode == 0
+    authority.tokens.clear()
+    authority.refresh_tokens.clear()
+    assert log_in(tmp_path, server).returncode == 0
+    assert authority.count("/register") == 1 and authority.count("/authorize") == 2
+
+
+def test_a_taken_port_means_registering_again(authority: Authority, server: Protected, tmp_path: Path) -> None:
+    assert log_in(tmp_path, server).returncode == 0
+    authority.tokens.clear()
+    authority.refresh_tokens.clear()
+    [back] = next(iter(authority.clients.values()))["redirect_uris"]
+    with socket.create_server(("127.0.0.1", urlsplit(back).port or 0)):
+        assert log_in(tmp_path, server).returncode == 0
+    assert authority.count("/register") == 2
+    record = FileStorage(tmp_path / "oauth.json").read(f"client {authority.issuer}")
+    assert record is not None and record["redirect"] != back and "refresh" not in json.dumps(record)
+
+
+async def _knock(listener: Listener, target: str, method: str = "GET") -> tuple[int, bytes]:
+    http = Http()
+    try:
+        answer = await http.fetch(method, listener.uri.removesuffix("/callback") + target)
+        return answer.status, answer.body
+    finally:
+        await http.close()
+
+
+def test_strangers_do_not_end_the_wait(capfd: pytest.CaptureFixture[str]) -> None:
+    async def work() -> None:
+        listener = await Listener.open(None, None)
+        coming = asyncio.ensure_future(listener.follow("https://as.example/authorize", "right"))
+        await asyncio.sleep(0)
+        port = urlsplit(listener.uri).port
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+        for noise in (b"\x16\x03\x01\x00", b"GET / HTTP/1.1\r\nX: " + b"y" * 70_000, b"nonsense\r\n\r\n"):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(noise)
+            writer.close()
+        assert (await _knock(listener, "/favicon.ico"))[0] == 404
+        assert (await _knock(listener, "/callback?code=x&state=wrong"))[0] == 400
+        assert (await _knock(listener, "/callback"))[0] == 400
+        assert (await _knock(listener, "/callback?state=right", "POST"))[0] == 400
+        assert not coming.done()
+        status, page = await _knock(listener, "/callback?code=<b>&state=right")
+        assert status == 200 and b"<b>" not in page and b"may close" in page
+        assert (await coming).endswith("/callback?code=%3Cb%3E&state=right")
+        await listener.close()
+        for _, writer in silent:
+            writer.close()
+        with pytest.raises(OSError):
+            await asyncio.open_connection("127.0.0.1", port)
+
+    run(work)
+    assert "https://as.example/authorize" in capfd.readouterr().err
+
+
+def test_nobody_comes(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("longshore.client.oauth.redirect.SECONDS", 0.05)
+
+    async def work() -> None:
+        listener = await Listener.open(None, None)
+        with pytest.raises(AuthorizationError, match="nobody logged in"):
+            await listener.follow("https://as.example/authorize", "right")
+        await listener.close()
+
+    run(work)
+
+
+def test_a_port_that_was_asked_for_and_is_taken() -> None:
+    async def work() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            uri = f"http://127.0.0.1:{taken.getsockname()[1]}/back"
+            with pytest.raises(AuthorizationError, match="free the port or give another redirect_uri="):
+                await Listener.open(uri, None)
+
+    run(work)

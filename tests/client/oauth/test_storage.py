@@ -1,0 +1,176 @@
+"""Where tokens are kept: alone to their owner, whole at any time, and by several processes at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from longshore.client.oauth import FileStorage, KeyringStorage, MemoryStorage
+from longshore.errors import AuthorizationError
+
+from .conftest import login, talk
+from .town import Authority, Protected
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_records(tmp_path: Path) -> None:
+    for storage in (MemoryStorage(), FileStorage(tmp_path / "a" / "b" / "oauth.json")):
+        assert storage.read("x") is None
+        storage.write("x", {"a": 1})
+        storage.write("y", {"b": ["ü"]})
+        assert storage.read("x") == {"a": 1}
+        storage.write("x", None)
+        storage.write("never", None)
+        assert storage.read("x") is None and storage.read("y") == {"b": ["ü"]}
+
+
+def test_only_the_owner_can_read(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        FileStorage(tmp_path / "new" / "oauth.json").write("x", {"a": 1})
+    finally:
+        os.umask(before)
+    assert mode(tmp_path / "new") == 0o700
+    assert {mode(path) for path in (tmp_path / "new").iterdir()} == {0o600}
+    path = tmp_path / "new" / "oauth.json"
+    path.chmod(0o644)
+    assert FileStorage(path).read("x") == {"a": 1}
+    assert mode(path) == 0o600
+
+
+def test_the_default_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    assert FileStorage().path == str(tmp_path / "config" / "longshore" / "oauth.json")
+    monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert FileStorage().path == str(tmp_path / ".config" / "longshore" / "oauth.json")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"x": 1}', b"\xff\xfe", b"null", b"[" * 10_000, b" " * (5 << 20)]
+)
+def test_a_broken_file_is_put_aside(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "oauth.json"
+    path.write_bytes(content)
+    storage = FileStorage(path)
+    assert storage.read("x") is None
+    assert path.read_bytes() == content
+    storage.write("x", {"a": 1})
+    assert storage.read("x") == {"a": 1}
+    assert (tmp_path / "oauth.json.broken").read_bytes() == content
+
+
+WRITER = """
+import sys
+from longshore.client.oauth import FileStorage
+path, name = sys.argv[1:]
+sys.stdin.readline()
+for n in range(15):
+    FileStorage(path).write(f"{name} {n}", {"n": n})
+"""
+
+
+def test_processes_lose_nothing_to_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "oauth.json"
+    command = [sys.executable, "-c", WRITER, str(path)]
+    children = [subprocess.Popen([*command, str(n)], stdin=subprocess.PIPE) for n in range(4)]
+    for child in children:
+        child.communicate(b"go\n", timeout=30)
+    assert [child.returncode for child in children] == [0] * 4
+    assert len(json.loads(path.read_bytes())) == 60
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["oauth.json", "oauth.json.lock"]
+
+
+HOLDER = """
+import sys, time
+from longshore.client.oauth import FileStorage
+with FileStorage(sys.argv[1])._locked():
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_killed_process_keeps_no_lock(tmp_path: Path) -> None:
+    path = tmp_path / "oauth.json"
+    FileStorage(path).write("x", {"a": 1})
+    child = subprocess.Popen([sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE)
+    assert child.stdout is not None and child.stdout.readline() == b"held\n"
+    child.send_signal(signal.SIGKILL)
+    child.communicate(timeout=10)
+    (tmp_path / "oauth.json.new").write_bytes(b"half of a dra")
+    FileStorage(path).write("y", {"b": 2})
+    assert FileStorage(path).read("x") == {"a": 1}
+    assert not (tmp_path / "oauth.json.new").exists() and mode(path) == 0o600
+
+
+def test_a_lock_that_is_never_freed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longshore.client.oauth.storage.LOCK_SECONDS", 0.05)
+    storage = FileStorage(tmp_path / "oauth.json")
+    with storage._locked(), pytest.raises(TimeoutError, match="held by another process"):
+        storage.write("x", {})
+
+
+def test_a_login_survives_a_storage_that_can_t_be_written(
+    authority: Authority, server: Protected, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    auth = login(storage=FileStorage(tmp_path / "file" / "oauth.json"))
+    assert talk(server, auth) == talk(server, auth) == ["hello"]
+    assert authority.count("/authorize") == 1
+    said = capfd.readouterr().err
+    assert said.count("longshore: the tokens could not be") == 1 and "access-" not in said
+
+
+def test_what_is_stored_may_be_anything(authority: Authority, server: Protected) -> None:
+    storage = MemoryStorage()
+    talk(server, login(storage=storage))
+    for key, record in list(storage._records.items()):
+        for broken in ({}, {"issuer": 1}, {**record, "access": "a\r\nb"}, {**record, "client_id": 5}):
+            storage.write(key, broken)
+            assert talk(server, login(storage=storage)) == ["hello"]
+
+
+def test_a_keyring(authority: Authority, server: Protected, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: dict[tuple[str, str], str] = {}
+    keyring: Any = ModuleType("keyring")
+    keyring.get_password = lambda service, name: kept.get((service, name))
+    keyring.set_password = lambda service, name, value: kept.update({(service, name): value})
+    keyring.delete_password = lambda service, name: kept.pop((service, name))
+    monkeypatch.setitem(sys.modules, "keyring", keyring)
+    for _ in range(2):
+        assert talk(server, login(storage=KeyringStorage())) == ["hello"]
+    assert authority.count("/authorize") == 1 and {service for service, _ in kept} == {"longshore"}
+    storage = KeyringStorage()
+    for key in list(kept):
+        storage.write(key[1], None)
+        storage.write(key[1], None)
+    assert not kept
+
+
+def test_a_keyring_that_is_locked(authority: Authority, server: Protected, monkeypatch: pytest.MonkeyPatch) -> None:
+    keyring: Any = ModuleType("keyring")
+
+    def locked(*_: Any) -> None:
+        raise RuntimeError("locked")
+
+    keyring.get_password = keyring.set_password = locked
+    monkeypatch.setitem(sys.modules, "keyring", keyring)
+    assert talk(server, login(storage=KeyringStorage())) == ["hello"]
+
+
+def test_without_the_library_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    with pytest.raises(AuthorizationError, match="pip install keyring"):
+        KeyringStorage()
