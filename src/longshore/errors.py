@@ -99,6 +99,17 @@ class CapabilityMissing(ProtocolError):
 
 # What a client meets
 
+_TEXT_CHARACTERS = 4000
+_LINE_CHARACTERS = 500
+"""What is shown of what a server says, and of each line that it printed."""
+_COMMANDS = {n: "\ufffd" for n in (*range(32), *range(127, 160)) if chr(n) not in "\t\n"}
+
+
+def _fit(text: str, most: int) -> str:
+    if len(text) > most:
+        text = f"{text[:most]}… ({len(text):,} characters)"
+    return text.translate(_COMMANDS)
+
 
 class ClientError(LongshoreError):
     """Something went wrong with a server that we are a client of. Says which server, and what it last printed."""
@@ -113,10 +124,12 @@ class ClientError(LongshoreError):
         return self
 
     def __str__(self) -> str:
-        text = f"{self.server}: {self.what}" if self.server else self.what
+        """Fit for a terminal: what a server says can be long, and can hold commands for one. The fields have it whole."""
+        text = _fit(f"{self.server}: {self.what}" if self.server else self.what, _TEXT_CHARACTERS)
         if not self.said:
             return text
-        return f"{text}\n  it last said:\n" + "\n".join(f"  | {line}" for line in self.said.splitlines())
+        lines = (_fit(line, _LINE_CHARACTERS) for line in self.said.splitlines())
+        return f"{text}\n  it last said:\n" + "\n".join(f"  | {line}" for line in lines)
 
 
 class ConnectError(ClientError):
@@ -153,6 +166,10 @@ class ToolFailed(ClientError):
     def __init__(self, what: str, result: Any, server: str = "") -> None:
         super().__init__(what, server)
         self.result = result
+
+    def __str__(self) -> str:
+        """Without what the server printed meanwhile: nothing is wrong with it. `said` has that."""
+        return _fit(f"{self.server}: {self.what}" if self.server else self.what, _TEXT_CHARACTERS)
 
 
 class HttpRefused(ClientError):

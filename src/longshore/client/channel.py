@@ -38,6 +38,7 @@ class Channel:
     - `fail` is called when one request will get no answer; `lose` when none ever will, at most once and never after
       `close` began.
     - `send` never blocks and never raises for what the other side does: it reports by `fail` or `lose`.
+    - `note` is called with what is odd and fails nothing.
     """
 
     where: str = ""
@@ -51,6 +52,7 @@ class Channel:
         self.hear: Callable[[bytes], None] = _unset
         self.fail: Callable[[Id, ClientError], None] = _unset
         self.lose: Callable[[ClientError], None] = _unset
+        self.note: Callable[[str], None] = _unset
 
     async def open(self) -> None:
         """Start or reach the server. Raises ConnectError."""

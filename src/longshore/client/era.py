@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct, field
 
+from longshore.client.channel import Channel
 from longshore.client.records import ServerInfo
 from longshore.client.session import Sent, Session, make_envelope
 from longshore.errors import BadAnswer, ConnectError, ConnectionLost, HttpRefused, ServerError
@@ -23,11 +24,14 @@ from longshore.protocol.revisions import LEGACY, MODERN, REVISIONS, Revision
 from longshore.schema.kinds import is_object
 from longshore.wire.codec import BROKEN
 
+T = TypeVar("T")
+
 PROBE_SECONDS = 2.0
 """A server that has not answered the probe by then is offered the handshake as well."""
 _MODERN_ERRORS = frozenset((-32020, -32021, UNSUPPORTED_VERSION))
 _OLDER_STATUSES = frozenset((400, 404, 405))
 
+_KNOWN = 1000
 _known: dict[str, str] = {}
 """Where a server is -> the revision that it was last spoken to in."""
 
@@ -70,36 +74,48 @@ _read_initialized = msgspec.json.Decoder(_Initialized).decode
 async def agree(session: Session, wish: Wish, timeout: float | None, key: str = "") -> ServerInfo:
     """Agree with the server on a revision. Raises ConnectError."""
     try:
-        found = await _within(session, _agree(session, wish, key), timeout)
+        found = await within(session.channel, _agree(session, wish, key), timeout)
     except TimeoutError:
-        odd = f" ({session.notes[-1]})" if session.notes else ""
-        what = f"it did not answer within {timeout:g} s{odd}; is it an MCP server? give it more by timeout="
+        what = (
+            f"it did not answer within {timeout:g} s{session.oddity()}; is it an MCP server? give it more by timeout="
+        )
         raise ConnectError(what).at(session.channel.where, session.channel.said()) from None
     except (ConnectionLost, ServerError, BadAnswer) as problem:
         raise ConnectError(problem.what, problem.server, problem.said) from problem
     if key and wish.era == "auto":  # who insists on an era has learned nothing of the server
+        if len(_known) >= _KNOWN:
+            _known.clear()
         _known[key] = found.revision
     return found
 
 
-async def _within(session: Session, work: Coroutine[Any, Any, ServerInfo], timeout: float | None) -> ServerInfo:
+async def within(channel: Channel, work: Coroutine[Any, Any, T], timeout: float | None) -> T:
     """Have it done in time, not counting that in which a person logs in."""
     task = asyncio.get_running_loop().create_task(work)
     try:
         while not task.done():
             done, _ = await asyncio.wait((task,), timeout=timeout)
-            if not done and not session.channel.waiting:
+            if not done and not channel.waiting:
                 raise TimeoutError
         return task.result()
     finally:
-        task.cancel()
+        if not task.done():
+            task.cancel()
+            await asyncio.wait((task,))  # what it has begun it ends before anybody cleans up
 
 
 async def _agree(session: Session, wish: Wish, key: str) -> ServerInfo:
     if wish.era == "modern" or wish.era in MODERN:
         return await _discover(session, wish, wish.era)
-    if wish.era == "legacy" or wish.era in LEGACY or _known.get(key) in LEGACY:
+    if wish.era == "legacy" or wish.era in LEGACY:
         return await _shake_hands(session, wish)
+    if _known.get(key) in LEGACY:
+        try:
+            return await _shake_hands(session, wish)
+        except (ServerError, BadAnswer, ConnectError):
+            if session.gone is not None:
+                raise
+            # another version of it is there now
     return await _find_out(session, wish)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, final
 
 import msgspec
@@ -46,12 +46,13 @@ class Hearing:
     def __init__(
         self,
         cache: Cache,
+        watches: Iterable[Watch],
         on_log: Callable[[LogMessage], Any] | None,
         on_change: Callable[[Change], Any] | None,
         cancelled: Callable[[Session, Id], None],
     ) -> None:
-        self.watches: set[Watch] = set()
         self._cache = cache
+        self._watches = watches
         self._on_log, self._on_change, self._cancelled = on_log, on_change, cancelled
 
     def hear(self, session: Session, method: str, raw: Raw) -> None:
@@ -69,23 +70,17 @@ class Hearing:
             self._cache.drop("resources/read", params.uri)
             self._tell(session, Change("resource", params.uri), params.meta.subscription)
         elif method == "notifications/message" and self._on_log is not None:
-            self._call(session, self._on_log, LogMessage(params.level, params.data, params.logger))
+            session.tell("on_log", self._on_log, LogMessage(params.level, params.data, params.logger))
         elif method == "notifications/cancelled" and params.request_id is not None:
             self._cancelled(session, params.request_id)
         elif method == "notifications/subscriptions/acknowledged":
-            for watch in self.watches:
+            for watch in self._watches:
                 if watch.listen_id == params.meta.subscription:
                     watch.acknowledged()
 
     def _tell(self, session: Session, change: Change, subscription: Id | None) -> None:
-        for watch in list(self.watches):
+        for watch in self._watches:
             if watch.listen_id == subscription:
                 watch.offer(change)
         if self._on_change is not None:
-            self._call(session, self._on_change, change)
-
-    def _call(self, session: Session, handler: Callable[[Any], Any], news: Any) -> None:
-        try:
-            handler(news)
-        except Exception as problem:
-            session.note(f"{getattr(handler, '__name__', 'a handler')} raised {problem!r}")
+            session.tell("on_change", self._on_change, change)

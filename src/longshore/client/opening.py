@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import final
 
 from longshore.client.channel import Channel
-from longshore.client.era import OlderTransport, Wish, agree, forget
+from longshore.client.era import OlderTransport, Wish, agree, forget, within
 from longshore.client.records import ServerInfo
 from longshore.client.session import Session
 from longshore.client.targets import Target
@@ -45,6 +45,7 @@ class Opening:
         self._opened = opened
         self._lock = asyncio.Lock()
         self._times: deque[float] = deque(maxlen=RESTARTS)
+        self._making: Session | None = None
 
     async def session(self) -> Session:
         """The connection, made anew if it was lost. Raises ConnectError, or why it was lost."""
@@ -89,10 +90,12 @@ class Opening:
         if channel.handshake_only and wish.era == "auto":
             wish = Wish("legacy", wish.capabilities, wish.info, wish.log_level)
         key = "" if channel.handshake_only else self.target.key
+        self._making = session
         try:
-            async with asyncio.timeout(self._timeout):
-                await channel.open()
+            await within(channel, channel.open(), self._timeout)
             self.server = await agree(session, wish, self._timeout, key)
+            if self.closed:
+                raise ConnectError("the client was closed while it connected", channel.where)
             self.current = session
             await self._opened(session, again)
         except BaseException as problem:
@@ -103,10 +106,12 @@ class Opening:
                 what = f"it could not be reached within {self._timeout:g} s"
                 raise ConnectError(what, channel.where, channel.said()) from None
             raise
+        finally:
+            self._making = None
 
     async def close(self) -> None:
         """End the connection, and make no other."""
         self.closed = True
-        current = self.current
-        if current is not None:
-            await current.close()
+        for session in (self.current, self._making):
+            if session is not None:
+                await session.close()

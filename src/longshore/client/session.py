@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from math import inf
 from typing import Any, final
 
 import msgspec
@@ -38,15 +39,16 @@ _RECENT = 1000
 class Pending:
     """A request that waits for its answer."""
 
-    __slots__ = ("deadline", "done", "method", "progress", "timeout", "timer")
+    __slots__ = ("deadline", "done", "due", "method", "progress", "timeout")
 
     def __init__(self, method: str, done: asyncio.Future[Raw], progress: Progress | None) -> None:
         self.method = method
         self.done = done
         self.progress = progress
         self.timeout = 0.0
-        self.deadline = 0.0
-        self.timer: asyncio.TimerHandle | None = None
+        self.due = inf
+        """When its time is up. Progress puts that off, but not past the deadline."""
+        self.deadline = inf
 
 
 class _Fault(Struct):
@@ -98,7 +100,11 @@ class Session:
         self._pending: dict[Id, Pending] = {}
         self._given_up: deque[Id] = deque(maxlen=_RECENT)
         self._next = 0
-        channel.hear, channel.fail, channel.lose = self._hear, self._fail, self._lose
+        self._clock: asyncio.TimerHandle | None = None
+        self._armed = inf
+        """When the clock strikes next."""
+        self._telling: set[asyncio.Task[Any]] = set()
+        channel.hear, channel.fail, channel.lose, channel.note = self._hear, self._fail, self._lose, self.note
 
     # -- sending
 
@@ -113,13 +119,22 @@ class Session:
     ) -> Raw:
         """Send a request and wait for its result. Cancelled or out of time, the server is told to stop."""
         if self.channel.congested:
-            await self.channel.ready()
+            await self._clear(method, timeout)
         sent = self.start(method, params, timeout=timeout, progress=progress, headers=headers)
         try:
             return await sent.answer
         except asyncio.CancelledError:
             self.give_up(sent.id, "cancelled by the caller")
             raise
+
+    async def _clear(self, method: str, timeout: float | None) -> None:
+        """Wait until the server takes more. That time counts too."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self.channel.ready()
+        except TimeoutError:
+            what = f"{method} could not be sent within {timeout:g} s: the server does not read what it was sent"
+            raise CallTimeout(what).at(self.channel.where, self.channel.said()) from None
 
     def start(
         self,
@@ -134,13 +149,15 @@ class Session:
         if self.gone is not None:
             raise _again(self.gone, unsent=True)
         self._next = id = self._next + 1
+        body = self._complete(params, id if progress is not None else None)
+        frame = encode(Request(id, method, UNSET if body is None else body))  # raises for what is no JSON
         pending = Pending(method, self._loop.create_future(), progress)
         self._pending[id] = pending
         if timeout is not None:
-            pending.timeout, pending.deadline = timeout, self._loop.time() + CAP * timeout
-            pending.timer = self._loop.call_later(timeout, self._expire, id)
-        body = self._complete(params, id if progress is not None else None)
-        frame = encode(Request(id, method, UNSET if body is None else body))
+            now = self._loop.time()
+            pending.timeout, pending.due, pending.deadline = timeout, now + timeout, now + CAP * timeout
+            if pending.due < self._armed:
+                self._arm(pending.due)
         key = NAME_BEARING.get(method)
         name = str(params.get(key)) if key is not None and params is not None else None
         self.channel.send(frame, About(method, id, name, headers))
@@ -164,7 +181,11 @@ class Session:
         if self.envelope is None and token is None:
             return params
         body: dict[str, Any] = dict(params) if params is not None else {}
-        meta: dict[str, Any] = {**(self.envelope or {}), **(body.get("_meta") or {})}
+        own: Mapping[str, Any] | None = body.get("_meta")
+        if not own and token is None:
+            body["_meta"] = self.envelope
+            return body
+        meta: dict[str, Any] = {**(self.envelope or {}), **(own or {})}
         if token is not None:
             meta["progressToken"] = token
         body["_meta"] = meta
@@ -183,24 +204,38 @@ class Session:
             params = {"requestId": id, "reason": reason}
             self.channel.cancel(id, encode(Notification("notifications/cancelled", params)))
 
-    def _expire(self, id: Id) -> None:
-        pending = self._pending.get(id)
-        if pending is None:
-            return
+    def _arm(self, due: float) -> None:
+        self._stop_clock()
+        self._armed = due
+        self._clock = self._loop.call_at(due, self._sweep)
+
+    def _stop_clock(self) -> None:
+        if self._clock is not None:
+            self._clock.cancel()
+
+    def _sweep(self) -> None:
+        """One timer for all requests, for one each would cost as much as the rest: end those whose time is up."""
+        self._clock, self._armed = None, inf
+        now = self._loop.time()
+        for id, pending in list(self._pending.items()):
+            if pending.due <= now:
+                self._expire(id, pending)
+        due = min((pending.due for pending in self._pending.values()), default=inf)
+        if due < self._armed:
+            self._arm(due)
+
+    def _expire(self, id: Id, pending: Pending) -> None:
         if self.channel.waiting:
-            pending.timer = self._loop.call_later(pending.timeout, self._expire, id)
+            pending.due = self._loop.time() + pending.timeout
             return
         done, seconds = pending.done, pending.timeout
         pending.done = self._loop.create_future()  # give_up cancels that one
         self.give_up(id, "timed out")
-        what = f"no answer to {pending.method} within {seconds:g} s; give it more by timeout="
+        what = f"no answer to {pending.method} within {seconds:g} s{self.oddity()}; give it more by timeout="
         _raise_in(done, CallTimeout(what).at(self.channel.where, self.channel.said()))
 
     def _take(self, id: Id) -> Pending | None:
-        pending = self._pending.pop(id, None)
-        if pending is not None and pending.timer is not None:
-            pending.timer.cancel()
-        return pending
+        return self._pending.pop(id, None)
 
     # -- the end
 
@@ -212,16 +247,20 @@ class Session:
     def _lose(self, problem: ClientError) -> None:
         if self.gone is None:
             self.gone = problem.at(self.channel.where, self.channel.said())
+            self._stop_clock()
             for id in list(self._pending):
                 self._fail(id, _again(problem))
             self._lost(self)
 
     async def close(self) -> None:
         """End the connection. Whoever still waits gets ConnectionLost."""
+        self._stop_clock()
         if self.gone is None:
             self.gone = ConnectionLost("the connection was closed", self.channel.where)
         for id in list(self._pending):
             self._fail(id, ConnectionLost("the connection was closed before the answer came"))
+        for task in self._telling:
+            task.cancel()
         await self.channel.close()
 
     # -- receiving
@@ -235,6 +274,8 @@ class Session:
                 inner = read(bytes(item), self.limits.depth, 0)
                 if isinstance(inner, Message):
                     self._take_message(inner)
+                elif isinstance(inner, Malformed):
+                    self._take_garbage(bytes(item), inner)
         elif isinstance(message, Malformed):
             self._take_garbage(frame, message)
         else:
@@ -278,41 +319,74 @@ class Session:
         pending = self._pending.get(said.progressToken)
         if pending is None or pending.progress is None:
             return
-        if pending.timer is not None:
-            pending.timer.cancel()
-            left = pending.deadline - self._loop.time()
-            pending.timer = self._loop.call_later(
-                min(pending.timeout, max(0.0, left)), self._expire, said.progressToken
-            )
+        if pending.due < inf:
+            pending.due = min(self._loop.time() + pending.timeout, pending.deadline)
+        self.tell("on_progress", pending.progress, said.progress, said.total, said.message)
+
+    def tell(self, name: str, handler: Callable[..., Any], *news: Any) -> None:
+        """Call a handler of the user's, which may be async. What it raises is noted: no answer is lost by it."""
         try:
-            pending.progress(said.progress, said.total, said.message)
+            work = handler(*news)
         except Exception as problem:
-            self.note(f"on_progress raised {problem!r}")
+            self.note(f"{name} raised {problem!r}")
+            return
+        if asyncio.iscoroutine(work):
+            task = self._loop.create_task(self._told(name, work))
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
+
+    async def _told(self, name: str, work: Coroutine[Any, Any, Any]) -> None:
+        try:
+            await work
+        except Exception as problem:
+            self.note(f"{name} raised {problem!r}")
 
     def _take_garbage(self, frame: bytes, message: Malformed) -> None:
-        shown = bytes(frame[:120]).decode("utf-8", "replace")
-        self.note(f"it sent something that is no message ({message.text}): {shown}")
+        self._take_broken(frame, f"it sent something that is no message ({message.text}): {_shown(frame)}")
 
     def _take_blank(self, frame: bytes, _: Blank) -> None:
-        """An empty line, or an answer without an id that can be read. With one request in flight, it is that one's."""
-        if not frame.strip() or b'"error"' not in frame:
-            return
+        """An empty line, or an answer that is none."""
+        if frame.strip():
+            self._take_broken(frame, f"it sent an answer that is none: {_shown(frame)}")
+
+    def _take_broken(self, frame: bytes, what: str) -> None:
+        """Who waits for a broken answer need not wait on. One without an id is the only request's, if it complains."""
         try:
-            fault = self._fault(msgspec.json.decode(frame, type=_ErrorOnly).error)
+            broken = _read_broken(frame)
         except BROKEN:
+            self.note(what)
             return
-        if len(self._pending) == 1:
-            self._fail(next(iter(self._pending)), fault)
+        complains = broken.error not in (ABSENT, _NULL)
+        id = broken.id
+        if id is None and complains and len(self._pending) == 1:
+            id = next(iter(self._pending))
+        if broken.method == ABSENT and id in self._pending:
+            self._fail(id, self._fault(broken.error) if complains else BadAnswer(what))
         else:
-            self.note(f"it complains, without saying of what: {fault.what}")
+            self.note(what)
 
     def note(self, text: str) -> None:
-        """Remember an oddity of the server's."""
-        self.notes.append(text)
+        """Remember an oddity of the server's. One that repeats itself does not push the others out."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def oddity(self) -> str:
+        """The last one, for a message that says why something did not come."""
+        return f" ({self.notes[-1]})" if self.notes else ""
 
 
-class _ErrorOnly(Struct):
-    error: Raw
+class _Broken(Struct):
+    id: Id | None = None
+    method: Raw = ABSENT
+    error: Raw = ABSENT
+
+
+_NULL = Raw(b"null")
+_read_broken = msgspec.json.Decoder(_Broken).decode
+
+
+def _shown(frame: bytes) -> str:
+    return bytes(frame[:120]).decode("utf-8", "replace")
 
 
 def _raise_in(done: asyncio.Future[Raw], problem: ClientError) -> None:
@@ -335,8 +409,8 @@ def make_envelope(
     """What every modern request says of itself."""
     envelope: dict[str, Any] = {
         PREFIX + "protocolVersion": revision.name,
-        PREFIX + "clientCapabilities": dict(capabilities),
-        PREFIX + "clientInfo": dict(info),
+        PREFIX + "clientCapabilities": Raw(encode(capabilities)),  # once, not with every request
+        PREFIX + "clientInfo": Raw(encode(info)),
     }
     if log_level is not None:
         envelope[PREFIX + "logLevel"] = log_level

@@ -95,6 +95,13 @@ class SyncClient:
     def problems(self) -> list[str]:
         return self._client.problems
 
+    @property
+    def connected(self) -> bool:
+        return self._client.connected
+
+    def said(self) -> str:
+        return self._client.said()
+
     # -- the same as Client's
 
     def list_tools(self, *, fresh: bool = False) -> list[ToolInfo]:

@@ -114,6 +114,8 @@ def _child(words: list[str], way: Way, name: str = "") -> Target:
 
 
 def _url(url: str, way: Way, name: str = "", *, old: bool = False) -> Target:
+    from longshore.client.http.address import without_secrets
+
     headers = tuple((way.headers or {}).items())
 
     def make() -> Channel:
@@ -126,7 +128,7 @@ def _url(url: str, way: Way, name: str = "", *, old: bool = False) -> Target:
 
         return OldHttpChannel(url, headers=headers, authorizer=_authorizer(way.auth), limits=way.limits)
 
-    return Target(name or url, (make_old,) if old else (make, make_old), key=url)
+    return Target(name or without_secrets(url), (make_old,) if old else (make, make_old), key=url)
 
 
 def _authorizer(auth: Any) -> Any:

@@ -16,7 +16,7 @@ from longshore.client.session import Sent, Session
 from longshore.errors import ClientError, ConnectError
 
 if TYPE_CHECKING:
-    from longshore.client.client import Client
+    from longshore.client.watches import Watches
 
 _ACKNOWLEDGE_SECONDS = 30.0
 _FILTERS = {"tools": "toolsListChanged", "resources": "resourcesListChanged", "prompts": "promptsListChanged"}
@@ -26,8 +26,8 @@ _FILTERS = {"tools": "toolsListChanged", "resources": "resourcesListChanged", "p
 class Watch:
     """`async with client.watch(…) as changes: async for change in changes: …`"""
 
-    def __init__(self, client: Client, kinds: Sequence[str], uris: Sequence[str]) -> None:
-        self._client = client
+    def __init__(self, watches: Watches, kinds: Sequence[str], uris: Sequence[str]) -> None:
+        self._watches = watches
         self.kinds, self.uris = tuple(kinds), tuple(uris)
         self._news: dict[Change, None] = {}
         self._woken = asyncio.Event()
@@ -36,13 +36,13 @@ class Watch:
         self._acknowledged: asyncio.Future[None] | None = None
 
     async def __aenter__(self) -> Self:
-        await self._client.begin_watch(self)
+        await self._watches.begin(self)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._client.end_watch(self)
+        await self._watches.end(self)
 
     def __aiter__(self) -> AsyncIterator[Change]:
         return self
@@ -57,7 +57,7 @@ class Watch:
         del self._news[change]
         return change
 
-    # -- for the client
+    # -- for those who keep it informed
 
     @property
     def listen_id(self) -> Any:
@@ -119,7 +119,7 @@ class Watch:
         if answer.cancelled() or self._listen is None or answer is not self._listen.answer:
             return
         answer.exception()
-        self._client.listen_ended(self)
+        self._watches.interrupted(self)
 
     async def stop(self, session: Session) -> None:
         """Have it stop telling."""

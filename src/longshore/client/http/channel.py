@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Final, final
 
 from longshore.client.channel import CLIENT_LIMITS, About, Channel
 from longshore.client.http.address import Pairs
-from longshore.client.http.endpoint import JSON, STREAM, Endpoint, answered, error_for, media_type, read_refusal, refuse
+from longshore.client.http.endpoint import (
+    JSON,
+    STREAM,
+    Endpoint,
+    answered,
+    error_for,
+    is_session_over,
+    media_type,
+    read_refusal,
+    refuse,
+)
 from longshore.client.http.events import TooLong
 from longshore.client.http.exchange import Broken, Streaming, Unreachable
 from longshore.client.http.reading import Reader, gone
@@ -76,14 +86,16 @@ class HttpChannel(Channel):
         self._over = self._lost = self._closed = False
         self._closing = asyncio.Lock()
 
-    @property
-    def notes(self) -> list[str]:
-        """What whoever uses this should know."""
-        if self._endpoint.address.is_private:
-            return []
-        return [f"the way to {self.where} is not encrypted: whoever is on it can read along and answer; use https://"]
-
     # -- the session's side
+
+    async def open(self) -> None:
+        """The first request connects. What should be known before that is told."""
+        if not self._endpoint.address.is_private:
+            self.note(f"the way to {self.where} is not encrypted: whoever is on it can read along; use https://")
+
+    @property
+    def waiting(self) -> bool:
+        return self._endpoint.waiting
 
     def send(self, frame: bytes, about: About) -> None:
         id = about.id
@@ -228,7 +240,7 @@ class HttpChannel(Channel):
     async def _take_refusal(self, answer: Streaming, about: About, id: Id, session: str | None) -> None:
         whole = await read_refusal(answer)
         modern = self._may_be_modern(about)
-        if whole.status == 404 and session is not None and not modern:
+        if session is not None and not modern and is_session_over(whole):
             self.fail(id, ConnectionLost(_OVER, unsent=True))
             self._end_session()
             return
@@ -301,11 +313,14 @@ class HttpChannel(Channel):
         session = self._session
         try:
             answer = await self._endpoint.ask("POST", [*_POST, *self._headers(about)], frame, seconds=TELL_SECONDS)
-            await read_refusal(answer)
-        except ClientError:
+            whole = await read_refusal(answer)
+        except ClientError as problem:
+            self.note(f"{about.method} could not be delivered: {problem.what}")
             return False
-        if answer.status == 404 and session is not None:
+        if session is not None and is_session_over(whole):
             self._end_session()
+        elif not 200 <= answer.status < 300:
+            self.note(f"{about.method} was refused with HTTP status {answer.status}")
         return 200 <= answer.status < 300
 
     # -- the stream that belongs to no request
@@ -325,8 +340,10 @@ class HttpChannel(Channel):
         session = self._session
         resume = [("Last-Event-ID", last_id)] if last_id else []
         answer = await self._endpoint.ask("GET", [("Accept", STREAM), *self._headers(None), *resume])
-        if answer.status == 404 and session is not None:
-            await read_refusal(answer)
+        if answer.status in (400, 404) and session is not None:
+            whole = await read_refusal(answer)
+            if not is_session_over(whole):
+                refuse(whole)
             self._end_session()
             raise ConnectionLost(_OVER)
         return answer

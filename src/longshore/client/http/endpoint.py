@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 from longshore.client.http.address import Pairs, locate, without_secrets
 from longshore.client.http.exchange import Answer, Broken, Streaming, Unreachable
 from longshore.client.http.fetch import Http
-from longshore.errors import ClientError, ConnectError, ConnectionLost, HttpRefused
+from longshore.errors import AuthorizationError, ClientError, ConnectError, ConnectionLost, HttpRefused
 from longshore.wire.codec import BROKEN
 from longshore.wire.messages import Id
 
@@ -41,6 +41,11 @@ class Endpoint:
         self._authorizer = authorizer
         self._http = Http()
 
+    @property
+    def waiting(self) -> bool:
+        """Whether somebody is logging in."""
+        return self._authorizer is not None and self._authorizer.waiting
+
     async def ask(
         self, method: str, headers: Pairs, body: bytes = b"", *, url: str = "", seconds: float | None = None
     ) -> Streaming:
@@ -68,8 +73,11 @@ class Endpoint:
             if answer.status not in (401, 403):
                 return answer
             whole = await read_refusal(answer)
-            if authorizer is None or tries == CHALLENGES:
+            if authorizer is None:
                 refuse(whole)
+            if tries == CHALLENGES:
+                what = f"it refuses what the login gave, {CHALLENGES} times over (HTTP status {whole.status})"
+                raise AuthorizationError(f"{what}; does this account have access there?")
             if not await authorizer.challenged(whole.status, self.url, whole.headers):
                 refuse(whole)
             tries += 1
@@ -95,11 +103,11 @@ class Endpoint:
     def explain(self, problem: ClientError) -> ClientError:
         """What a failure means to a caller. What surely did not arrive may be sent again."""
         if isinstance(problem, Unreachable) and self.worked:
-            return ConnectionLost(problem.what, self.where, unsent=True)
+            return ConnectionLost(problem.what, unsent=True)
         if isinstance(problem, Broken):
-            return ConnectionLost(problem.what, self.where)
+            return ConnectionLost(problem.what)
         if isinstance(problem, Unreachable):
-            return ConnectError(problem.what, self.where)
+            return ConnectError(problem.what)
         return problem
 
 
@@ -152,9 +160,18 @@ class _Error(Struct):
     id: Any = None
 
 
+class _Words(Struct):
+    message: str
+
+
+class _Complaint(Struct):
+    error: _Words
+
+
 _glimpse = msgspec.json.Decoder(_Glimpse).decode
 _glimpse_batch = msgspec.json.Decoder(list[_Glimpse]).decode
 _read_error = msgspec.json.Decoder(_Error).decode
+_read_words = msgspec.json.Decoder(_Complaint).decode
 
 
 def answered(frame: bytes) -> list[Id]:
@@ -164,6 +181,20 @@ def answered(frame: bytes) -> list[Id]:
     except BROKEN:
         return []
     return [each.id for each in found if each.method is None and type(each.id) in (int, str)]
+
+
+def is_session_over(answer: Answer) -> bool:
+    """Whether a refusal of a request with a session's id says that the server does not know the session.
+
+    The status for that is 404. The official TypeScript servers, and whoever began with their code, say 400 and put it
+    into words: "Bad Request: No valid session ID provided".
+    """
+    if answer.status != 400:
+        return answer.status == 404
+    try:
+        return "session" in _read_words(answer.body).error.message.lower()
+    except BROKEN:
+        return False
 
 
 def error_for(body: bytes, id: Id, *, nameless: bool) -> bytes | None:

@@ -52,6 +52,10 @@ class OldHttpChannel(Channel):
 
     # -- the session's side
 
+    @property
+    def waiting(self) -> bool:
+        return self._endpoint.waiting
+
     async def open(self) -> None:
         try:
             answer = await self._endpoint.ask("GET", [("Accept", STREAM)])
@@ -147,8 +151,12 @@ class OldHttpChannel(Channel):
         finally:
             if greeting:
                 self._greeted.set()
-        if problem is not None and about.id is not None and not self._closed:
+        if problem is None or self._closed:
+            return
+        if about.id is not None:
             self.fail(about.id, problem)
+        else:
+            self.note(f"{about.method} could not be delivered: {problem.what}")
 
     async def _post(self, frame: bytes) -> ClientError | None:
         """Send a message. Gives what went wrong."""

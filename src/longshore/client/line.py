@@ -1,0 +1,206 @@
+"""Requests to one server, over as many connections as it takes.
+
+A connection that is lost is made anew by the next request that needs one. A request that was under way is sent again if
+that can do no harm: it only reads, the tool says that it may be repeated, or it surely never arrived.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar, cast, final
+
+from msgspec import Raw
+
+from longshore.client.answering import Answering, Unanswerable
+from longshore.client.channel import Channel
+from longshore.client.era import Wish
+from longshore.client.opening import Opening
+from longshore.client.records import ServerInfo
+from longshore.client.results import read_object
+from longshore.client.session import Progress, Session
+from longshore.client.targets import Target
+from longshore.errors import BadAnswer, ClientError, ConnectError, ConnectionLost
+from longshore.limits import Limits
+
+T = TypeVar("T")
+E = TypeVar("E", bound=ClientError)
+
+ROUNDS = 16
+"""Rounds of questions that one request may take."""
+WAITS = (0.05, 0.3, 1.0)
+"""Before something is tried again: the server may just be starting."""
+DEFAULT: Any = object()
+"""The time that the client has for every answer."""
+
+
+@final
+class Line:
+    """`heard` and `lost` are told what comes of itself; they are set before it is opened."""
+
+    heard: Callable[[Session, str, Raw], None]
+    lost: Callable[[Session], None]
+
+    def __init__(
+        self,
+        target: Target,
+        wish: Wish,
+        *,
+        name: str | None,
+        timeout: float | None,
+        reconnect: bool,
+        limits: Limits,
+        answering: Answering,
+        opened: Callable[[Session, bool], Awaitable[None]],
+    ) -> None:
+        self.name = name or target.name
+        self.reconnect = reconnect
+        self._target, self._wish, self._timeout, self._limits = target, wish, timeout, limits
+        self._answering = answering
+        self._opened = opened
+        self._opening: Opening | None = None
+
+    # -- the connection
+
+    async def open(self) -> None:
+        if self.closed:
+            self._opening = Opening(
+                self._target, self._wish, self._timeout, self.reconnect, self._make_session, self._opened
+            )
+        try:
+            await self.session()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        if self._opening is not None:
+            await self._opening.close()
+
+    async def session(self) -> Session:
+        """The connection; another if it was lost. Raises ConnectError."""
+        opening = self._opening
+        if opening is None:
+            raise self._not_open()
+        current = opening.current
+        return current if current is not None and current.gone is None else await opening.session()
+
+    @property
+    def closed(self) -> bool:
+        return self._opening is None or self._opening.closed
+
+    @property
+    def connected(self) -> bool:
+        current = self._current
+        return current is not None and current.gone is None
+
+    @property
+    def server(self) -> ServerInfo:
+        if self._opening is None or self._opening.server is None:
+            raise self._not_open()
+        return self._opening.server
+
+    @property
+    def notes(self) -> list[str]:
+        """What was odd about what came."""
+        current = self._current
+        return [] if current is None else list(current.notes)
+
+    def said(self) -> str:
+        current = self._current
+        return "" if current is None else current.channel.said()
+
+    @property
+    def _current(self) -> Session | None:
+        return None if self._opening is None else self._opening.current
+
+    def _not_open(self) -> ConnectError:
+        return ConnectError("the client is not open; write `async with Client(…)`", self.name)
+
+    def _make_session(self, channel: Channel) -> Session:
+        if self.name != self._target.name:
+            channel.where = f"{self.name}: {channel.where}"
+        return Session(channel, self._limits, self.heard, self._answering.take, self.lost)
+
+    # -- answers
+
+    def read(self, read: Callable[[Any], T], answer: Any) -> T:
+        """An answer as what it should be. Raises BadAnswer, which says whose it was."""
+        try:
+            return read(answer)
+        except BadAnswer as problem:
+            raise self.place(problem) from None
+
+    def place(self, problem: E) -> E:
+        """The same problem, and which server it is about, and what that last said."""
+        current = self._current
+        if current is None:
+            return problem.at(self.name)
+        return problem.at(current.channel.where, current.channel.said())
+
+    # -- requests
+
+    async def send(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        *,
+        timeout: Any = DEFAULT,
+        progress: Progress | None = None,
+        headers: tuple[tuple[str, str], ...] = (),
+        safe: bool = False,
+    ) -> Raw:
+        """Send a request, and again where the connection was lost and that does no harm."""
+        seconds = self._timeout if timeout is DEFAULT else timeout
+        tries = 0
+        while True:
+            session = await self.session()
+            try:
+                return await session.request(method, params, timeout=seconds, progress=progress, headers=headers)
+            except ConnectionLost as lost:
+                again = lost.unsent or (safe and tries == 0)
+                if not again or not self.reconnect or self.closed or tries == len(WAITS):
+                    raise
+            await asyncio.sleep(WAITS[tries])
+            tries += 1
+
+    async def complete(
+        self,
+        method: str,
+        params: dict[str, Any],
+        *,
+        timeout: Any = DEFAULT,
+        progress: Progress | None = None,
+        headers: tuple[tuple[str, str], ...] = (),
+        safe: bool = False,
+    ) -> dict[str, Any]:
+        """Send a request that may be answered with questions; answer them, and ask again with the answers."""
+        extra: dict[str, Any] = {}
+        for attempt in range(ROUNDS):
+            raw = await self.send(
+                method, params | extra, timeout=timeout, progress=progress, headers=headers, safe=safe and not extra
+            )
+            record = self.read(read_object, raw)
+            kind = record.get("resultType", "complete")
+            if kind == "complete":
+                return record
+            if kind != "input_required":
+                raise self.place(BadAnswer(f"a result of a kind that was not agreed on: {str(kind)[:50]!r}"))
+            extra = await self._answer(record, attempt)
+        raise self.place(BadAnswer(f"{method} was answered with questions {ROUNDS} times"))
+
+    async def _answer(self, record: dict[str, Any], attempt: int) -> dict[str, Any]:
+        questions, state = record.get("inputRequests"), record.get("requestState")
+        extra: dict[str, Any] = {}
+        if isinstance(questions, dict) and questions:
+            try:
+                extra["inputResponses"] = await self._answering.answer_all(cast("dict[str, Any]", questions))
+            except Unanswerable as problem:
+                raise self.place(problem) from None
+        elif state is None:
+            raise self.place(BadAnswer("it asks for input without saying which"))
+        else:
+            await asyncio.sleep(min(WAITS[-1], WAITS[0] * 2**attempt))  # it has too much to do: later
+        if state is not None:
+            extra["requestState"] = state
+        return extra
