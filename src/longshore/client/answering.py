@@ -50,9 +50,18 @@ class Answering:
     """The handlers of one client."""
 
     def __init__(
-        self, on_elicit: Callable[..., Any] | None, on_sample: Callable[..., Any] | None, roots: Roots | None
+        self,
+        on_elicit: Callable[..., Any] | None,
+        on_sample: Callable[..., Any] | None,
+        roots: Roots | None,
+        *,
+        sample_tools: bool = False,
     ) -> None:
         self._on_elicit, self._on_sample, self.roots = on_elicit, on_sample, roots
+        self._sample_tools = sample_tools
+        if roots is not None and not callable(roots):
+            for each in roots:
+                _root(each)
         self._running: dict[tuple[int, Id], asyncio.Task[None]] = {}
 
     def capabilities(self) -> dict[str, Any]:
@@ -61,7 +70,7 @@ class Answering:
         if self._on_elicit is not None:
             declared["elicitation"] = {"form": {}, "url": {}}
         if self._on_sample is not None:
-            declared["sampling"] = {}
+            declared["sampling"] = {"tools": {}} if self._sample_tools else {}
         if self.roots is not None:
             declared["roots"] = {"listChanged": True}
         return declared
@@ -71,6 +80,8 @@ class Answering:
         if method == "elicitation/create" and self._on_elicit is not None:
             return await self._elicit(params)
         if method == "sampling/createMessage" and self._on_sample is not None:
+            if not self._sample_tools and not {"tools", "toolChoice"}.isdisjoint(params):
+                raise Unanswerable(INVALID_PARAMS, "the model has no tools here; they were not declared")
             return read_sample(await _call(self._on_sample, dict(params)))
         if method == "roots/list" and self.roots is not None:
             found = await _call(self.roots) if callable(self.roots) else self.roots
@@ -79,6 +90,10 @@ class Answering:
         if method in how:
             raise Unanswerable(METHOD_NOT_FOUND, f"the server asks {method}; give the client {how[method]}=")
         raise Unanswerable(METHOD_NOT_FOUND, f"no method {method[:100]!r}")
+
+    @property
+    def elicits(self) -> bool:
+        return self._on_elicit is not None
 
     async def answer_all(self, questions: Mapping[str, Any]) -> dict[str, Any]:
         """The answers to all questions of a result, asked one after the other: a person reads one at a time."""
@@ -94,12 +109,17 @@ class Answering:
 
     async def _elicit(self, params: Mapping[str, Any]) -> dict[str, Any]:
         assert self._on_elicit is not None
+        mode, url = params.get("mode", "form"), params.get("url")
+        if mode not in ("form", "url"):
+            raise Unanswerable(INVALID_PARAMS, f"no way to ask {str(mode)[:50]!r}; form or url")
+        if mode == "url" and not (isinstance(url, str) and url.lower().startswith(("https://", "http://"))):
+            raise Unanswerable(INVALID_PARAMS, f"a page to visit begins with https://, not {str(url)[:50]!r}")
         schema: Any = params.get("requestedSchema")
         question = ElicitQuestion(
             message=str(params.get("message", "")),
             schema=schema if is_object(schema) else None,
-            mode=str(params.get("mode", "form")),
-            url=cast("str | None", params.get("url")),
+            mode=mode,
+            url=url if mode == "url" else None,
         )
         return read_elicit(question, await _call(self._on_elicit, question))
 
@@ -109,11 +129,15 @@ class Answering:
         """A request of the server's: answer it, in its own time."""
         assert message.id is not UNSET
         id = message.id
-        if message.method == "ping":
+        congested = session.channel.congested
+        if message.method == "ping" and not congested:
             session.answer(id, {})
             return
         if len(self._running) >= AT_ONCE:
-            session.refuse(id, INTERNAL_ERROR, f"{AT_ONCE} questions are being answered; ask again later")
+            if congested:  # it does not read its answers, so it gets no more of them
+                session.note(f"it asks on and on and does not read the answers: {message.method[:100]} was passed over")
+            else:
+                session.refuse(id, INTERNAL_ERROR, f"{AT_ONCE} questions are being answered; ask again later")
             return
         key = (builtins_id(session), id)
         task = asyncio.get_running_loop().create_task(self._work(session, message, id))
@@ -129,14 +153,24 @@ class Answering:
     async def _work(self, session: Session, message: Message, id: Id) -> None:
         try:
             params: Any = msgspec.json.decode(message.params)
-            session.answer(id, await self.answer(message.method, params))
+            answer: Any = {} if message.method == "ping" else await self._answer_meanwhile(session, message, params)
+            await session.channel.ready()
+            session.answer(id, answer)
         except Unanswerable as problem:
-            session.refuse(id, problem.code_sent, problem.what)
+            await _refuse(session, id, problem.code_sent, problem.what)
         except BROKEN as problem:
-            session.refuse(id, INVALID_PARAMS, str(problem)[:200])
+            await _refuse(session, id, INVALID_PARAMS, str(problem)[:200])
         except Exception as problem:
             session.note(f"the handler of {message.method} raised {problem!r}")
-            session.refuse(id, INTERNAL_ERROR, f"the client failed to answer: {type(problem).__name__}")
+            await _refuse(session, id, INTERNAL_ERROR, f"the client failed to answer: {type(problem).__name__}")
+
+    async def _answer_meanwhile(self, session: Session, message: Message, params: Any) -> Any:
+        """A person may take long, and the server waits for them: what it owes us is not late."""
+        session.answering += 1
+        try:
+            return await self.answer(message.method, params)
+        finally:
+            session.answering -= 1
 
     async def close(self) -> None:
         """Let no question outlive the connection."""
@@ -149,6 +183,11 @@ class Answering:
 builtins_id = id
 
 
+async def _refuse(session: Session, id: Id, code: int, text: str) -> None:
+    await session.channel.ready()
+    session.refuse(id, code, text)
+
+
 async def _call(handler: Callable[..., Any], *arguments: Any) -> Any:
     found = handler(*arguments)
     return await found if inspect.isawaitable(found) else found
@@ -157,6 +196,8 @@ async def _call(handler: Callable[..., Any], *arguments: Any) -> Any:
 def _root(each: str | Root) -> dict[str, Any]:
     root = Root(each) if isinstance(each, str) else each
     uri = root.uri if "://" in root.uri else _file_uri(root.uri)
+    if not uri.startswith("file://"):
+        raise ValueError(f"a root is a folder: a path or file://…, not {uri[:100]!r}")
     return {"uri": uri} if root.name is None else {"uri": uri, "name": root.name}
 
 

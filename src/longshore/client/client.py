@@ -59,6 +59,7 @@ class Client:
     - `era`: "auto" finds out, "modern" and "legacy" insist, a revision's name pins that.
     - `timeout`: seconds for connecting and for each answer; progress begins them anew. None: for ever.
     - `on_elicit`, `on_sample`, `roots`: how to answer what servers ask; what is not given is not offered.
+      `sample_tools`: whether `on_sample` can have the model use tools that the server offers it.
     - `on_log`, `on_change`: told what servers tell. `log_level`: from which level on.
     """
 
@@ -75,6 +76,7 @@ class Client:
         auth: Any = None,
         on_elicit: Callable[..., Any] | None = None,
         on_sample: Callable[..., Any] | None = None,
+        sample_tools: bool = False,
         roots: Roots | None = None,
         on_log: Callable[[LogMessage], Any] | None = None,
         on_change: Callable[[Change], Any] | None = None,
@@ -91,7 +93,7 @@ class Client:
         self._validate = validate
         self._caching = cache
         self._log_level = log_level
-        self._answering = Answering(on_elicit, on_sample, roots)
+        self._answering = Answering(on_elicit, on_sample, roots, sample_tools=sample_tools)
         self._cache = Cache()
         self._listing = Listing(self._ask_list, self._cache)
         capabilities = self._answering.capabilities()
@@ -295,8 +297,13 @@ class Client:
         kept = None if fresh or not self._caching else self._cache.get(key, now())
         if kept is not None:
             return self._line.read(read_contents, kept)
-        record = await self._line.complete("resources/read", {"uri": uri}, timeout=timeout, safe=True)
-        self._cache.put(key, record, now())
+        record = await self._line.complete(
+            "resources/read",
+            {"uri": uri},
+            timeout=timeout,
+            safe=True,
+            keep=lambda record: self._cache.put(key, record, now()),
+        )
         return self._line.read(read_contents, record)
 
     async def prompt(

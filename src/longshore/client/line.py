@@ -20,8 +20,9 @@ from longshore.client.records import ServerInfo
 from longshore.client.results import read_object
 from longshore.client.session import Progress, Session
 from longshore.client.targets import Target
-from longshore.errors import BadAnswer, ClientError, ConnectError, ConnectionLost
+from longshore.errors import BadAnswer, ClientError, ConnectError, ConnectionLost, ServerError
 from longshore.limits import Limits
+from longshore.schema.kinds import is_array, is_object
 
 T = TypeVar("T")
 E = TypeVar("E", bound=ClientError)
@@ -30,6 +31,9 @@ ROUNDS = 16
 """Rounds of questions that one request may take."""
 WAITS = (0.05, 0.3, 1.0)
 """Before something is tried again: the server may just be starting."""
+VISITS = 3
+"""Times that one request may want pages visited first."""
+PAGES_FIRST = -32042
 DEFAULT: Any = object()
 """The time that the client has for every answer."""
 
@@ -173,21 +177,47 @@ class Line:
         progress: Progress | None = None,
         headers: tuple[tuple[str, str], ...] = (),
         safe: bool = False,
+        keep: Callable[[dict[str, Any]], None] | None = None,
     ) -> dict[str, Any]:
-        """Send a request that may be answered with questions; answer them, and ask again with the answers."""
+        """Send a request that may be answered with questions; answer them, and ask again with the answers.
+
+        `keep` gets a result that took no questions: only such a one may be kept for others who ask the same.
+        """
         extra: dict[str, Any] = {}
         for attempt in range(ROUNDS):
-            raw = await self.send(
-                method, params | extra, timeout=timeout, progress=progress, headers=headers, safe=safe and not extra
-            )
+            try:
+                raw = await self.send(
+                    method, params | extra, timeout=timeout, progress=progress, headers=headers, safe=safe and not extra
+                )
+            except ServerError as problem:
+                if attempt >= VISITS or not await self._visited(problem):
+                    raise
+                continue
             record = self.read(read_object, raw)
             kind = record.get("resultType", "complete")
             if kind == "complete":
+                if keep is not None and not extra:
+                    keep(record)
                 return record
             if kind != "input_required":
                 raise self.place(BadAnswer(f"a result of a kind that was not agreed on: {str(kind)[:50]!r}"))
             extra = await self._answer(record, attempt)
         raise self.place(BadAnswer(f"{method} was answered with questions {ROUNDS} times"))
+
+    async def _visited(self, problem: ServerError) -> bool:
+        """Whether a server of 2025-11-25 wanted pages visited first, and they were."""
+        pages: Any = problem.data.get("elicitations") if is_object(problem.data) else None
+        if problem.code != PAGES_FIRST or not is_array(pages) or not pages or not self._answering.elicits:
+            return False
+        for page in pages:
+            params: dict[str, Any] = {**page, "mode": "url"} if is_object(page) else {}
+            try:
+                answer = await self._answering.answer("elicitation/create", params)
+            except Unanswerable:
+                return False
+            if answer.get("action") != "accept":
+                return False
+        return True
 
     async def _answer(self, record: dict[str, Any], attempt: int) -> dict[str, Any]:
         questions, state = record.get("inputRequests"), record.get("requestState")

@@ -95,6 +95,8 @@ class Session:
         self.gone: ClientError | None = None
         """Why nothing more can be sent."""
         self.notes: deque[str] = deque(maxlen=_NOTES)
+        self.answering = 0
+        """Questions of the server's that are being answered. It waits for us meanwhile, so none of our clocks run."""
         self._heard, self._asked, self._lost = heard, asked, lost
         self._loop = asyncio.get_running_loop()
         self._pending: dict[Id, Pending] = {}
@@ -225,7 +227,7 @@ class Session:
             self._arm(due)
 
     def _expire(self, id: Id, pending: Pending) -> None:
-        if self.channel.waiting:
+        if self.channel.waiting or self.answering:
             pending.due = self._loop.time() + pending.timeout
             return
         done, seconds = pending.done, pending.timeout
@@ -270,6 +272,8 @@ class Session:
         if isinstance(message, Message):
             self._take_message(message)
         elif isinstance(message, Batch):
+            if self.revision is not None and not self.revision.batches:
+                self.note(f"it sent a batch, which {self.revision.name} does not know")
             for item in message.items:
                 inner = read(bytes(item), self.limits.depth, 0)
                 if isinstance(inner, Message):
@@ -284,7 +288,7 @@ class Session:
     def _take_message(self, message: Message) -> None:
         if message.method:
             if message.id is not UNSET:
-                self._asked(self, message)
+                self._take_question(message)
             elif message.method == "notifications/progress":
                 self._take_progress(message.params)
             else:
@@ -302,6 +306,13 @@ class Session:
             pending.done.set_result(message.result)
         else:
             _raise_in(pending.done, self._fault(message.error))
+
+    def _take_question(self, message: Message) -> None:
+        """A request of the server's own. In the modern era there are none, and no answers to them either."""
+        if self.revision is not None and self.revision.modern:
+            self.note(f"it sent a request of its own, {message.method[:100]}, which {self.revision.name} does not know")
+        else:
+            self._asked(self, message)
 
     def _fault(self, raw: Raw) -> ClientError:
         try:

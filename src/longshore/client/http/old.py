@@ -67,6 +67,7 @@ class OldHttpChannel(Channel):
             raise ConnectError(what, self.where) from refused
         except TooLong as problem:
             raise ConnectError(f"it sent {problem}", self.where) from None
+        self.note("it speaks only the HTTP+SSE of 2024-11-05, which later revisions deprecate")
         self._others.start(self._read(answer, rest))
 
     def send(self, frame: bytes, about: About) -> None:
