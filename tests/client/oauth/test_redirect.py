@@ -34,6 +34,7 @@ async def main():
 asyncio.run(main())
 """
 
+EXAMPLE = Path(__file__).parents[3] / "examples" / "clients" / "signing_in.py"
 BROWSER = """#!{python}
 import sys, urllib.request
 page = urllib.request.urlopen(sys.argv[1], timeout=10).read().decode()
@@ -143,3 +144,21 @@ def test_a_port_that_was_asked_for_and_is_taken() -> None:
                 await Listener.open(uri, None)
 
     run(work)
+
+
+def test_the_example_signs_in(authority: Authority, server: Protected, tmp_path: Path) -> None:
+    browser = tmp_path / "browser"
+    browser.write_text(BROWSER.format(python=sys.executable, saw=str(tmp_path / "saw.html")))
+    browser.chmod(0o700)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLE), server.mcp],
+        env={**os.environ, "BROWSER": str(browser), "XDG_CONFIG_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=40,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "['hello']\n"), done.stderr
+    assert (tmp_path / "longshore" / "oauth.json").stat().st_mode & 0o777 == 0o600
+    [asked] = [each.query for each in authority.asked if each.path == "/authorize"]
+    assert asked["scope"] == "tools"

@@ -1,0 +1,17 @@
+"""Sign in where a server asks for it: the browser opens, and the way back leads to this program."""
+
+import asyncio
+import sys
+
+from longshore import Client
+from longshore.client.oauth import OAuth
+
+
+async def main(url: str) -> None:
+    login = OAuth(client_name="Example", scopes=["tools"])
+    async with Client(url, auth=login) as client:
+        print([tool.name for tool in await client.list_tools()])
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))

@@ -1,0 +1,110 @@
+"""`docs/client.md` and `docs/signing-in.md` are true: what they quote is in the examples, and the examples run."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import longshore
+from longshore import Client, SyncClient
+from longshore.client import oauth
+from longshore.client.cache import MOST, MOST_CHARS
+from longshore.client.channel import CLIENT_LIMITS
+from longshore.client.child import EOF_SECONDS, TERM_SECONDS
+from longshore.client.http.channel import MOST_REQUESTS
+from longshore.client.line import ROUNDS
+from longshore.client.listing import ENTRIES, PAGES
+from longshore.client.opening import RESTART_SECONDS, RESTARTS
+from longshore.client.session import CAP
+from longshore.client.stdio import SAID_BYTES, SAID_LINES
+
+ROOT = Path(__file__).parents[2]
+PAGE, LOGIN = ROOT / "docs" / "client.md", ROOT / "docs" / "signing-in.md"
+QUOTE = re.compile(r"^```python\n# (examples/\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SAYS = {
+    "forecast": [
+        "weather speaks 2026-07-28",
+        "  forecast: Fetch the weather forecast for a city.",
+        "sunny in Oslo for 2 days",
+    ],
+    "script": [
+        "{'cup': 12, 'cap': 0, 'bowl': 7}",
+        "['cup', 'cap']",
+        "user Write a polite letter that orders more of: cap",
+        "-32602 no resource 'stock://spoon'",
+    ],
+    "person": [
+        "Refund order A9?",
+        "refunded 40 EUR",
+        "info: found 88484 for longshore",
+        "88484 was found; we were told on the way: True",
+    ],
+    "watching": ["0 tools", "tools changed: ['later']"],
+}
+ELSEWHERE = {"signing_in"}
+"""Run by tests/client/oauth/test_redirect.py, which has somewhere to sign in."""
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_an_example_says_what_it_should(name: str) -> None:
+    command = [sys.executable, "-W", "error", f"examples/clients/{name}.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=50, check=False)
+    assert (done.returncode, done.stderr, done.stdout.splitlines()) == (0, "", SAYS[name])
+
+
+def test_every_example_is_run() -> None:
+    assert {path.stem for path in (ROOT / "examples" / "clients").glob("*.py")} == SAYS.keys() | ELSEWHERE
+
+
+@pytest.mark.parametrize("page", [PAGE, LOGIN], ids=lambda path: path.stem)
+def test_what_a_page_quotes_is_in_the_example(page: Path) -> None:
+    quotes = QUOTE.findall(page.read_text())
+    assert quotes and len(quotes) == page.read_text().count("```python")
+    for name, code in quotes:
+        assert code in (ROOT / name).read_text(), name
+
+
+def test_the_page_names_every_method_and_every_exception() -> None:
+    page = PAGE.read_text()
+    for name in {name for name, _ in inspect.getmembers(Client) if not name.startswith("_")} - {"open", "connected"}:
+        assert re.search(rf"\b{name}\b", page), name
+    for name in longshore.__all__:
+        value = getattr(longshore, name)
+        if inspect.isclass(value) and issubclass(value, longshore.ClientError):
+            assert f"`{name}`" in page, name
+    for name in inspect.signature(Client).parameters:
+        if name not in ("client_info", "extensions", "limits"):
+            assert re.search(rf"\b{name}\b", page), name
+
+
+def test_the_login_page_names_everything_that_there_is() -> None:
+    page = LOGIN.read_text()
+    for name in oauth.__all__:
+        assert name in ("Authorizer", "Bearer", "Storage") or f"{name}(" in page, name
+
+
+def test_the_numbers_are_the_codes() -> None:
+    page = " ".join(PAGE.read_text().split())
+    for claim in (
+        f"{CLIENT_LIMITS.frame_bytes >> 20} MiB; more",
+        f"| {MOST_REQUESTS}; more wait",
+        f"last {SAID_LINES} lines, {SAID_BYTES >> 10} KiB",
+        f"at most {PAGES:,} pages and {ENTRIES:,} entries",
+        f"{MOST} answers, {MOST_CHARS >> 20} MiB",
+        f"({ROUNDS} rounds at most)",
+        f"at most {RESTARTS} times in {RESTART_SECONDS:g} s",
+        f"end of input, {EOF_SECONDS:g} s, SIGTERM to the group, {TERM_SECONDS:g} s, SIGKILL",
+    ):
+        assert claim in page, claim
+    assert CAP == 10 and "up to ten times" in page
+
+
+def test_the_sync_client_has_the_methods_of_the_other() -> None:
+    """Page by page makes no sense without async: a script takes the whole list."""
+    own = {name for name, _ in inspect.getmembers(Client) if not name.startswith("_")} - {"pages"}
+    assert own <= {name for name, _ in inspect.getmembers(SyncClient)}
