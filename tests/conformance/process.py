@@ -1,9 +1,10 @@
-"""The fixture server as a process of its own, far from anybody's configuration. Every wait is bounded."""
+"""The fixture server and the suite as processes, far from anybody's configuration. Every wait is bounded."""
 
 from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,15 +22,19 @@ class ServerFailed(Exception):
     """The server did not start, did not stay or did not end."""
 
 
+def environment(home: str) -> dict[str, str]:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("LONGSHORE_")}
+    return kept | {"HOME": home, "XDG_CONFIG_HOME": home}
+
+
 @contextmanager
 def served(log: Path) -> Iterator[str]:
     """The address of a running fixture server, which writes to `log`."""
-    environ = {key: value for key, value in os.environ.items() if not key.startswith("LONGSHORE_")}
     with tempfile.TemporaryDirectory() as folder, log.open("wb") as out:
         process = subprocess.Popen(
             [sys.executable, str(SERVER), "--port", "0"],
             cwd=folder,
-            env=environ | {"HOME": folder},
+            env=environment(folder),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
@@ -61,3 +66,25 @@ def stop(process: subprocess.Popen[bytes], log: Path) -> None:
         process.kill()
         process.wait(STOP_SECONDS)
         raise ServerFailed(f"the fixture server did not end within {STOP_SECONDS} s\n{log.read_text()}") from None
+
+
+def finish(argv: list[str], log: Path, seconds: float) -> int:
+    """Run a program to its end, or end it, with whatever it started. Its exit code."""
+    with tempfile.TemporaryDirectory() as home, log.open("wb") as out:
+        process = subprocess.Popen(
+            argv, env=environment(home), stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+        )
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return -signal.SIGKILL
+        finally:
+            end_group(process)
+
+
+def end_group(process: subprocess.Popen[bytes]) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # nothing was left behind
+    process.wait(STOP_SECONDS)

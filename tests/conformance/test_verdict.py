@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 
-from .verdict import FREE, SKIPPED_BY_SUITE, Result, Scenario, read_expected, read_scenarios, table
+from .verdict import (
+    FREE,
+    SKIPPED_BY_SUITE,
+    Client,
+    Result,
+    Scenario,
+    read_expected,
+    read_fallen,
+    read_scenarios,
+    table,
+)
 
 HERE = Path(__file__).parent
 TASKS = [
@@ -45,12 +55,12 @@ def test_exactly_the_nine_scenarios_of_the_tasks_extension_may_fail() -> None:
 
 
 def test_nothing_may_fail_elsewhere() -> None:
-    assert plain_lines("no-failures.yml") == ["server: []"]
+    assert plain_lines("no-failures.yml") == ["server: []", "client: []"]
     assert read_expected(HERE / "no-failures.yml") == []
 
 
 def test_only_extensions_may_be_skipped() -> None:
-    assert all(name.startswith(("tasks-status-", "sep-2640-skills-")) for name in SKIPPED_BY_SUITE)
+    assert all(name.startswith(("tasks-status-", "sep-2640-skills-", "sep-2640-client-")) for name in SKIPPED_BY_SUITE)
     assert not set(SKIPPED_BY_SUITE) & set(TASKS)
 
 
@@ -122,7 +132,68 @@ def test_the_checks_are_read_as_the_suite_writes_them(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "checks.json").write_text(json.dumps([{"id": "a", "status": "SUCCESS"}]))
     [found] = read_scenarios(tmp_path)
-    assert (found.name, found.verdict) == ("tools-call-image", "passed")
+    assert (found.name, found.verdict, found.client) == ("tools-call-image", "passed", None)
+
+
+def test_what_a_client_printed_is_read_with_its_checks(tmp_path: Path) -> None:
+    folder = tmp_path / "auth" / "iss-supported-2026-11-15T11-20-00-000Z"
+    folder.mkdir(parents=True)
+    (folder / "checks.json").write_text(json.dumps([PASSED]))
+    (folder / "stdout.txt").write_text("done in 2026-07-28\n")
+    (folder / "stderr.txt").write_text("")
+    [found] = read_scenarios(tmp_path)
+    assert found == Scenario("auth/iss-supported", [PASSED], Client("done in 2026-07-28\n", ""))
+    assert result(found).problems() == []
+
+
+@pytest.mark.parametrize("out", ["done in 2025-11-25\n", "a line\nrefused: it names another issuer\n"])
+def test_a_client_that_came_to_its_end(out: str) -> None:
+    assert result(Scenario("auth/x", [PASSED], Client(out, ""))).problems() == []
+
+
+@pytest.mark.parametrize(
+    ("out", "err", "said"),
+    [
+        ("", "", "did not come to its end; it said ''"),
+        ("done in 2025-11-25\nand then", "", "did not come to its end; it said 'and then'"),
+        ("nothing done: skills are not spoken", "", "did not come to its end"),
+        ("", "Traceback\nConnectError: nobody is there\n", "complained: ConnectError: nobody is there"),
+        ("done in 2025-11-25\n", "ResourceWarning: unclosed\n", "complained: ResourceWarning: unclosed"),
+    ],
+)
+def test_a_client_that_did_not_is_a_problem_whatever_the_suite_says(out: str, err: str, said: str) -> None:
+    [problem] = result(Scenario("tools_call", [PASSED], Client(out, err))).problems()
+    assert problem.startswith(f"tools_call: the client {said}")
+
+
+def test_a_client_that_never_connected_earns_nothing() -> None:
+    """What the suite wrote down of one that did nothing, and let pass."""
+    idle = Client("", "")
+    shaken = Scenario("initialize", [], idle)
+    skipped = Scenario("http-standard-headers", [{"id": "x", "status": "SKIPPED"}], idle)
+    problems = result(shaken, skipped).problems()
+    assert "initialize: no check of its own was made" in problems
+    assert "http-standard-headers: SKIPPED x: " in problems
+    assert sum("did not come to its end" in line for line in problems) == 2
+
+
+def test_headers_of_requests_that_a_revision_does_not_have_are_named_and_no_others() -> None:
+    def skipped(name: str) -> Result:
+        return result(Scenario("s", [{"id": "h", "name": name, "status": "SKIPPED"}, PASSED]))
+
+    assert skipped("ClientMcpMethodHeader_initialize").problems() == []
+    assert skipped("ClientMcpMethodHeader_initialize").excuses() == ["s: SKIPPED h: "]
+    assert skipped("ClientMcpMethodHeader_tools_call").problems()
+
+
+def test_a_client_that_the_suite_forgave_is_a_problem(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text(
+        "Starting\n\nClient exited with code 1\n\nStderr:\n…\nClient timed out after 30000ms\n✓ a: 1 passed\n"
+    )
+    assert read_fallen(log) == ("Client exited with code 1", "Client timed out after 30000ms")
+    run = result(scenario("a", "SUCCESS"))._replace(fallen=read_fallen(log))
+    assert run.problems() == list(read_fallen(log))
 
 
 def test_the_table_counts_scenarios_and_checks() -> None:
