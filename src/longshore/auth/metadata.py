@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from longshore.auth.challenge import OFFLINE
 from longshore.errors import ConfigError
+from longshore.protocol import hosts
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 
@@ -72,7 +72,4 @@ def _parsed(url: str) -> SplitResult | None:
 
 def is_loopback(host: str) -> bool:
     """Whether a host name is this machine."""
-    try:
-        return host.lower() == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return host.lower() == "localhost" or hosts.is_loopback(host)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, result, run, scripted
+from client.http.speaking import MODERN, Key, Take, attempt, call_ok, done, legacy, modern
 from longshore.client import Client
 from longshore.client.channel import CLIENT_LIMITS
-from longshore.client.http.endpoint import CHALLENGES, answered, error_for
+from longshore.client.http.endpoint import CHALLENGES, REFUSAL_BYTES, answered, error_for
 from longshore.errors import (
     AuthorizationError,
     BadAnswer,
@@ -25,60 +26,6 @@ from longshore.errors import (
 )
 from longshore.limits import Limits
 
-MODERN = "2026-07-28"
-Take = Callable[[Got, Wire], Awaitable[None]]
-
-
-def modern(take: Take) -> Take:
-    """A modern server: it says who it is, and leaves the rest to the test."""
-
-    async def handler(got: Got, wire: Wire) -> None:
-        if got.message.get("method") == "server/discover":
-            found = {"supportedVersions": [MODERN], "capabilities": {"tools": {}}, "resultType": "complete"}
-            await wire.answer(200, result(got.message, **found))
-        else:
-            await take(got, wire)
-
-    return handler
-
-
-def legacy(take: Take, version: str = "2025-11-25", session: str | None = "abc", get: Take | None = None) -> Take:
-    """A server of the handshake era: it shakes hands, has a stream or not, and leaves the rest to the test."""
-
-    async def handler(got: Got, wire: Wire) -> None:
-        if got.method == "GET":
-            await (get or refuse_405)(got, wire)
-        elif got.method == "DELETE":
-            await wire.answer(200)
-        elif got.message.get("method") == "server/discover":
-            await wire.answer(400, b"what?", "text/plain")
-        elif got.message.get("method") == "initialize":
-            found = {
-                "protocolVersion": version,
-                "capabilities": {"tools": {}},
-                "serverInfo": {"name": "s", "version": "1"},
-            }
-            own = [] if session is None else [("Mcp-Session-Id", session)]
-            await wire.answer(200, result(got.message, **found), "application/json", *own)
-        elif got.message.get("method") == "notifications/initialized":
-            await wire.answer(202)
-        else:
-            await take(got, wire)
-
-    return handler
-
-
-async def refuse_405(_: Got, wire: Wire) -> None:
-    await wire.answer(405)
-
-
-async def call_ok(got: Got, wire: Wire) -> None:
-    await wire.answer(200, done(got))
-
-
-def done(got: Got, text: str = "ok") -> Any:
-    return result(got.message, content=[{"type": "text", "text": text}], resultType="complete")
-
 
 async def listed(got: Got, wire: Wire) -> bool:
     """Answer a list, with one tool that may be repeated."""
@@ -87,14 +34,6 @@ async def listed(got: Got, wire: Wire) -> bool:
     tool = {"name": "read", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
     await wire.answer(200, result(got.message, tools=[tool], ttlMs=0, cacheScope="private", resultType="complete"))
     return True
-
-
-def attempt(handler: Take, test: Callable[[Client, ScriptedServer], Awaitable[None]], **options: Any) -> None:
-    async def whole() -> None:
-        async with scripted(handler) as server, Client(server.url, **{"timeout": SECONDS, **options}) as client:
-            await test(client, server)
-
-    run(whole)
 
 
 # -- what is said
@@ -116,6 +55,15 @@ def test_a_modern_request_says_what_it_is() -> None:
         assert call.headers["mcp-name"] == "=?base64?c3RyYcOfZQ==?="
 
     attempt(modern(call_ok), test, headers={"X-Own": "yes"})
+
+
+def test_a_request_without_a_name_names_none() -> None:
+    async def test(client: Client, server: ScriptedServer) -> None:
+        await client.request("tools/call", {})
+        await client.request("tools/call", {"name": None})
+        assert all("mcp-name" not in got.headers for got in server.requests)
+
+    attempt(modern(call_ok), test)
 
 
 def test_a_modern_server_that_hands_out_a_session_gets_none_back() -> None:
@@ -520,7 +468,11 @@ def test_a_way_that_others_can_read_is_noted() -> None:
 # -- sessions that end
 
 
-def test_a_session_that_ends_is_begun_anew() -> None:
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(404, "Session not found"), (400, "Bad Request: No valid session ID provided")],  # as TypeScript servers say it
+)
+def test_a_session_that_ends_is_begun_anew(status: int, words: str) -> None:
     sessions: list[str] = []
 
     async def handler(got: Got, wire: Wire) -> None:
@@ -531,11 +483,12 @@ def test_a_session_that_ends_is_begun_anew() -> None:
             sessions.append(f"s{len(sessions)}")
             await legacy(call_ok, session=sessions[-1])(got, wire)
         elif session is not None and session != sessions[-1]:
-            lost = {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "Session not found"}}
-            await wire.answer(404, lost)
+            lost = {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": words}}
+            await wire.answer(status, lost)
         elif message.get("params", {}).get("name") == "forget" and len(sessions) == 1:
             sessions.append("forgotten")
-            await wire.answer(404)
+            error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": words}}
+            await wire.answer(status, error)
         else:
             await legacy(call_ok)(got, wire)
 
@@ -610,40 +563,6 @@ def test_giving_up(era: str, begun: bool) -> None:
 # -- credentials
 
 
-class Key:
-    """An authorizer that has another token each time it is asked for one."""
-
-    waiting = False
-
-    def __init__(self, tries: int = 99, problem: Exception | None = None) -> None:
-        self.token = 0
-        self.tries = tries
-        self.problem = problem
-        self.challenges: list[tuple[int, str | None]] = []
-        self.answers = 0
-        self.closed = 0
-
-    async def headers(self, method: str, url: str, body: bytes) -> list[tuple[str, str]]:
-        assert url.startswith("http://127.0.0.1:") and method in ("POST", "GET", "DELETE")
-        return [("Authorization", f"Test {self.token}")]
-
-    def heard(self, answer_headers: list[tuple[str, str]]) -> None:
-        self.answers += 1
-
-    async def challenged(self, status: int, url: str, answer_headers: list[tuple[str, str]]) -> bool:
-        self.challenges.append((status, dict(answer_headers).get("www-authenticate")))
-        await asyncio.sleep(0)
-        if self.problem is not None:
-            raise self.problem
-        if self.token >= self.tries:
-            return False
-        self.token += 1
-        return True
-
-    async def close(self) -> None:
-        self.closed += 1
-
-
 def guarded(inner: Take, wanted: int) -> Take:
     async def handler(got: Got, wire: Wire) -> None:
         if int(got.headers["authorization"].split()[1]) < wanted:
@@ -677,7 +596,7 @@ def test_credentials_are_not_asked_for_for_ever() -> None:
     async def whole() -> None:
         key = Key()
         async with scripted(guarded(modern(call_ok), 999)) as server:
-            with pytest.raises(AuthorizationError, match="3 times over .HTTP status 401"):
+            with pytest.raises(AuthorizationError, match=r"3 times over .HTTP status 401"):
                 await Client(server.url, auth=key).open()
             assert len(key.challenges) == CHALLENGES
             assert len(server.requests) == CHALLENGES + 1
@@ -710,6 +629,47 @@ def test_without_credentials_it_says_how_to_give_some() -> None:
     run(whole)
 
 
+@pytest.mark.parametrize("how", ["auth", "headers"])
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        (403, r'403; the credentials that it got do not allow this \(Bearer error="insufficient_scope"'),
+        (401, r"401; it does not take the credentials that it got \(Bearer"),
+    ],
+)
+def test_with_credentials_it_does_not_ask_for_some(status: int, says: str, how: str) -> None:
+    async def whole() -> None:
+        async def handler(_: Got, wire: Wire) -> None:
+            challenge = 'Bearer error="insufficient_scope", scope="files:write"'
+            await wire.answer(status, b"", "text/plain", ("WWW-Authenticate", challenge))
+
+        async with scripted(handler) as server:
+            given: Any = {"auth": Key(0)} if how == "auth" else {"headers": {"authorization": "Bearer x"}}
+            with pytest.raises(ConnectError, match=says) as caught:
+                await Client(server.url, **given).open()
+            assert "give the client auth=" not in str(caught.value)
+
+    run(whole)
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_what_is_read_of_a_refusal_has_a_bound(more: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for what is behind it."""
+    monkeypatch.setattr("longshore.client.http.endpoint._REFUSAL_SECONDS", 10 * SECONDS)
+    size = REFUSAL_BYTES + more
+
+    async def take(_: Got, wire: Wire) -> None:
+        await wire.send(b"HTTP/1.1 500 X\r\nContent-Length: %d\r\n\r\n" % (size if more <= 0 else 2 * size))
+        await wire.send(b"x" * size)
+
+    async def test(client: Client, _: ScriptedServer) -> None:
+        with pytest.raises(HttpRefused) as caught:
+            await client.call("x")
+        assert len(caught.value.body) == min(size, REFUSAL_BYTES)
+
+    attempt(modern(take), test)
+
+
 def test_a_key_in_a_url_is_not_shown() -> None:
     async def whole() -> None:
         async def handler(_: Got, wire: Wire) -> None:
@@ -735,12 +695,21 @@ def test_a_step_aside_on_the_same_host(status: int) -> None:
         else:
             await modern(call_ok)(got, wire)
 
+    class Noting(Key):
+        """Its tokens are those of the URL that the user gave; a proof is of where a request goes."""
+
+        async def headers(self, method: str, url: str, body: bytes, server: str = "") -> list[tuple[str, str]]:
+            asked.append((urlsplit(url).path, urlsplit(server).path))
+            return []
+
     async def test(client: Client, server: ScriptedServer) -> None:
         await client.call("x")
         assert [got.path for got in server.requests] == ["/mcp", "/mcp/", "/mcp/"]
         assert server.requests[0].body == server.requests[1].body
+        assert asked == [("/mcp", "/mcp"), ("/mcp/", "/mcp"), ("/mcp/", "/mcp")]
 
-    attempt(handler, test)
+    asked: list[tuple[str, str]] = []
+    attempt(handler, test, auth=Noting())
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,14 @@ class Transport:
 
     def resume_reading(self) -> None: ...
 
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def get_extra_info(self, _: str) -> Any:
+        return self
+
+    def setsockopt(self, *_: int) -> None: ...
+
 
 def read(chunks: list[bytes]) -> Any:
     """What becomes of an answer in these pieces, after which the server closes: all of it, or why not; and whether

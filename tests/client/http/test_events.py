@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longshore.client.http.events import Event, Events, TooLong
+from longshore.client.http.events import _MOST_ID, Event, Events, TooLong
 
 
 def read(*chunks: bytes, most: int = 1000) -> list[Event]:
@@ -120,6 +120,39 @@ def test_many_lines_have_the_same_bound() -> None:
 
 def test_a_stream_has_no_bound() -> None:
     assert len(read(*[b"data: x\n\n", b": comment, and a long one at that\n"] * 1000, most=50)) == 1000
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_comments_count_for_nothing(end: bytes, pieces: int) -> None:
+    """Not their line ends either, nor the event that they interrupt."""
+    events = Events(30)
+    for line in (b"data: xxxxx", *[b": keep-alive"] * 5000):
+        whole = line + end
+        for at in range(0, len(whole), -(-len(whole) // pieces)):
+            assert events.feed(whole[at : at + -(-len(whole) // pieces)]) == []
+    assert events.feed(end + end) == [Event(b"xxxxx")]
+
+
+def test_an_event_that_is_too_long_is_known_by_its_id() -> None:
+    """So that it is not asked for again. It may have had none."""
+    events = Events(100)
+    events.feed(b"id: 1\ndata: a\n\n")
+    with pytest.raises(TooLong):
+        events.feed(b"id: 2\ndata: " + b"x" * 100)
+    assert events.last_id == "2"
+    events = Events(100)
+    events.feed(b"id: 1\ndata: a\n\n")
+    with pytest.raises(TooLong):
+        events.feed(b"data: " + b"x" * 100)
+    assert events.last_id == "1"
+
+
+@pytest.mark.parametrize(("size", "fits"), [(_MOST_ID - 1, True), (_MOST_ID, True), (_MOST_ID + 1, False)])
+def test_an_id_has_a_bound(size: int, fits: bool) -> None:
+    events = Events(10_000)
+    events.feed(b"id: " + b"x" * size + b"\n\n")
+    assert events.last_id == ("x" * size if fits else None)
 
 
 def test_an_event_of_megabytes_in_small_pieces_takes_no_quadratic_time() -> None:

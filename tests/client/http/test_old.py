@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from client.http.fixture import served
 from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, result, run, scripted
+from client.http.speaking import Key
 from longshore.client import Client
+from longshore.client.http.old import _MOST_URL
 from longshore.errors import CallTimeout, ConnectError, ConnectionLost, HttpRefused
 from serving import eventually
 
@@ -153,6 +156,128 @@ def test_a_message_that_is_refused() -> None:
             await client.call("x")
 
     attempt(old, test)
+
+
+@pytest.mark.parametrize(("size", "fits"), [(_MOST_URL - 1, True), (_MOST_URL, True), (_MOST_URL + 1, False)])
+def test_where_it_sends_has_a_bound(size: int, fits: bool) -> None:
+    async def whole() -> None:
+        async with scripted(Old("/" + "x" * (size - 1))) as server:
+            if fits:
+                async with Client(entry(server.url), timeout=SECONDS) as client:
+                    await client.call("x")
+                assert len(server.requests[-1].path) == size
+            else:
+                with pytest.raises(ConnectError, match="too long"):
+                    await Client(entry(server.url)).open()
+
+    run(whole)
+
+
+def test_a_stream_that_breaks_before_it_names_one() -> None:
+    async def whole() -> None:
+        async def handler(_: Got, wire: Wire) -> None:
+            await wire.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 99\r\n\r\n: x\n\n")
+            wire.close()
+
+        async with scripted(handler) as server:
+            with pytest.raises(ConnectError, match="middle of its answer") as caught:
+                await Client(entry(server.url)).open()
+            assert caught.value.server == server.url.replace("/mcp", "/sse")
+
+    run(whole)
+
+
+def test_a_proof_is_of_where_a_message_goes_and_a_token_of_the_server() -> None:
+    asked: list[tuple[str, str, str]] = []
+
+    class Noting(Key):
+        async def headers(self, method: str, url: str, body: bytes, server: str = "") -> list[tuple[str, str]]:
+            asked.append((method, urlsplit(url).path, urlsplit(server).path))
+            return []
+
+    async def whole() -> None:
+        async with scripted(Old()) as server, Client(entry(server.url), auth=Noting(), timeout=SECONDS) as client:
+            await client.call("x")
+        assert asked == [("GET", "/sse", "/sse")] + [("POST", "/post", "/sse")] * 3
+
+    run(whole)
+
+
+def test_messages_that_are_answered_with_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer that counts comes elsewhere, so nobody waits for the end of these."""
+    monkeypatch.setattr("longshore.client.http.endpoint._REFUSAL_SECONDS", 10 * SECONDS)
+    old = Old()
+
+    async def handler(got: Got, wire: Wire) -> None:
+        if got.method == "POST" and "id" not in got.message:
+            await wire.stream()
+            await asyncio.sleep(60)
+        await old(got, wire)
+
+    async def whole() -> None:
+        async with scripted(handler) as server, Client(entry(server.url), timeout=SECONDS) as client:
+            await client.call("x")
+
+    run(whole)
+
+
+@pytest.mark.parametrize("told", ["answer", "cancelled"])
+def test_so_many_messages_are_on_their_way(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More wait, but what a request may wait for waits for none, and what nobody wants any more is not sent."""
+    monkeypatch.setattr("longshore.client.http.old.MOST_SENDING", 3)
+    old = Old()
+
+    async def handler(got: Got, wire: Wire) -> None:
+        if got.method == "POST" and b"tools/call" in got.body:
+            await hold.wait()
+        await old(got, wire)
+
+    def calls(server: ScriptedServer) -> int:
+        return sum(b"tools/call" in got.body for got in server.requests)
+
+    async def whole() -> None:
+        nonlocal hold
+        hold = asyncio.Event()
+        async with (
+            scripted(handler) as server,
+            Client(entry(server.url), timeout=SECONDS, roots=["file:///x"]) as client,
+        ):
+            waiting = [asyncio.ensure_future(client.call("x")) for _ in range(10)]
+            await server.until(lambda server: calls(server) == 3)
+            assert old.stream is not None
+            if told == "answer":
+                await old.stream.event({"jsonrpc": "2.0", "id": "q", "method": "roots/list"})
+                await server.until(lambda server: any(b'"roots"' in got.body for got in server.requests[3:]))
+            else:
+                waiting.pop(0).cancel()
+                await server.until(
+                    lambda server: any(b"notifications/cancelled" in got.body for got in server.requests)
+                )
+                waiting.pop().cancel()
+            assert calls(server) == 3
+            hold.set()
+            await asyncio.gather(*waiting)
+            assert calls(server) == (10 if told == "answer" else 9)
+            assert sum(b"notifications/cancelled" in got.body for got in server.requests) == (told == "cancelled")
+
+    hold: Any = None
+    run(whole)
+
+
+def test_what_is_sent_goes_where_it_was_meant_to() -> None:
+    """Also if the stream ends in the very turn in which it was handed over."""
+
+    async def test(client: Client, server: ScriptedServer) -> None:
+        await client.call("x")
+        channel: Any = client._line._current.channel  # type: ignore[union-attr]
+        call = asyncio.ensure_future(client.call("x"))
+        while not channel._sending._tasks:
+            await asyncio.sleep(0)
+        channel._post_to = ""
+        await call
+        assert server.requests[-1].path == "/post?session=1"
+
+    attempt(Old(), test)
 
 
 def test_a_stream_that_ends_in_a_call() -> None:

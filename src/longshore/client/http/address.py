@@ -47,12 +47,9 @@ class Address(Struct, frozen=True):
         """Whether nobody on the way can read along: TLS, or this very machine."""
         if self.scheme == "https" or self.host == "localhost":
             return True
-        from ipaddress import ip_address
+        from longshore.protocol.hosts import is_loopback
 
-        try:
-            return ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
 
 @lru_cache(maxsize=256)
@@ -63,7 +60,8 @@ def locate(url: str) -> Address:
         host, port = parts.hostname or "", parts.port
         host = host if ":" in host else host.encode("idna").decode() if host else ""
     except (ValueError, UnicodeError) as problem:
-        raise ConnectError(f"{_shown(url)} is no URL: {problem}") from None
+        why = "" if "@" in url else f": {problem}"  # the words of the problem may be a part of a password
+        raise ConnectError(f"{_shown(url)} is no URL{why}") from None
     if parts.scheme not in _PORTS or not host:
         raise ConnectError(f"{_shown(url)} is no URL of a server; give one that begins with http:// or https://")
     if parts.username is not None or parts.password is not None:
@@ -75,12 +73,20 @@ def locate(url: str) -> Address:
 
 
 def without_secrets(url: str) -> str:
-    """A URL for people to read: queries hold keys often enough."""
-    return url.partition("#")[0].partition("?")[0]
+    """A URL for people to read: queries hold keys often enough, and what stands before an @ a password."""
+    scheme, colon, rest = url.partition("#")[0].partition("?")[0].partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{colon}{host.rpartition('@')[2]}{slash}{path}"
 
 
 def _shown(url: str) -> str:
-    return repr(without_secrets(url)[:200])
+    """One that can't be taken apart: whatever may be a password in it is left out, and more."""
+    return repr(without_secrets(url.rpartition("@")[2])[:200])
+
+
+def merge(*groups: Pairs) -> list[tuple[str, str]]:
+    """Each header once: what a later group says of a name counts, whatever the case of its letters."""
+    return list({pair[0].lower(): pair for group in groups for pair in group}.values())
 
 
 def request_head(method: str, address: Address, headers: Pairs, size: int) -> bytes:

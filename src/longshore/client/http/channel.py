@@ -25,10 +25,10 @@ from longshore.client.http.endpoint import (
     refuse,
 )
 from longshore.client.http.events import TooLong
-from longshore.client.http.exchange import Broken, Streaming, Unreachable
-from longshore.client.http.reading import Reader, gone
-from longshore.client.http.tasks import Tasks, end
+from longshore.client.http.exchange import Streaming, Unreachable
+from longshore.client.http.reading import Reader, gone, let_end
 from longshore.client.mirror import write_value
+from longshore.client.tasks import Tasks, end
 from longshore.errors import BadAnswer, ClientError, ConnectionLost
 from longshore.limits import Limits
 from longshore.protocol.revisions import MODERN, R2506, Revision
@@ -58,6 +58,7 @@ class HttpChannel(Channel):
     """The way to an MCP endpoint."""
 
     shared = True
+    logs_in = True
 
     def __init__(
         self,
@@ -71,7 +72,7 @@ class HttpChannel(Channel):
         self._endpoint = Endpoint(url, headers, authorizer)
         self.where = self._endpoint.where
         self._most = limits.frame_bytes
-        self._reader = Reader(self._get, self._pass_on, limits.frame_bytes)
+        self._reader = Reader(self._get, self._pass_on, lambda text: self.note(text), limits.frame_bytes)
         self._revision: Revision | None = None
         self._session: str | None = None
         self._requests: dict[Id, asyncio.Task[None]] = {}
@@ -119,7 +120,7 @@ class HttpChannel(Channel):
             task.cancel()
 
     async def ready(self) -> None:
-        while self.congested and not self._closed:
+        while self.congested and not self._closed and not self._lost:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
             try:
@@ -136,47 +137,54 @@ class HttpChannel(Channel):
 
     async def close(self) -> None:
         self._closed = True
-        while self._waiters:
-            self._admit()
+        self._admit_all()
         async with self._closing:
             try:
                 await end([*self._requests.values()])
                 await self._others.end()
                 await self._telling.wait(_FLUSH_SECONDS)
                 await self._telling.end()
+                await self._others.end()
                 await self._leave()
             finally:
-                await self._endpoint.close()
+                await self._endpoint.close(self.note)
 
     async def _leave(self) -> None:
         """Tell the server that the session is not needed any more. Whether it cares is its own business."""
         if self._session is None or self._over:
             return
-        headers = self._headers(None)
+        headers = [*self._version(None), ("Mcp-Session-Id", self._session)]
         self._session = None
         try:
             async with asyncio.timeout(_DELETE_SECONDS):
-                await read_refusal(await self._endpoint.ask("DELETE", headers))
+                await read_refusal(await self._endpoint.ask("DELETE", headers, login=False))
         except (TimeoutError, ClientError):
             pass
+        except Exception as problem:  # an authorizer of the caller's
+            self.note(f"the session could not be ended ({problem!r})")
 
     # -- headers
 
     def _headers(self, about: About | None) -> list[tuple[str, str]]:
         """What a request says beside its body. `about` is None where it has none."""
-        revision = self._revision
-        headers: list[tuple[str, str]] = []
-        if revision is None:
-            if about is not None and about.method == "server/discover":
-                headers += _mirror(MODERN[-1], about)
-        elif revision.modern:
-            if about is not None:
-                headers += _mirror(revision.name, about)
-        elif revision.index >= R2506:
-            headers.append(("MCP-Protocol-Version", revision.name))
-        if self._session is not None:
-            headers.append(("Mcp-Session-Id", self._session))
+        headers = self._version(about)
+        session = self._used_session
+        if session is not None:
+            headers.append(("Mcp-Session-Id", session))
         return headers
+
+    def _version(self, about: About | None) -> list[tuple[str, str]]:
+        revision = self._revision
+        if revision is None:
+            return [] if about is None or about.method != "server/discover" else _mirror(MODERN[-1], about)
+        if revision.modern:
+            return [] if about is None else _mirror(revision.name, about)
+        return [("MCP-Protocol-Version", revision.name)] if revision.index >= R2506 else []
+
+    @property
+    def _used_session(self) -> str | None:
+        """A server may have begun a session by the time that it says it is modern. That is ended, and not used."""
+        return None if self._revision is not None and self._revision.modern else self._session
 
     def _may_be_modern(self, about: About) -> bool:
         return about.method == "server/discover" if self._revision is None else self._revision.modern
@@ -211,8 +219,13 @@ class HttpChannel(Channel):
                 waiter.set_result(None)
                 return
 
+    def _admit_all(self) -> None:
+        """There will be no free place any more."""
+        while self._waiters:
+            self._admit()
+
     async def _exchange(self, frame: bytes, about: About, id: Id) -> None:
-        session = self._session
+        session = self._used_session
         self._unheard += 1
         try:
             answer = await self._endpoint.ask("POST", [*_POST, *self._headers(about), *about.headers], frame)
@@ -221,7 +234,7 @@ class HttpChannel(Channel):
         try:
             await self._take(answer, about, id, session)
         finally:
-            await answer.aclose()
+            answer.close()
 
     async def _take(self, answer: Streaming, about: About, id: Id, session: str | None) -> None:
         if not 200 <= answer.status < 300:
@@ -240,7 +253,7 @@ class HttpChannel(Channel):
     async def _take_refusal(self, answer: Streaming, about: About, id: Id, session: str | None) -> None:
         whole = await read_refusal(answer)
         modern = self._may_be_modern(about)
-        if session is not None and not modern and is_session_over(whole):
+        if session is not None and not modern and is_session_over(whole, id):
             self.fail(id, ConnectionLost(_OVER, unsent=True))
             self._end_session()
             return
@@ -277,16 +290,17 @@ class HttpChannel(Channel):
         if not self._closed and not self._lost:
             self._lost = True
             self.lose(problem)
+            self._admit_all()
 
     # -- notifications and answers of ours
 
     async def _tell(self, frame: bytes, about: About) -> None:
-        """Notifications go one after the other; an answer waits for none of them."""
+        """Notifications go one after the other. An answer waits for none of them, nor does word that we gave up."""
         if about.method == "notifications/initialized":
             await self._greet(frame, about)
             return
         await self._greeted.wait()
-        if about.method == "response":
+        if about.method in ("response", "notifications/cancelled"):
             await self._deliver(frame, about)
         else:
             async with self._order:
@@ -310,29 +324,38 @@ class HttpChannel(Channel):
 
     async def _deliver(self, frame: bytes, about: About) -> bool:
         """Whether the server took it. What it thinks of a notification, nobody waits for."""
-        session = self._session
+        session = self._used_session
         try:
             answer = await self._endpoint.ask("POST", [*_POST, *self._headers(about)], frame, seconds=TELL_SECONDS)
+            if 200 <= answer.status < 300:
+                self._others.start(let_end(answer))  # some answer by a stream, and keep it open
+                return True
             whole = await read_refusal(answer)
         except ClientError as problem:
             self.note(f"{about.method} could not be delivered: {problem.what}")
             return False
+        except Exception as problem:  # an authorizer of the caller's
+            self.note(f"{about.method} could not be delivered: {problem!r}")
+            return False
         if session is not None and is_session_over(whole):
             self._end_session()
-        elif not 200 <= answer.status < 300:
+        else:
             self.note(f"{about.method} was refused with HTTP status {answer.status}")
-        return 200 <= answer.status < 300
+        return False
 
     # -- the stream that belongs to no request
 
     async def _listen(self, begun: asyncio.Event) -> None:
         try:
             await self._reader.listen(begun.set)
-        except (Unreachable, Broken) as problem:
+        except Unreachable as problem:
             self._over = True
             self._lose(gone(problem))
-        except (ClientError, TooLong):
-            pass  # it ended with the session, or can't be read: requests go on without it
+        except ConnectionLost:
+            pass  # it ended with the session
+        except Exception as problem:  # a login that came to nothing, an authorizer of the caller's
+            what = problem.what if isinstance(problem, ClientError) else repr(problem)
+            self.note(f"the stream of the session is at its end ({what}); requests go on without it")
         finally:
             begun.set()
 

@@ -13,9 +13,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable
 from select import POLLIN, poll
-from typing import Final, cast, final
+from typing import Any, Final, cast, final
 
 import httptools
 
@@ -28,6 +29,9 @@ _OVERHEAD: Final = 16
 """Bytes beside each byte of a body. A chunk of one byte has five."""
 _JOINED: Final = 64 << 10
 """Up to here head and body are one write: a copy is cheaper than a second packet."""
+_KEEP_ALIVE: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPALIVE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
+"""Seconds, and tries. A stream may be silent for hours: a server that vanished meanwhile is noticed, and a router in
+between does not forget the connection. Not every system has each of them."""
 
 
 @final
@@ -108,6 +112,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        _keep_alive(transport.get_extra_info("socket"))
         self._made(self)
 
     def data_received(self, data: bytes) -> None:
@@ -159,8 +164,8 @@ class Connection(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        if self._surplus or not self._stays:
-            transport.abort()
+        if self._surplus or not self._stays or transport.get_write_buffer_size():
+            transport.abort()  # at the last: it answered without hearing us out, and the rest would still be sent
         else:
             transport.resume_reading()
             self._freed(self)
@@ -207,3 +212,11 @@ class Connection(asyncio.Protocol):
             self._headers = []
         else:
             self._whole = True
+
+
+def _keep_alive(wire: Any) -> None:
+    wire.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEP_ALIVE.items():
+        option = getattr(socket, name, None)
+        if option is not None:
+            wire.setsockopt(socket.IPPROTO_TCP, option, value)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NoReturn, final
 from urllib.parse import urljoin
 
 import msgspec
 from msgspec import Raw, Struct
 
-from longshore.client.http.address import Pairs, locate, without_secrets
+from longshore.client.http.address import Pairs, locate, merge, without_secrets
 from longshore.client.http.exchange import Answer, Broken, Streaming, Unreachable
 from longshore.client.http.fetch import Http
 from longshore.errors import AuthorizationError, ClientError, ConnectError, ConnectionLost, HttpRefused
@@ -26,40 +28,61 @@ REFUSAL_BYTES: Final = 1 << 20
 _REFUSAL_SECONDS: Final = 10.0
 STREAM: Final = "text/event-stream"
 JSON: Final = "application/json"
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_OURS: Final = frozenset(("content-length", "transfer-encoding", "connection", "keep-alive", "te", "upgrade", "expect"))
+"""They say how a message is framed: one from elsewhere would have the server read it wrongly."""
+_SPOKEN: Final = frozenset(
+    ("mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name", "last-event-id", "accept-encoding")
+)
+"""What they say is up to the protocol, also where it says nothing. And we read none but plain answers."""
 
 
 @final
 class Endpoint:
-    """Asks one URL. `worked` is whether it has ever answered: who was there once can be lost."""
+    """Asks one URL. `worked` is whether it has ever answered: who was there once can be lost.
+
+    `url` is the server's, as the user gave it: its tokens are kept under that name. `place` is where it answers, which
+    may be a step aside.
+    """
 
     def __init__(self, url: str, headers: Pairs, authorizer: Authorizer | None) -> None:
-        self.url = url
+        self.url = self.place = url
         self.address = locate(url)
         self.where = without_secrets(url)
         self.worked = False
-        self._headers = tuple(headers)
+        self._headers = _checked(headers, self.where)
         self._authorizer = authorizer
+        self._known = authorizer is not None or any(name.lower() == "authorization" for name, _ in headers)
+        """Whether it gets credentials from us."""
         self._http = Http()
 
     @property
     def waiting(self) -> bool:
         """Whether somebody is logging in."""
-        return self._authorizer is not None and self._authorizer.waiting
+        return self._authorizer is not None and self._authorizer.waiting(self.url)
 
     async def ask(
-        self, method: str, headers: Pairs, body: bytes = b"", *, url: str = "", seconds: float | None = None
+        self,
+        method: str,
+        headers: Pairs,
+        body: bytes = b"",
+        *,
+        url: str = "",
+        seconds: float | None = None,
+        login: bool = True,
     ) -> Streaming:
         """Send a request, again with other credentials where they are asked for.
 
         One step aside is taken too, on the same host: many servers move a path with a slash at its end to one
-        without, or the other way round. Raises ConnectError, HttpRefused for a 401 or 403 that stays, and what the
-        authorizer raises.
+        without, or the other way round. What the protocol says counts more than the user's headers, and credentials
+        count most. `login`: False takes a refusal as it is. Raises ConnectError, HttpRefused for a 401 or 403 that
+        stays, and what the authorizer raises.
         """
-        where, tries, moved = url or self.url, 0, False
+        where, tries, moved = url or self.place, 0, False
         authorizer = self._authorizer
         while True:
-            own = [] if authorizer is None else await authorizer.headers(method, self.url, body)
-            answer = await self._http.stream(method, where, [*self._headers, *headers, *own], body, seconds=seconds)
+            own = [] if authorizer is None else await authorizer.headers(method, where, body, server=self.url)
+            answer = await self._http.stream(method, where, merge(self._headers, headers, own), body, seconds=seconds)
             self.worked = True
             if authorizer is not None:
                 authorizer.heard(answer.headers)
@@ -68,18 +91,18 @@ class Endpoint:
                 await read_refusal(answer)
                 where, moved = aside, True
                 if not url:
-                    self.url = aside
+                    self.place = aside
                 continue
-            if answer.status not in (401, 403):
+            if answer.status not in (401, 403) or not login:
                 return answer
             whole = await read_refusal(answer)
             if authorizer is None:
-                refuse(whole)
+                refuse(whole, known=self._known)
             if tries == CHALLENGES:
                 what = f"it refuses what the login gave, {CHALLENGES} times over (HTTP status {whole.status})"
                 raise AuthorizationError(f"{what}; does this account have access there?")
             if not await authorizer.challenged(whole.status, self.url, whole.headers):
-                refuse(whole)
+                refuse(whole, known=True)
             tries += 1
 
     def _aside(self, answer: Streaming, where: str) -> str | None:
@@ -93,10 +116,12 @@ class Endpoint:
         except (ValueError, ConnectError):
             return None
 
-    async def close(self) -> None:
+    async def close(self, note: Callable[[str], None]) -> None:
         try:
             if self._authorizer is not None:
                 await self._authorizer.close()
+        except Exception as problem:  # a caller's own
+            note(f"the authorizer could not be closed ({problem!r})")
         finally:
             await self._http.close()
 
@@ -109,6 +134,16 @@ class Endpoint:
         if isinstance(problem, Unreachable):
             return ConnectError(problem.what)
         return problem
+
+
+def _checked(headers: Pairs, where: str) -> Pairs:
+    """What a user wants every request to say. Raises ConnectError."""
+    for name, _ in headers:
+        if not _TOKEN.fullmatch(name):
+            raise ConnectError(f"{name!r} is no name of a header; give letters, digits and hyphens", where)
+        if name.lower() in _OURS:
+            raise ConnectError(f"headers= can't set {name}: it says how a message is sent; leave it out", where)
+    return [pair for pair in headers if pair[0].lower() not in _SPOKEN]
 
 
 def media_type(answer: Streaming) -> str:
@@ -129,22 +164,31 @@ async def read_refusal(answer: Streaming) -> Answer:
     except (TimeoutError, Broken):
         pass
     finally:
-        await answer.aclose()
+        answer.close()
     return Answer(answer.status, answer.headers, b"".join(chunks)[:REFUSAL_BYTES])
 
 
-def refuse(answer: Answer) -> NoReturn:
-    """Raise HttpRefused, with what could help."""
+def refuse(answer: Answer, *, known: bool = False) -> NoReturn:
+    """Raise HttpRefused, with what could help. `known`: it got credentials."""
     problem = HttpRefused(answer.status, answer.body, answer.headers)
-    wants = answer.status == 401 or answer.header("www-authenticate") is not None
-    if wants:
-        problem.what += "; it wants credentials: give the client auth= (a token, or OAuth) or headers="
+    wanted = answer.header("www-authenticate")
+    if answer.status == 401 or wanted is not None:
+        problem.what += _wanting(answer.status, wanted or "", known)
     elif 300 <= answer.status < 400:
         to = without_secrets(answer.header("location") or "nowhere")[:200]
         problem.what += f"; it points to {to}, and redirects are not followed: give that URL if you trust it"
     elif answer.status in (429, 503) and answer.header("retry-after"):
         problem.what += f"; try again in {str(answer.header('retry-after'))[:40]} (Retry-After)"
     raise problem
+
+
+def _wanting(status: int, wanted: str, known: bool) -> str:
+    if not known:
+        return "; it wants credentials: give the client auth= (a token, or OAuth) or headers="
+    told = f" ({wanted[:200]})" if wanted else ""
+    if status == 401:
+        return f"; it does not take the credentials that it got{told}: give others by auth= or headers="
+    return f"; the credentials that it got do not allow this{told}: give some that do"
 
 
 # -- what a message is, as far as a transport must know
@@ -166,6 +210,7 @@ class _Words(Struct):
 
 class _Complaint(Struct):
     error: _Words
+    id: Any = None
 
 
 _glimpse = msgspec.json.Decoder(_Glimpse).decode
@@ -183,18 +228,19 @@ def answered(frame: bytes) -> list[Id]:
     return [each.id for each in found if each.method is None and type(each.id) in (int, str)]
 
 
-def is_session_over(answer: Answer) -> bool:
+def is_session_over(answer: Answer, id: Id | None = None) -> bool:
     """Whether a refusal of a request with a session's id says that the server does not know the session.
 
     The status for that is 404. The official TypeScript servers, and whoever began with their code, say 400 and put it
-    into words: "Bad Request: No valid session ID provided".
+    into words: "Bad Request: No valid session ID provided". An error with the `id` of the request is about that.
     """
     if answer.status != 400:
         return answer.status == 404
     try:
-        return "session" in _read_words(answer.body).error.message.lower()
+        found = _read_words(answer.body)
     except BROKEN:
         return False
+    return (id is None or found.id != id) and "session" in found.error.message.lower()
 
 
 def error_for(body: bytes, id: Id, *, nameless: bool) -> bytes | None:

@@ -38,6 +38,8 @@ class Events:
         self._most = most
         self._part: list[bytes] = []
         self._size = 0
+        self._whole = 0
+        """How much of `_size` is lines that are whole."""
         self._skip_newline = False
         self._first = True
         self._data: list[bytes] = []
@@ -55,11 +57,13 @@ class Events:
         for line in data.splitlines(keepends=True):
             self._size += len(line)
             if self._size > self._most:
+                self.last_id = self.last_id if self._id is None else self._id  # it can't be had: go on behind it
                 raise TooLong(f"an event of more than {self._most:,} bytes")
             if line[-1] not in b"\r\n":
                 self._part.append(line)
                 return found  # the last one: its end is still to come
             self._take(self._joined(line.rstrip(b"\r\n")), found)
+            self._whole = self._size
         self._skip_newline = data[-1:] == b"\r"
         return found
 
@@ -81,7 +85,7 @@ class Events:
         if name == b"data":
             self._data.append(value)
         elif not name:
-            self._size -= len(line)  # a comment: they may come for ever
+            self._size = self._whole  # a comment: they may come for ever
         else:
             self._take_field(name, value.decode("utf-8", "replace"))
 

@@ -38,9 +38,6 @@ class Answer(Struct):
         """The first of this name."""
         return find(self.headers, name)
 
-    def all(self, name: str) -> list[str]:
-        return [value for each, value in self.headers if each == name]
-
 
 @final
 class Streaming:
@@ -99,17 +96,14 @@ class Streaming:
                     raise Broken(f"it answered with more than {most:,} bytes")
                 chunks.append(chunk)
         finally:
-            await self.aclose()
+            self.close()
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     async def whole(self, most: int) -> Answer:
         return Answer(self.status, self.headers, await self.read(most))
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
         """Have no more of it. The connection is used again only if the answer was whole."""
-        self.abandon()
-
-    def abandon(self) -> None:
         if not self.ended and self._problem is None:
             self.fail(Broken("the answer was not read to its end"))
             self._connection.abort()

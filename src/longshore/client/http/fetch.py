@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from errno import ECONNREFUSED
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from longshore.client.http.address import Address, Pairs, locate, request_head
 from longshore.client.http.connection import Connection
@@ -12,10 +12,8 @@ from longshore.client.http.exchange import Answer as Answer
 from longshore.client.http.exchange import Broken as Broken
 from longshore.client.http.exchange import Streaming as Streaming
 from longshore.client.http.exchange import Unreachable as Unreachable
+from longshore.client.http.reaching import Allow, reach
 from longshore.errors import ConnectError
-
-if TYPE_CHECKING:
-    from ssl import SSLContext
 
 CONNECT_SECONDS: Final = 10.0
 """For a connection, names looked up and TLS agreed on."""
@@ -32,13 +30,13 @@ _REPEATABLE: Final = ("GET", "DELETE")
 class Http:
     """A pool of connections. No redirect is followed, no proxy used, no cookie kept; TLS trusts what the system does.
 
-    Methods are GET, POST and DELETE.
+    Methods are GET, POST and DELETE. `allow` says to which addresses it may connect.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, allow: Allow = None) -> None:
+        self._allow = allow
         self._idle: dict[tuple[str, str, int], list[Connection]] = {}
         self._live: set[Connection] = set()
-        self._tls: SSLContext | None = None
         self._closed = False
 
     async def fetch(
@@ -91,27 +89,14 @@ class Http:
         A kept connection may end just then. What may be done twice is then sent again, on a fresh one.
         """
         kept = self._kept(address)
-        connection = kept or await self._connect(address)
-        streaming = connection.ask(head, body)
-        try:
-            await streaming.head()
-        except Broken:
-            if kept is None or streaming.touched or method not in _REPEATABLE:
-                raise
-            return await self._ask_afresh(address, head, body)
-        except BaseException:
-            streaming.abandon()
-            raise
-        return streaming
-
-    async def _ask_afresh(self, address: Address, head: bytes, body: bytes) -> Streaming:
-        streaming = (await self._connect(address)).ask(head, body)
-        try:
-            await streaming.head()
-        except BaseException:
-            streaming.abandon()
-            raise
-        return streaming
+        if kept is not None:
+            streaming = kept.ask(head, body)
+            try:
+                return await _begun(streaming)
+            except Broken:
+                if streaming.touched or method not in _REPEATABLE:
+                    raise
+        return await _begun((await self._connect(address)).ask(head, body))
 
     # -- connections
 
@@ -127,15 +112,13 @@ class Http:
 
     async def _connect(self, address: Address) -> Connection:
         self._check_open()
-        loop = asyncio.get_running_loop()
-        tls = self._context() if address.scheme == "https" else None
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                _, connection = await loop.create_connection(
+                connection = await reach(
                     lambda: Connection(address, self._live.add, self._free, self._forget),
-                    address.host,
-                    address.port,
-                    ssl=tls,
+                    address,
+                    CONNECT_SECONDS,
+                    self._allow,
                 )
         except TimeoutError:
             raise Unreachable(f"no connection within {CONNECT_SECONDS:g} s; is the address right?") from None
@@ -151,13 +134,6 @@ class Http:
     def _check_open(self) -> None:
         if self._closed:
             raise Unreachable("the client is closed")
-
-    def _context(self) -> SSLContext:
-        if self._tls is None:
-            import ssl
-
-            self._tls = ssl.create_default_context()
-        return self._tls
 
     def _free(self, connection: Connection) -> None:
         now = asyncio.get_running_loop().time()
@@ -175,6 +151,16 @@ class Http:
         idle = self._idle.get(connection.address.key)
         if idle is not None and connection in idle:
             idle.remove(connection)
+
+
+async def _begun(streaming: Streaming) -> Streaming:
+    """Wait for the head of an answer. Whoever stops waiting has no more of it."""
+    try:
+        await streaming.head()
+    except BaseException:
+        streaming.close()
+        raise
+    return streaming
 
 
 def _reason(address: Address, problem: Exception) -> str:

@@ -11,16 +11,20 @@ from longshore.client.http.address import Pairs, locate
 from longshore.client.http.endpoint import JSON, STREAM, Endpoint, media_type, read_refusal, refuse
 from longshore.client.http.events import Events, TooLong
 from longshore.client.http.exchange import Broken, Streaming
-from longshore.client.http.tasks import Tasks
+from longshore.client.http.reading import let_end
+from longshore.client.tasks import Tasks
 from longshore.errors import ClientError, ConnectError, ConnectionLost, HttpRefused
 from longshore.limits import Limits
 from longshore.protocol.revisions import Revision
+from longshore.wire.messages import Id
 
 if TYPE_CHECKING:
     from longshore.client.oauth.authorizer import Authorizer
 
 TELL_SECONDS: Final = 60.0
 """For a message to be accepted. Some servers do so only when they have dealt with it."""
+MOST_SENDING: Final = 128
+"""Messages on their way, each with a connection of its own. More wait for a free one."""
 _FLUSH_SECONDS: Final = 0.5
 _MOST_URL: Final = 4096
 
@@ -30,6 +34,7 @@ class OldHttpChannel(Channel):
     """The way to a server of the first revision."""
 
     handshake_only = True
+    logs_in = True
 
     def __init__(
         self,
@@ -45,6 +50,8 @@ class OldHttpChannel(Channel):
         self._events = Events(limits.frame_bytes)
         self._post_to = ""
         self._sending, self._others = Tasks(), Tasks()
+        self._free = asyncio.Semaphore(MOST_SENDING)
+        self._unsent: dict[Id | None, asyncio.Task[None]] = {}
         self._greeted = asyncio.Event()
         self._greeted.set()
         self._closed = False
@@ -67,6 +74,9 @@ class OldHttpChannel(Channel):
             raise ConnectError(what, self.where) from refused
         except TooLong as problem:
             raise ConnectError(f"it sent {problem}", self.where) from None
+        except ConnectError as problem:
+            problem.at(self.where)
+            raise
         self.note("it speaks only the HTTP+SSE of 2024-11-05, which later revisions deprecate")
         self._others.start(self._read(answer, rest))
 
@@ -74,8 +84,18 @@ class OldHttpChannel(Channel):
         if self._closed or not self._post_to:
             if about.id is not None:
                 self.fail(about.id, ConnectionLost("the connection is closed", unsent=True))
+            return
+        task = self._sending.start(self._send(frame, about, self._post_to))
+        if about.id is not None:
+            self._unsent[about.id] = task
+
+    def cancel(self, id: Id, frame: bytes) -> None:
+        """Of what was not sent yet, there is nothing to tell."""
+        task = self._unsent.pop(id, None)
+        if task is None:
+            super().cancel(id, frame)
         else:
-            self._sending.start(self._send(frame, about))
+            task.cancel()
 
     def speak(self, revision: Revision) -> None:  # noqa: ARG002 - there is nothing to say it in
         self._greeted.clear()
@@ -88,7 +108,7 @@ class OldHttpChannel(Channel):
                 await self._sending.end()
                 await self._others.end()
             finally:
-                await self._endpoint.close()
+                await self._endpoint.close(self.note)
 
     # -- the stream
 
@@ -103,7 +123,7 @@ class OldHttpChannel(Channel):
                         return [later.data for later in events[n + 1 :] if later.kind == "message"]
             raise ConnectError("its stream ended before it said where to send to", self.where)
         except BaseException:
-            await answer.aclose()
+            answer.close()
             raise
 
     def _resolve(self, data: bytes) -> str:
@@ -111,7 +131,7 @@ class OldHttpChannel(Channel):
         if len(data) > _MOST_URL:
             raise ConnectError("the URL that it gives to send to is too long", self.where)
         try:
-            url = urljoin(self._endpoint.url, data.decode("utf-8", "replace").strip())
+            url = urljoin(self._endpoint.place, data.decode("utf-8", "replace").strip())
         except ValueError as problem:
             raise ConnectError(f"what it gives to send to is no URL ({problem})", self.where) from None
         if locate(url).key != self._endpoint.address.key:
@@ -133,23 +153,24 @@ class OldHttpChannel(Channel):
         except TooLong as problem:
             what = f"it sent {problem}"
         finally:
-            await answer.aclose()
+            answer.close()
         self._post_to = ""
         if not self._closed:
             self.lose(ConnectionLost(what))
 
     # -- messages of ours
 
-    async def _send(self, frame: bytes, about: About) -> None:
+    async def _send(self, frame: bytes, about: About, to: str) -> None:
         greeting = about.method == "notifications/initialized"
         problem: ClientError | None = None
         try:
             if not greeting:
                 await self._greeted.wait()
-            problem = await self._post(frame)
+            problem = await self._post(frame, about, to)
         except Exception as failed:  # whatever it is: the caller must not wait for ever
             problem = ClientError(f"the request failed ({failed!r})")
         finally:
+            self._unsent.pop(about.id, None)
             if greeting:
                 self._greeted.set()
         if problem is None or self._closed:
@@ -159,14 +180,24 @@ class OldHttpChannel(Channel):
         else:
             self.note(f"{about.method} could not be delivered: {problem.what}")
 
-    async def _post(self, frame: bytes) -> ClientError | None:
-        """Send a message. Gives what went wrong."""
+    async def _post(self, frame: bytes, about: About, to: str) -> ClientError | None:
+        """Send a message. Gives what went wrong.
+
+        An answer of ours waits for no request: it may be what that waits for. Nor does word that we gave up.
+        """
+        if about.method in ("response", "notifications/cancelled"):
+            return await self._post_now(frame, to)
+        async with self._free:
+            self._unsent.pop(about.id, None)
+            return await self._post_now(frame, to)
+
+    async def _post_now(self, frame: bytes, to: str) -> ClientError | None:
         headers = [("Content-Type", JSON), ("Accept", f"{JSON}, {STREAM}")]
         try:
-            answer = await self._endpoint.ask("POST", headers, frame, url=self._post_to, seconds=TELL_SECONDS)
-            whole = await read_refusal(answer)
-            if not 200 <= whole.status < 300:
-                refuse(whole)
+            answer = await self._endpoint.ask("POST", headers, frame, url=to, seconds=TELL_SECONDS)
+            if not 200 <= answer.status < 300:
+                refuse(await read_refusal(answer))
+            self._others.start(let_end(answer))
         except ClientError as problem:
             return self._endpoint.explain(problem)
         return None

@@ -15,11 +15,12 @@ _FARTHEST: Final = 300.0
 
 @final
 class Place:
-    """Where one stream is: `last_id` to go on after, `failures` since anything was heard."""
+    """Where one stream is: `last_id` to go on after, `failures` since anything was heard, whether it has `begun`."""
 
     def __init__(self) -> None:
         self.last_id = ""
         self.failures = 0
+        self.begun = False
         self._retry: float | None = None
 
     def keep(self, events: Events) -> None:

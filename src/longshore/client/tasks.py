@@ -29,7 +29,7 @@ class Tasks:
         await end(self._tasks)
 
 
-async def end(tasks: Iterable[asyncio.Task[None]]) -> None:
+async def end(tasks: Iterable[asyncio.Task[Any]]) -> None:
     """Cancel tasks and wait until they are gone. Not the one that asks: it goes by itself."""
     others = [task for task in tasks if task is not asyncio.current_task()]
     for task in others:

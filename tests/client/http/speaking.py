@@ -1,0 +1,107 @@
+"""Servers of each era that leave the rest to a test, and an authorizer to go with them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, result, run, scripted
+from longshore.client import Client
+
+MODERN = "2026-07-28"
+Take = Callable[[Got, Wire], Awaitable[None]]
+
+
+def modern(take: Take) -> Take:
+    """A modern server: it says who it is, and leaves the rest to the test."""
+
+    async def handler(got: Got, wire: Wire) -> None:
+        if got.message.get("method") == "server/discover":
+            found = {"supportedVersions": [MODERN], "capabilities": {"tools": {}}, "resultType": "complete"}
+            await wire.answer(200, result(got.message, **found))
+        else:
+            await take(got, wire)
+
+    return handler
+
+
+def legacy(take: Take, version: str = "2025-11-25", session: str | None = "abc", get: Take | None = None) -> Take:
+    """A server of the handshake era: it shakes hands, has a stream or not, and leaves the rest to the test."""
+
+    async def handler(got: Got, wire: Wire) -> None:
+        if got.method == "GET":
+            await (get or refuse_405)(got, wire)
+        elif got.method == "DELETE":
+            await wire.answer(200)
+        elif got.message.get("method") == "server/discover":
+            await wire.answer(400, b"what?", "text/plain")
+        elif got.message.get("method") == "initialize":
+            found = {
+                "protocolVersion": version,
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "s", "version": "1"},
+            }
+            own = [] if session is None else [("Mcp-Session-Id", session)]
+            await wire.answer(200, result(got.message, **found), "application/json", *own)
+        elif got.message.get("method") == "notifications/initialized":
+            await wire.answer(202)
+        else:
+            await take(got, wire)
+
+    return handler
+
+
+async def refuse_405(_: Got, wire: Wire) -> None:
+    await wire.answer(405)
+
+
+async def call_ok(got: Got, wire: Wire) -> None:
+    await wire.answer(200, done(got))
+
+
+def done(got: Got, text: str = "ok") -> Any:
+    return result(got.message, content=[{"type": "text", "text": text}], resultType="complete")
+
+
+def attempt(handler: Take, test: Callable[[Client, ScriptedServer], Awaitable[None]], **options: Any) -> None:
+    async def whole() -> None:
+        async with scripted(handler) as server, Client(server.url, **{"timeout": SECONDS, **options}) as client:
+            await test(client, server)
+
+    run(whole)
+
+
+class Key:
+    """An authorizer that has another token each time it is asked for one."""
+
+    def waiting(self, server: str) -> bool:
+        return False
+
+    def __init__(self, tries: int = 99, problem: Exception | None = None) -> None:
+        self.token = 0
+        self.tries = tries
+        self.problem = problem
+        self.challenges: list[tuple[int, str | None]] = []
+        self.answers = 0
+        self.closed = 0
+
+    async def headers(self, method: str, url: str, body: bytes, server: str = "") -> list[tuple[str, str]]:
+        assert url.startswith("http://127.0.0.1:") and method in ("POST", "GET", "DELETE")
+        return [("Authorization", f"Test {self.token}")]
+
+    def heard(self, answer_headers: list[tuple[str, str]]) -> None:
+        self.answers += 1
+
+    async def challenged(self, status: int, url: str, answer_headers: list[tuple[str, str]]) -> bool:
+        self.challenges.append((status, dict(answer_headers).get("www-authenticate")))
+        await asyncio.sleep(0)
+        if self.problem is not None:
+            raise self.problem
+        if self.token >= self.tries:
+            return False
+        self.token += 1
+        return True
+
+    async def close(self) -> None:
+        self.closed += 1

@@ -1,0 +1,244 @@
+"""Sessions of the handshake era where something is late, stuck, misleading or broken."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, result, run, scripted
+from client.http.speaking import MODERN, Key, attempt, call_ok, legacy
+from longshore.client import Client, era
+from longshore.client.http import channel as http_channel
+from longshore.client.http.channel import _SESSION_CHARS
+from longshore.errors import CallTimeout, ConnectError, ConnectionLost, ServerError
+
+
+def count(server: ScriptedServer, word: str) -> int:
+    return sum(word.encode() in got.body for got in server.requests)
+
+
+# -- what a refusal means
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_an_error_with_the_id_of_the_request_is_about_the_request(status: int) -> None:
+    async def take(got: Got, wire: Wire) -> None:
+        error = {"code": -32602, "message": "the argument session_name is missing"}
+        await wire.answer(status, {"jsonrpc": "2.0", "id": got.message["id"], "error": error})
+
+    async def test(client: Client, server: ScriptedServer) -> None:
+        with pytest.raises(ServerError, match="session_name") as caught:
+            await client.call("x")
+        assert caught.value.code == -32602
+        assert client.connected
+        assert (count(server, '"initialize"'), count(server, "tools/call")) == (1, 1)
+
+    attempt(legacy(take), test)
+
+
+@pytest.mark.parametrize("id", [None, "server-error"])
+def test_an_error_with_another_id_may_be_about_the_session(id: Any) -> None:
+    async def take(got: Got, wire: Wire) -> None:
+        if count(server, "tools/call") == 1:
+            error = {"code": -32600, "message": "Bad Request: No valid session ID provided"}
+            await wire.answer(400, {"jsonrpc": "2.0", "id": id, "error": error})
+        else:
+            await call_ok(got, wire)
+
+    async def whole() -> None:
+        nonlocal server
+        async with scripted(legacy(take)) as server, Client(server.url, timeout=SECONDS) as client:
+            assert (await client.call("x")).text == "ok"
+            assert count(server, '"initialize"') == 2
+
+    server: Any = None
+    run(whole)
+
+
+@pytest.mark.parametrize(("size", "fits"), [(_SESSION_CHARS - 1, True), (_SESSION_CHARS, True), (1025, False)])
+def test_the_name_of_a_session_has_a_bound(size: int, fits: bool) -> None:
+    async def whole() -> None:
+        async with scripted(legacy(call_ok, session="x" * size)) as server:
+            client = Client(server.url, timeout=SECONDS)
+            if fits:
+                async with client:
+                    await client.call("x")
+                assert server.requests[-1].headers["mcp-session-id"] == "x" * size
+            else:
+                with pytest.raises(ConnectError, match="visible ASCII"):
+                    await client.open()
+
+    run(whole)
+
+
+def test_a_session_that_began_too_late_is_ended_and_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server answers the handshake when it has turned out to be a modern one."""
+    monkeypatch.setattr(era, "PROBE_SECONDS", 0.05)
+    offered, answered = asyncio.Event(), asyncio.Event()
+
+    async def handler(got: Got, wire: Wire) -> None:
+        method = got.message["method"] if got.body else got.method
+        if method == "server/discover":
+            await offered.wait()
+            found = {"supportedVersions": [MODERN], "capabilities": {"tools": {}}, "resultType": "complete"}
+            await wire.answer(200, result(got.message, **found))
+        elif method == "initialize":
+            offered.set()
+            await answered.wait()
+            found = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+            await wire.answer(200, result(got.message, **found), "application/json", ("Mcp-Session-Id", "late"))
+        elif method == "DELETE":
+            await wire.answer(200)
+        else:
+            await (call_ok(got, wire) if "id" in got.message else wire.answer(202))
+
+    async def test(client: Client, server: ScriptedServer) -> None:
+        assert client.server.revision == MODERN
+        answered.set()
+        channel: Any = client._line._current.channel  # type: ignore[union-attr]
+        async with asyncio.timeout(SECONDS):
+            while channel._session is None:
+                await asyncio.sleep(0.002)
+        await client.call("x")
+        await client.notify("notifications/x")
+        await client.close()
+        *_, told, ended = server.requests
+        assert "mcp-session-id" not in told.headers
+        assert (ended.method, ended.headers["mcp-session-id"]) == ("DELETE", "late")
+        assert all("mcp-session-id" not in got.headers for got in server.requests[:-1])
+
+    attempt(handler, test)
+
+
+# -- what is told
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whoever waits for a body that never ends would wait for longer than a test may take."""
+    monkeypatch.setattr("longshore.client.http.endpoint._REFUSAL_SECONDS", 10 * SECONDS)
+    yield
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_greeting_that_is_answered_with_a_stream() -> None:
+    inner = legacy(call_ok)
+
+    async def handler(got: Got, wire: Wire) -> None:
+        if b"notifications/initialized" in got.body:
+            await wire.stream()
+            await asyncio.sleep(60)
+        await inner(got, wire)
+
+    async def test(client: Client, _: ScriptedServer) -> None:
+        assert (await client.call("x")).text == "ok"
+
+    attempt(handler, test)
+
+
+def test_giving_up_is_told_though_another_notification_is_stuck() -> None:
+    async def take(got: Got, wire: Wire) -> None:
+        if b"notifications/cancelled" in got.body:
+            await wire.answer(202)
+        else:
+            await asyncio.sleep(60)
+
+    async def test(client: Client, server: ScriptedServer) -> None:
+        await client.notify("notifications/stuck")
+        with pytest.raises(CallTimeout):
+            await client.call("x", timeout=0.1)
+        await server.until(lambda server: count(server, "notifications/cancelled"))
+
+    attempt(legacy(take), test)
+
+
+# -- credentials
+
+
+def test_closing_starts_no_login() -> None:
+    inner = legacy(call_ok)
+
+    async def handler(got: Got, wire: Wire) -> None:
+        await (wire.answer(401) if got.method == "DELETE" else inner(got, wire))
+
+    async def whole() -> None:
+        key = Key()
+        async with scripted(handler) as server:
+            async with Client(server.url, auth=key, timeout=SECONDS) as client:
+                await client.call("x")
+            assert server.requests[-1].method == "DELETE"
+            assert key.challenges == []
+
+    run(whole)
+
+
+class Buggy(Key):
+    """An authorizer that fails as no authorizer should, on what a test names."""
+
+    def __init__(self, *words: str) -> None:
+        super().__init__()
+        self.words = words
+
+    async def headers(self, method: str, url: str, body: bytes, server: str = "") -> list[tuple[str, str]]:
+        if any(word.encode() in body or word == method for word in self.words):
+            raise KeyError("bug")
+        return await super().headers(method, url, body, server)
+
+    async def close(self) -> None:
+        if "close" in self.words:
+            raise KeyError("bug")
+
+
+@pytest.mark.parametrize(
+    ("word", "noted"),
+    [
+        ("notifications/initialized", "notifications/initialized could not be delivered: KeyError"),
+        ("GET", "the stream of the session is at its end (KeyError"),
+        ("DELETE", ""),
+        ("close", ""),
+    ],
+)
+def test_an_authorizer_with_a_bug_breaks_what_it_must_and_no_more(word: str, noted: str) -> None:
+    async def test(client: Client, server: ScriptedServer) -> None:
+        assert (await client.call("x")).text == "ok"
+        notes = client._line._current.notes  # type: ignore[union-attr]
+        assert any(noted in note for note in notes) or not noted
+        await client.close()
+        assert noted or any("bug" in note for note in notes)
+
+    attempt(legacy(call_ok), test, auth=Buggy(word))
+
+
+# -- the end
+
+
+def test_who_waits_for_a_place_hears_that_there_will_be_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_channel, "MOST_REQUESTS", 2)
+    monkeypatch.setattr("longshore.client.http.place._FIRST", 0.001)
+
+    async def get(_: Got, wire: Wire) -> None:
+        await wire.stream()
+        await full.wait()
+        server._server.close()
+        wire.close()
+
+    async def take(_: Got, __: Wire) -> None:
+        if count(server, "tools/call") == 2:
+            full.set()
+        await asyncio.sleep(60)
+
+    async def whole() -> None:
+        nonlocal server
+        handler = legacy(take, get=get)
+        async with scripted(handler) as server, Client(server.url, timeout=None, reconnect=False) as client:
+            calls = [asyncio.ensure_future(client.call("x")) for _ in range(4)]
+            async with asyncio.timeout(SECONDS):
+                found = await asyncio.gather(*calls, return_exceptions=True)
+            assert all(isinstance(each, (ConnectionLost, ConnectError)) for each in found), found
+
+    full = asyncio.Event()
+    server: Any = None
+    run(whole)

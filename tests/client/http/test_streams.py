@@ -1,0 +1,241 @@
+"""The stream of a session, and the stream of a request: how long it is looked after, and what counts as heard."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, run, scripted
+from client.http.speaking import attempt, call_ok, done, legacy
+from longshore.client import Client
+from longshore.client.http.events import Events
+from longshore.client.http.place import _FARTHEST, _FIRST, _LONGEST, _SHORTEST, Place
+from longshore.client.http.reading import VISITS
+from longshore.errors import ConnectionLost
+from longshore.limits import Limits
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longshore.client.http.place._FIRST", 0.001)
+    monkeypatch.setattr("longshore.client.http.place._LONGEST", 0.02)
+    monkeypatch.setattr("longshore.client.http.place._SHORTEST", 0.001)
+
+
+def gets(server: ScriptedServer) -> int:
+    return sum(got.method == "GET" for got in server.requests)
+
+
+def log(data: Any) -> Any:
+    return {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": data}}
+
+
+@pytest.mark.usefixtures("hurried")
+@pytest.mark.parametrize("how", ["close", "cut", "503", "empty"])
+def test_a_stream_that_can_not_be_had_does_no_harm_and_is_tried_on(how: str) -> None:
+    """Requests go on, and what comes when the stream is there again is heard."""
+    back = asyncio.Event()
+    heard = asyncio.Event()
+
+    async def get(_: Got, wire: Wire) -> None:
+        if back.is_set():
+            await wire.stream()
+            await wire.event(log("here"))
+            await asyncio.sleep(60)
+        elif how == "503":
+            await wire.answer(503)
+        elif how == "empty":
+            await wire.stream()
+            wire.close()
+        else:
+            wire.close() if how == "close" else wire.cut()
+
+    async def test(client: Client, server: ScriptedServer) -> None:
+        await server.until(lambda server: gets(server) > 2 * VISITS)
+        assert client.connected
+        assert (await client.call("x")).text == "ok"
+        if how != "empty":
+            [note] = client.problems
+            assert note.startswith("the stream of the session can't be had at the moment")
+        back.set()
+        async with asyncio.timeout(SECONDS):
+            await heard.wait()
+        assert sum(b'"initialize"' in got.body for got in server.requests) == 1
+
+    attempt(legacy(call_ok, get=get), test, on_log=lambda _: heard.set())
+
+
+@pytest.mark.usefixtures("hurried")
+@pytest.mark.parametrize("before", [0, VISITS])
+def test_a_server_that_is_gone_is_lost(before: int) -> None:
+    """After so many visits in a row to nobody, whatever was there before."""
+
+    async def get(_: Got, wire: Wire) -> None:
+        if gets(server) <= before:
+            await wire.answer(503)
+        else:
+            server._server.close()
+            wire.cut()
+
+    async def whole() -> None:
+        nonlocal server
+        async with scripted(legacy(call_ok, get=get)) as server, Client(server.url, timeout=SECONDS) as client:
+            async with asyncio.timeout(SECONDS):
+                while client.connected:
+                    await asyncio.sleep(0.002)
+
+    server: Any = None
+    run(whole)
+
+
+@pytest.mark.parametrize(
+    ("status", "begun", "noted"),
+    [(405, False, False), (404, False, False), (405, True, True), (410, False, True), (200, False, True)],
+)
+@pytest.mark.usefixtures("hurried")
+def test_a_server_that_has_no_stream_is_not_asked_again(status: int, begun: bool, noted: bool) -> None:
+    async def get(_: Got, wire: Wire) -> None:
+        if begun and gets(server) == 1:
+            await wire.stream()
+            await wire.send(b": x\n\n")
+            wire.close()
+        else:
+            await wire.answer(status, b"no", "text/plain")
+
+    async def whole() -> None:
+        nonlocal server
+        handler = legacy(call_ok, get=get, session=None)
+        async with scripted(handler) as server, Client(server.url, timeout=SECONDS) as client:
+            await server.until(lambda server: gets(server) == 1 + begun)
+            assert (await client.call("x")).text == "ok"
+            if noted:
+                async with asyncio.timeout(SECONDS):
+                    while not client.problems:
+                        await asyncio.sleep(0.002)
+                assert "is at its end" in client.problems[0]
+            await asyncio.sleep(0.05)
+            assert gets(server) == 1 + begun
+            assert bool(client.problems) is noted
+
+    server: Any = None
+    run(whole)
+
+
+@pytest.mark.usefixtures("hurried")
+@pytest.mark.parametrize("named", [False, True])
+def test_an_event_that_is_too_long_is_passed_over(named: bool) -> None:
+    """It is noted, and what comes behind it is heard. One that has an id is not asked for again."""
+    last: list[str | None] = []
+    heard = asyncio.Event()
+
+    async def get(got: Got, wire: Wire) -> None:
+        last.append(got.headers.get("last-event-id"))
+        await wire.stream()
+        if len(last) < 3:
+            await wire.event(log("x" * 5000), **({"id": f"e{len(last)}"} if named else {}))
+        else:
+            await wire.event(log("short"))
+        await asyncio.sleep(60)
+
+    async def test(client: Client, _: ScriptedServer) -> None:
+        async with asyncio.timeout(SECONDS):
+            await heard.wait()
+        assert last == ([None, "e1", "e2"] if named else [None, None, None])
+        assert "more than 2,000 bytes" in " ".join(client.problems)
+
+    options: Any = {"limits": Limits(frame_bytes=2000), "on_log": lambda _: heard.set()}
+    attempt(legacy(call_ok, get=get), test, **options)
+
+
+# -- the stream of a request
+
+
+async def begin(_: Got, wire: Wire) -> None:
+    await wire.stream()
+    await wire.event("", id="1")
+    wire.close()
+
+
+@pytest.mark.parametrize("sign", [b"id: 2\ndata:\n\n", b": still at it\n\n"])
+@pytest.mark.usefixtures("hurried")
+def test_a_server_may_have_us_wait_for_as_long_as_it_says_anything(sign: bytes) -> None:
+    calls: list[Got] = []
+
+    async def take(got: Got, wire: Wire) -> None:
+        calls.append(got)
+        await begin(got, wire)
+
+    async def get(got: Got, wire: Wire) -> None:
+        if "last-event-id" not in got.headers:
+            await wire.answer(405)
+            return
+        await wire.stream()
+        await (wire.send(sign) if gets(server) < 4 * VISITS else wire.event(done(calls[0])))
+        wire.close()
+
+    async def whole() -> None:
+        nonlocal server
+        async with scripted(legacy(take, get=get)) as server, Client(server.url, timeout=None) as client:
+            assert (await client.call("x")).text == "ok"
+
+    server: Any = None
+    run(whole)
+
+
+@pytest.mark.parametrize("how", ["empty", "503"])
+@pytest.mark.usefixtures("hurried")
+def test_a_server_that_says_nothing_is_not_visited_for_ever(how: str) -> None:
+    async def get(got: Got, wire: Wire) -> None:
+        if "last-event-id" not in got.headers:
+            await wire.answer(405)
+        elif how == "503":
+            await wire.answer(503)
+        else:
+            await wire.stream()
+            wire.close()
+
+    async def test(client: Client, server: ScriptedServer) -> None:
+        with pytest.raises(ConnectionLost, match="without a word" if how == "empty" else "taken up again.*503"):
+            await client.call("x")
+        assert sum("last-event-id" in got.headers for got in server.requests) == VISITS
+
+    attempt(legacy(begin, get=get), test, timeout=None)
+
+
+def told(retry: str) -> Place:
+    place, events = Place(), Events(1000)
+    events.feed(b"retry: %s\nid: 7\n\n" % retry.encode())
+    place.keep(events)
+    return place
+
+
+def test_when_to_come_back() -> None:
+    place = Place()
+    delays: list[float] = []
+    for _ in range(30):
+        delays.append(place.delay())
+        place.failures += 1
+    assert delays[:7] == [_FIRST * 2**n for n in range(7)]
+    assert delays[7:] == [_LONGEST] * 23
+
+
+@pytest.mark.parametrize(
+    ("retry", "delay"),
+    [
+        ("0", _SHORTEST),
+        ("49", _SHORTEST),
+        ("50", _SHORTEST),
+        ("51", 0.051),
+        ("299999", 299.999),
+        ("300000", _FARTHEST),
+        ("300001", _FARTHEST),
+    ],
+)
+def test_as_the_server_wishes(retry: str, delay: float) -> None:
+    place = told(retry)
+    assert place.delay() == delay
+    assert place.last_id == "7"
+    place.failures = 99
+    assert place.delay() == max(delay, _LONGEST)
