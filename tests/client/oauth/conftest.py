@@ -63,3 +63,10 @@ def talk(server: Protected, auth: Any, calls: int = 1) -> list[str]:
 def tokens_sent(server: Protected) -> list[str]:
     """The different credentials that the MCP server was shown, in order."""
     return list(dict.fromkeys(each.headers.get("authorization", "") for each in server.asked if each.path == "/mcp"))
+
+
+def age(storage: MemoryStorage, seconds: float) -> None:
+    """Let time pass for the stored tokens."""
+    for key, record in list(storage._records.items()):
+        if key.startswith("tokens ") and "expires" in record:
+            storage.write(key, {**record, **{name: record[name] - seconds for name in ("expires", "renew")}})

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 
+from longshore.client import Client
+from longshore.client.oauth import FileStorage, MemoryStorage
 from longshore.client.oauth.addresses import Wall, covers, is_inside, is_loopback, trusted
 from longshore.client.oauth.discovery import resource_places, server_places
 from longshore.errors import AuthorizationError
 
-from .conftest import login, talk
+from .conftest import login, run, talk
 from .town import Authority, Heard, Protected, Said, living
 
 WELL = "https://h.example/.well-known"
@@ -247,3 +250,63 @@ def test_a_server_that_knows_no_oauth_at_all(authority: Authority, server: Prote
     server.metadata = None
     with pytest.raises(AuthorizationError, match=r"says nowhere how to get one.*give it by auth="):
         talk(server, login())
+
+
+@pytest.mark.parametrize("metadata", [None, {"authorization_servers": None}])
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_an_issuer_that_nobody_named(metadata: Any, slash: str) -> None:
+    """Its own origin issues tokens: whether that is written with a slash, only its metadata say."""
+    authority = Authority()
+    server = Old(authority)
+    server.metadata = metadata
+    storage = MemoryStorage()
+    with living(server):
+        authority.url = server.url
+        authority.metadata["issuer"] = authority.iss = server.url + slash
+        authority.metadata["authorization_response_iss_parameter_supported"] = True
+        for _ in range(2):
+            assert talk(server, login(storage=storage)) == ["hello"]
+            authority.tokens.clear()
+        assert talk(server, login(storage=storage, issuer=server.url + slash)) == ["hello"]
+        authority.metadata["issuer"] = server.url + "/other"
+        with pytest.raises(AuthorizationError, match="it may be another's"):
+            talk(server, login())
+    assert server.count("/authorize") == server.count("/register") == 1
+
+
+class Tenants(Protected):
+    """Each tenant, which the query names, is a resource of its own."""
+
+    def about(self) -> dict[str, Any]:
+        return {**super().about(), "resource": f"{self.mcp}?{urlencode(self.asked[-1].query)}"}
+
+    def refused(self, heard: Heard, method: str) -> Said | None:
+        token = heard.headers.get("authorization", "").removeprefix("Bearer ")
+        held = self.authorities[0].tokens.get(token, {})
+        good = held.get("resource") == f"{self.mcp}?{urlencode(heard.query)}"
+        return None if good else self.challenge(401)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_server_with_a_query(own: bool, tmp_path: Any) -> None:
+    """What the query says is part of the resource, if the resource says so; and it is written down nowhere."""
+    authority = Authority()
+    server = Tenants(authority) if own else Protected(authority)
+
+    async def call(tenant: str) -> str:
+        auth = login(storage=FileStorage(tmp_path / "oauth.json"))
+        url = f"{server.mcp}?tenant={tenant}"
+        async with Client(url, auth=auth, era="2025-11-25", timeout=10, reconnect=False) as client:
+            return (await client.call("hello")).text
+
+    with living(authority, server):
+        for tenant in ("one", "two", "one", "two"):
+            assert run(lambda tenant=tenant: call(tenant)) == "hello"  # type: ignore[misc]
+    assert authority.count("/authorize") == (2 if own else 1)
+    kept = [each for each in json.loads((tmp_path / "oauth.json").read_bytes()) if each.startswith("server")]
+    assert kept and not any("tenant" in each for each in kept)
+
+
+def test_a_host_that_is_not_ascii_is_told_how_to_write_it() -> None:
+    with pytest.raises(AuthorizationError, match=r"and its host as xn--bcher-kva\.example"):
+        run(lambda: login().headers("POST", "https://b\u00fccher.example/mcp", b""))

@@ -7,12 +7,15 @@ from base64 import b64decode
 from typing import Any
 
 import pytest
+from joserfc.jwk import ECKey
 
+from longshore.client import Client
 from longshore.client.oauth import ClientCredentials, FileStorage, MemoryStorage
+from longshore.client.oauth.dpop import MOST_NONCE_CHARS, MOST_ORIGINS, Prover
 from longshore.errors import AuthorizationError
 
-from .conftest import login, talk
-from .town import Authority, Heard, Proofs, Protected
+from .conftest import login, run, talk, tokens_sent
+from .town import Authority, Heard, Proofs, Protected, Said, follow
 
 
 def claims(heard: Heard) -> dict[str, Any]:
@@ -108,3 +111,73 @@ def test_refusing(authority: Authority, bound: Protected) -> None:
 def test_other_grants_are_bound_too(authority: Authority, bound: Protected) -> None:
     authority.clients["me"] = {"token_endpoint_auth_method": "client_secret_basic", "client_secret": "s"}
     assert talk(bound, ClientCredentials("me", "s", storage=MemoryStorage())) == ["hello"]
+
+
+def test_a_step_up_keeps_a_token_bound(authority: Authority, server: Protected) -> None:
+    """The 401 wants a bound token, the 403 no more than a scope: that is no reason to take a weaker one."""
+    authority.metadata["dpop_signing_alg_values_supported"] = ["ES256"]
+    server.needs = {"tools/call": {"write"}}
+    token, challenge = authority.token, server.challenge
+
+    def willing(heard: Heard) -> Said:
+        authority.bound = "dpop" in heard.headers
+        return token(heard)
+
+    def varying(status: int, headers: Any = (), **fields: str) -> Said:
+        said = challenge(status, headers, **fields)
+        scheme = "DPoP" if status == 401 else "Bearer"
+        return said._replace(headers=tuple((name, value.replace("Bearer", scheme)) for name, value in said.headers))
+
+    authority.token, server.challenge = willing, varying  # type: ignore[method-assign]
+    assert talk(server, login()) == ["hello"]
+    assert authority.count("/authorize") == 2
+    assert {each.split()[0] for each in tokens_sent(server) if each} == {"DPoP"}
+
+
+def test_a_failed_step_up_leaves_the_token_that_was(authority: Authority, bound: Protected) -> None:
+    """The key of a token is not given up before there is another token."""
+    bound.needs = {"tools/call": {"write"}}
+    refuses = [False, True]
+
+    async def person(url: str) -> str:
+        return await follow(url) if not refuses.pop(0) else "http://127.0.0.1:9107/callback?error=x"
+
+    async def work() -> None:
+        auth = login(redirect=person)
+        async with Client(bound.mcp, auth=auth, era="2025-11-25", timeout=10) as client:
+            with pytest.raises(AuthorizationError):
+                await client.call("hello")
+            assert [tool.name for tool in await client.list_tools()] == ["hello"]
+
+    run(work)
+
+
+def test_the_path_of_a_proof_is_never_empty() -> None:
+    for url in ("https://h.example", "https://h.example/", "https://h.example/?x#y"):
+        proof = Prover().prove("POST", url)
+        assert claims(Heard("POST", "/", {}, {"dpop": proof}, b""))["htu"] == "https://h.example/"
+
+
+@pytest.mark.parametrize(("size", "taken"), [(MOST_NONCE_CHARS - 1, True), (MOST_NONCE_CHARS, True), (0, False)])
+def test_the_size_of_a_nonce(size: int, taken: bool) -> None:
+    prover, url = Prover(), "https://h.example/"
+    assert prover.hear(url, [("dpop-nonce", "n" * size)]) is taken
+    assert not prover.hear(url, [("dpop-nonce", "m" * (MOST_NONCE_CHARS + 1))])
+    said = claims(Heard("POST", "/", {}, {"dpop": prover.prove("POST", url)}, b""))
+    assert said.get("nonce") == ("n" * size if taken else None)
+
+
+def test_nonces_are_kept_for_so_many_places() -> None:
+    prover = Prover()
+    for n in range(MOST_ORIGINS):
+        prover.hear(f"https://h{n}.example/", [("dpop-nonce", "n")])
+    assert not prover.hear("https://h0.example/", [("dpop-nonce", "n")]), "it is known still"
+    prover.hear("https://more.example/", [("dpop-nonce", "n")])
+    assert prover.hear("https://h0.example/", [("dpop-nonce", "n")])
+
+
+def test_a_key_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    prover, read = Prover(), []
+    monkeypatch.setattr(ECKey, "import_key", lambda *given: read.append(given))
+    assert len({prover.prove("POST", "https://h.example/") for _ in range(3)}) == 3
+    assert not read

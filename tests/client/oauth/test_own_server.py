@@ -114,7 +114,7 @@ def test_the_second_url_of_an_old_server_gets_the_token_of_the_first() -> None:
         await (await endpoint.ask("POST", (), body)).read(1000)
         answer = await endpoint.ask("POST", (), body, url=f"{server.url}/messages")
         assert b"Bearer access-" in await answer.read(1000)
-        await endpoint.close()
+        await endpoint.close(print)
 
     with living(authority, server):
         run(work)

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from longshore.client.oauth.addresses import MOST_CHARS, split
 from longshore.client.oauth.budget import ALL, SAME, WINDOW_SECONDS, Budget
 from longshore.client.oauth.challenge import Demand, parse, read
-from longshore.client.oauth.scopes import choose, words
+from longshore.client.oauth.scopes import MOST, choose, words
 from longshore.errors import AuthorizationError
 
 
@@ -101,8 +102,30 @@ def test_a_person_is_not_asked_for_ever(refused: bool) -> None:
     budget = Budget(personal=True)
     for n in range(ALL):
         budget.spend("i", (str(n),), 0.0, refused=refused)
-    with pytest.raises(AuthorizationError):
+    with pytest.raises(AuthorizationError, match=r"10 logins were begun in 10 minutes.*; the last: it gave a token"):
         budget.spend("i", ("new",), 0.0, refused=refused)
+
+
+def test_a_login_that_fails_is_no_refusal() -> None:
+    budget = Budget(personal=True)
+    for n in range(ALL):
+        budget.spend("i", ("a",), 0.0, refused=True)
+        budget.fail(f"nobody came ({n})")
+    with pytest.raises(AuthorizationError, match=r"10 logins were begun.*the last: nobody came \(9\)"):
+        budget.spend("i", ("a",), WINDOW_SECONDS - 1, refused=True)
+    budget.spend("i", ("a",), WINDOW_SECONDS, refused=True)
+
+
+@pytest.mark.parametrize("count", [MOST - 1, MOST, MOST + 1])
+def test_so_many_scopes(count: int) -> None:
+    assert len(words(" ".join(f"s{n}" for n in range(count)))) == min(count, MOST)
+    assert len(words("x" * 256)) == 1 and not words("x" * 257)
+
+
+@pytest.mark.parametrize("size", [MOST_CHARS - 1, MOST_CHARS, MOST_CHARS + 1])
+def test_so_long_a_url(size: int) -> None:
+    url = "https://as.example/".ljust(size, "x")
+    assert (split(url) is not None) is (size <= MOST_CHARS)
 
 
 def test_a_program_may_get_tokens_that_expire_as_often_as_they_do() -> None:

@@ -59,7 +59,8 @@ def log_in(tmp_path: Path, server: Protected) -> subprocess.CompletedProcess[str
 def test_a_browser_comes_back(authority: Authority, server: Protected, tmp_path: Path) -> None:
     done = log_in(tmp_path, server)
     assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
-    assert f"to log in, open this page (it is waited for 5 minutes):\n{authority.issuer}/authorize?" in done.stderr
+    said = f"longshore: {server.mcp} wants a login at {authority.issuer}; to log in, open this page"
+    assert f"{said} (it is waited for 5 minutes):\n{authority.issuer}/authorize?" in done.stderr
     assert "You may close this window" in (tmp_path / "saw.html").read_text()
     [asked] = [each.query for each in authority.asked if each.path == "/authorize"]
     back = urlsplit(asked["redirect_uri"])
@@ -83,7 +84,9 @@ def test_a_taken_port_means_registering_again(authority: Authority, server: Prot
         assert log_in(tmp_path, server).returncode == 0
     assert authority.count("/register") == 2
     record = FileStorage(tmp_path / "oauth.json").read(f"client {authority.issuer}")
-    assert record is not None and record["redirect"] != back and "refresh" not in json.dumps(record)
+    assert record is not None and "refresh" not in json.dumps(record)
+    latest, first = record["registrations"]
+    assert first["redirect"] == back != latest["redirect"]
 
 
 async def _knock(listener: Listener, target: str, method: str = "GET") -> tuple[int, bytes]:
@@ -98,7 +101,7 @@ async def _knock(listener: Listener, target: str, method: str = "GET") -> tuple[
 def test_strangers_do_not_end_the_wait(capfd: pytest.CaptureFixture[str]) -> None:
     async def work() -> None:
         listener = await Listener.open(None, None)
-        coming = asyncio.ensure_future(listener.follow("https://as.example/authorize", "right"))
+        coming = asyncio.ensure_future(listener.follow("https://as.example/authorize", "right", "it wants a login"))
         await asyncio.sleep(0)
         port = urlsplit(listener.uri).port
         silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
@@ -121,7 +124,8 @@ def test_strangers_do_not_end_the_wait(capfd: pytest.CaptureFixture[str]) -> Non
             await asyncio.open_connection("127.0.0.1", port)
 
     run(work)
-    assert "https://as.example/authorize" in capfd.readouterr().err
+    said = capfd.readouterr().err
+    assert said.startswith("longshore: it wants a login; to log in, open") and "https://as.example/authorize" in said
 
 
 def test_nobody_comes(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
@@ -130,7 +134,7 @@ def test_nobody_comes(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixt
     async def work() -> None:
         listener = await Listener.open(None, None)
         with pytest.raises(AuthorizationError, match="nobody logged in"):
-            await listener.follow("https://as.example/authorize", "right")
+            await listener.follow("https://as.example/authorize", "right", "it wants a login")
         await listener.close()
 
     run(work)

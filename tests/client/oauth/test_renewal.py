@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
+import msgspec
 import pytest
 
 from longshore.client import Client
 from longshore.client.oauth import FileStorage, MemoryStorage
 from longshore.errors import AuthorizationError, ClientError
 
-from .conftest import login, run, talk, tokens_sent
-from .town import Authority, Protected, Refused, living
+from .conftest import age, login, run, talk, tokens_sent
+from .town import Authority, Heard, Protected, Refused, Said, living
 
 
 def grants(authority: Authority) -> list[str]:
@@ -22,7 +24,7 @@ def grants(authority: Authority) -> list[str]:
 def test_a_token_is_renewed_before_it_expires(authority: Authority, server: Protected) -> None:
     storage = MemoryStorage()
     talk(server, login(storage=storage))
-    _age(storage, server, authority, 3590)
+    age(storage, 3590)
     before = len(server.asked)
     assert talk(server, login(storage=storage), calls=3) == ["hello"] * 3
     assert grants(authority) == ["authorization_code", "refresh_token"]
@@ -34,7 +36,7 @@ def test_an_expired_token_is_not_sent(authority: Authority, server: Protected) -
     storage = MemoryStorage()
     talk(server, login(storage=storage))
     [first] = authority.tokens
-    _age(storage, server, authority, 4000)
+    age(storage, 4000)
     before = len(server.asked)
     talk(server, login(storage=storage))
     assert not [each for each in server.asked[before:] if first in each.headers.get("authorization", "")]
@@ -50,25 +52,38 @@ def test_a_short_token_is_used_for_a_while(authority: Authority, server: Protect
 def test_while_a_token_is_good_a_failing_renewal_is_no_failure(authority: Authority, server: Protected) -> None:
     storage = MemoryStorage()
     talk(server, login(storage=storage))
-    _age(storage, server, authority, 3590)
+    age(storage, 3590)
     authority.refusal = Refused("", "", 503)
     assert talk(server, login(storage=storage)) == ["hello"]
-    _age(storage, server, authority, 100)
+    age(storage, 100)
     with pytest.raises(AuthorizationError, match=r"renewing the token.*503"):
         talk(server, login(storage=storage))
 
 
 def test_many_requests_renew_once(authority: Authority, server: Protected) -> None:
+    """Twenty requests are refused together, and none of them by a token that came after theirs."""
+    gate = threading.Barrier(20, timeout=10)
+    refused, together = server.refused, threading.Event()
+
+    def at_once(heard: Heard, method: str) -> Said | None:
+        found = refused(heard, method)
+        if together.is_set() and found is not None and method == "tools/call":
+            gate.wait()  # nobody is answered before all have asked
+        return found
+
+    server.refused = at_once  # type: ignore[method-assign]
+
     async def work() -> None:
         async with Client(server.mcp, auth=login(), era="2025-11-25", timeout=15) as client:
             for _ in range(3):
                 authority.tokens.clear()  # revoked
+                together.set()
                 await asyncio.gather(*(client.call("hello") for _ in range(20)))
+                together.clear()
 
     run(work)
-    assert authority.count("/authorize") == 1 + grants(authority).count("authorization_code") - 1
-    assert len(authority.tokens) == 1
-    assert len(grants(authority)) == 4
+    assert grants(authority) == ["authorization_code"] + ["refresh_token"] * 3
+    assert authority.count("/authorize") == 1 and len(authority.tokens) == 1
 
 
 def test_a_revoked_token_needs_no_login(authority: Authority, server: Protected) -> None:
@@ -203,6 +218,90 @@ def test_a_server_that_moves_to_another_issuer(authority: Authority, server: Pro
     assert len(tokens_sent(server)) == 3
 
 
+@pytest.mark.parametrize("refresh", [True, False])
+def test_the_last_seconds_of_a_token(authority: Authority, server: Protected, refresh: bool) -> None:
+    """Who can't renew it must not be asked before each request."""
+    storage = MemoryStorage()
+    authority.gives_refresh = refresh
+    talk(server, login(storage=storage))
+    age(storage, 3585)
+    authority.refresh_tokens.clear()
+    before = len(authority.asked)
+    assert talk(server, login(storage=storage), calls=10) == ["hello"] * 10
+    assert [each.path for each in authority.asked[before:]].count("/token") == int(refresh)
+    assert len(authority.asked) - before == 2 * int(refresh)
+
+
+@pytest.mark.parametrize("down", ["token", "metadata"])
+def test_the_last_seconds_while_the_issuer_is_down(authority: Authority, server: Protected, down: str) -> None:
+    storage = MemoryStorage()
+    talk(server, login(storage=storage))
+    age(storage, 3585)
+    if down == "token":
+        authority.refusal = Refused("", "", 503)
+    else:
+        authority.about = lambda: None  # type: ignore[method-assign, assignment, return-value]
+    before = len(authority.asked)
+    assert talk(server, login(storage=storage), calls=10) == ["hello"] * 10
+    assert len(authority.asked) - before == 2
+
+
+def test_an_issuer_that_is_gone(server: Protected) -> None:
+    """The server has moved to another. Nobody is locked out because the old one does not answer."""
+    gone, storage = Authority(), MemoryStorage()
+    new = server.authorities[0]
+    with living(gone):
+        server.authorities[:] = [gone]
+        talk(server, login(storage=storage))
+    age(storage, 4000)
+    server.authorities[:] = [new]
+    assert talk(server, login(storage=storage)) == talk(server, login(storage=storage)) == ["hello"]
+    assert new.count("/authorize") == 1
+
+
+def test_an_issuer_that_is_away_costs_no_login(authority: Authority, server: Protected) -> None:
+    storage = MemoryStorage()
+    away = Authority()
+    with living(away):
+        server.authorities[:] = [away]
+        talk(server, login(storage=storage))
+        url = away.url
+    age(storage, 4000)
+    with pytest.raises(AuthorizationError, match="could not be asked"):
+        talk(server, login(storage=storage))
+    away.url = authority.url  # it is there again
+    authority.handle = away.handle  # type: ignore[method-assign]
+    for key in list(storage._records):
+        _rename(storage, key, url, authority.url)
+    assert talk(server, login(storage=storage)) == ["hello"]
+    assert grants(authority) == ["refresh_token"]
+
+
+def test_two_programs_with_different_scopes(authority: Authority, server: Protected) -> None:
+    storage = MemoryStorage()
+    for _ in range(3):
+        for scope in ("a", "b"):
+            assert talk(server, login(storage=storage, scopes=[scope])) == ["hello"]
+    assert _scopes(authority) == [{"a"}, {"a", "b"}]
+
+
+def test_a_step_up_keeps_what_another_program_asked_for(authority: Authority, server: Protected) -> None:
+    storage = MemoryStorage()
+    server.needs = {"tools/call": {"c"}}
+    first = login(storage=storage, scopes=["a"])
+
+    async def work() -> None:
+        async with Client(server.mcp, auth=first, era="2025-11-25", timeout=15) as one:
+            async with Client(
+                server.mcp, auth=login(storage=storage, scopes=["b"]), era="2025-11-25", timeout=15
+            ) as two:
+                await two.list_tools()
+            await one.call("hello")
+
+    run(work)
+    assert _scopes(authority) == [{"a"}, {"a", "b"}, {"a", "b", "c"}]
+
+
 def test_a_client_id_is_shown_to_one_issuer_only(authority: Authority, server: Protected) -> None:
     by_hand = {"redirect_uris": ["http://127.0.0.1:9107/callback"], "token_endpoint_auth_method": "none"}
     authority.clients["mine"] = by_hand
@@ -220,14 +319,6 @@ def test_a_client_id_is_shown_to_one_issuer_only(authority: Authority, server: P
             talk(server, login(client_id="mine", issuer="https://other.example"))
 
 
-def _age(storage: MemoryStorage, server: Protected, authority: Authority, seconds: float) -> None:
-    """Let time pass for the stored tokens."""
-    key = f"tokens - {authority.issuer} {server.mcp}"
-    record = storage.read(key)
-    assert record is not None
-    storage.write(key, {**record, **{name: record[name] - seconds for name in ("expires", "renew")}})
-
-
 def _scopes(authority: Authority) -> list[set[str]]:
     return [set(each.query.get("scope", "").split()) for each in authority.asked if each.path == "/authorize"]
 
@@ -240,3 +331,9 @@ def _without_scope(authority: Authority) -> Any:
         return authorize(heard._replace(query={**heard.query, "scope": ""}))
 
     return strict
+
+
+def _rename(storage: MemoryStorage, key: str, old: str, new: str) -> None:
+    record = msgspec.json.encode(storage.read(key)).decode().replace(old, new)
+    storage.write(key, None)
+    storage.write(key.replace(old, new), msgspec.json.decode(record))

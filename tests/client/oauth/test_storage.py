@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 from longshore.client.oauth import FileStorage, KeyringStorage, MemoryStorage
+from longshore.client.oauth.cupboard import Cupboard
 from longshore.errors import AuthorizationError
 
-from .conftest import login, talk
+from .conftest import login, run, talk
 from .town import Authority, Protected
 
 
@@ -140,6 +141,84 @@ def test_what_is_stored_may_be_anything(authority: Authority, server: Protected)
         for broken in ({}, {"issuer": 1}, {**record, "access": "a\r\nb"}, {**record, "client_id": 5}):
             storage.write(key, broken)
             assert talk(server, login(storage=storage)) == ["hello"]
+
+
+def test_a_file_of_another_user_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "oauth.json"
+    FileStorage(path).write("x", {"a": 1})
+    owner, before = os.geteuid(), path.read_bytes()
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)  # giving it away instead takes root
+    with pytest.raises(PermissionError, match="it belongs to another user"):
+        FileStorage(path).read("x")
+    with pytest.raises(PermissionError, match="it belongs to another user"):
+        FileStorage(path).write("x", {"a": 2})
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe"])
+def test_what_is_no_file(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "oauth.json"
+    path.mkdir() if kind == "folder" else os.mkfifo(path)
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        with pytest.raises(OSError, match="it is no file"):
+            FileStorage(path).read("x")
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_several_records_are_one_write(tmp_path: Path) -> None:
+    path = tmp_path / "oauth.json"
+    storage = FileStorage(path)
+    storage.write("gone", {"a": 1})
+    before = path.stat().st_ino
+    saves: list[Any] = []
+    save = storage._save
+
+    def counted(records: Any) -> None:
+        saves.append(dict(records))
+        save(records)
+
+    storage._save = counted  # type: ignore[method-assign]
+    storage.write_all({"x": {"b": 2}, "y": {"c": 3}, "gone": None, "never": None})
+    assert saves == [{"x": {"b": 2}, "y": {"c": 3}}] and path.stat().st_ino != before
+    assert storage.read("gone") is None and storage.read("y") == {"c": 3}
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "oauth.json.lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError):
+        FileStorage(tmp_path / "oauth.json").write("x", {})
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_storage_that_fails_for_a_while(capfd: pytest.CaptureFixture[str]) -> None:
+    """What could be neither written nor forgotten is so in memory, until the storage takes it."""
+    storage = MemoryStorage()
+    works: list[bool] = []
+
+    class Sometimes:
+        read = storage.read
+
+        def write(self, key: str, record: Any) -> None:
+            if not works:
+                raise OSError("not now")
+            storage.write(key, record)
+
+    cupboard = Cupboard(Sometimes(), "")
+
+    async def work() -> None:
+        storage.write("x", {"a": 1})
+        await cupboard.write("x", None)
+        await cupboard.write("y", {"b": 2})
+        assert await cupboard.read("x") is None and await cupboard.read("y") == {"b": 2}
+        works.append(True)
+        await cupboard.write("x", None)
+        await cupboard.write("y", {"b": 3})
+        storage.write("x", {"a": 4})
+        assert await cupboard.read("x") == {"a": 4} and storage.read("y") == {"b": 3}
+
+    run(work)
+    assert capfd.readouterr().err.count("could not be written") == 1
 
 
 def test_a_keyring(authority: Authority, server: Protected, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,13 +17,15 @@ TOKEN = re.compile(r"[\x21-\x7e]+")
 class Authorizer(Protocol):
     """Puts credentials on requests to an MCP server and gets others when they are refused."""
 
-    @property
-    def waiting(self) -> bool:
-        """Whether a person is waited for. That takes as long as it takes; deadlines for the server don't count it."""
+    def waiting(self, server: str) -> bool:
+        """Whether a person is waited for on behalf of this server. Its deadlines don't count that: it may take long."""
         ...
 
-    async def headers(self, method: str, url: str, body: bytes) -> Headers:
-        """What to send beside this request. Called before each, also before one that is sent again."""
+    async def headers(self, method: str, url: str, body: bytes, server: str = "") -> Headers:
+        """What to send beside this request. Called before each, also before one that is sent again.
+
+        `url` is where the request goes; `server` is the URL of the server, if it is another: its tokens are sent.
+        """
         ...
 
     def heard(self, answer_headers: Headers) -> None:
@@ -52,12 +54,13 @@ class Bearer:
             raise ValueError("a bearer token is a text of printable ASCII characters without blanks")
         self._token = token
 
-    waiting = False
-
     def __repr__(self) -> str:
         return "Bearer(…)"
 
-    async def headers(self, method: str, url: str, body: bytes) -> Headers:  # noqa: ARG002 - the same for all
+    def waiting(self, server: str) -> bool:  # noqa: ARG002 - never
+        return False
+
+    async def headers(self, method: str, url: str, body: bytes, server: str = "") -> Headers:  # noqa: ARG002
         return [("Authorization", f"Bearer {self._token}")]
 
     def heard(self, answer_headers: Headers) -> None:

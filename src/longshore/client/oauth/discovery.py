@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, urlunsplit
 from msgspec import Struct
 
 from longshore.client.oauth.addresses import covers, shown, split, well_known
-from longshore.client.oauth.asking import Asker, Reply
+from longshore.client.oauth.asking import Asker, Reply, TryLater
 from longshore.client.oauth.scopes import clean
 from longshore.errors import AuthorizationError
 
@@ -35,6 +35,12 @@ class Resource(Struct, frozen=True):
     dpop_required: bool = False
     old: bool = False
     """It has no metadata: its own origin is the authorization server, as in 2025-03-26."""
+    derived: bool = False
+    """It names no issuer; the one here is its own origin, and whether that has a slash at its end is not known."""
+
+    def has(self, issuer: str) -> bool:
+        """Whether an issuer is one of its."""
+        return issuer in self.issuers or (self.derived and issuer.removesuffix("/") in self.issuers)
 
 
 class AuthServer(Struct, frozen=True):
@@ -61,15 +67,12 @@ async def find_resource(asker: Asker, server: str, named: str | None) -> Resourc
         reply = await asker.get(url, "the resource metadata at")
         if _is_there(reply, url) and reply.text("resource"):
             return _read_resource(reply, server, url)
-    parts = split(server.partition("#")[0])
-    assert parts is not None  # the wall has seen it
-    return Resource(issuers=(_root(parts),), old=True)
+    return Resource(issuers=(_root(_parts(server)),), old=True, derived=True)
 
 
 def resource_places(server: str, named: str | None) -> list[str]:
     """Where the metadata of a server may be, in order, each once."""
-    parts = split(server.partition("#")[0])
-    assert parts is not None
+    parts = _parts(server)
     places = [well_known(parts, _RESOURCE, path=True), well_known(parts, _RESOURCE, path=False)]
     return list(dict.fromkeys([named, *places] if named else places))
 
@@ -79,26 +82,29 @@ def _read_resource(reply: Reply, server: str, url: str) -> Resource:
     if not covers(identifier, server):
         what = f"the resource metadata at {shown(url)} is about {shown(identifier)}, not about this server"
         raise AuthorizationError(f"{what}; nothing was authorized. Whoever runs the server must correct `resource`")
-    parts = split(server.partition("#")[0])
-    assert parts is not None
-    issuers = _texts(document.get("authorization_servers")) or (_root(parts),)
+    issuers = _texts(document.get("authorization_servers"))
     required = document.get("dpop_bound_access_tokens_required") is True
     return Resource(
-        issuers=issuers,
+        issuers=issuers or (_root(_parts(server)),),
         identifier=identifier,
         scopes=clean(_texts(document.get("scopes_supported"))),
         dpop=required or "ES256" in _texts(document.get("dpop_signing_alg_values_supported")),
         dpop_required=required,
+        derived=not issuers,
     )
 
 
-async def find_server(asker: Asker, issuer: str, *, old: bool) -> AuthServer:
-    """The metadata of an issuer. `old`: if it has none, the endpoints of 2025-03-26 are assumed."""
+async def find_server(asker: Asker, issuer: str, *, old: bool, derived: bool = False) -> AuthServer:
+    """The metadata of an issuer. `old`: if it has none, the endpoints of 2025-03-26 are assumed.
+
+    `derived`: nobody named the issuer, so that it may call itself by its origin with or without a slash.
+    """
     parts = asker.wall.check(issuer, "the authorization server")
     for url in server_places(parts):
         reply = await asker.get(url, "the authorization server's metadata at")
         if _is_there(reply, url):
-            return _read_server(asker, reply, issuer, url)
+            root = issuer.removesuffix("/")
+            return _read_server(asker, reply, (root, root + "/") if derived else (issuer,), url)
     if old:
         root = _root(parts)
         return AuthServer(
@@ -117,10 +123,10 @@ def server_places(issuer: SplitResult) -> list[str]:
     return places
 
 
-def _read_server(asker: Asker, reply: Reply, issuer: str, url: str) -> AuthServer:
-    document = reply.document or {}
-    if reply.text("issuer") != issuer:
-        what = f"the metadata at {shown(url)} names the issuer {shown(reply.text('issuer'))}, not {shown(issuer)}"
+def _read_server(asker: Asker, reply: Reply, issuers: tuple[str, ...], url: str) -> AuthServer:
+    document, issuer = reply.document or {}, reply.text("issuer")
+    if issuer not in issuers:
+        what = f"the metadata at {shown(url)} names the issuer {shown(issuer)}, not {shown(issuers[0])}"
         raise AuthorizationError(f"{what}; it was not used, for it may be another's")
     for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint"):
         if reply.text(name):
@@ -145,8 +151,14 @@ def _read_server(asker: Asker, reply: Reply, issuer: str, url: str) -> AuthServe
 def _is_there(reply: Reply, url: str) -> bool:
     """Whether a place holds a document. Many servers answer what they don't have with a page, so that counts as no."""
     if reply.status >= 500:
-        raise AuthorizationError(f"{shown(url)} answered with status {reply.status}; try again later")
+        raise TryLater(f"{shown(url)} answered with status {reply.status}; try again later")
     return reply.status == 200 and reply.document is not None
+
+
+def _parts(server: str) -> SplitResult:
+    parts = split(server)
+    assert parts is not None  # the wall has seen it
+    return parts
 
 
 def _root(parts: SplitResult) -> str:

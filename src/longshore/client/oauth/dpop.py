@@ -16,7 +16,8 @@ from longshore.client.oauth.signing import load_signing
 NONCE = "dpop-nonce"
 USE_NONCE = "use_dpop_nonce"
 MOST_NONCE_CHARS = 1024
-_MOST_ORIGINS = 16
+MOST_ORIGINS = 16
+"""That a nonce is known of. There are two: the server, and its issuer."""
 
 
 @final
@@ -26,6 +27,7 @@ class Prover:
     def __init__(self, key: dict[str, str] | None = None) -> None:
         self._signing = load_signing("DPoP")
         self.key: dict[str, str] = key or self._signing.make_key()
+        self._signer: Any = self._signing.make_signer(self.key)
         self._nonces: dict[tuple[str, str, int], str] = {}
 
     def __repr__(self) -> str:
@@ -37,7 +39,7 @@ class Prover:
         claims: dict[str, Any] = {
             "jti": uuid4().hex,
             "htm": method,
-            "htu": urlunsplit((parts.scheme, parts.netloc, parts.path, "", "")),
+            "htu": urlunsplit((parts.scheme, parts.netloc, parts.path or "/", "", "")),
             "iat": int(time.time()),
         }
         if token is not None:
@@ -47,7 +49,7 @@ class Prover:
         nonce = self._nonces.get(origin(parts))
         if nonce is not None:
             claims["nonce"] = nonce
-        proof: str = self._signing.sign_proof(self.key, claims)
+        proof: str = self._signing.sign_proof(self._signer, claims)
         return proof
 
     def hear(self, url: str, headers: Headers) -> bool:
@@ -57,7 +59,7 @@ class Prover:
             return False
         where = origin(urlsplit(url))
         fresh = self._nonces.get(where) != nonce
-        if where not in self._nonces and len(self._nonces) >= _MOST_ORIGINS:
+        if where not in self._nonces and len(self._nonces) >= MOST_ORIGINS:
             self._nonces.clear()
         self._nonces[where] = nonce
         return fresh

@@ -14,7 +14,7 @@ from longshore.client.oauth.addresses import shown
 from longshore.client.oauth.asking import plain
 from longshore.client.oauth.discovery import AuthServer
 from longshore.client.oauth.scopes import OFFLINE
-from longshore.client.oauth.tokens import Purpose
+from longshore.client.oauth.tokens import GrantRefused, Purpose
 from longshore.errors import AuthorizationError
 
 STEP = "authorization"
@@ -36,13 +36,12 @@ class Attempt(Struct, frozen=True):
 
 
 def begin(server: AuthServer, client_id: str, redirect: str) -> Attempt:
-    """A new attempt. Raises AuthorizationError where the server can't do it safely."""
-    check(server)
+    """A new attempt, at a server that was checked."""
     return Attempt(server, client_id, redirect, token_urlsafe(32), token_urlsafe(64))
 
 
 def check(server: AuthServer) -> None:
-    """Whether a login there is possible, and safe."""
+    """See that a login there is possible, and safe. Raises AuthorizationError."""
     if not server.authorization_endpoint:
         fix = "use a grant without a login, such as ClientCredentials"
         raise AuthorizationError(f"{STEP}: {shown(server.issuer)} has no authorization_endpoint; {fix}")
@@ -83,7 +82,7 @@ def read_code(attempt: Attempt, url: str) -> str:
     _check_issuer(attempt.server, fields.get("iss"))
     if "error" in fields:
         said = plain(f"{fields['error']}: {fields.get('error_description', '')}".rstrip(": "))
-        raise AuthorizationError(f"{STEP}: {shown(attempt.server.issuer)} refused: {said}")
+        raise GrantRefused(f"{STEP}: {shown(attempt.server.issuer)} refused: {said}", fields["error"], 400)
     code = fields.get("code", "")
     if not code:
         raise AuthorizationError(f"{STEP}: the answer holds no code; log in again")

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from longshore.client.oauth.addresses import Wall
+from longshore.client.oauth.addresses import Wall, is_inside
 from longshore.client.oauth.asking import Asker
 from longshore.client.oauth.authorizer import Headers
 from longshore.client.oauth.challenge import read
@@ -16,6 +16,7 @@ from longshore.client.oauth.identity import Identity
 from longshore.client.oauth.scopes import clean
 from longshore.client.oauth.storage import Storage
 from longshore.client.oauth.tokens import Tokens
+from longshore.errors import AuthorizationError
 
 if TYPE_CHECKING:
     from longshore.client.http.fetch import Http
@@ -43,7 +44,7 @@ class Granter:
         self.issuer = issuer
         self.cupboard = Cupboard(storage, profile)
         self._holders: dict[str, Holder] = {}
-        self._http: tuple[asyncio.AbstractEventLoop, Http] | None = None
+        self._http: dict[tuple[asyncio.AbstractEventLoop, bool], Http] = {}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(…)"
@@ -60,12 +61,15 @@ class Granter:
 
     # -- an Authorizer
 
-    @property
-    def waiting(self) -> bool:
-        return self.refreshable and any(holder.waiting for holder in self._holders.values())
+    def waiting(self, server: str) -> bool:
+        try:
+            holder = self._holders.get(server_key(server)) if self.refreshable else None
+        except AuthorizationError:  # a URL that can't be used; whoever asks for its headers is told
+            return False
+        return holder is not None and holder.waiting
 
-    async def headers(self, method: str, url: str, body: bytes) -> Headers:
-        return await self._holder(url).headers(method, url, body)
+    async def headers(self, method: str, url: str, body: bytes, server: str = "") -> Headers:
+        return await self._holder(server or url).headers(method, url, body)
 
     def heard(self, answer_headers: Headers) -> None:
         known = carried()
@@ -73,31 +77,40 @@ class Granter:
             known.holder.heard(answer_headers)
 
     async def challenged(self, status: int, url: str, answer_headers: Headers) -> bool:
-        holder = self._holder(url)
-        holder.heard(answer_headers)
-        return await holder.challenged(status, read(answer_headers))
+        return await self._holder(url).challenged(status, read(answer_headers))
 
     async def close(self) -> None:
-        idle = [await holder.close() for holder in list(self._holders.values())]
+        idle = await asyncio.gather(*(holder.close() for holder in self._holders.values()))
         if not all(idle):
             return  # it is shared, and the last to close ends it
-        made, self._http = self._http, None
-        if made is not None and made[0] is asyncio.get_running_loop():
-            await made[1].close()
+        loop = asyncio.get_running_loop()
+        made, self._http = [each for key, each in self._http.items() if key[0] is loop], {}
+        for http in made:
+            await http.close()
 
     def _holder(self, url: str) -> Holder:
         key = server_key(url)
         holder = self._holders.get(key)
         if holder is None:
-            if len(self._holders) >= MOST_SERVERS:
-                del self._holders[next(iter(self._holders))]
+            idle = [name for name, each in self._holders.items() if not each.waiting]
+            for oldest in idle[: max(0, len(self._holders) - MOST_SERVERS + 1)]:
+                del self._holders[oldest]
             holder = self._holders[key] = Holder(self, self.cupboard, key, self._asker)
         return holder
 
     def _asker(self, wall: Wall) -> Asker:
-        loop = asyncio.get_running_loop()
-        if self._http is None or self._http[0] is not loop:
+        return Asker(self._connecting, wall)
+
+    def _connecting(self, public: bool) -> Http:
+        """What connects: to public addresses only, or to any. They share no connection."""
+        key = asyncio.get_running_loop(), public
+        if key not in self._http:
             from longshore.client.http.fetch import Http
 
-            self._http = loop, Http()
-        return Asker(self._http[1], wall)
+            self._http = {each: http for each, http in self._http.items() if each[0] is key[0]}  # loops end
+            self._http[key] = Http(allow=_is_public if public else None)
+        return self._http[key]
+
+
+def _is_public(address: str) -> bool:
+    return not is_inside(address)

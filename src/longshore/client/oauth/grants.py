@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeAlias, final
-from urllib.parse import quote_plus
 
 from longshore.client.oauth.addresses import shown, trusted
 from longshore.client.oauth.asking import refusal
 from longshore.client.oauth.authorizer import TOKEN
+from longshore.client.oauth.calling import call
 from longshore.client.oauth.granter import Granter
 from longshore.client.oauth.holder import Need
-from longshore.client.oauth.identity import METHODS, Identity
+from longshore.client.oauth.identity import METHODS, Identity, basic
 from longshore.client.oauth.storage import MemoryStorage, Storage
 from longshore.client.oauth.tokens import GrantRefused, Tokens, ask
 from longshore.errors import AuthorizationError
@@ -32,7 +29,7 @@ _ID_JAG = "urn:ietf:params:oauth:token-type:id-jag"
 class ClientCredentials(Granter):
     """A program that acts for itself, with a secret or, better, a private key (PEM or JWK) that signs for it.
 
-    `issuer` names the authorization server that they are for; otherwise it is whichever the server names.
+    `issuer` names the authorization server that they are for; otherwise it is the first that a server names.
     """
 
     def __init__(
@@ -65,7 +62,8 @@ class ClientCredentials(Granter):
 class JwtBearer(Granter):
     """A workload that its platform vouches for: `assertion` is the platform's token (RFC 7523).
 
-    An assertion that was refused is not tried again, and nothing else is.
+    An assertion that was refused is not tried again, and nothing else is. `issuer` names the authorization server that
+    it is for; otherwise it is the first that a server names.
     """
 
     def __init__(
@@ -84,20 +82,20 @@ class JwtBearer(Granter):
         super().__init__(storage or MemoryStorage(), client_id or "", scopes, dpop, issuer)
         self._assertion = assertion
         self._identity = Identity(client_id, client_secret) if client_id else None
-        self._refused: str | None = None
+        self._refused: dict[str, str] = {}
+        """By issuer, what it does not take."""
 
     async def obtain(self, need: Need) -> Tokens:
-        if self._identity is not None:
-            await bind(self, need, self._identity)
-        assertion = await fetch(self._assertion, "assertion")
-        if assertion == self._refused:
+        await bind(self, need, self._identity)
+        issuer, assertion = need.purpose.server.issuer, await fetch(self._assertion, "assertion")
+        if assertion == self._refused.get(issuer):
             raise AuthorizationError("workload identity: this assertion was refused before; give a fresh one")
         form = _scoped({"grant_type": JWT_BEARER, "assertion": assertion}, need)
         try:
             return await ask(need.asker, need.purpose, self._identity, form, "workload identity")
         except GrantRefused as refused:
-            if not refused.temporary:
-                self._refused = assertion
+            if refused.error == "invalid_grant":
+                self._refused[issuer] = assertion
             raise
 
 
@@ -148,12 +146,12 @@ class EnterpriseManaged(Granter):
         if need.purpose.resource:
             form["resource"] = need.purpose.resource
         client_id, secret = self._idp_client
-        headers = [] if secret is None else [("Authorization", _basic(client_id, secret))]
+        headers = [] if secret is None else [basic(client_id, secret)]
         if secret is None:
             form["client_id"] = client_id
         reply = await need.asker.post_form_to(self._idp, _scoped(form, need), headers, f"{step}: the token endpoint")
         if reply.status != 200:
-            said = refusal(reply).replace(subject, "…")
+            said = refusal(reply, (subject, secret, *(value.partition(" ")[2] for _, value in headers)))
             raise AuthorizationError(f"{step}: {shown(self._idp)} refused: {said}; is the id_token still valid?")
         grant = reply.text("access_token")
         if reply.text("issued_token_type") != _ID_JAG or not TOKEN.fullmatch(grant):
@@ -161,19 +159,15 @@ class EnterpriseManaged(Granter):
         return grant
 
 
-async def bind(granter: Granter, need: Need, identity: Identity) -> None:
+async def bind(granter: Granter, need: Need, identity: Identity | None) -> None:
     """See that credentials go to one issuer only: the one that the caller named, else the first."""
-    if granter.issuer is None:
-        await need.cupboard.bind(need.server, identity.client_id, need.purpose.server.issuer)
+    client_id = identity.client_id if identity else ""
+    await need.cupboard.bind(client_id, need.purpose.server.issuer, insists=granter.issuer is not None)
 
 
 async def fetch(source: Source, what: str) -> str:
-    """A token from the caller. What its function raises goes to the caller, whose it is."""
-    found: Any = source
-    if callable(source):
-        found = await (source() if inspect.iscoroutinefunction(source) else asyncio.to_thread(source))
-    if inspect.isawaitable(found):
-        found = await found
+    """A token from the caller. What its function raises ends the authorization, and is the cause of its error."""
+    found: Any = await call(source) if callable(source) else source
     text = found.strip() if isinstance(found, str) else ""
     if not TOKEN.fullmatch(text):
         raise AuthorizationError(f"{what}= gave no token; it must be a text, or a function that returns one")
@@ -182,7 +176,3 @@ async def fetch(source: Source, what: str) -> str:
 
 def _scoped(form: dict[str, str], need: Need) -> dict[str, str]:
     return {**form, "scope": " ".join(need.purpose.scopes)} if need.purpose.scopes else form
-
-
-def _basic(client_id: str, secret: str) -> str:
-    return "Basic " + b64encode(f"{quote_plus(client_id)}:{quote_plus(secret)}".encode()).decode()

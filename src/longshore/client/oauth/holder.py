@@ -6,31 +6,32 @@ which token it carried. If that was refused while another came, it is sent again
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextvars import ContextVar
 from itertools import count
-from typing import Any, Protocol, final
+from typing import Protocol, final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from longshore.client.oauth.addresses import Wall, shown
-from longshore.client.oauth.asking import Asker
+from longshore.client.oauth.asking import Asker, TryLater
 from longshore.client.oauth.authorizer import Headers
 from longshore.client.oauth.budget import Budget
 from longshore.client.oauth.challenge import Demand
 from longshore.client.oauth.cupboard import Cupboard
 from longshore.client.oauth.discovery import AuthServer, Resource, find_resource, find_server
 from longshore.client.oauth.dpop import USE_NONCE, Prover
+from longshore.client.oauth.flights import Flights
 from longshore.client.oauth.identity import Identity
 from longshore.client.oauth.scopes import choose, words
 from longshore.client.oauth.signing import can_sign
 from longshore.client.oauth.tokens import GrantRefused, Purpose, Tokens, refresh
 from longshore.errors import AuthorizationError
 
-CLOSE_SECONDS = 2.0
-"""How long a caller's own function may resist being cancelled."""
+RETRY_SECONDS = 5.0
+"""After a renewal that came to nothing, while the token is still good: before the next is tried."""
 
 
 class Carried(Struct, frozen=True):
@@ -59,6 +60,8 @@ class Need(Struct, frozen=True):
     server: str
     """The MCP server's URL, as tokens are kept for it."""
     purpose: Purpose
+    client_id: str = ""
+    """Whom the tokens to renew belong to."""
 
 
 class Granting(Protocol):
@@ -76,7 +79,7 @@ class Granting(Protocol):
         ...
 
     async def refused(self, need: Need, error: str) -> None:
-        """A token endpoint said no; what is known of us there may not hold any more."""
+        """A token endpoint said no to `need.client_id`; what is known of us there may not hold any more."""
         ...
 
 
@@ -88,7 +91,7 @@ class Holder:
         self._granting = granting
         self._cupboard = cupboard
         self._server = server
-        self._wall = Wall(server)
+        self._wall = Wall(server, granting.issuer)
         self._asker = asker
         self._tokens: Tokens | None = None
         self._number = 0
@@ -97,27 +100,27 @@ class Holder:
         self._renewed = 0
         self._prover: Prover | None = None
         self._budget = Budget(personal=granting.refreshable)
-        self._flight: asyncio.Task[None] | None = None
-        self._waiting = 0
+        self._flights = Flights()
 
     # -- what the channel asks
 
     async def headers(self, method: str, url: str, body: bytes) -> Headers:
-        """The headers with the token, renewed if it is about to expire; none if there is no token."""
-        if not self._loaded or (self._tokens and self._tokens.is_stale(time.time())):
-            await self._together(self._prepare)
+        """The headers with the token, renewed if it is about to expire; none if there is no token that is good."""
+        if not self._loaded or _wants_renewal(self._tokens):
+            await self._flights.together(self._prepare)
         _carried.set(Carried(self, self._number if self._tokens else 0))
         tokens = self._tokens
-        if tokens is None:
+        if tokens is None or tokens.is_over(time.time()):
             return []
         found = [("Authorization", f"{tokens.kind} {tokens.access}")]
         if tokens.kind == "DPoP" and self._prover is not None:
             found.append(("DPoP", self._prover.prove(method, url, tokens.access, body)))
         return found
 
-    def heard(self, headers: Headers) -> bool:
-        """Take the nonce of an answer. False: there was no new one."""
-        return self._prover is not None and self._prover.hear(self._server, headers)
+    def heard(self, headers: Headers) -> None:
+        """Take the nonce of an answer."""
+        if self._prover is not None:
+            self._prover.hear(self._server, headers)
 
     async def challenged(self, status: int, demand: Demand) -> bool:
         """Get what a refusal asks for. False: it asks for nothing that could be got."""
@@ -131,65 +134,23 @@ class Holder:
             if number is not None and self._tokens is not None and self._number != number:
                 _renewed.set(self._renewed)
                 return True
-            flight = self._under_way()
+            flight = self._flights.under_way()
             if flight is None:
                 break
-            await self._join(flight)
+            await self._flights.join(flight)
         renews = status == 401 and (number or self._number) not in (0, _renewed.get())
-        await self._together(lambda: self._authorize(demand, renews))
+        await self._flights.together(lambda: self._authorize(demand, renews))
         _renewed.set(self._renewed)
         return True
 
     async def close(self) -> bool:
         """End what nobody waits for any more. False: somebody waits, another client of the same server."""
-        flight = self._under_way()
-        if flight is not None and not self._waiting:
-            flight.cancel()
-            await asyncio.wait((flight,), timeout=CLOSE_SECONDS)
-        return not self._waiting
+        return await self._flights.close()
 
     @property
     def waiting(self) -> bool:
         """Whether somebody waits for a token."""
-        return self._waiting > 0
-
-    # -- one at a time
-
-    async def _together(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Do the work, or wait for what is being done."""
-        flight = self._under_way()
-        if flight is None:
-            flight = self._flight = asyncio.get_running_loop().create_task(work())
-            flight.add_done_callback(self._landed)
-        await self._join(flight)
-
-    def _under_way(self) -> asyncio.Task[None] | None:
-        """The flight to join. One of another event loop has ended with it."""
-        flight = self._flight
-        return flight if flight is not None and flight.get_loop() is asyncio.get_running_loop() else None
-
-    async def _join(self, flight: asyncio.Task[None]) -> None:
-        """Wait for it. Who stops waiting does not stop it for the others."""
-        self._waiting += 1
-        try:
-            await asyncio.shield(flight)
-        except AuthorizationError as problem:
-            raise AuthorizationError(problem.what) from None  # each who waits gets an error of its own
-        except Exception as problem:  # a function or a storage of the caller's
-            raise AuthorizationError(f"the authorization broke off with {type(problem).__name__}") from problem
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if flight.cancelled() and not (task and task.cancelling()):
-                raise AuthorizationError("the client was closed while it was being authorized") from None
-            raise
-        finally:
-            self._waiting -= 1
-
-    def _landed(self, flight: asyncio.Task[None]) -> None:
-        if self._flight is flight:
-            self._flight = None
-        if not flight.cancelled():
-            flight.exception()  # looked at, though everyone who waited may have left
+        return self._flights.waiting
 
     # -- what is done
 
@@ -197,18 +158,20 @@ class Holder:
         """Before a request: find what is kept, renew what is about to expire."""
         if not self._loaded:
             tokens, self._old = await self._cupboard.tokens(self._server)
-            if tokens and set(self._granting.scopes) <= set(tokens.asked):
+            if tokens and self._fits(tokens):
                 self._take(tokens)
             self._loaded = True
         tokens = self._tokens
-        if tokens is None or not tokens.is_stale(time.time()):
+        if tokens is None or not _wants_renewal(tokens):
             return
         try:
-            if await self._renew(tokens, await self._find(tokens.issuer)):
+            if tokens.refresh and await self._renew(tokens, await self._find(tokens.issuer)):
                 return
-        except AuthorizationError:
-            if tokens.is_over(time.time()):
+        except AuthorizationError as problem:
+            if tokens.is_over(time.time()) and _is_temporary(problem):
                 raise
+            self._put_off()
+            return  # if it is over it is not sent, and the server's refusal says who issues tokens now
         if tokens.is_over(time.time()):
             self._tokens = None
 
@@ -222,7 +185,7 @@ class Holder:
         self._old = resource.old
         if renews and tokens and await self._use_newer(tokens):
             return
-        server = await self._find(issuer)
+        server = await self._find(issuer, derived=resource.derived)
         if renews and tokens and await self._renew(tokens, server):
             return
         await self._obtain(resource, server, demand, tokens)
@@ -233,40 +196,64 @@ class Holder:
             words(demand.scope),
             granting.scopes,
             resource.scopes,
-            old.asked if old else (),
+            await self._asked(resource, server, old),
             server.scopes,
             refreshable=granting.refreshable,
         )
         refused = old is not None and not old.is_over(time.time())
+        # A token that is bound is never given up for one that is not: who stole it could have asked for that.
+        required = demand.dpop or resource.dpop_required or (old is not None and old.kind == "DPoP")
+        prover = self._choose_prover(required, resource.dpop and server.dpop)
+        insist = prover is not None and (granting.dpop is True or required)
+        purpose = Purpose(server, resource.identifier, scopes, prover, insist)
         self._budget.spend(server.issuer, scopes, time.monotonic(), refused=refused)
-        required = demand.dpop or resource.dpop_required
-        self._prover = self._choose_prover(required, resource.dpop and server.dpop)
-        insist = granting.dpop is True or required
-        purpose = Purpose(server, resource.identifier, scopes, self._prover, insist and self._prover is not None)
-        self._take(await granting.obtain(self._need(purpose)))
+        try:
+            found = await granting.obtain(self._need(purpose))
+        except AuthorizationError as problem:
+            self._budget.fail(problem.what)
+            raise
+        self._take(found, prover)
         await self._keep()
+
+    async def _asked(self, resource: Resource, server: AuthServer, old: Tokens | None) -> tuple[str, ...]:
+        """What was asked for before, by us or by another program that shares the storage: it needs that still."""
+        stored, _ = await self._cupboard.tokens(self._server)
+        shared = stored is not None and (stored.issuer, stored.resource) == (server.issuer, resource.identifier)
+        return (*(old.asked if old else ()), *(stored.asked if stored and shared else ()))
 
     async def _renew(self, tokens: Tokens, server: AuthServer) -> bool:
         """Use the refresh token. False: there is none, or it is not good any more."""
         if tokens.refresh is None:
             return False
         purpose = Purpose(server, tokens.resource, tokens.asked, self._prover, tokens.kind == "DPoP")
-        identity = await self._granting.identify(self._need(purpose))
+        need = self._need(purpose, tokens.client_id)
+        identity = await self._granting.identify(need)
         if identity is None or identity.client_id != tokens.client_id:
-            return False
+            return self._give_up()
+        try:
+            return await self._exchange(tokens, purpose, identity)
+        except GrantRefused as refused:
+            if refused.temporary:
+                raise
+            await self._granting.refused(need, refused.error)
+            return self._give_up()
+
+    async def _exchange(self, tokens: Tokens, purpose: Purpose, identity: Identity) -> bool:
+        """Give the refresh token for another one, alone among all processes, and keep what comes."""
         async with self._cupboard.alone():
             if await self._use_newer(tokens):
                 return True
+            self._flights.precious = True
             try:
-                self._take(await refresh(self._asker(self._wall), purpose, identity, tokens))
+                self._take(await refresh(self._asker(self._wall), purpose, identity, tokens), self._prover)
+                self._renewed = self._number
+                await self._keep()
             except GrantRefused as refused:
-                if refused.temporary:
-                    raise
-                await self._granting.refused(self._need(purpose), refused.error)
-                await self._cupboard.drop(self._server, tokens)
-                return False
-            self._renewed = self._number
-            await self._keep()
+                if not refused.temporary:
+                    await self._cupboard.drop(self._server, tokens)
+                raise
+            finally:
+                self._flights.precious = False
         return True
 
     async def _use_newer(self, tokens: Tokens) -> bool:
@@ -274,36 +261,64 @@ class Holder:
         stored, _ = await self._cupboard.tokens(self._server)
         if stored is None or stored.access == tokens.access or stored.issuer != tokens.issuer:
             return False
-        if stored.is_stale(time.time()) or not set(tokens.asked) <= set(stored.asked):
+        if stored.is_stale(time.time()) or not set(tokens.asked) <= set(stored.asked) or not self._fits(stored):
             return False
         self._take(stored)
         return True
 
     # -- small parts
 
-    def _take(self, tokens: Tokens) -> None:
+    def _fits(self, tokens: Tokens) -> bool:
+        """Whether stored tokens are what the caller wants. Others are of an earlier configuration, or a broken key."""
+        granting = self._granting
+        if granting.issuer not in (None, tokens.issuer) or not set(granting.scopes) <= set(tokens.asked):
+            return False
+        if granting.dpop != "auto" and granting.dpop is not (tokens.kind == "DPoP"):
+            return False
+        try:
+            return tokens.key is None or Prover(tokens.key).key == tokens.key
+        except AuthorizationError:
+            return False
+
+    def _take(self, tokens: Tokens, prover: Prover | None = None) -> None:
+        """Use these tokens. `prover` is that of their key, with the nonces that it has heard."""
         self._tokens, self._number = tokens, next(_numbers)
-        if tokens.key and (self._prover is None or self._prover.key != tokens.key):
+        if tokens.key is None:
+            self._prover = None
+        elif prover is not None and prover.key == tokens.key:
+            self._prover = prover
+        elif self._prover is None or self._prover.key != tokens.key:
             self._prover = Prover(tokens.key)
+
+    def _put_off(self) -> None:
+        """Renewing came to nothing for now: requests must not ask for it one by one."""
+        if self._tokens is not None:
+            self._tokens = replace(self._tokens, renew=time.time() + RETRY_SECONDS)
+
+    def _give_up(self) -> bool:
+        """The refresh token is not good any more."""
+        if self._tokens is not None:
+            self._tokens = replace(self._tokens, refresh=None)
+        return False
 
     async def _keep(self) -> None:
         if self._tokens is not None:
             await self._cupboard.keep(self._server, self._tokens, old=self._old)
 
-    async def _find(self, issuer: str) -> AuthServer:
-        return await find_server(self._asker(self._wall), issuer, old=self._old)
+    async def _find(self, issuer: str, *, derived: bool = False) -> AuthServer:
+        return await find_server(self._asker(self._wall), issuer, old=self._old, derived=derived)
 
-    def _need(self, purpose: Purpose) -> Need:
-        return Need(self._asker(self._wall), self._cupboard, self._server, purpose)
+    def _need(self, purpose: Purpose, client_id: str = "") -> Need:
+        return Need(self._asker(self._wall), self._cupboard, self._server, purpose, client_id)
 
     def _pick(self, resource: Resource) -> str:
         """The issuer to go to: the one that the caller insists on, the one that we have been to, else the first."""
         wanted = self._granting.issuer
-        if wanted is not None and wanted not in resource.issuers:
+        if wanted is not None and not resource.has(wanted):
             named = ", ".join(map(shown, resource.issuers))
             raise AuthorizationError(f"the server takes tokens of {named}, and issuer= says {wanted}; one must change")
         used = wanted or (self._tokens.issuer if self._tokens else None)
-        return used if used in resource.issuers else resource.issuers[0]
+        return used if used is not None and resource.has(used) else resource.issuers[0]
 
     def _choose_prover(self, required: bool, offered: bool) -> Prover | None:
         dpop = self._granting.dpop
@@ -314,3 +329,13 @@ class Holder:
         if dpop is True or required or (offered and can_sign()):
             return self._prover or Prover()
         return None
+
+
+def _wants_renewal(tokens: Tokens | None) -> bool:
+    """Whether there is something to do about the tokens before a request."""
+    now = time.time()
+    return tokens is not None and tokens.is_stale(now) and (tokens.refresh is not None or tokens.is_over(now))
+
+
+def _is_temporary(problem: AuthorizationError) -> bool:
+    return isinstance(problem, TryLater) or (isinstance(problem, GrantRefused) and problem.temporary)

@@ -41,14 +41,19 @@ def prove(identity: Identity, server: AuthServer) -> tuple[Headers, dict[str, st
     method = choose(identity, server)
     fields = {"client_id": identity.client_id}  # beside Basic too: the official SDK's server wants it
     if method == BASIC:
-        pair = f"{quote_plus(identity.client_id)}:{quote_plus(identity.secret or '')}"
-        return [("Authorization", f"Basic {b64encode(pair.encode()).decode()}")], fields
+        return [basic(identity.client_id, identity.secret or "")], fields
     if method == POST:
         fields["client_secret"] = identity.secret or ""
     elif method == PRIVATE_KEY:
         fields["client_assertion_type"] = _ASSERTION_KIND
         fields["client_assertion"] = _assertion(identity, server)
     return [], fields
+
+
+def basic(client_id: str, secret: str) -> tuple[str, str]:
+    """The header for client_secret_basic, both parts as in a form (RFC 6749, 2.3.1)."""
+    pair = f"{quote_plus(client_id)}:{quote_plus(secret)}"
+    return "Authorization", f"Basic {b64encode(pair.encode()).decode()}"
 
 
 def choose(identity: Identity, server: AuthServer) -> str:

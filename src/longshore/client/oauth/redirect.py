@@ -7,7 +7,6 @@ or a scanner, is answered and forgotten: only the state of this login ends the w
 from __future__ import annotations
 
 import asyncio
-import inspect
 import os
 import sys
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from typing import Any, Protocol, final
 from urllib.parse import parse_qs, urlsplit
 
 from longshore.client.oauth.addresses import is_loopback, split
+from longshore.client.oauth.calling import call
 from longshore.errors import AuthorizationError
 
 SECONDS = 300.0
@@ -36,13 +36,20 @@ _DONE = _PAGE % "Thank you. You may close this window and go back to your progra
 _STRANGE = _PAGE % "This does not belong to a login that is under way. You may close this window."
 
 
+class Late(AuthorizationError):
+    """Nobody came back in time: nobody was there, or all that they saw was a page that refuses us."""
+
+
 class Redirect(Protocol):
     """A way back for one login."""
 
     uri: str
 
-    async def follow(self, url: str, state: str) -> str:
-        """Send the browser to `url` and return the whole URL that it came back to. Raises AuthorizationError."""
+    async def follow(self, url: str, state: str, why: str) -> str:
+        """Send the browser to `url` and return the whole URL that it came back to. Raises AuthorizationError.
+
+        `why` tells the person which server wants that, and where they log in.
+        """
         ...
 
     async def close(self) -> None: ...
@@ -56,12 +63,12 @@ class Given:
         self._function = function
         self.uri = uri
 
-    async def follow(self, url: str, state: str) -> str:  # noqa: ARG002 - it is looked at by who asked
+    async def follow(self, url: str, state: str, why: str) -> str:  # noqa: ARG002 - the caller sees to it
         try:
             async with asyncio.timeout(SECONDS):
-                found = await _call(self._function, url)
+                found = await call(self._function, url)
         except TimeoutError:
-            raise AuthorizationError(_late()) from None
+            raise Late(_late()) from None
         except Exception as problem:
             raise AuthorizationError(f"authorization: redirect= raised {type(problem).__name__}") from problem
         if not isinstance(found, str):
@@ -71,32 +78,6 @@ class Given:
 
     async def close(self) -> None:
         pass
-
-
-async def _call(function: Callable[[str], Any], url: str) -> Any:
-    """The function's result. A plain one may wait for a person, so it has a thread that the process does not await."""
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004
-        return await function(url)
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[Any] = loop.create_future()
-
-    def settle(value: Any, problem: Exception | None) -> None:
-        if not done.done():
-            done.set_exception(problem) if problem else done.set_result(value)
-
-    def run() -> None:
-        try:
-            outcome: tuple[Any, Exception | None] = function(url), None
-        except Exception as problem:
-            outcome = None, problem
-        try:
-            loop.call_soon_threadsafe(settle, *outcome)
-        except RuntimeError:
-            pass  # the loop is closed: nobody waits
-
-    Thread(target=run, name="longshore-redirect", daemon=True).start()
-    found = await done
-    return await found if inspect.isawaitable(found) else found
 
 
 @final
@@ -136,14 +117,14 @@ class Listener:
         holder.append(made)
         return made
 
-    async def follow(self, url: str, state: str) -> str:
+    async def follow(self, url: str, state: str, why: str) -> str:
         self._state, self._came = state, asyncio.get_running_loop().create_future()
-        show(url)
+        show(url, why)
         try:
             async with asyncio.timeout(SECONDS):
                 return await self._came
         except TimeoutError:
-            raise AuthorizationError(_late()) from None
+            raise Late(_late()) from None
 
     async def close(self) -> None:
         """Stop listening. The page that says goodbye is still brought to its end, for a moment."""
@@ -244,10 +225,11 @@ def _answer(status: str, page: str) -> bytes:
     return "\r\n".join((*lines, "", "")).encode() + body
 
 
-def show(url: str) -> None:
+def show(url: str, why: str) -> None:
     """Tell the person, and open a browser where there is one. The URL's scheme was checked before it came here."""
+    what = f"longshore: {why}; to log in, open this page (it is waited for {SECONDS / 60:g} minutes):"
     try:
-        sys.stderr.write(f"longshore: to log in, open this page (it is waited for {SECONDS / 60:g} minutes):\n{url}\n")
+        sys.stderr.write(f"{what}\n{url}\n")
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
         pass  # nobody is there to read it; the browser may open
@@ -257,7 +239,7 @@ def show(url: str) -> None:
 
 def _has_browser() -> bool:
     """Whether there is a screen for one. On a bare terminal the standard library would start a browser in it."""
-    if sys.platform in ("darwin", "win32"):
+    if sys.platform == "darwin":
         return True
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
 

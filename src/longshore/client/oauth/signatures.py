@@ -7,6 +7,7 @@ from typing import Any
 from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, OKPKey, RSAKey
+from msgspec import Struct
 
 from longshore.errors import AuthorizationError
 
@@ -19,7 +20,7 @@ def sign_with(private_key: str | dict[str, Any], algorithm: str, claims: dict[st
     """A signed token of these claims, by a key in PEM or as a JWK. Raises AuthorizationError."""
     kind = _KINDS.get(algorithm[:2])
     if kind is None:
-        choice = "ES256, ES384, ES512, RS256, PS256 or EdDSA"
+        choice = "ES256, ES384, ES512, RS256, PS256 or Ed25519"
         raise AuthorizationError(f"{algorithm!r} is no algorithm to sign with; choose {choice}")
     try:
         key: Key = kind.import_key(private_key)
@@ -37,8 +38,26 @@ def make_key() -> dict[str, str]:
     return {name: str(value) for name, value in ECKey.generate_key("P-256", private=True).as_dict(private=True).items()}
 
 
-def sign_proof(key: dict[str, str], claims: dict[str, Any]) -> str:
+class Signer(Struct, frozen=True):
+    """A private key that was read, and its public half. Reading it takes longer than signing."""
+
+    private: ECKey
+    public: dict[str, str]
+
+    def __repr__(self) -> str:
+        return "Signer(…)"
+
+
+def make_signer(key: dict[str, str]) -> Signer:
+    """What signs by a private key for ES256. Raises AuthorizationError."""
+    try:
+        private = ECKey.import_key({name: key[name] for name in ("kty", "crv", "x", "y", "d")})
+    except (JoseError, ValueError, TypeError, KeyError):  # whatever they say may quote the key
+        raise AuthorizationError("the key that the stored token is bound to can't be read") from None
+    return Signer(private, {name: key[name] for name in ("kty", "crv", "x", "y")})
+
+
+def sign_proof(signer: Signer, claims: dict[str, Any]) -> str:
     """A DPoP proof: these claims, signed by the key whose public half it shows."""
-    signer = ECKey.import_key({name: key[name] for name in ("kty", "crv", "x", "y", "d")})
-    public = {name: key[name] for name in ("kty", "crv", "x", "y")}
-    return jwt.encode({"typ": "dpop+jwt", "alg": "ES256", "jwk": public}, claims, signer, algorithms=["ES256"])
+    head = {"typ": "dpop+jwt", "alg": "ES256", "jwk": signer.public}
+    return jwt.encode(head, claims, signer.private, algorithms=["ES256"])

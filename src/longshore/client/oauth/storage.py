@@ -6,7 +6,9 @@ owner only, replaced as a whole, and changed under a lock, because several proce
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -32,7 +34,7 @@ class Storage(Protocol):
     """Keeps records. Its methods may block; they are called on a thread. Raise OSError where it can't be done.
 
     One that several processes share may have `alone()` besides, which waits until no other process renews tokens and
-    returns a function that ends that.
+    returns a function that ends that. One that can write several records as one may have `write_all(records)`.
     """
 
     def read(self, key: str) -> Record | None: ...
@@ -70,13 +72,13 @@ class FileStorage:
         return self._load().get(key)
 
     def write(self, key: str, record: Record | None) -> None:
+        self.write_all({key: record})
+
+    def write_all(self, changed: Mapping[str, Record | None]) -> None:
+        """Keep or forget several records, all or none of them."""
         with self._locked():
-            records = self._load(repair=True)
-            if record is None:
-                records.pop(key, None)
-            else:
-                records[key] = record
-            self._save(records)
+            records = {**self._load(repair=True), **changed}
+            self._save({key: record for key, record in records.items() if record is not None})
 
     def _load(self, *, repair: bool = False) -> dict[str, Record]:
         """All records. A file that is no such file counts as empty; before it is replaced it is put aside."""
@@ -84,9 +86,12 @@ class FileStorage:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
             return {}
-        with open(descriptor, "rb") as file:
-            _keep_private(descriptor)
-            data = file.read(MOST_BYTES + 1)
+        try:
+            _check(descriptor, self.path)
+            with open(descriptor, "rb", closefd=False) as file:
+                data = file.read(MOST_BYTES + 1)
+        finally:
+            os.close(descriptor)
         try:
             if len(data) <= MOST_BYTES:
                 return _decode(data)
@@ -129,7 +134,7 @@ class FileStorage:
         from fcntl import LOCK_EX, LOCK_NB, flock
 
         os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
-        descriptor = os.open(self.path + suffix, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(self.path + suffix, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         give_up = time.monotonic() + seconds
         while True:
             try:
@@ -148,13 +153,18 @@ class FileStorage:
 _decode: Callable[[bytes], dict[str, Record]] = msgspec.json.Decoder(dict[str, Record]).decode
 
 
-def _keep_private(descriptor: int) -> None:
-    """Somebody may have copied the file with another mode."""
-    try:
-        if os.fstat(descriptor).st_mode & 0o077:
-            os.fchmod(descriptor, 0o600)
-    except PermissionError:
-        pass  # it is somebody else's; what it holds is theirs to guard
+def _check(descriptor: int, path: str) -> None:
+    """See that it is a file of our own, and nobody else's to read. Raises OSError.
+
+    Who can put a file of theirs where ours should be would have us use their tokens, or send ours to their issuer.
+    """
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "it is no file", path)
+    if found.st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, "it belongs to another user", path)
+    if found.st_mode & 0o077:  # somebody may have copied it with another mode
+        os.fchmod(descriptor, 0o600)
 
 
 def _remove(path: str) -> None:

@@ -22,7 +22,7 @@ LEEWAY_SECONDS = 20.0
 """A token is renewed this long before it expires: requests take time, and clocks differ. A short one at its half."""
 _MOST_CHARS = 64 << 10
 _NONCE_TRIES = 2
-_SECRETS = ("code", "code_verifier", "refresh_token", "assertion")
+_SECRETS = ("code", "code_verifier", "refresh_token", "assertion", "client_secret", "client_assertion")
 
 
 class Tokens(Struct, frozen=True, omit_defaults=True):
@@ -70,7 +70,7 @@ def from_record(record: Mapping[str, Any] | None) -> Tokens | None:
 
 
 class GrantRefused(AuthorizationError):
-    """A token endpoint said no; `error` is its code, such as invalid_grant. `temporary`: it may say yes later."""
+    """An authorization server said no; `error` is its code, as invalid_grant. `temporary`: it may say yes later."""
 
     def __init__(self, what: str, error: str, status: int) -> None:
         super().__init__(what)
@@ -92,10 +92,10 @@ class Purpose(Struct, frozen=True):
 async def ask(asker: Asker, purpose: Purpose, identity: Identity | None, form: Mapping[str, str], step: str) -> Tokens:
     """Ask the token endpoint with one grant. Raises GrantRefused where it says no, else AuthorizationError."""
     fields = {**form, "resource": purpose.resource} if purpose.resource else dict(form)
-    reply = await _post(asker, purpose, identity, fields, step)
+    reply, secrets = await _post(asker, purpose, identity, fields, step)
     if reply.status != 200:
-        what = f"{step}: the token endpoint refused: {refusal(reply)}"
-        raise GrantRefused(_without_secrets(what, fields, identity), reply.text("error"), reply.status)
+        what = f"{step}: the token endpoint refused: {refusal(reply, secrets)}"
+        raise GrantRefused(what, reply.text("error"), reply.status)
     return _read(reply, purpose, identity, step)
 
 
@@ -107,18 +107,21 @@ async def refresh(asker: Asker, purpose: Purpose, identity: Identity, old: Token
     return replace(found, refresh=found.refresh or old.refresh, asked=asked)
 
 
-async def _post(asker: Asker, purpose: Purpose, identity: Identity | None, fields: dict[str, str], step: str) -> Reply:
+async def _post(
+    asker: Asker, purpose: Purpose, identity: Identity | None, fields: dict[str, str], step: str
+) -> tuple[Reply, list[str | None]]:
+    """The answer, and the secrets that were sent: a refusal may quote what it refuses."""
     url, prover = purpose.server.token_endpoint, purpose.prover
     tries = 0
     while True:
         headers, proof = prove(identity, purpose.server) if identity else ([], {})
-        reply = await asker.post_form(
-            url, {**fields, **proof}, [*headers, *_dpop(prover, url)], step + ": the token endpoint"
-        )
+        form = {**fields, **proof}
+        reply = await asker.post_form(url, form, [*headers, *_dpop(prover, url)], step + ": the token endpoint")
         fresh = prover is not None and prover.hear(url, reply.headers)
         tries += 1
         if not (fresh and reply.text("error") == USE_NONCE and tries <= _NONCE_TRIES):
-            return reply
+            basic = [value.partition(" ")[2] for _, value in headers]
+            return reply, [*(form.get(name) for name in _SECRETS), identity.secret if identity else None, *basic]
 
 
 def _dpop(prover: Prover | None, url: str) -> Headers:
@@ -162,12 +165,3 @@ def _lifetime(reply: Reply) -> float | None:
     except (ValueError, OverflowError):
         return None
     return seconds if seconds is not None and 0 < seconds < 1e10 else None
-
-
-def _without_secrets(text: str, fields: Mapping[str, str], identity: Identity | None) -> str:
-    """A refusal may quote what it refuses."""
-    secrets = [fields.get(name) for name in _SECRETS]
-    for secret in (*secrets, identity.secret if identity else None):
-        if secret:
-            text = text.replace(secret, "…")
-    return text

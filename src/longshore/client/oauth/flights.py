@@ -1,0 +1,77 @@
+"""One piece of work at a time, joined by all who need its outcome."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, final
+
+from longshore.errors import AuthorizationError
+
+CLOSE_SECONDS = 2.0
+"""How long closing waits: for what must not be lost to end, and for a caller's own function to let itself be ended."""
+
+
+@final
+class Flights:
+    """Whoever needs a token starts a flight, or joins the one that is under way."""
+
+    def __init__(self) -> None:
+        self._flight: asyncio.Task[None] | None = None
+        self._waiting = 0
+        self.precious = False
+        """Whether the flight should not be broken off: it spends something, and what it gets for it is not kept yet."""
+
+    @property
+    def waiting(self) -> bool:
+        """Whether somebody waits for a flight."""
+        return self._waiting > 0
+
+    async def together(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do the work, or wait for what is being done."""
+        flight = self.under_way()
+        if flight is None:
+            flight = self._flight = asyncio.get_running_loop().create_task(work())
+            flight.add_done_callback(self._landed)
+        await self.join(flight)
+
+    def under_way(self) -> asyncio.Task[None] | None:
+        """The flight to join. One of another event loop has ended with it; one that is done can't be waited for."""
+        flight = self._flight
+        if flight is None or flight.done() or flight.get_loop() is not asyncio.get_running_loop():
+            return None
+        return flight
+
+    async def join(self, flight: asyncio.Task[None]) -> None:
+        """Wait for it. Who stops waiting does not stop it for the others."""
+        self._waiting += 1
+        try:
+            await asyncio.shield(flight)
+        except AuthorizationError as problem:
+            raise AuthorizationError(problem.what) from None  # each who waits gets an error of its own
+        except Exception as problem:  # a function or a storage of the caller's
+            raise AuthorizationError(f"the authorization broke off with {type(problem).__name__}") from problem
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if flight.cancelled() and not (task and task.cancelling()):
+                raise AuthorizationError("the client was closed while it was being authorized") from None
+            raise
+        finally:
+            self._waiting -= 1
+
+    async def close(self) -> bool:
+        """End what nobody waits for any more. False: somebody waits, another client of the same server."""
+        flight = self.under_way()
+        if flight is not None and not self.waiting:
+            if self.precious:
+                await asyncio.wait((flight,), timeout=CLOSE_SECONDS)
+            if not self.waiting:  # nobody has come meanwhile
+                flight.cancel()
+                await asyncio.wait((flight,), timeout=CLOSE_SECONDS)
+        return not self.waiting
+
+    def _landed(self, flight: asyncio.Task[None]) -> None:
+        if self._flight is flight:
+            self._flight = None
+        if not flight.cancelled():
+            flight.exception()  # looked at, though everyone who waited may have left
