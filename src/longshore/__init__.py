@@ -49,6 +49,7 @@ _HOMES = {
     "CallTimeout": "longshore.errors",
     "ServerError": "longshore.errors",
     "BadAnswer": "longshore.errors",
+    "Unanswerable": "longshore.errors",
     "ToolFailed": "longshore.errors",
     "HttpRefused": "longshore.errors",
     "AuthorizationError": "longshore.errors",
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from longshore.errors import ServerError as ServerError
     from longshore.errors import ToolError as ToolError
     from longshore.errors import ToolFailed as ToolFailed
+    from longshore.errors import Unanswerable as Unanswerable
     from longshore.limits import Limits as Limits
     from longshore.protocol.annotation import Header as Header
     from longshore.protocol.content import Annotations as Annotations

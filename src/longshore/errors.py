@@ -89,11 +89,15 @@ class Declined(ToolError):
     """The person or the client said no to a question, or could not be asked."""
 
 
+CAPABILITY_MISSING = -32021
+"""A question needs what the client did not declare."""
+
+
 class CapabilityMissing(ProtocolError):
     """The client did not declare what a question needs."""
 
     def __init__(self, message: str, required: dict[str, Any]) -> None:
-        super().__init__(-32021, message, {"requiredCapabilities": required})
+        super().__init__(CAPABILITY_MISSING, message, {"requiredCapabilities": required})
         self.required = required
 
 
@@ -101,7 +105,7 @@ class CapabilityMissing(ProtocolError):
 
 _TEXT_CHARACTERS = 4000
 _LINE_CHARACTERS = 500
-"""What is shown of what a server says, and of each line that it printed."""
+"""What is shown of what a server says, and of its name and each line that it printed."""
 _COMMANDS = {n: "\ufffd" for n in (*range(32), *range(127, 160)) if chr(n) not in "\t\n"}
 
 
@@ -109,6 +113,12 @@ def _fit(text: str, most: int) -> str:
     if len(text) > most:
         text = f"{text[:most]}… ({len(text):,} characters)"
     return text.translate(_COMMANDS)
+
+
+def _restore(kind: type[ClientError], args: tuple[Any, ...], fields: dict[str, Any]) -> ClientError:
+    made = kind.__new__(kind, *args)
+    made.__dict__.update(fields)
+    return made
 
 
 class ClientError(LongshoreError):
@@ -123,9 +133,17 @@ class ClientError(LongshoreError):
         self.server, self.said = self.server or server, self.said or said
         return self
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Not made again by its arguments: what it was made of is not what it has become."""
+        return _restore, (type(self), self.args, vars(self))
+
+    def _line(self) -> str:
+        what = _fit(self.what, _TEXT_CHARACTERS)
+        return f"{_fit(self.server, _LINE_CHARACTERS)}: {what}" if self.server else what
+
     def __str__(self) -> str:
-        """Fit for a terminal: what a server says can be long, and can hold commands for one. The fields have it whole."""
-        text = _fit(f"{self.server}: {self.what}" if self.server else self.what, _TEXT_CHARACTERS)
+        """Fit for a terminal: what a server says can be long, and can hold commands for one. The fields have all."""
+        text = self._line()
         if not self.said:
             return text
         lines = (_fit(line, _LINE_CHARACTERS) for line in self.said.splitlines())
@@ -135,9 +153,13 @@ class ClientError(LongshoreError):
 class ConnectError(ClientError):
     """A server could not be started, reached or agreed with."""
 
+    exit_code = 3
+
 
 class ConnectionLost(ClientError):
     """A server was there and is gone. `unsent`: the request surely did not reach it, so it may be sent again."""
+
+    exit_code = 3
 
     def __init__(self, what: str, server: str = "", said: str = "", *, unsent: bool = False) -> None:
         super().__init__(what, server, said)
@@ -146,6 +168,8 @@ class ConnectionLost(ClientError):
 
 class CallTimeout(ClientError, TimeoutError):
     """A server did not answer in time. It was told that nobody waits any more."""
+
+    exit_code = 4
 
 
 class ServerError(ClientError):
@@ -160,6 +184,14 @@ class BadAnswer(ClientError):
     """A server's answer breaks the protocol, or what the server itself has promised."""
 
 
+class Unanswerable(ClientError):
+    """A question of a server's that got no answer: nobody here can give one, or the person would not."""
+
+    def __init__(self, code: int, what: str, server: str = "") -> None:
+        super().__init__(what, server)
+        self.code = code
+
+
 class ToolFailed(ClientError):
     """A tool was called and says that it failed; `result` is what it said."""
 
@@ -169,11 +201,13 @@ class ToolFailed(ClientError):
 
     def __str__(self) -> str:
         """Without what the server printed meanwhile: nothing is wrong with it. `said` has that."""
-        return _fit(f"{self.server}: {self.what}" if self.server else self.what, _TEXT_CHARACTERS)
+        return self._line()
 
 
 class HttpRefused(ClientError):
     """An HTTP status that is no answer of MCP."""
+
+    exit_code = 3
 
     def __init__(
         self, status: int, body: bytes = b"", headers: Sequence[tuple[str, str]] = (), server: str = ""
@@ -185,3 +219,5 @@ class HttpRefused(ClientError):
 
 class AuthorizationError(ClientError):
     """A token could not be had: says at which step, and the fix."""
+
+    exit_code = 3

@@ -13,15 +13,19 @@ import pytest
 import longshore
 from longshore import Client, SyncClient
 from longshore.client import oauth
+from longshore.client.answering import AT_ONCE
 from longshore.client.cache import MOST, MOST_CHARS
 from longshore.client.channel import CLIENT_LIMITS
 from longshore.client.child import EOF_SECONDS, TERM_SECONDS
+from longshore.client.era import PROBE_SECONDS
 from longshore.client.http.channel import MOST_REQUESTS
 from longshore.client.line import ROUNDS
-from longshore.client.listing import ENTRIES, PAGES
+from longshore.client.listing import _PROBLEMS, ENTRIES, PAGES
 from longshore.client.opening import RESTART_SECONDS, RESTARTS
-from longshore.client.session import CAP
+from longshore.client.pending import CAP
+from longshore.client.session import _NOTES
 from longshore.client.stdio import SAID_BYTES, SAID_LINES
+from longshore.client.sync import CLOSE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 PAGE, LOGIN = ROOT / "docs" / "client.md", ROOT / "docs" / "signing-in.md"
@@ -97,11 +101,15 @@ def test_the_numbers_are_the_codes() -> None:
         f"at most {PAGES:,} pages and {ENTRIES:,} entries",
         f"{MOST} answers, {MOST_CHARS >> 20} MiB",
         f"({ROUNDS} rounds at most)",
+        f"questions at once | {AT_ONCE}; more are refused",
+        f"last {_NOTES} of what came, and {_PROBLEMS} entries that were left out",
+        f"holds up for {CLOSE_SECONDS:g} s",
         f"at most {RESTARTS} times in {RESTART_SECONDS:g} s",
         f"end of input, {EOF_SECONDS:g} s, SIGTERM to the group, {TERM_SECONDS:g} s, SIGKILL",
     ):
         assert claim in page, claim
     assert CAP == 10 and "up to ten times" in page
+    assert PROBE_SECONDS == 2 and "after two seconds of silence" in page
 
 
 def test_the_sync_client_has_the_methods_of_the_other() -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import textwrap
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from longshore import Client, Context, Server, ServerError, SyncClient
-from longshore.client.answering import ElicitQuestion
+from longshore import BadAnswer, Client, ConnectError, ConnectionLost, Context, Server, ServerError, SyncClient
+from longshore.client import Change
+from longshore.client.answering import ElicitQuestion, read_elicit
 from longshore.client.cache import MOST, MOST_CHARS, Cache
 
 from .odd import heard, run, script, until
@@ -22,6 +24,7 @@ PAGES = """
         if n <= {times}:
             page = {{"mode": "url", "elicitationId": "e", "url": "{url}", "message": "Sign in"}}
             refuse(m, -32042, "a page first", data={{"elicitations": [page]}})
+            notify("notifications/elicitation/complete", elicitationId="e")
         else:
             reply(m, text(str(n)))
 """
@@ -247,3 +250,204 @@ def test_what_may_not_be_kept_replaces_what_was(ttl: Any) -> None:
     cache.put(("m", None), {"ttlMs": 1000}, 0.0)
     cache.put(("m", None), {"ttlMs": ttl}, 0.0)
     assert cache.get(("m", None), 0.0) is None
+
+
+# -- a plain yes
+
+
+@pytest.mark.parametrize(
+    ("properties", "content"),
+    [
+        ({"ok": {"type": "boolean"}}, {"ok": True}),
+        ({"ok": {"type": "boolean", "default": False}}, {"ok": False}),
+        ({"name": {"type": "string"}}, {}),
+        ({"a": {"type": "boolean"}, "b": {"type": "boolean"}}, {}),
+        ({"a": {"type": "boolean"}, "b": {"type": "string", "default": "x"}}, {"b": "x"}),
+        ([], {}),
+    ],
+)
+def test_yes_ticks_the_only_box(properties: Any, content: dict[str, Any]) -> None:
+    question = ElicitQuestion("?", {"type": "object", "properties": properties})
+    assert read_elicit(question, True) == {"action": "accept", "content": content}
+
+
+# -- bounds, and a client where it would wait for itself
+
+
+def test_a_list_is_bounded_in_its_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longshore.client.listing.LIST_CHARS", 10_000)
+    code = """
+        for m in asks():
+            if m.get("method") == "tools/list":
+                page = int(m.get("params", {}).get("cursor", "0"))
+                tool = {"name": f"t{page}", "inputSchema": {"type": "object"}, "description": "x" * 1000}
+                reply(m, {"tools": [tool], **({"nextCursor": str(page + 1)} if page < PAGES else {})})
+            else:
+                usual(m)
+    """
+
+    async def test() -> None:
+        async with Client(script(tmp_path, "PAGES = 8\n" + textwrap.dedent(code), "short")) as client:
+            assert len(await client.list_tools()) == 9
+        async with Client(script(tmp_path, "PAGES = 99\n" + textwrap.dedent(code), "long")) as client:
+            with pytest.raises(BadAnswer, match="tools/list is longer than"):
+                await client.list_tools()
+
+    run(test)
+
+
+def test_a_message_in_between_pardons_garbage(tmp_path: Path) -> None:
+    code = """
+        for m in calls():
+            for _ in range(3):
+                raw(b"what?\\n" * 900)
+                notify("notifications/message", level="info", data="x")
+            reply(m, DONE)
+    """
+
+    async def test() -> None:
+        async with Client(script(tmp_path, code)) as client:
+            assert (await client.call("x")).text == "done"
+            assert any("what?" in note for note in client.problems)
+
+    run(test)
+
+
+def test_garbage_without_end_ends_the_connection(tmp_path: Path) -> None:
+    async def test() -> None:
+        code = 'for m in calls(): raw(b"what?\\n" * 1000)'
+        async with Client(script(tmp_path, code), reconnect=False) as client:
+            with pytest.raises(ConnectionLost, match=r"does not speak MCP.*what"):
+                await client.call("x")
+
+    run(test)
+
+
+def test_a_batch_of_many_answers(tmp_path: Path) -> None:
+    code = """
+        held = []
+        for m in calls():
+            held.append({"jsonrpc": "2.0", "id": m["id"], "result": text(str(m["id"]))})
+            if len(held) == 500:
+                send(held)
+    """
+
+    async def test() -> None:
+        async with Client(script(tmp_path, code), era="2025-03-26") as client:
+            results = await asyncio.gather(*(client.call("x") for _ in range(500)))
+            assert len({result.text for result in results}) == 500
+
+    run(test)
+
+
+def test_a_sync_client_does_not_wait_for_its_own_loop() -> None:
+    app = Server("demo")
+
+    @app.tool
+    async def hello() -> str:
+        """Greet."""
+        return "hello"
+
+    async def test() -> None:
+        async with Client(app) as client:
+            assert (await client.call("hello")).text == "hello"
+            with pytest.raises(ConnectError, match=r"this very event loop.*use Client and await"):
+                SyncClient(app).open()
+            elsewhere = await asyncio.to_thread(ask)
+            assert elsewhere == "hello"
+
+    def ask() -> str:
+        with SyncClient(app) as client:
+            return client.call("hello").text
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+def test_on_change_is_told_once_while_others_watch(era: str) -> None:
+    app = Server("demo")
+
+    @app.resource("test://a")
+    async def a() -> str:
+        """A."""
+        return "a"
+
+    async def grown() -> str:
+        """Another."""
+        return "x"
+
+    told: list[Any] = []
+
+    async def test() -> None:
+        async with (
+            Client(app, era=era, on_change=told.append) as client,
+            client.watch(tools=True, uris=["test://a"]) as one,
+            client.watch(tools=True, uris=["test://a"]) as two,
+        ):
+            app.tool(grown)
+            assert await anext(one) == await anext(two) == Change("tools")
+            app.resource_changed("test://a")
+            assert await anext(one) == await anext(two) == Change("resource", "test://a")
+            await until("both are told", lambda: len(told) >= 2)
+            await client.ping()
+            assert told == [Change("tools"), Change("resource", "test://a")]
+
+    run(test)
+
+
+def test_who_stops_watching_a_uri_does_not_stop_the_others() -> None:
+    app = Server("demo")
+
+    @app.resource("test://a")
+    async def a() -> str:
+        """A."""
+        return "a"
+
+    async def test() -> None:
+        async with Client(app, era="legacy") as client, client.watch(uris=["test://a"]) as stays:
+            async with client.watch(uris=["test://a"]):
+                pass
+            app.resource_changed("test://a")
+            assert await anext(stays) == Change("resource", "test://a")
+
+    run(test)
+
+
+def test_after_a_reconnection_everything_counts_as_changed(tmp_path: Path) -> None:
+    code = """
+        CAPABILITIES["tools"] = {"listChanged": True}
+        for m in calls():
+            os._exit(3)
+    """
+    told: list[Any] = []
+
+    async def test() -> None:
+        async with Client(script(tmp_path, code), on_change=told.append) as client:
+            with pytest.raises(ConnectionLost):
+                await client.call("x")
+            await until("it is told", lambda: told)
+            assert told == [Change("tools")]
+
+    run(test)
+
+
+def test_a_server_without_logging_is_not_asked_for_it(tmp_path: Path) -> None:
+    code = """
+        del CAPABILITIES["logging"]
+        for m in asks():
+            if m.get("method") == "logging/setLevel":
+                refuse(m)
+            elif not usual(m):
+                notify("notifications/message", level="info", data="little")
+                notify("notifications/message", level="error", data="much")
+                reply(m, DONE)
+    """
+    heard_of: list[Any] = []
+
+    async def test() -> None:
+        async with Client(script(tmp_path, code), on_log=heard_of.append) as client:
+            await client.set_log_level("warning")
+            await client.call("x")
+
+    run(test)
+    assert [message.data for message in heard_of] == ["much"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from longshore.client.client import Client as Client
-
+# Where each name lives. They are loaded when they are first used: `longshore.client.servers` needs no connection.
 _HOMES = {
+    "Client": "longshore.client.client",
     "SyncClient": "longshore.client.sync",
     "Channel": "longshore.client.channel",
     "Change": "longshore.client.records",
@@ -25,6 +25,7 @@ _HOMES = {
 if TYPE_CHECKING:
     from longshore.client.answering import ElicitQuestion as ElicitQuestion
     from longshore.client.channel import Channel as Channel
+    from longshore.client.client import Client as Client
     from longshore.client.records import Change as Change
     from longshore.client.records import Completion as Completion
     from longshore.client.records import LogMessage as LogMessage
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from longshore.client.results import Result as Result
     from longshore.client.sync import SyncClient as SyncClient
 
-__all__ = ["Client", *_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = [*_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
@@ -49,3 +50,7 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast, final
 
 import msgspec
 from msgspec import UNSET, Struct
 
 from longshore.client.session import Session
-from longshore.errors import ClientError
+from longshore.client.tasks import end
+from longshore.errors import Unanswerable
 from longshore.protocol.content import Text
 from longshore.protocol.questions import ElicitAnswer, Root, SampleAnswer
 from longshore.schema.kinds import is_object
 from longshore.wire.codec import BROKEN, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
 from longshore.wire.messages import Id, Message
 
+REJECTED = -1
+"""The code for it that the specification's examples have."""
 AT_ONCE = 64
 """Questions of a server that are worked on at the same time; more are refused."""
 
@@ -35,14 +38,8 @@ class ElicitQuestion(Struct, frozen=True):
     schema: dict[str, Any] | None = None
     mode: str = "form"
     url: str | None = None
-
-
-class Unanswerable(ClientError):
-    """A question that this client has no way to answer."""
-
-    def __init__(self, code: int, what: str) -> None:
-        super().__init__(what)
-        self.code_sent = code
+    id: str | None = None
+    """Of a visit, by which servers of 2025-11-25 tell that it is over."""
 
 
 @final
@@ -59,10 +56,19 @@ class Answering:
     ) -> None:
         self._on_elicit, self._on_sample, self.roots = on_elicit, on_sample, roots
         self._sample_tools = sample_tools
-        if roots is not None and not callable(roots):
-            for each in roots:
-                _root(each)
+        check_roots(roots)
         self._running: dict[tuple[int, Id], asyncio.Task[None]] = {}
+        self.relay: Callable[[str, Mapping[str, Any]], Awaitable[Any]] | None = None
+        """Answers what no handler here does, for who stands between the server and its real client."""
+
+    def handles(self, method: str) -> bool:
+        """Whether there is a handler for this kind of question."""
+        handlers = {
+            "elicitation/create": self._on_elicit,
+            "sampling/createMessage": self._on_sample,
+            "roots/list": self.roots,
+        }
+        return handlers.get(method) is not None
 
     def capabilities(self) -> dict[str, Any]:
         """What to declare."""
@@ -86,6 +92,8 @@ class Answering:
         if method == "roots/list" and self.roots is not None:
             found = await _call(self.roots) if callable(self.roots) else self.roots
             return {"roots": [_root(each) for each in cast("Sequence[str | Root]", found)]}
+        if self.relay is not None:
+            return await self.relay(method, params)
         how = {"elicitation/create": "on_elicit", "sampling/createMessage": "on_sample", "roots/list": "roots"}
         if method in how:
             raise Unanswerable(METHOD_NOT_FOUND, f"the server asks {method}; give the client {how[method]}=")
@@ -114,12 +122,13 @@ class Answering:
             raise Unanswerable(INVALID_PARAMS, f"no way to ask {str(mode)[:50]!r}; form or url")
         if mode == "url" and not (isinstance(url, str) and url.lower().startswith(("https://", "http://"))):
             raise Unanswerable(INVALID_PARAMS, f"a page to visit begins with https://, not {str(url)[:50]!r}")
-        schema: Any = params.get("requestedSchema")
+        schema, visit = params.get("requestedSchema"), params.get("elicitationId")
         question = ElicitQuestion(
             message=str(params.get("message", "")),
             schema=schema if is_object(schema) else None,
             mode=mode,
             url=url if mode == "url" else None,
+            id=visit if mode == "url" and isinstance(visit, str) else None,
         )
         return read_elicit(question, await _call(self._on_elicit, question))
 
@@ -140,6 +149,9 @@ class Answering:
                 session.refuse(id, INTERNAL_ERROR, f"{AT_ONCE} questions are being answered; ask again later")
             return
         key = (builtins_id(session), id)
+        if key in self._running:
+            session.note(f"it asks again under the id {id!r:.100}, which it has not got an answer for yet")
+            return
         task = asyncio.get_running_loop().create_task(self._work(session, message, id))
         self._running[key] = task
         task.add_done_callback(lambda _: self._running.pop(key, None))
@@ -157,7 +169,7 @@ class Answering:
             await session.channel.ready()
             session.answer(id, answer)
         except Unanswerable as problem:
-            await _refuse(session, id, problem.code_sent, problem.what)
+            await _refuse(session, id, problem.code, problem.what)
         except BROKEN as problem:
             await _refuse(session, id, INVALID_PARAMS, str(problem)[:200])
         except Exception as problem:
@@ -166,18 +178,21 @@ class Answering:
 
     async def _answer_meanwhile(self, session: Session, message: Message, params: Any) -> Any:
         """A person may take long, and the server waits for them: what it owes us is not late."""
-        session.answering += 1
+        session.clock.stop()
         try:
             return await self.answer(message.method, params)
         finally:
-            session.answering -= 1
+            session.go_on()
+
+    def lost(self, session: Session) -> None:
+        """Nobody waits for the answers any more."""
+        for (whose, _), task in self._running.items():
+            if whose == builtins_id(session):
+                task.cancel()
 
     async def close(self) -> None:
         """Let no question outlive the connection."""
-        tasks = [task for task in self._running.values() if task is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(self._running.values())
 
 
 builtins_id = id
@@ -191,6 +206,13 @@ async def _refuse(session: Session, id: Id, code: int, text: str) -> None:
 async def _call(handler: Callable[..., Any], *arguments: Any) -> Any:
     found = handler(*arguments)
     return await found if inspect.isawaitable(found) else found
+
+
+def check_roots(roots: Roots | None) -> None:
+    """Raise ValueError for what can't be worked in. What a function gives is known when it is asked."""
+    if roots is not None and not callable(roots):
+        for each in roots:
+            _root(each)
 
 
 def _root(each: str | Root) -> dict[str, Any]:
@@ -210,7 +232,8 @@ def _file_uri(path: str) -> str:
 def read_elicit(question: ElicitQuestion, given: Any) -> dict[str, Any]:
     """What a handler gave, as the protocol says it.
 
-    True: yes, with the form's defaults; a dict: yes, with these and the defaults of the rest; False: no; None: neither.
+    True: yes, with the form's defaults, and if it is nothing but a box, that is ticked; a dict: yes, with these and the
+    defaults of the rest; False: no; None: neither.
     """
     if isinstance(given, ElicitAnswer):
         if given.action != "accept":
@@ -222,7 +245,7 @@ def read_elicit(question: ElicitQuestion, given: Any) -> dict[str, Any]:
         return {"action": "decline"}
     if question.mode == "url":
         return {"action": "accept"}
-    content: Any = {} if given is True else msgspec.to_builtins(given)
+    content: Any = _ticked(question.schema) if given is True else msgspec.to_builtins(given)
     if not is_object(content):
         fields = list((question.schema or {}).get("properties", {}))
         if len(fields) != 1:
@@ -231,16 +254,30 @@ def read_elicit(question: ElicitQuestion, given: Any) -> dict[str, Any]:
     return {"action": "accept", "content": {**defaults(question.schema), **content}}
 
 
+def _ticked(schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Yes to a form that is nothing but one box is that box."""
+    properties: Any = (schema or {}).get("properties")
+    if is_object(properties) and len(properties) == 1:
+        [(name, field)] = properties.items()
+        if is_object(field) and field.get("type") == "boolean" and "default" not in field:
+            return {name: True}
+    return {}
+
+
 def defaults(schema: Mapping[str, Any] | None) -> dict[str, Any]:
     """What a form takes where nothing is filled in."""
-    properties: Any = (schema or {}).get("properties", {})
+    properties: Any = (schema or {}).get("properties")
+    if not is_object(properties):
+        return {}
     return {
         name: field["default"] for name, field in properties.items() if isinstance(field, dict) and "default" in field
     }
 
 
 def read_sample(given: Any) -> Any:
-    """What a handler says that the model said: a text, or the whole result."""
+    """What a handler says that the model said: a text, or the whole result; None: the person would not have it."""
+    if given is None:
+        raise Unanswerable(REJECTED, "the user rejected it")
     if isinstance(given, str):
         return {"role": "assistant", "content": Text(given), "model": "unknown", "stopReason": "endTurn"}
     if isinstance(given, SampleAnswer):

@@ -6,6 +6,8 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, final
 
+from msgspec import to_builtins
+
 MOST = 256
 """Answers that are kept. The one that was unused for longest makes room."""
 MOST_CHARS = 16 << 20
@@ -21,6 +23,10 @@ class Cache:
     def __init__(self) -> None:
         self._kept: OrderedDict[Key, tuple[float, int, dict[str, Any]]] = OrderedDict()
         self._chars = 0
+        self.changes = 0
+        """How often something was dropped."""
+        self._dropped: dict[str, int] = {}
+        self._cleared = 0
 
     def get(self, key: Key, now: float) -> dict[str, Any] | None:
         found = self._kept.get(key)
@@ -30,17 +36,20 @@ class Cache:
             self._remove(key)
             return None
         self._kept.move_to_end(key)
-        return found[2]
+        return _copy(found[2])  # who gets it may change it
 
-    def put(self, key: Key, result: Mapping[str, Any], now: float) -> None:
+    def put(self, key: Key, result: Mapping[str, Any], now: float, since: int | None = None) -> None:
+        """Keep an answer. `since` is what `changes` was when it was asked for: a notice may have overtaken it."""
         self._remove(key)
-        ttl = result.get("ttlMs")
-        if isinstance(ttl, bool) or not isinstance(ttl, (int, float)) or ttl <= 0:
+        if since is not None and since != self.changes:
+            return
+        seconds = lifetime(result)
+        if not seconds:
             return
         chars = weigh(result)
         if chars > MOST_CHARS:
             return
-        self._kept[key] = now + ttl / 1000, chars, dict(result)
+        self._kept[key] = now + seconds, chars, _copy(result)
         self._chars += chars
         while len(self._kept) > MOST or self._chars > MOST_CHARS:
             self._remove(next(iter(self._kept)))
@@ -51,13 +60,38 @@ class Cache:
             self._chars -= found[1]
 
     def drop(self, method: str, about: str | None = None) -> None:
-        """Something has changed: all answers to a method, or the one about a URI, do not hold any more."""
-        for key in [key for key in self._kept if key[0] == method and (about is None or key[1] == about)]:
+        """Something has changed: all answers to a method, or those about a URI or what it is part of, do not hold."""
+        self.changes += 1
+        self._dropped[method] = self._dropped.get(method, 0) + 1
+        for key in [key for key in self._kept if key[0] == method and (about is None or covers(key[1], about))]:
             self._remove(key)
 
+    def changes_of(self, method: str) -> int:
+        """How often answers to a method, kept or not, have ceased to hold."""
+        return self._cleared + self._dropped.get(method, 0)
+
     def clear(self) -> None:
+        """It may be another server now: nothing holds."""
+        self.changes += 1
+        self._cleared += 1
         self._kept.clear()
         self._chars = 0
+
+
+def covers(whole: str | None, part: str) -> bool:
+    """Whether a resource is another one, or a part of it: servers may tell of a part of what was asked for."""
+    return whole is not None and (part == whole or part.startswith(whole.rstrip("/") + "/"))
+
+
+def _copy(result: Mapping[str, Any]) -> dict[str, Any]:
+    copied: dict[str, Any] = to_builtins(result)
+    return copied
+
+
+def lifetime(result: Mapping[str, Any]) -> float:
+    """For how many seconds an answer may be kept, by the server's word. 0.0: not at all, or it does not say."""
+    ttl = result.get("ttlMs")
+    return ttl / 1000 if isinstance(ttl, (int, float)) and not isinstance(ttl, bool) and ttl > 0 else 0.0
 
 
 def weigh(value: Any) -> int:

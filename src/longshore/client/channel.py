@@ -15,8 +15,8 @@ from longshore.limits import Limits
 from longshore.protocol.revisions import Revision
 from longshore.wire.messages import Id
 
-CLIENT_LIMITS = Limits(frame_bytes=64 << 20)
-"""A client takes larger frames than a server: it chose whom to talk to, and results outgrow arguments."""
+CLIENT_LIMITS = Limits(frame_bytes=64 << 20, batch=10_000)
+"""A client takes larger frames and batches than a server: it chose whom to talk to, and results outgrow arguments."""
 
 
 class About(Struct, frozen=True):
@@ -46,6 +46,8 @@ class Channel:
     """Whether each request has its own stream of answers."""
     handshake_only: bool = False
     """Whether only servers of the handshake era are reached this way."""
+    logs_in: bool = False
+    """Whether a person may have to log in, so that it should be looked whether one is waited for."""
 
     def __init__(self) -> None:
         self.congested = False
@@ -67,6 +69,11 @@ class Channel:
     @property
     def waiting(self) -> bool:
         """Whether it waits for a person, who logs in somewhere. No clock runs meanwhile."""
+        return False
+
+    @property
+    def ended(self) -> bool:
+        """Whether the server is a process, and has ended."""
         return False
 
     async def ready(self) -> None:

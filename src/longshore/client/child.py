@@ -21,6 +21,7 @@ TERM_SECONDS = 1.0
 KILL_SECONDS = 2.0
 """A killed process is gone at once, unless the kernel holds it; nobody should wait for that."""
 _POLL_SECONDS = 0.01
+_DEATH_SECONDS = 0.5
 
 
 @final
@@ -69,11 +70,11 @@ class Child:
             os.close(watched)
 
     def story(self) -> str:
-        """How it ended, as far as that is known."""
+        """How it ended; empty while it has not."""
         if self._process.returncode is None:
             state = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if state is None:
-                return "it closed its output"
+                return ""
             code = -state.si_status if state.si_code in (os.CLD_KILLED, os.CLD_DUMPED) else state.si_status
         else:
             code = self._process.returncode
@@ -95,20 +96,38 @@ class Child:
             await self._end_rest()
         except asyncio.CancelledError:
             self._send(signal.SIGKILL)
+            self._await_death()
             raise
         finally:
             self._unwatch()
             self._process.poll()  # which reaps it
 
+    def kill(self) -> None:
+        """End it at once. For where nobody can wait any more."""
+        if self._process.returncode is None:
+            self._send(signal.SIGKILL)
+            self._await_death()
+            self._unwatch()
+
+    def _await_death(self) -> None:
+        """The loop ends, so nobody will come back to bury it. A killed process needs a moment, worth a halt."""
+        try:
+            self._process.wait(_DEATH_SECONDS)
+        except subprocess.TimeoutExpired:
+            pass
+
     async def _end_rest(self) -> None:
-        """What it started and left behind. Its own zombie still holds the group's number, so nobody else is hit."""
+        """What it started and left behind. A number is nobody else's while a group has it, so no stranger is hit.
+
+        Its own zombie is in the group too: it is reaped first, or the group would never be seen to be empty.
+        """
         self._send(signal.SIGTERM)
         self._process.poll()
-        for sent, seconds in ((signal.SIGKILL, TERM_SECONDS), (signal.SIGKILL, KILL_SECONDS)):
+        for seconds in (TERM_SECONDS, KILL_SECONDS):
             deadline = self._loop.time() + seconds
             while self._is_group_there():
                 if self._loop.time() > deadline:
-                    self._send(sent)
+                    self._send(signal.SIGKILL)
                     break
                 await asyncio.sleep(_POLL_SECONDS)
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar, final, overload
 
+from msgspec import Raw
+
 from longshore import __version__
-from longshore.client.answering import Answering, Roots
+from longshore.client.answering import Answering, Roots, check_roots
 from longshore.client.cache import Cache
 from longshore.client.channel import CLIENT_LIMITS
 from longshore.client.era import Wish
 from longshore.client.hearing import Hearing
 from longshore.client.line import DEFAULT, Line
 from longshore.client.listing import Listing
+from longshore.client.pending import Progress
 from longshore.client.records import (
     Change,
     Completion,
@@ -25,6 +28,7 @@ from longshore.client.records import (
     TemplateInfo,
     ToolInfo,
 )
+from longshore.client.relay import Relaying
 from longshore.client.results import (
     PromptResult,
     Result,
@@ -35,7 +39,7 @@ from longshore.client.results import (
     read_prompt,
     read_result,
 )
-from longshore.client.session import Progress, Session
+from longshore.client.session import Session
 from longshore.client.targets import Way, find
 from longshore.client.watches import Watches
 from longshore.client.watching import Watch
@@ -44,9 +48,10 @@ from longshore.limits import Limits
 from longshore.protocol.content import Contents
 from longshore.protocol.envelope import PREFIX
 from longshore.protocol.headers import HEADER_MISMATCH
+from longshore.protocol.revisions import LOG_LEVELS, R2506, R2607
 
 T = TypeVar("T")
-E = TypeVar("E", bound=ClientError)
+Headers = tuple[tuple[str, str], ...]
 
 
 @final
@@ -92,17 +97,17 @@ class Client:
         self.timeout = timeout
         self._validate = validate
         self._caching = cache
-        self._log_level = log_level
+        self._log_level = _checked_level(log_level)
         self._answering = Answering(on_elicit, on_sample, roots, sample_tools=sample_tools)
         self._cache = Cache()
         self._listing = Listing(self._ask_list, self._cache)
         capabilities = self._answering.capabilities()
         if extensions:
-            capabilities["extensions"] = dict(extensions)
+            capabilities["extensions"] = _check_extensions(extensions)
         info = client_info or {"name": "longshore", "version": __version__}
         self._line = Line(
             find(target, Way(env, cwd, headers, auth, self.limits)),
-            Wish(era, capabilities, info, log_level),
+            Wish(era, capabilities, info),
             name=name,
             timeout=timeout,
             reconnect=reconnect,
@@ -111,9 +116,13 @@ class Client:
             opened=self._opened,
         )
         self.name = self._line.name
-        self._watches = Watches(self._line, everything=on_change is not None)
-        self._line.heard = Hearing(self._cache, self._watches, on_log, on_change, self._answering.cancelled).hear
+        self._watches = Watches(self._line, on_change)
+        self._hearing = Hearing(self._cache, self._watches, on_log, self._answering.cancelled)
+        self._hearing.log_level = log_level
+        self._line.heard = self._hearing.hear
         self._line.lost = self._watches.lost
+        self.relaying = Relaying(self._line, self._answering, self._hearing, self._listing)
+        """For who stands between the server and its real client."""
 
     # -- the connection
 
@@ -157,21 +166,69 @@ class Client:
 
     async def _opened(self, session: Session, again: bool) -> None:
         """A connection was made: bring it to where the last one was."""
-        if again:
-            self._cache.clear()
-        if self._log_level is not None and session.envelope is None and self.server.can("logging"):
-            await session.request("logging/setLevel", {"level": self._log_level}, timeout=self.timeout)
+        self._cache.clear()
+        if self._log_level is not None:
+            if session.envelope is not None:
+                # It may be another by now than at first.
+                session.envelope = {**session.envelope, PREFIX + "logLevel": self._log_level}
+            elif self.server.can("logging"):
+                await self._set_level(session, self._log_level)
         await self._watches.opened(session, self.server, again)
+
+    async def _set_level(self, session: Session, level: str) -> None:
+        """A server that will not be told may log all the same: no reason to do without it."""
+        try:
+            await session.request("logging/setLevel", {"level": level}, timeout=self.timeout)
+        except ClientError as problem:
+            if session.gone is not None:
+                raise
+            session.note(f"the level of its log could not be set: {problem.what}")
 
     # -- requests
 
-    async def request(self, method: str, params: Mapping[str, Any] | None = None, *, timeout: Any = DEFAULT) -> Any:
-        """Send any request; gives its result as a plain object."""
-        return self._line.read(read_object, await self._line.send(method, params, timeout=timeout))
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        timeout: Any = DEFAULT,
+        on_progress: Progress | None = None,
+        safe: bool = False,
+    ) -> Any:
+        """Send any request; gives its result as a plain object, also one that only asks for input.
+
+        `safe`: sending it twice does no harm, so it may be sent again where the connection was lost.
+        """
+        if method != "tools/call" or params is None:
+            raw = await self._line.send(method, params, timeout=timeout, progress=on_progress, safe=safe)
+            return self._line.read(read_object, raw)
+        name = str(params.get("name"))
+        safe = safe or (self._listing.repeatable(name) and "requestState" not in params)
+
+        async def send(headers: Headers, first: bool) -> Raw:
+            return await self._line.send(
+                method, params, timeout=timeout, progress=on_progress, headers=headers, safe=safe and first
+            )
+
+        raw = await self._with_headers(name, params.get("arguments") or {}, send)
+        return self._line.read(read_object, raw)
+
+    async def _with_headers(self, name: str, given: Any, send: Callable[[Headers, bool], Awaitable[T]]) -> T:
+        """Call a tool with the headers that repeat its arguments; again if those are not the ones that we knew."""
+        try:
+            return await send(self._listing.headers(name, given), True)
+        except ServerError as problem:
+            if problem.code != HEADER_MISMATCH:
+                raise
+        await self.list_tools(fresh=True)
+        return await send(self._listing.headers(name, given), False)
 
     async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
-        """Send any notification."""
-        (await self._line.session()).notify(method, params)
+        """Send any notification, as soon as the server takes it."""
+        session = await self._line.session()
+        if session.channel.congested:
+            await session.clear(method, self.timeout)
+        session.notify(method, params)
 
     # -- tools
 
@@ -227,7 +284,7 @@ class Client:
         given: Mapping[str, Any] = {} if arguments is None else arguments
         params: dict[str, Any] = {"name": name, "arguments": given}
         if meta:
-            params["_meta"] = dict(meta)
+            params["_meta"] = {key: value for key, value in meta.items() if key != "progressToken"}  # ours to give
         record = await self._call(name, given, params, timeout, on_progress)
         try:
             result = read_result(record)
@@ -244,17 +301,13 @@ class Client:
         self, name: str, given: Mapping[str, Any], params: dict[str, Any], timeout: Any, progress: Progress | None
     ) -> dict[str, Any]:
         safe = self._listing.repeatable(name)
-        headers = self._listing.headers(name, given)
-        try:
+
+        async def send(headers: Headers, first: bool) -> dict[str, Any]:
             return await self._line.complete(
-                "tools/call", params, timeout=timeout, progress=progress, headers=headers, safe=safe
+                "tools/call", params, timeout=timeout, progress=progress, headers=headers, safe=safe and first
             )
-        except ServerError as problem:
-            if problem.code != HEADER_MISMATCH:
-                raise
-        await self.list_tools(fresh=True)  # which arguments go into headers is not what we knew
-        headers = self._listing.headers(name, given)
-        return await self._line.complete("tools/call", params, timeout=timeout, progress=progress, headers=headers)
+
+        return await self._with_headers(name, given, send)
 
     # -- resources, prompts, completion
 
@@ -280,7 +333,7 @@ class Client:
             raise self._line.place(problem) from None
 
     async def _ask_list(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        return self._line.read(read_object, await self._line.send(method, params, safe=True))
+        return await self._line.ask(method, params)
 
     async def pages(self, method: str) -> AsyncIterator[list[dict[str, Any]]]:
         """A list page by page, as it comes: `tools/list`, `resources/list`, `prompts/list` …"""
@@ -297,12 +350,13 @@ class Client:
         kept = None if fresh or not self._caching else self._cache.get(key, now())
         if kept is not None:
             return self._line.read(read_contents, kept)
+        since = self._cache.changes
         record = await self._line.complete(
             "resources/read",
             {"uri": uri},
             timeout=timeout,
             safe=True,
-            keep=lambda record: self._cache.put(key, record, now()),
+            keep=lambda record: self._cache.put(key, record, now(), since),
         )
         return self._line.read(read_contents, record)
 
@@ -321,12 +375,15 @@ class Client:
         self, ref: str, argument: str, value: str, context: Mapping[str, str] | None = None
     ) -> Completion:
         """What an argument of a prompt (`ref` is its name) or of a template (its URI) could be."""
-        about = {"type": "ref/resource", "uri": ref} if "://" in ref else {"type": "ref/prompt", "name": ref}
+        revision = (await self._line.session()).revision
+        if revision is not None and R2506 <= revision.index < R2607 and not self.server.can("completions"):
+            raise self._line.place(ClientError("the server completes nothing: it has no completions"))
+        is_uri = "://" in ref or "{" in ref  # not by a colon alone: prompts are named `team:review`, too
+        about = {"type": "ref/resource", "uri": ref} if is_uri else {"type": "ref/prompt", "name": ref}
         params: dict[str, Any] = {"ref": about, "argument": {"name": argument, "value": value}}
         if context:
             params["context"] = {"arguments": dict(context)}
-        raw = await self._line.send("completion/complete", params, safe=True)
-        return self._line.read(lambda answer: read_completion(read_object(answer)), raw)
+        return self._line.read(read_completion, await self._line.ask("completion/complete", params))
 
     # -- the rest
 
@@ -337,15 +394,18 @@ class Client:
 
     async def set_log_level(self, level: str) -> None:
         """From which level on the server's log is wanted."""
+        _checked_level(level)
         session = await self._line.session()
-        self._log_level = level
+        self._log_level = self._hearing.log_level = level
         if session.envelope is None:
-            await self._line.send("logging/setLevel", {"level": level}, safe=True)
+            if self.server.can("logging"):  # who can't be told may log all the same
+                await self._line.send("logging/setLevel", {"level": level}, safe=True)
         else:
-            session.envelope[PREFIX + "logLevel"] = level
+            session.envelope = {**session.envelope, PREFIX + "logLevel": level}
 
     async def set_roots(self, roots: Sequence[Any]) -> None:
         """Work in other folders than before. A server of the handshake era is told."""
+        check_roots(roots)
         session = await self._line.session()
         if self._answering.roots is None:
             raise ClientError("roots were not offered when the connection was made; give the client roots=", self.name)
@@ -361,5 +421,18 @@ class Client:
         return self._watches.make(kinds, uris)
 
 
+def _checked_level(level: str | None) -> str | None:
+    if level is not None and level not in LOG_LEVELS:
+        raise ValueError(f"no log level {level!r}; one of {', '.join(LOG_LEVELS)}")
+    return level
+
+
 def _by_header(session: Session) -> bool:
     return session.channel.shared and session.envelope is not None
+
+
+def _check_extensions(extensions: Mapping[str, Any]) -> dict[str, Any]:
+    for name in extensions:
+        if not all(name.partition("/")):
+            raise ValueError(f"an extension's name has a prefix, such as 'com.example/{name.strip('/')}', not {name!r}")
+    return dict(extensions)

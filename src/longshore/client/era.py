@@ -16,10 +16,12 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from longshore.client.channel import Channel
+from longshore.client.clock import patiently
+from longshore.client.pending import Sent
 from longshore.client.records import ServerInfo
-from longshore.client.session import Sent, Session, make_envelope
+from longshore.client.session import Session
 from longshore.errors import BadAnswer, ConnectError, ConnectionLost, HttpRefused, ServerError
-from longshore.protocol.envelope import SERVER_INFO, UNSUPPORTED_VERSION
+from longshore.protocol.envelope import PREFIX, SERVER_INFO, UNSUPPORTED_VERSION
 from longshore.protocol.revisions import LEGACY, MODERN, REVISIONS, Revision
 from longshore.schema.kinds import is_object
 from longshore.wire.codec import BROKEN
@@ -30,6 +32,9 @@ PROBE_SECONDS = 2.0
 """A server that has not answered the probe by then is offered the handshake as well."""
 _MODERN_ERRORS = frozenset((-32020, -32021, UNSUPPORTED_VERSION))
 _OLDER_STATUSES = frozenset((400, 404, 405))
+"""With which a server of HTTP+SSE refuses what is sent to it by a later way."""
+_FINAL_STATUSES = frozenset((*range(300, 400), 401, 403, 429, 502, 503, 504))
+"""They say nothing of what a server speaks: it is elsewhere, wants credentials or patience, or was not even asked."""
 
 _KNOWN = 1000
 _known: dict[str, str] = {}
@@ -42,7 +47,6 @@ class Wish(Struct, frozen=True):
     era: str
     capabilities: Mapping[str, Any]
     info: Mapping[str, Any]
-    log_level: str | None = None
 
     def __post_init__(self) -> None:
         if self.era not in ("auto", "modern", "legacy") and self.era not in REVISIONS:
@@ -53,10 +57,15 @@ class OlderTransport(ConnectError):
     """The server may be one of the first revision, which has another way over HTTP."""
 
 
+class EndedByProbe(ConnectError):
+    """The server ended instead of answering the probe, as some of the handshake era do: they expect nothing else."""
+
+
 class _Discovered(Struct, rename="camel"):
     supported_versions: list[str]
     capabilities: dict[str, Any] = {}
     instructions: str | None = None
+    result_type: Any = "complete"
     meta: dict[str, Any] = field(name="_meta", default={})
 
 
@@ -81,11 +90,13 @@ async def agree(session: Session, wish: Wish, timeout: float | None, key: str = 
         )
         raise ConnectError(what).at(session.channel.where, session.channel.said()) from None
     except (ConnectionLost, ServerError, BadAnswer) as problem:
-        raise ConnectError(problem.what, problem.server, problem.said) from problem
-    if key and wish.era == "auto":  # who insists on an era has learned nothing of the server
-        if len(_known) >= _KNOWN:
-            _known.clear()
-        _known[key] = found.revision
+        found_out = ConnectError(problem.what, problem.server, problem.said)
+        raise found_out.at(session.channel.where, session.channel.said()) from problem
+    except ConnectError as problem:
+        problem.at(session.channel.where, session.channel.said())
+        raise
+    if wish.era == "auto":  # who insists on an era has learned nothing of the server
+        remember(key, found)
     return found
 
 
@@ -93,10 +104,7 @@ async def within(channel: Channel, work: Coroutine[Any, Any, T], timeout: float 
     """Have it done in time, not counting that in which a person logs in."""
     task = asyncio.get_running_loop().create_task(work)
     try:
-        while not task.done():
-            done, _ = await asyncio.wait((task,), timeout=timeout)
-            if not done and not channel.waiting:
-                raise TimeoutError
+        await patiently(task, timeout, lambda: channel.waiting)
         return task.result()
     finally:
         if not task.done():
@@ -121,11 +129,7 @@ async def _agree(session: Session, wish: Wish, key: str) -> ServerInfo:
 
 async def _find_out(session: Session, wish: Wish) -> ServerInfo:
     probe = _probe(session, wish)
-    while True:
-        await asyncio.wait((probe.answer,), timeout=PROBE_SECONDS)
-        if not session.channel.waiting:
-            break
-    if probe.answer.done():
+    if await _answered(session, probe):
         return await _judge(session, wish, probe)
     session.envelope = None
     hello = _hello(session, wish)  # it is slow to start, or ignores what it does not know
@@ -133,16 +137,25 @@ async def _find_out(session: Session, wish: Wish) -> ServerInfo:
         await asyncio.wait((probe.answer, hello.answer), return_when=asyncio.FIRST_COMPLETED)
         if hello.answer.done() and hello.answer.exception() is None:
             return _shaken(session, wish, hello.answer.result())
-        if probe.answer.done():
+        if await _answered(session, probe):
             return await _judge(session, wish, probe, hello)
-        return await _judge(session, wish, probe)
+        return await _shake_hands(session, wish, hello)  # which was refused: that says more than silence
     finally:
         for sent in (probe, hello):
             session.give_up(sent.id, "not needed any more")
 
 
+async def _answered(session: Session, probe: Sent) -> bool:
+    """Whether the probe is answered, if it gets a while for it."""
+    try:
+        await patiently(probe.answer, PROBE_SECONDS, lambda: session.channel.waiting)
+    except TimeoutError:
+        return False
+    return True
+
+
 def _probe(session: Session, wish: Wish, revision: str = MODERN[-1]) -> Sent:
-    session.envelope = make_envelope(REVISIONS[revision], wish.capabilities, wish.info, wish.log_level)
+    session.envelope = _make_envelope(REVISIONS[revision], wish)
     return session.start("server/discover", {})
 
 
@@ -154,8 +167,12 @@ async def _judge(session: Session, wish: Wish, probe: Sent, hello: Sent | None =
         if problem.code in _MODERN_ERRORS:
             return await _discover(session, wish, _offered(problem))
     except HttpRefused as refused:
-        if refused.status not in _OLDER_STATUSES:
-            raise ConnectError(refused.what, refused.server, refused.said) from refused
+        if refused.status in _FINAL_STATUSES:
+            raise _refused(refused) from refused
+    except ConnectionLost as lost:
+        if session.channel.ended:
+            raise EndedByProbe(lost.what, lost.server, lost.said) from lost
+        raise
     except BadAnswer:
         pass
     else:
@@ -163,14 +180,13 @@ async def _judge(session: Session, wish: Wish, probe: Sent, hello: Sent | None =
             return _met(session, wish, found)
     session.envelope = None
     if hello is not None:
-        return _shaken(session, wish, await hello.answer)
+        return await _shake_hands(session, wish, hello)
     return await _shake_hands(session, wish)
 
 
 def _offered(problem: ServerError) -> str:
     """The newest revision of ours among those that a refusal names."""
-    data: Any = problem.data
-    offered: Any = data.get("supported") if isinstance(data, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    offered: Any = problem.data.get("supported") if is_object(problem.data) else None
     mutual = [name for name in MODERN if isinstance(offered, list) and name in offered]
     if problem.code == UNSUPPORTED_VERSION and not mutual:
         raise ConnectError(f"it speaks {offered!r}, we speak {', '.join(MODERN)}", problem.server, problem.said)
@@ -196,23 +212,44 @@ async def _ask_who(session: Session, wish: Wish, revision: str) -> _Discovered:
     try:
         return _discovered(session, await _probe(session, wish, revision).answer)
     except HttpRefused as refused:
-        raise ConnectError(f"it does not speak {revision}: {refused.what}", refused.server) from refused
+        speaks = "" if refused.status in _FINAL_STATUSES else f"it does not speak {revision}: "
+        raise _refused(refused, speaks) from refused
 
 
 def _discovered(session: Session, raw: Raw) -> _Discovered:
     try:
-        return _read_discovered(raw)
+        found = _read_discovered(raw)
     except BROKEN as broken:
         raise BadAnswer(f"its answer to server/discover can't be read: {broken}", session.channel.where) from None
+    if found.result_type != "complete":
+        kind = str(found.result_type)[:50]
+        raise BadAnswer(
+            f"its answer to server/discover is of a kind that nobody knows: {kind!r}", session.channel.where
+        )
+    return found
 
 
 def _met(session: Session, wish: Wish, found: _Discovered) -> ServerInfo:
     name = [version for version in MODERN if version in found.supported_versions][-1]
     revision = REVISIONS[name]
-    session.envelope = make_envelope(revision, wish.capabilities, wish.info, wish.log_level)
+    session.envelope = _make_envelope(revision, wish)
     _settle(session, revision)
     info: Any = found.meta.get(SERVER_INFO)
     return _info(name, info if is_object(info) else {}, found.capabilities, found.instructions)
+
+
+def _make_envelope(revision: Revision, wish: Wish) -> dict[str, Any]:
+    """What every modern request says of itself."""
+    return {
+        PREFIX + "protocolVersion": revision.name,
+        PREFIX + "clientCapabilities": _modern(wish.capabilities),
+        PREFIX + "clientInfo": dict(wish.info),
+    }
+
+
+def _modern(capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    """What is declared with every request needs no notice that it changed."""
+    return {**capabilities, "roots": {}} if "roots" in capabilities else dict(capabilities)
 
 
 def _hello(session: Session, wish: Wish) -> Sent:
@@ -221,13 +258,18 @@ def _hello(session: Session, wish: Wish) -> Sent:
     return session.start("initialize", params)
 
 
-async def _shake_hands(session: Session, wish: Wish) -> ServerInfo:
+async def _shake_hands(session: Session, wish: Wish, hello: Sent | None = None) -> ServerInfo:
+    """Shake hands, or wait for the other hand where ours is held out already."""
     try:
-        return _shaken(session, wish, await _hello(session, wish).answer)
+        return _shaken(session, wish, await (hello or _hello(session, wish)).answer)
     except HttpRefused as refused:
         if refused.status in _OLDER_STATUSES:
             raise OlderTransport(refused.what, refused.server) from refused
-        raise ConnectError(refused.what, refused.server, refused.said) from refused
+        raise _refused(refused) from refused
+
+
+def _refused(refused: HttpRefused, before: str = "") -> ConnectError:
+    return ConnectError(before + refused.what, refused.server, refused.said)
 
 
 def _shaken(session: Session, wish: Wish, raw: Raw) -> ServerInfo:
@@ -264,6 +306,14 @@ def _info(revision: str, info: dict[str, Any], capabilities: dict[str, Any], ins
         revision=revision,
         info=info,
     )
+
+
+def remember(key: str, found: ServerInfo) -> None:
+    """What was learned of a server. An empty key is nobody's."""
+    if len(_known) >= _KNOWN:
+        _known.clear()
+    if key:
+        _known[key] = found.revision
 
 
 def forget(key: str) -> None:

@@ -13,6 +13,7 @@ from longshore.client.records import Change, LogMessage
 from longshore.client.session import Session
 from longshore.client.watching import Watch
 from longshore.protocol.envelope import SUBSCRIPTION_ID
+from longshore.protocol.revisions import LOG_LEVELS
 from longshore.wire.codec import BROKEN
 from longshore.wire.messages import Id
 
@@ -33,6 +34,7 @@ class _Params(Struct, rename="camel"):
     logger: str | None = None
     data: Any = None
     request_id: Id | None = None
+    notifications: Any = None
     meta: _Meta = field(name="_meta", default_factory=_Meta)
 
 
@@ -48,12 +50,13 @@ class Hearing:
         cache: Cache,
         watches: Iterable[Watch],
         on_log: Callable[[LogMessage], Any] | None,
-        on_change: Callable[[Change], Any] | None,
         cancelled: Callable[[Session, Id], None],
     ) -> None:
         self._cache = cache
         self._watches = watches
-        self._on_log, self._on_change, self._cancelled = on_log, on_change, cancelled
+        self.on_log, self._cancelled = on_log, cancelled
+        self.log_level: str | None = None
+        """From which level on the log is wanted. A server without `logging` can't be told, and may log all the same."""
 
     def hear(self, session: Session, method: str, raw: Raw) -> None:
         try:
@@ -69,18 +72,23 @@ class Hearing:
         elif method == "notifications/resources/updated" and params.uri is not None:
             self._cache.drop("resources/read", params.uri)
             self._tell(session, Change("resource", params.uri), params.meta.subscription)
-        elif method == "notifications/message" and self._on_log is not None:
-            session.tell("on_log", self._on_log, LogMessage(params.level, params.data, params.logger))
+        elif method == "notifications/message" and self.on_log is not None:
+            if self._is_wanted(params.level):
+                session.tell("on_log", self.on_log, LogMessage(params.level, params.data, params.logger))
         elif method == "notifications/cancelled" and params.request_id is not None:
             self._cancelled(session, params.request_id)
+            for watch in self._watches:
+                watch.cancelled(session, params.request_id)
         elif method == "notifications/subscriptions/acknowledged":
             for watch in self._watches:
-                if watch.listen_id == params.meta.subscription:
-                    watch.acknowledged()
+                watch.acknowledged(session, params.meta.subscription, params.notifications)
+
+    def _is_wanted(self, level: str) -> bool:
+        lowest = self.log_level
+        if lowest not in LOG_LEVELS or level not in LOG_LEVELS:
+            return True
+        return LOG_LEVELS.index(level) >= LOG_LEVELS.index(lowest)
 
     def _tell(self, session: Session, change: Change, subscription: Id | None) -> None:
         for watch in self._watches:
-            if watch.listen_id == subscription:
-                watch.offer(change)
-        if self._on_change is not None:
-            session.tell("on_change", self._on_change, change)
+            watch.hear(session, change, subscription)

@@ -12,15 +12,25 @@ from typing import Any, TypeVar, cast, final
 
 from msgspec import Raw
 
-from longshore.client.answering import Answering, Unanswerable
+from longshore.client.answering import Answering
 from longshore.client.channel import Channel
 from longshore.client.era import Wish
 from longshore.client.opening import Opening
+from longshore.client.pending import Progress
 from longshore.client.records import ServerInfo
 from longshore.client.results import read_object
-from longshore.client.session import Progress, Session
+from longshore.client.session import Session
 from longshore.client.targets import Target
-from longshore.errors import BadAnswer, ClientError, ConnectError, ConnectionLost, ServerError
+from longshore.client.visits import DONE, Visits
+from longshore.errors import (
+    BadAnswer,
+    CallTimeout,
+    ClientError,
+    ConnectError,
+    ConnectionLost,
+    ServerError,
+    Unanswerable,
+)
 from longshore.limits import Limits
 from longshore.schema.kinds import is_array, is_object
 
@@ -36,6 +46,11 @@ VISITS = 3
 PAGES_FIRST = -32042
 DEFAULT: Any = object()
 """The time that the client has for every answer."""
+
+
+def later(attempt: int) -> float:
+    """How many seconds to wait where a server asks nothing but to come again."""
+    return min(WAITS[-1], WAITS[0] * 2.0**attempt)
 
 
 @final
@@ -59,23 +74,31 @@ class Line:
     ) -> None:
         self.name = name or target.name
         self.reconnect = reconnect
-        self._target, self._wish, self._timeout, self._limits = target, wish, timeout, limits
+        self.wish = wish
+        self._target, self._timeout, self._limits = target, timeout, limits
         self._answering = answering
         self._opened = opened
         self._opening: Opening | None = None
+        self._openers = 0
+        self._visits = Visits()
 
     # -- the connection
 
     async def open(self) -> None:
         if self.closed:
             self._opening = Opening(
-                self._target, self._wish, self._timeout, self.reconnect, self._make_session, self._opened
+                self._target, self.wish, self._timeout, self.reconnect, self._make_session, self._opened
             )
+            self._visits = Visits()
+        self._openers += 1
         try:
             await self.session()
         except BaseException:
-            await self.close()
+            if self._openers == 1:  # or somebody else still wants it
+                await self.close()
             raise
+        finally:
+            self._openers -= 1
 
     async def close(self) -> None:
         if self._opening is not None:
@@ -124,7 +147,17 @@ class Line:
     def _make_session(self, channel: Channel) -> Session:
         if self.name != self._target.name:
             channel.where = f"{self.name}: {channel.where}"
-        return Session(channel, self._limits, self.heard, self._answering.take, self.lost)
+        return Session(channel, self._limits, self._hear, self._answering.take, self._lose)
+
+    def _hear(self, session: Session, method: str, params: Raw) -> None:
+        if method != DONE:
+            self.heard(session, method, params)
+        elif not self._visits.hear(params):
+            session.note(f"the parameters of {method} can't be read")
+
+    def _lose(self, session: Session) -> None:
+        self._answering.lost(session)
+        self.lost(session)
 
     # -- answers
 
@@ -154,19 +187,44 @@ class Line:
         headers: tuple[tuple[str, str], ...] = (),
         safe: bool = False,
     ) -> Raw:
-        """Send a request, and again where the connection was lost and that does no harm."""
-        seconds = self._timeout if timeout is DEFAULT else timeout
-        tries = 0
+        """Send a request, and again where the connection was lost and that does no harm. All in the same time."""
+        seconds = self._seconds(timeout)
+        spent, tries = 0.0, 0
         while True:
-            session = await self.session()
+            session = self._current
+            if session is None or session.gone is not None:
+                session, took = await self._connect(method, seconds, spent)
+                spent += took
+            begun = session.clock.now()
             try:
-                return await session.request(method, params, timeout=seconds, progress=progress, headers=headers)
+                return await session.request(
+                    method, params, timeout=seconds, spent=spent, progress=progress, headers=headers
+                )
             except ConnectionLost as lost:
                 again = lost.unsent or (safe and tries == 0)
                 if not again or not self.reconnect or self.closed or tries == len(WAITS):
                     raise
+                spent += session.clock.now() - begun + WAITS[tries]
+                if seconds is not None and spent >= seconds:
+                    raise
             await asyncio.sleep(WAITS[tries])
             tries += 1
+
+    def _seconds(self, timeout: Any) -> float | None:
+        seconds: float | None = self._timeout if timeout is DEFAULT else timeout
+        return seconds
+
+    async def _connect(self, method: str, seconds: float | None, spent: float) -> tuple[Session, float]:
+        """A connection, in the time that a request has left."""
+        if self._opening is None:
+            raise self._not_open()
+        try:
+            return await self._opening.session_within(None if seconds is None else max(seconds - spent, 0.0))
+        except TimeoutError as problem:
+            if isinstance(problem, ClientError):
+                raise
+            what = f"{method} could not be sent within {seconds:g} s: the lost connection is still being made anew"
+            raise CallTimeout(what, self.name) from None
 
     async def complete(
         self,
@@ -184,53 +242,95 @@ class Line:
         `keep` gets a result that took no questions: only such a one may be kept for others who ask the same.
         """
         extra: dict[str, Any] = {}
-        for attempt in range(ROUNDS):
+        visits = 0
+        for attempt in range(ROUNDS + 1):
             try:
                 raw = await self.send(
-                    method, params | extra, timeout=timeout, progress=progress, headers=headers, safe=safe and not extra
+                    method,
+                    params | extra if extra else params,
+                    timeout=timeout,
+                    progress=progress,
+                    headers=headers,
+                    safe=safe and not extra,
                 )
             except ServerError as problem:
-                if attempt >= VISITS or not await self._visited(problem):
+                if visits == VISITS or not await self._visited(problem, self._seconds(timeout)):
                     raise
+                visits += 1
                 continue
             record = self.read(read_object, raw)
-            kind = record.get("resultType", "complete")
+            kind = self._kind(record)
             if kind == "complete":
                 if keep is not None and not extra:
                     keep(record)
                 return record
+            if kind == "task":
+                what = f"a result of the kind 'task', which this client does not follow; use request({method!r}, …)"
+                raise self.place(BadAnswer(what))
             if kind != "input_required":
-                raise self.place(BadAnswer(f"a result of a kind that was not agreed on: {str(kind)[:50]!r}"))
-            extra = await self._answer(record, attempt)
-        raise self.place(BadAnswer(f"{method} was answered with questions {ROUNDS} times"))
+                raise self._disagree(kind)
+            if attempt < ROUNDS:  # or a person would be asked in vain
+                extra = await self._answer(record, attempt)
+        raise self.place(BadAnswer(f"{method} was answered with questions more than {ROUNDS} times"))
 
-    async def _visited(self, problem: ServerError) -> bool:
-        """Whether a server of 2025-11-25 wanted pages visited first, and they were."""
+    async def ask(self, method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Send a request that only reads and is answered without questions."""
+        record = self.read(read_object, await self.send(method, params, safe=True))
+        kind = self._kind(record)
+        if kind != "complete":
+            raise self._disagree(kind)
+        return record
+
+    def _kind(self, record: dict[str, Any]) -> Any:
+        """What a result is. In the handshake era there is one kind, whatever else stands there."""
+        current = self._current
+        modern = current is not None and current.envelope is not None
+        return record.get("resultType", "complete") if modern else "complete"
+
+    def _disagree(self, kind: Any) -> BadAnswer:
+        return self.place(BadAnswer(f"a result of a kind that was not agreed on: {str(kind)[:50]!r}"))
+
+    async def _visited(self, problem: ServerError, seconds: float | None) -> bool:
+        """Whether a server of 2025-11-25 wanted pages visited first, and they were, or there was time for it."""
         pages: Any = problem.data.get("elicitations") if is_object(problem.data) else None
         if problem.code != PAGES_FIRST or not is_array(pages) or not pages or not self._answering.elicits:
             return False
+        asked: set[str] = set()
         for page in pages:
             params: dict[str, Any] = {**page, "mode": "url"} if is_object(page) else {}
             try:
-                answer = await self._answering.answer("elicitation/create", params)
+                answer = await self._handled(self._answering.answer("elicitation/create", params))
             except Unanswerable:
                 return False
             if answer.get("action") != "accept":
                 return False
+            if isinstance(params.get("elicitationId"), str):
+                asked.add(params["elicitationId"])
+        await self._visits.wait(asked, seconds)
         return True
 
     async def _answer(self, record: dict[str, Any], attempt: int) -> dict[str, Any]:
         questions, state = record.get("inputRequests"), record.get("requestState")
         extra: dict[str, Any] = {}
         if isinstance(questions, dict) and questions:
-            try:
-                extra["inputResponses"] = await self._answering.answer_all(cast("dict[str, Any]", questions))
-            except Unanswerable as problem:
-                raise self.place(problem) from None
+            answers = self._answering.answer_all(cast("dict[str, Any]", questions))
+            extra["inputResponses"] = await self._handled(answers)
         elif state is None:
             raise self.place(BadAnswer("it asks for input without saying which"))
         else:
-            await asyncio.sleep(min(WAITS[-1], WAITS[0] * 2**attempt))  # it has too much to do: later
+            await asyncio.sleep(later(attempt))  # it has too much to do
         if state is not None:
             extra["requestState"] = state
         return extra
+
+    async def _handled(self, answering: Awaitable[T]) -> T:
+        """What a handler answers. What it raises, the caller gets in words."""
+        try:
+            return await answering
+        except Unanswerable as problem:
+            raise self.place(problem) from None
+        except Exception as problem:
+            current = self._current
+            if current is not None:
+                current.note(f"a handler raised {problem!r}")
+            raise self.place(ClientError(f"it asked a question, and the handler raised {problem!r}")) from problem

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from binascii import b2a_base64
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, cast
+
+import msgspec
 
 from longshore.protocol.headers import PARAM, HeaderParam, read_value
 
@@ -12,13 +15,14 @@ _PREFIX = PARAM.decode()
 
 
 def mirrored(params: tuple[HeaderParam, ...], arguments: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """The headers of a call. An argument that is absent or null has none."""
+    """The headers of a call, of what the body says: an enum's value, a date's text. What is absent or null has none."""
+    arguments = msgspec.to_builtins(arguments)
     found: list[tuple[str, str]] = []
     for param in params:
         value: Any = arguments
         for step in param.path:
             value = cast("Mapping[str, Any]", value).get(step) if isinstance(value, Mapping) else None
-        if value is not None and not isinstance(value, (dict, list)):
+        if isinstance(value, (str, int)) or (isinstance(value, float) and isfinite(value)):  # JSON has no other numbers
             found.append((_spelled(param.header), write_value(_text(value))))
     return tuple(found)
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import final
 
+from msgspec.structs import replace
+
 from longshore.client.channel import Channel
-from longshore.client.era import OlderTransport, Wish, agree, forget, within
+from longshore.client.clock import patiently
+from longshore.client.era import EndedByProbe, OlderTransport, Wish, agree, forget, remember, within
 from longshore.client.records import ServerInfo
 from longshore.client.session import Session
 from longshore.client.targets import Target
+from longshore.client.tasks import end
 from longshore.errors import ClientError, ConnectError
 
 RESTARTS = 5
@@ -43,29 +48,58 @@ class Opening:
         self._reconnect = reconnect
         self._make_session = make_session
         self._opened = opened
-        self._lock = asyncio.Lock()
+        self._work: asyncio.Task[Session] | None = None
         self._times: deque[float] = deque(maxlen=RESTARTS)
         self._making: Session | None = None
+        self._trouble: ClientError | None = None
+        """Why the last connection that should have replaced a lost one could not be made."""
 
     async def session(self) -> Session:
         """The connection, made anew if it was lost. Raises ConnectError, or why it was lost."""
+        return (await self.session_within(None))[0]
+
+    async def session_within(self, seconds: float | None) -> tuple[Session, float]:
+        """The same, and what it took; TimeoutError if that is more. Whoever gives up does not stop it for others."""
         current = self.current
         if current is not None and current.gone is None:
-            return current
-        async with self._lock:
-            current = self.current
-            if self.closed:
-                raise ConnectError("the client is closed; open it first", self.target.name)
-            if current is None:
-                await self._open(again=False)
-            elif current.gone is not None:
-                if not self._reconnect:
-                    raise ConnectError(current.gone.what, current.gone.server, current.gone.said)
-                self._guard(current.gone)
-                await current.close()
-                await self._open(again=True)
-            assert self.current is not None
-            return self.current
+            return current, 0.0
+        work = self._work
+        if work is None or work.done():
+            work = self._work = asyncio.get_running_loop().create_task(self._connect())
+            work.add_done_callback(_looked_at)
+        took = await patiently(work, seconds, self._logs_in)
+        if work.cancelled():
+            raise ConnectError("the client was closed while it connected", self.target.name)
+        problem = work.exception()
+        if isinstance(problem, ClientError):  # an exception that two await must not be one object
+            raise copy.copy(problem) from problem.__cause__
+        return work.result(), took
+
+    def _logs_in(self) -> bool:
+        return self._making is not None and self._making.channel.waiting
+
+    async def _connect(self) -> Session:
+        current = self.current
+        if self.closed:
+            raise ConnectError("the client is closed; open it first", self.target.name)
+        if current is None:
+            await self._open(again=False)
+        elif current.gone is not None:
+            if not self._reconnect:
+                raise ConnectError(current.gone.what, current.gone.server, current.gone.said)
+            self._guard(self._trouble or current.gone)
+            await current.close()
+            await self._open_again()
+        assert self.current is not None
+        return self.current
+
+    async def _open_again(self) -> None:
+        self._trouble = None
+        try:
+            await self._open(again=True)
+        except ClientError as problem:
+            self._trouble = problem
+            raise
 
     def _guard(self, gone: ClientError) -> None:
         now = asyncio.get_running_loop().time()
@@ -75,20 +109,38 @@ class Opening:
         self._times.append(now)
 
     async def _open(self, *, again: bool) -> None:
+        refused: OlderTransport | None = None
         for n, make in enumerate(self.target.channels):
             try:
                 await self._try(make, again)
                 return
-            except OlderTransport:
+            except OlderTransport as problem:
                 if n + 1 == len(self.target.channels):
                     raise
+                refused = problem
+            except ConnectError as problem:
+                if refused is not None:  # what it said first may be the real reason
+                    problem.what += f" (before that, it refused the handshake: {refused.what})"
+                raise
 
     async def _try(self, make: Callable[[], Channel], again: bool) -> None:
+        try:
+            await self._try_wish(make, self.wish, again)
+        except EndedByProbe as ended:
+            try:
+                await self._try_wish(make, replace(self.wish, era="legacy"), again)
+            except ConnectError:
+                raise ended from ended.__cause__  # it is no matter of eras
+            assert self.server is not None
+            remember(self.target.key, self.server)
+
+    async def _try_wish(self, make: Callable[[], Channel], wish: Wish, again: bool) -> None:
+        if self.closed:
+            raise ConnectError("the client was closed while it connected", self.target.name)
         channel = make()
         session = self._make_session(channel)
-        wish = self.wish
         if channel.handshake_only and wish.era == "auto":
-            wish = Wish("legacy", wish.capabilities, wish.info, wish.log_level)
+            wish = replace(wish, era="legacy")
         key = "" if channel.handshake_only else self.target.key
         self._making = session
         try:
@@ -115,3 +167,11 @@ class Opening:
         for session in (self.current, self._making):
             if session is not None:
                 await session.close()
+        if self._work is not None and not self._work.done():
+            await end((self._work,))
+
+
+def _looked_at(work: asyncio.Task[Session]) -> None:
+    """Everyone who waited for it may have left."""
+    if not work.cancelled():
+        work.exception()

@@ -76,7 +76,6 @@ class PromptInfo(_Entry, kw_only=True, rename="camel"):
     arguments: list[dict[str, Any]] = []
 
 
-Entry = ToolInfo | ResourceInfo | TemplateInfo | PromptInfo
 KEYS: dict[str, tuple[str, type[Any]]] = {
     "tools/list": ("tools", ToolInfo),
     "resources/list": ("resources", ResourceInfo),

@@ -38,7 +38,7 @@ class Result(Struct):
     @property
     def text(self) -> str:
         """The text blocks, one under the other."""
-        return "\n".join(block.text for block in self.content if isinstance(block, Text))
+        return "\n".join([block.text for block in self.content if isinstance(block, Text)])
 
 
 class PromptResult(Struct):
@@ -111,26 +111,30 @@ def as_type(result: Result, wanted: type[T]) -> T:
     if value is UNSET:
         return _from_text(result.text, wanted)
     try:
-        return msgspec.convert(value, wanted)
-    except msgspec.ValidationError as problem:
+        return _convert(value, wanted)
+    except BadAnswer:
         if isinstance(value, dict) and set(cast("dict[str, Any]", value)) == {"result"}:
             # Before 2026-07-28 structured content is an object, so what is none travels wrapped.
             return _convert(cast("dict[str, Any]", value)["result"], wanted)
-        raise BadAnswer(f"the result is no {_name(wanted)}: {problem}") from None
+        raise
 
 
 def _from_text(text: str, wanted: type[T]) -> T:
     if wanted is str:
         return cast("T", text)
     try:
-        return msgspec.json.decode(text, type=wanted)
-    except (msgspec.DecodeError, ValueError) as problem:
+        value = msgspec.json.decode(text)
+    except BROKEN as problem:
         raise BadAnswer(f"the result's text is no {_name(wanted)}: {problem}") from None
+    return _convert(value, wanted)
 
 
 def _convert(value: Any, wanted: type[T]) -> T:
+    """By the rules for a tool's parameters: whatever can be one there can be asked for here."""
+    from longshore.schema.standin import convert
+
     try:
-        return msgspec.convert(value, wanted)
+        return cast("T", convert(value, wanted))
     except msgspec.ValidationError as problem:
         raise BadAnswer(f"the result is no {_name(wanted)}: {problem}") from None
 

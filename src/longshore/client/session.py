@@ -13,66 +13,27 @@ from collections.abc import Callable, Coroutine, Mapping
 from math import inf
 from typing import Any, final
 
-import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Raw
 
 from longshore.client.channel import About, Channel
+from longshore.client.clock import LOOK_SECONDS, Clock
+from longshore.client.frames import NULL, read_broken, read_fault, read_progress, shown
+from longshore.client.pending import CAP, Pending, Progress, Sent, raise_in
+from longshore.client.tasks import Tasks
 from longshore.errors import BadAnswer, CallTimeout, ClientError, ConnectionLost, ServerError
 from longshore.limits import Limits
 from longshore.protocol.envelope import PREFIX
 from longshore.protocol.headers import NAME_BEARING
 from longshore.protocol.revisions import Revision
 from longshore.wire.codec import BROKEN, encode, error, read
-from longshore.wire.messages import ABSENT, Batch, Blank, Id, Malformed, Message, Notification, Reply, Request
+from longshore.wire.messages import ABSENT, Batch, Id, Malformed, Message, Notification, Reply, Request
 
-Progress = Callable[[float, float | None, str | None], Any]
-
-CAP = 10
-"""Progress begins a request's time anew, up to so many times its time in all."""
 _NOTES = 50
 """Oddities of a server that are remembered."""
+_GARBAGE = 1000
+"""Things in a row that are no messages, after which nobody expects any."""
 _RECENT = 1000
 """Ids given up that are remembered, to tell a late answer from a wrong one."""
-
-
-@final
-class Pending:
-    """A request that waits for its answer."""
-
-    __slots__ = ("deadline", "done", "due", "method", "progress", "timeout")
-
-    def __init__(self, method: str, done: asyncio.Future[Raw], progress: Progress | None) -> None:
-        self.method = method
-        self.done = done
-        self.progress = progress
-        self.timeout = 0.0
-        self.due = inf
-        """When its time is up. Progress puts that off, but not past the deadline."""
-        self.deadline = inf
-
-
-class _Fault(Struct):
-    code: int
-    message: str = ""
-    data: Any = None
-
-
-class _Progress(Struct):
-    progressToken: Id  # noqa: N815 - as it is spelled there
-    progress: float
-    total: float | None = None
-    message: str | None = None
-
-
-_read_fault = msgspec.json.Decoder(_Fault).decode
-_read_progress = msgspec.json.Decoder(_Progress).decode
-
-
-class Sent(Struct):
-    """One request as it was sent: its id, and the answer to come."""
-
-    id: Id
-    answer: asyncio.Future[Raw]
 
 
 @final
@@ -90,23 +51,36 @@ class Session:
         self.channel = channel
         self.limits = limits
         self.revision: Revision | None = None
-        self.envelope: dict[str, Any] | None = None
-        """What every modern request carries in its `_meta`; None in the handshake era."""
+        self._envelope: Mapping[str, Any] | None = None
+        self._sealed: Raw | None = None
         self.gone: ClientError | None = None
         """Why nothing more can be sent."""
         self.notes: deque[str] = deque(maxlen=_NOTES)
-        self.answering = 0
-        """Questions of the server's that are being answered. It waits for us meanwhile, so none of our clocks run."""
         self._heard, self._asked, self._lost = heard, asked, lost
         self._loop = asyncio.get_running_loop()
+        self.clock = Clock(self._loop.time)
+        """Stopped while a question of the server's is answered, which waits for us, and while a person logs in."""
+        self._logs_in = False
         self._pending: dict[Id, Pending] = {}
+        self._garbage = 0
         self._given_up: deque[Id] = deque(maxlen=_RECENT)
         self._next = 0
-        self._clock: asyncio.TimerHandle | None = None
+        self._alarm: asyncio.TimerHandle | None = None
         self._armed = inf
-        """When the clock strikes next."""
-        self._telling: set[asyncio.Task[Any]] = set()
+        """For when the alarm is set, by the clock."""
+        self._telling = Tasks()
+        self._ending: asyncio.Task[None] | None = None
         channel.hear, channel.fail, channel.lose, channel.note = self._hear, self._fail, self._lose, self.note
+
+    @property
+    def envelope(self) -> Mapping[str, Any] | None:
+        """What every modern request carries in its `_meta`; None in the handshake era. Set another to change it."""
+        return self._envelope
+
+    @envelope.setter
+    def envelope(self, envelope: Mapping[str, Any] | None) -> None:
+        self._envelope = envelope
+        self._sealed = None if envelope is None else Raw(encode(envelope))  # once, not with every request
 
     # -- sending
 
@@ -116,27 +90,35 @@ class Session:
         params: Mapping[str, Any] | None = None,
         *,
         timeout: float | None = None,
+        spent: float = 0.0,
         progress: Progress | None = None,
         headers: tuple[tuple[str, str], ...] = (),
     ) -> Raw:
-        """Send a request and wait for its result. Cancelled or out of time, the server is told to stop."""
+        """Send a request and wait for its result. Cancelled or out of time, the server is told to stop.
+
+        `spent` is what the caller has waited already of the time that it has.
+        """
         if self.channel.congested:
-            await self._clear(method, timeout)
-        sent = self.start(method, params, timeout=timeout, progress=progress, headers=headers)
+            spent = await self.clear(method, timeout, spent)
+        sent = self.start(method, params, timeout=timeout, spent=spent, progress=progress, headers=headers)
         try:
             return await sent.answer
         except asyncio.CancelledError:
             self.give_up(sent.id, "cancelled by the caller")
             raise
 
-    async def _clear(self, method: str, timeout: float | None) -> None:
-        """Wait until the server takes more. That time counts too."""
+    async def clear(self, method: str, timeout: float | None, spent: float = 0.0) -> float:
+        """Wait until the server takes more. That time counts too: gives what is spent by now."""
+        begun = self._loop.time()
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(None if timeout is None else max(timeout - spent, 0.0)):
                 await self.channel.ready()
         except TimeoutError:
             what = f"{method} could not be sent within {timeout:g} s: the server does not read what it was sent"
             raise CallTimeout(what).at(self.channel.where, self.channel.said()) from None
+        if self.gone is not None:
+            raise _again(self.gone, unsent=True)
+        return spent + self._loop.time() - begun
 
     def start(
         self,
@@ -144,6 +126,7 @@ class Session:
         params: Mapping[str, Any] | None = None,
         *,
         timeout: float | None = None,
+        spent: float = 0.0,
         progress: Progress | None = None,
         headers: tuple[tuple[str, str], ...] = (),
     ) -> Sent:
@@ -156,12 +139,12 @@ class Session:
         pending = Pending(method, self._loop.create_future(), progress)
         self._pending[id] = pending
         if timeout is not None:
-            now = self._loop.time()
-            pending.timeout, pending.due, pending.deadline = timeout, now + timeout, now + CAP * timeout
+            begun = self.clock.now() - spent
+            pending.timeout, pending.due, pending.deadline = timeout, begun + timeout, begun + CAP * timeout
             if pending.due < self._armed:
                 self._arm(pending.due)
         key = NAME_BEARING.get(method)
-        name = str(params.get(key)) if key is not None and params is not None else None
+        name = None if key is None or params is None or params.get(key) is None else str(params[key])
         self.channel.send(frame, About(method, id, name, headers))
         return Sent(id, pending.done)
 
@@ -180,17 +163,16 @@ class Session:
 
     def _complete(self, params: Mapping[str, Any] | None, token: Id | None) -> Mapping[str, Any] | None:
         """The parameters with what the era and the caller's wish for progress add to `_meta`."""
-        if self.envelope is None and token is None:
+        if self._sealed is None and token is None:
             return params
         body: dict[str, Any] = dict(params) if params is not None else {}
         own: Mapping[str, Any] | None = body.get("_meta")
         if not own and token is None:
-            body["_meta"] = self.envelope
+            body["_meta"] = self._sealed
             return body
-        meta: dict[str, Any] = {**(self.envelope or {}), **(own or {})}
+        body["_meta"] = _merge(self.envelope or {}, own or {})
         if token is not None:
-            meta["progressToken"] = token
-        body["_meta"] = meta
+            body["_meta"]["progressToken"] = token
         return body
 
     # -- giving up
@@ -206,35 +188,52 @@ class Session:
             params = {"requestId": id, "reason": reason}
             self.channel.cancel(id, encode(Notification("notifications/cancelled", params)))
 
-    def _arm(self, due: float) -> None:
-        self._stop_clock()
-        self._armed = due
-        self._clock = self._loop.call_at(due, self._sweep)
+    def go_on(self) -> None:
+        """The clock goes on. Somebody's time may be nearly up."""
+        self.clock.go_on()
+        self._sweep()
 
-    def _stop_clock(self) -> None:
-        if self._clock is not None:
-            self._clock.cancel()
+    def _arm(self, due: float) -> None:
+        self._stop_alarm()
+        self._armed = due
+        seconds = max(due - self.clock.now(), 0.0)
+        if self.clock.stands:
+            seconds = LOOK_SECONDS
+        elif self.channel.logs_in:
+            seconds = min(seconds, LOOK_SECONDS)
+        self._alarm = self._loop.call_later(seconds, self._sweep)
+
+    def _stop_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm, self._armed = None, inf
 
     def _sweep(self) -> None:
         """One timer for all requests, for one each would cost as much as the rest: end those whose time is up."""
-        self._clock, self._armed = None, inf
-        now = self._loop.time()
+        self._stop_alarm()
+        self._look()
+        now = self.clock.now()
         for id, pending in list(self._pending.items()):
-            if pending.due <= now:
+            if pending.due <= now and not self.clock.stands:
                 self._expire(id, pending)
         due = min((pending.due for pending in self._pending.values()), default=inf)
-        if due < self._armed:
+        if due < self._armed and self.gone is None:
             self._arm(due)
 
+    def _look(self) -> None:
+        """See whether a person logs in somewhere, and stop the clock for as long as they do."""
+        logs_in, self._logs_in = self._logs_in, self.channel.waiting
+        if self._logs_in and not logs_in:
+            self.clock.stop()
+        elif logs_in and not self._logs_in:
+            self.clock.go_on()
+
     def _expire(self, id: Id, pending: Pending) -> None:
-        if self.channel.waiting or self.answering:
-            pending.due = self._loop.time() + pending.timeout
-            return
         done, seconds = pending.done, pending.timeout
         pending.done = self._loop.create_future()  # give_up cancels that one
         self.give_up(id, "timed out")
         what = f"no answer to {pending.method} within {seconds:g} s{self.oddity()}; give it more by timeout="
-        _raise_in(done, CallTimeout(what).at(self.channel.where, self.channel.said()))
+        raise_in(done, CallTimeout(what).at(self.channel.where, self.channel.said()))
 
     def _take(self, id: Id) -> Pending | None:
         return self._pending.pop(id, None)
@@ -244,32 +243,39 @@ class Session:
     def _fail(self, id: Id, problem: ClientError) -> None:
         pending = self._take(id)
         if pending is not None:
-            _raise_in(pending.done, problem.at(self.channel.where, self.channel.said()))
+            raise_in(pending.done, problem.at(self.channel.where, self.channel.said()))
 
     def _lose(self, problem: ClientError) -> None:
         if self.gone is None:
             self.gone = problem.at(self.channel.where, self.channel.said())
-            self._stop_clock()
+            self._stop_alarm()
             for id in list(self._pending):
                 self._fail(id, _again(problem))
             self._lost(self)
+            self._ending = self._loop.create_task(self.channel.close())  # it may still run, and write
 
     async def close(self) -> None:
         """End the connection. Whoever still waits gets ConnectionLost."""
-        self._stop_clock()
+        self._stop_alarm()
         if self.gone is None:
             self.gone = ConnectionLost("the connection was closed", self.channel.where)
         for id in list(self._pending):
             self._fail(id, ConnectionLost("the connection was closed before the answer came"))
-        for task in self._telling:
-            task.cancel()
-        await self.channel.close()
+        try:
+            await self.channel.close()  # begun before anything is waited for: the loop may end at any moment
+            if self._ending is not None:
+                await asyncio.wait((self._ending,))
+        finally:
+            await self._telling.end()
 
     # -- receiving
 
     def _hear(self, frame: bytes) -> None:
+        if self.gone is not None:
+            return
         message = read(frame, self.limits.depth, self.limits.batch)
         if isinstance(message, Message):
+            self._garbage = 0
             self._take_message(message)
         elif isinstance(message, Batch):
             if self.revision is not None and not self.revision.batches:
@@ -283,7 +289,7 @@ class Session:
         elif isinstance(message, Malformed):
             self._take_garbage(frame, message)
         else:
-            self._take_blank(frame, message)
+            self._take_blank(frame)
 
     def _take_message(self, message: Message) -> None:
         if message.method:
@@ -305,7 +311,7 @@ class Session:
         elif message.error == ABSENT:
             pending.done.set_result(message.result)
         else:
-            _raise_in(pending.done, self._fault(message.error))
+            raise_in(pending.done, self._fault(message.error))
 
     def _take_question(self, message: Message) -> None:
         """A request of the server's own. In the modern era there are none, and no answers to them either."""
@@ -316,14 +322,14 @@ class Session:
 
     def _fault(self, raw: Raw) -> ClientError:
         try:
-            fault = _read_fault(raw)
+            fault = read_fault(raw)
         except BROKEN:
             return BadAnswer(f"an error answer that is none: {bytes(raw)[:200]!r}", self.channel.where)
         return ServerError(fault.code, fault.message, fault.data, self.channel.where, self.channel.said())
 
     def _take_progress(self, params: Raw) -> None:
         try:
-            said = _read_progress(params)
+            said = read_progress(params)
         except BROKEN:
             self.note("a progress message that can't be read")
             return
@@ -331,7 +337,7 @@ class Session:
         if pending is None or pending.progress is None:
             return
         if pending.due < inf:
-            pending.due = min(self._loop.time() + pending.timeout, pending.deadline)
+            pending.due = min(self.clock.now() + pending.timeout, pending.deadline)
         self.tell("on_progress", pending.progress, said.progress, said.total, said.message)
 
     def tell(self, name: str, handler: Callable[..., Any], *news: Any) -> None:
@@ -342,9 +348,7 @@ class Session:
             self.note(f"{name} raised {problem!r}")
             return
         if asyncio.iscoroutine(work):
-            task = self._loop.create_task(self._told(name, work))
-            self._telling.add(task)
-            task.add_done_callback(self._telling.discard)
+            self._telling.start(self._told(name, work))
 
     async def _told(self, name: str, work: Coroutine[Any, Any, Any]) -> None:
         try:
@@ -353,21 +357,21 @@ class Session:
             self.note(f"{name} raised {problem!r}")
 
     def _take_garbage(self, frame: bytes, message: Malformed) -> None:
-        self._take_broken(frame, f"it sent something that is no message ({message.text}): {_shown(frame)}")
+        self._take_broken(frame, f"it sent something that is no message ({message.text}): {shown(frame)}")
 
-    def _take_blank(self, frame: bytes, _: Blank) -> None:
+    def _take_blank(self, frame: bytes) -> None:
         """An empty line, or an answer that is none."""
         if frame.strip():
-            self._take_broken(frame, f"it sent an answer that is none: {_shown(frame)}")
+            self._take_broken(frame, f"it sent an answer that is none: {shown(frame)}")
 
     def _take_broken(self, frame: bytes, what: str) -> None:
         """Who waits for a broken answer need not wait on. One without an id is the only request's, if it complains."""
         try:
-            broken = _read_broken(frame)
+            broken = read_broken(frame)
         except BROKEN:
-            self.note(what)
+            self._count_garbage(what)
             return
-        complains = broken.error not in (ABSENT, _NULL)
+        complains = broken.error not in (ABSENT, NULL)
         id = broken.id
         if id is None and complains and len(self._pending) == 1:
             id = next(iter(self._pending))
@@ -375,6 +379,12 @@ class Session:
             self._fail(id, self._fault(broken.error) if complains else BadAnswer(what))
         else:
             self.note(what)
+
+    def _count_garbage(self, what: str) -> None:
+        self.note(what)
+        self._garbage += 1
+        if self._garbage == _GARBAGE:
+            self._lose(ConnectionLost(f"it does not speak MCP: {_GARBAGE:,} lines in a row are no messages ({what})"))
 
     def note(self, text: str) -> None:
         """Remember an oddity of the server's. One that repeats itself does not push the others out."""
@@ -386,27 +396,6 @@ class Session:
         return f" ({self.notes[-1]})" if self.notes else ""
 
 
-class _Broken(Struct):
-    id: Id | None = None
-    method: Raw = ABSENT
-    error: Raw = ABSENT
-
-
-_NULL = Raw(b"null")
-_read_broken = msgspec.json.Decoder(_Broken).decode
-
-
-def _shown(frame: bytes) -> str:
-    return bytes(frame[:120]).decode("utf-8", "replace")
-
-
-def _raise_in(done: asyncio.Future[Raw], problem: ClientError) -> None:
-    """Have whoever waits get an exception. Where nobody does any more, asyncio has no complaint."""
-    if not done.done():
-        done.set_exception(problem)
-        done.exception()
-
-
 def _again(problem: ClientError, *, unsent: bool = False) -> ClientError:
     """The same problem for another caller: an exception that two await must not be one object."""
     copy = ConnectionLost(problem.what, problem.server, problem.said, unsent=unsent)
@@ -414,15 +403,19 @@ def _again(problem: ClientError, *, unsent: bool = False) -> ClientError:
     return copy
 
 
-def make_envelope(
-    revision: Revision, capabilities: Mapping[str, Any], info: Mapping[str, Any], log_level: str | None
-) -> dict[str, Any]:
-    """What every modern request says of itself."""
-    envelope: dict[str, Any] = {
-        PREFIX + "protocolVersion": revision.name,
-        PREFIX + "clientCapabilities": Raw(encode(capabilities)),  # once, not with every request
-        PREFIX + "clientInfo": Raw(encode(info)),
-    }
-    if log_level is not None:
-        envelope[PREFIX + "logLevel"] = log_level
-    return envelope
+_FIXED = PREFIX + "protocolVersion"
+_DECLARED = PREFIX + "clientCapabilities"
+
+
+def _merge(envelope: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """A caller's `_meta` over the envelope's: it may say more of this request, but not unsay what every one must say.
+
+    Tokens for progress are ours to give, or two requests could have the same.
+    """
+    meta = {**envelope, **own}
+    meta.pop("progressToken", None)
+    if envelope:
+        meta[_FIXED] = envelope[_FIXED]
+        if not isinstance(meta.get(_DECLARED), dict):
+            meta[_DECLARED] = envelope[_DECLARED]
+    return meta

@@ -20,6 +20,8 @@ _STORY_SECONDS = 1.0
 """How long an exit code is waited for once the output has ended."""
 _DRAIN_SECONDS = 0.3
 """How long output is read on after the process has ended: somebody else may hold the pipe open for ever."""
+_USELESS_BYTES = 1 << 20
+"""What is read on when nobody listens any more, so that a server can finish what it was saying. More is a flood."""
 
 
 @final
@@ -40,8 +42,13 @@ class StdioChannel(Channel):
         self._framer = Framer(limits.frame_bytes)
         self._limit = limits.frame_bytes
         self._said = bytearray()
+        self._useless = 0
         self._child: Child | None = None
         self._input: asyncio.WriteTransport | None = None
+        self._output: asyncio.ReadTransport | None = None
+        self._starting = asyncio.Lock()
+        self._unused: list[IO[bytes]] = []
+        """Pipes that the loop has not taken yet: a start may be cancelled half-way."""
         self._pipes: list[asyncio.BaseTransport] = []
         self._open_pipes: list[asyncio.Future[None]] = []
         self._lost = False
@@ -50,29 +57,37 @@ class StdioChannel(Channel):
         self._closing: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
+        async with self._starting:
+            await self._start()
+
+    async def _start(self) -> None:
         try:
             self._child = child = spawn(self._command, self._env, self._cwd)
         except ConnectError as problem:
             raise problem.at(self.where) from None
         self.where = f"{self.where} (pid {child.pid})"
-        stdin, stdout, stderr = child.pipes
+        stdin, stdout, stderr = self._unused = list(child.pipes)
         loop = asyncio.get_running_loop()
-        output_ended = await self._read_pipe(stdout, self._take)
+        self._output, output_ended = await self._read_pipe(stdout, self._take)
         await self._read_pipe(stderr, self._complain)
         gone = loop.create_future()
         self._open_pipes.append(gone)
+        self._unused.remove(stdin)
         transport, _ = await loop.connect_write_pipe(lambda: _Input(self, gone), stdin)
         self._input = transport
         self._pipes.append(transport)
-        self._watching = loop.create_task(self._watch(child, output_ended))
+        self._watching = loop.create_task(self._watch(child, output_ended, gone))
 
-    async def _read_pipe(self, pipe: IO[bytes], take: Callable[[bytes], None]) -> asyncio.Future[None]:
+    async def _read_pipe(
+        self, pipe: IO[bytes], take: Callable[[bytes], None]
+    ) -> tuple[asyncio.ReadTransport, asyncio.Future[None]]:
         loop = asyncio.get_running_loop()
         ended = loop.create_future()
+        self._unused.remove(pipe)
         transport, _ = await loop.connect_read_pipe(lambda: _Output(take, ended), pipe)
         self._pipes.append(transport)
         self._open_pipes.append(ended)
-        return ended
+        return transport, ended
 
     # -- both ways
 
@@ -97,12 +112,20 @@ class StdioChannel(Channel):
         self._ready.set()
 
     def _take(self, chunk: bytes) -> None:
+        if self._lost or self._closing is not None:
+            self._pass_over(chunk)
+            return
         for frame in self._framer.feed(chunk):
             if isinstance(frame, TooLong):
                 self._end_with(ConnectionLost(f"it sent a message of more than {self._limit:,} bytes"))
                 return
             if not self._lost:
                 self.hear(bytes(frame))
+
+    def _pass_over(self, chunk: bytes) -> None:
+        self._useless += len(chunk)
+        if self._useless > _USELESS_BYTES and self._output is not None:
+            self._output.pause_reading()
 
     def _complain(self, chunk: bytes) -> None:
         self._said += chunk
@@ -115,14 +138,19 @@ class StdioChannel(Channel):
 
     # -- the end
 
-    async def _watch(self, child: Child, output_ended: asyncio.Future[None]) -> None:
-        """Tell when it is gone: when both its output and itself have ended, or nearly so."""
-        await asyncio.wait((child.ended, output_ended), return_when=asyncio.FIRST_COMPLETED)
+    @property
+    def ended(self) -> bool:
+        return self._child is not None and self._child.ended.done()
+
+    async def _watch(self, child: Child, output_ended: asyncio.Future[None], input_gone: asyncio.Future[None]) -> None:
+        """Tell when it is gone: when it has ended and its output too, or nearly so, or when nothing can reach it."""
+        await asyncio.wait((child.ended, output_ended, input_gone), return_when=asyncio.FIRST_COMPLETED)
+        if not child.ended.done():
+            await asyncio.wait((child.ended,), timeout=_STORY_SECONDS)
         if child.ended.done():
             await asyncio.wait(self._open_pipes[:2], timeout=_DRAIN_SECONDS)
-        else:
-            await asyncio.wait((child.ended,), timeout=_STORY_SECONDS)
-        self._end_with(ConnectionLost(child.story()))
+        which = "output" if output_ended.done() else "input"
+        self._end_with(ConnectionLost(child.story() or f"it closed its {which}"))
 
     def _end_with(self, problem: ConnectionLost) -> None:
         if self._lost or self._closing is not None:
@@ -137,9 +165,19 @@ class StdioChannel(Channel):
         if self._closing is None:
             self._ready.set()
             self._closing = asyncio.get_running_loop().create_task(self._close(self._child))
+            self._closing.add_done_callback(self._closed)
         await asyncio.shield(self._closing)
 
+    def _closed(self, closing: asyncio.Task[None]) -> None:
+        """A task that is cancelled before its first step, as where the loop ends, has done nothing at all."""
+        if closing.cancelled() and self._child is not None:
+            self._child.kill()
+            self._close_pipes()
+
     async def _close(self, child: Child) -> None:
+        async with self._starting:
+            for file in self._unused:
+                file.close()
         try:
             if self._watching is not None:
                 self._watching.cancel()
@@ -147,10 +185,14 @@ class StdioChannel(Channel):
                 self._input.abort()  # what it has not read by now, it will not
             await child.end()
         finally:
-            for pipe in self._pipes:
-                if not pipe.is_closing():
-                    pipe.close()
-        await asyncio.wait(self._open_pipes, timeout=_DRAIN_SECONDS)
+            self._close_pipes()
+        if self._open_pipes:
+            await asyncio.wait(self._open_pipes, timeout=_DRAIN_SECONDS)
+
+    def _close_pipes(self) -> None:
+        for pipe in self._pipes:
+            if not pipe.is_closing():
+                pipe.close()
 
 
 @final

@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, wait
 from contextlib import contextmanager
+from inspect import iscoroutinefunction
 from types import TracebackType
 from typing import Any, Self, TypeVar, final, overload
 
@@ -23,10 +25,18 @@ from longshore.client.records import (
     ToolInfo,
 )
 from longshore.client.results import PromptResult, Result
-from longshore.errors import ConnectError
+from longshore.client.threads import on_thread
+from longshore.errors import CallTimeout, ConnectError, ConnectionLost
 from longshore.protocol.content import Contents
 
 T = TypeVar("T")
+
+_END_SECONDS = 2.0
+"""What a handler of the user's may take to end when the client is closed."""
+CLOSE_SECONDS = 15.0
+"""What closing may take, a child that must be killed included. More: a handler holds the loop's thread up."""
+_QUESTIONS = ("on_elicit", "on_sample", "roots")
+"""Handlers that may wait for a person."""
 
 
 @final
@@ -34,9 +44,12 @@ class SyncClient:
     """`with SyncClient("python server.py") as client: client.call("add", {"a": 1, "b": 2})`."""
 
     def __init__(self, target: Any, **options: Any) -> None:
-        self._client = Client(target, **options)
+        self._client = Client(target, **{name: _freed(name, value) for name, value in options.items()})
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._engine: Any = getattr(target, "engine", None)
+        """Of a server in this process."""
 
     # -- the connection
 
@@ -53,7 +66,7 @@ class SyncClient:
         """Connect."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(target=self._loop.run_forever, name="longshore-client", daemon=True)
+            self._thread = threading.Thread(target=_run, args=(self._loop,), name="longshore-client", daemon=True)
             self._thread.start()
         try:
             self._do(self._client.open())
@@ -63,29 +76,57 @@ class SyncClient:
 
     def close(self) -> None:
         """End the connection, and its thread."""
-        loop, thread = self._loop, self._thread
+        self._must_not_be_ours()
+        with self._lock:  # from here on nobody else begins anything
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
         if loop is None or thread is None:
             return
+        closing = asyncio.run_coroutine_threadsafe(_end(self._client), loop)
         try:
-            self._do(self._client.close())
-        finally:
-            self._loop = self._thread = None
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
+            wait((closing,), CLOSE_SECONDS)
+        except BaseException:  # Ctrl-C: a child is killed at once then
+            closing.cancel()
+            thread.join(_END_SECONDS)
+            raise
+        if not closing.done():  # it goes on when it can
+            what = f"it could not be closed within {CLOSE_SECONDS:g} s: a handler of yours holds its thread up"
+            raise CallTimeout(what, self._client.name)
+        thread.join(_END_SECONDS)
+        self._wait(closing)
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
         """Have it done on the loop's thread. Ctrl-C here cancels it there."""
-        loop = self._loop
-        if loop is None:
+        try:
+            self._must_not_be_ours()
+            with self._lock:
+                if self._loop is None:
+                    raise ConnectError("the client is not open; write `with SyncClient(…)`", self._client.name)
+                future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        except BaseException:
             work.close()
-            raise ConnectError("the client is not open; write `with SyncClient(…)`", self._client.name)
-        future = asyncio.run_coroutine_threadsafe(work, loop)
+            raise
+        return self._wait(future)
+
+    def _wait(self, future: Future[T]) -> T:
         try:
             return future.result()
+        except CancelledError:
+            raise ConnectionLost("the client was closed", self._client.name) from None
         except BaseException:
             future.cancel()
             raise
+
+    def _must_not_be_ours(self) -> None:
+        """Whoever waits for what only its own thread can do waits for ever."""
+        if threading.current_thread() is self._thread:
+            what = "what is only told (on_log, on_change, on_progress), and async handlers, run on the client's thread"
+            what += " and can't use the client; use Client and async def"
+            raise ConnectError(what, self._client.name)
+        here = _running_loop()
+        if here is not None and self._engine is not None and self._engine.executor.loop is here:
+            what = "its server lives on this very event loop, which would stand still; use Client and await"
+            raise ConnectError(what, self._client.name)
 
     @property
     def server(self) -> ServerInfo:
@@ -154,7 +195,7 @@ class SyncClient:
     @contextmanager
     def watch(self, **wanted: Any) -> Generator[Iterator[Change]]:
         """Hear of changes: `with client.watch(tools=True) as changes: for change in changes: …`."""
-        watch = self._do(_made(self._client, wanted))
+        watch = self._client.watch(**wanted)
         self._do(watch.__aenter__())
         try:
             yield self._changes(watch)
@@ -167,5 +208,39 @@ class SyncClient:
             yield self._do(watch.__anext__())
 
 
-async def _made(client: Client, wanted: Mapping[str, Any]) -> Any:
-    return client.watch(**wanted)
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
+
+
+async def _end(client: Client) -> None:
+    """Close it, and stop the loop. Whoever waits in another thread, for whatever, gets an end too."""
+    try:
+        await client.close()
+    finally:
+        await _end_all()
+        loop = asyncio.get_running_loop()
+        loop.call_soon(loop.stop)  # in the turn in which it is told that this is done
+
+
+async def _end_all() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=_END_SECONDS)
+
+
+def _freed(name: str, value: Any) -> Any:
+    """A plain function that answers questions, on a thread of its own: it may wait, as `input` does."""
+    return on_thread(value) if name in _QUESTIONS and callable(value) and not iscoroutinefunction(value) else value
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    """The loop that runs on this thread."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, cast
 
 from msgspec import Struct
@@ -38,11 +38,15 @@ class Way(Struct, frozen=True):
 def find(target: Any, way: Way) -> Target:
     """What `Client(target)` means. Raises ConnectError."""
     if isinstance(target, Target):
+        if way.env or way.cwd or way.headers or way.auth is not None:
+            raise ConnectError(
+                "env, cwd, headers and auth are too late here; give them to what made this target, such as record(…)"
+            )
         return target
     if isinstance(target, str):
         return _from_text(target, way)
-    if isinstance(target, Path):
-        return _child(_python(target), way)
+    if isinstance(target, os.PathLike):
+        return _child(_python(os.fspath(cast("os.PathLike[str]", target))), way)
     if isinstance(target, Mapping):
         return from_entry(cast("Mapping[str, Any]", target), way)
     if isinstance(target, (list, tuple)):
@@ -73,7 +77,9 @@ def from_entry(entry: Mapping[str, Any], way: Way, name: str = "") -> Target:
     if not is_array(arguments):
         raise ConnectError('"args" of an entry of mcpServers is a list')
     env = {**_texts(entry, "env"), **(way.env or {})}
-    cwd = way.cwd or cast("str | None", entry.get("cwd"))
+    cwd: Any = way.cwd or entry.get("cwd")
+    if not (cwd is None or isinstance(cwd, str)):
+        raise ConnectError('"cwd" of an entry of mcpServers is a text')
     words = [command, *(str(each) for each in arguments)]
     return _child(words, Way(env, cwd, way.headers, way.auth, way.limits), name)
 
@@ -88,8 +94,8 @@ def _texts(entry: Mapping[str, Any], key: str) -> dict[str, str]:
 def _from_text(text: str, way: Way) -> Target:
     if text.startswith(("http://", "https://")):
         return _url(text, way)
-    if text.endswith(".py") and Path(text).is_file():
-        return _child(_python(Path(text)), way)
+    if text.endswith(".py") and os.path.isfile(text):
+        return _child(_python(text), way)
     try:
         words = shlex.split(text)
     except ValueError as problem:
@@ -99,8 +105,8 @@ def _from_text(text: str, way: Way) -> Target:
     return _child(words, way)
 
 
-def _python(path: Path) -> list[str]:
-    return [sys.executable, str(path)]
+def _python(path: str) -> list[str]:
+    return [sys.executable, path]
 
 
 def _child(words: list[str], way: Way, name: str = "") -> Target:

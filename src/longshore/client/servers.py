@@ -1,0 +1,296 @@
+"""The servers that a person has configured for some client already, by their names.
+
+`Client(find_server("github"))` connects as Claude, Cursor, VS Code, Codex or Gemini would. The first file that has the
+name wins: a project's before the user's own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from longshore.client.variables import Scope, expand
+from longshore.config.reading import read_regular
+from longshore.errors import ConfigError
+from longshore.files import read_bounded
+from longshore.schema.kinds import is_object
+
+FILE_BYTES = 1 << 20
+"""A larger file is none of these, and whoever wrote it into a project wants Tab to hang."""
+CLAUDE_BYTES = 64 << 20
+"""For .claude.json, where Claude keeps histories beside its servers, and for a file that a person named."""
+
+
+class NoSuchServer(ConfigError):
+    """No file has a server of this name."""
+
+
+class File(Struct, frozen=True):
+    """A configuration file that may be there."""
+
+    path: str
+    keys: tuple[str, ...] = ("mcpServers",)
+    folder: str = ""
+    """Where its programs start. The user's own files have none."""
+    expands: bool = True
+    """Whether the client that it belongs to fills variables in."""
+    project: bool = False
+    """Whether it was found in a project: who wrote that chose what is in it, not who stands there."""
+    most: int = FILE_BYTES
+
+
+class Listed(Struct, frozen=True):
+    """A server in a file, as it stands there."""
+
+    name: str
+    file: File
+    raw: dict[str, Any]
+
+    def entry(self, environ: Mapping[str, str] | None = None, folder: str | None = None) -> dict[str, Any]:
+        """The entry as `Client` takes it, its variables filled in. Raises ConfigError."""
+        known = os.environ if environ is None else environ
+        where = f"{self.file.path}: {self.name}"
+        scope = Scope(known, self.file.folder or _here(folder))
+        try:
+            made: dict[str, Any] = expand(self.raw, scope, where) if self.file.expands else dict(self.raw)
+        except RecursionError:
+            raise ConfigError(f"{where}: it is nested too deep") from None
+        if self.file.folder and "command" in made:
+            made["cwd"] = os.path.join(self.file.folder, str(made.get("cwd") or ""))
+        return _with_headers(made, known, where)
+
+
+def find_server(
+    name: str, config: str | None = None, *, folder: str | None = None, environ: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The entry of this name, ready for `Client(entry)`. `config` is the one file to look in. Raises ConfigError."""
+    return look_up(name, config, folder=folder, environ=environ).entry(environ, folder)
+
+
+def read_servers(
+    config: str | None = None, *, folder: str | None = None, environ: Mapping[str, str] | None = None
+) -> dict[str, Listed]:
+    """All servers by name, of `config` or of all files. A file that can't be read is an error only if it was named."""
+    found: dict[str, Listed] = {}
+    for file in _files(config, folder, environ):
+        try:
+            listed = _read(file, _here(folder), named=config is not None)
+        except ConfigError:
+            if config is not None:
+                raise
+            continue
+        for each in listed:
+            found.setdefault(each.name, each)
+    return found
+
+
+def look_up(
+    name: str, config: str | None = None, *, folder: str | None = None, environ: Mapping[str, str] | None = None
+) -> Listed:
+    """Where a name stands. A broken file that might have had it first is an error, not passed over.
+
+    Raises ConfigError, and NoSuchServer where nobody knows the name.
+    """
+    others: list[str] = []
+    files = _files(config, folder, environ)
+    for file in files:
+        for each in _read(file, _here(folder), named=config is not None):
+            if each.name == name:
+                return each
+            others.append(each.name)
+    raise NoSuchServer(_not_found(name, others, config))
+
+
+def _not_found(name: str, others: list[str], config: str | None) -> str:
+    from longshore.schema.failure import nearest
+
+    where = config or ".mcp.json and the files of Claude, Cursor, VS Code, Codex and Gemini"
+    near = nearest(name, others)
+    if near is not None:
+        return f"no server {name!r} in {where}; did you mean {near!r}?"
+    shown = ", ".join(dict.fromkeys(others[:20]))
+    return f"no server {name!r} in {where}; " + (f"there are {shown}" if shown else "they name none")
+
+
+# -- which files
+
+
+def _files(config: str | None, folder: str | None, environ: Mapping[str, str] | None) -> list[File]:
+    if config is None:
+        return list(_usual(_here(folder), os.environ if environ is None else environ))
+    path = os.path.expanduser(config)
+    if not os.path.exists(path):
+        raise ConfigError(f"{config}: no such file")
+    keys = ("mcpServers", "servers", "mcp_servers")
+    return [File(path, keys, _project_of(path), expands=not path.endswith(".toml"), most=CLAUDE_BYTES)]
+
+
+def _usual(here: str, environ: Mapping[str, str]) -> Iterator[File]:
+    root = _root(here)
+    for place in dict.fromkeys((here, root)):
+        yield File(os.path.join(place, ".mcp.json"), folder=place, project=True)
+        yield File(os.path.join(place, ".cursor", "mcp.json"), folder=place, project=True)
+        yield File(os.path.join(place, ".vscode", "mcp.json"), ("servers",), place, project=True)
+    home = environ.get("HOME", "")
+    if not os.path.isabs(home):
+        return
+    yield File(os.path.join(environ.get("CLAUDE_CONFIG_DIR") or home, ".claude.json"), most=CLAUDE_BYTES)
+    for settings in _desktop(home, environ):
+        yield File(os.path.join(settings, "claude_desktop_config.json"), expands=False)
+    codex = environ.get("CODEX_HOME") or os.path.join(home, ".codex")
+    yield File(os.path.join(codex, "config.toml"), ("mcp_servers",), expands=False)
+    yield File(os.path.join(home, ".gemini", "settings.json"))
+
+
+def _desktop(home: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    settings = environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    return os.path.join(home, "Library", "Application Support", "Claude"), os.path.join(settings, "Claude")
+
+
+def _here(folder: str | None) -> str:
+    try:
+        return os.path.abspath(folder or os.getcwd())
+    except FileNotFoundError:
+        return os.sep  # it was deleted under us
+
+
+def _root(folder: str) -> str:
+    """The project's folder: the nearest upward with a `.git`, else this one. No farther: others may write there."""
+    place = folder
+    while not os.path.exists(os.path.join(place, ".git")):
+        parent = os.path.dirname(place)
+        if parent == place:
+            return folder
+        place = parent
+    return place
+
+
+def _project_of(path: str) -> str:
+    """The project of a file that somebody named, where its place tells."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.basename(folder) in (".cursor", ".vscode", ".gemini", ".codex"):
+        return os.path.dirname(folder)
+    return folder if os.path.basename(path) == ".mcp.json" else ""
+
+
+# -- what is in them
+
+
+def _read(file: File, here: str, *, named: bool) -> list[Listed]:
+    """The servers of a file; none if it is not there. Raises ConfigError."""
+    data = _named_bytes(file) if named else _found_bytes(file)
+    if len(data) > file.most:
+        raise ConfigError(f"{file.path}: it has more than {file.most:,} bytes")
+    record = _decode(file.path, data)
+    return [*_local(file, record, here), *_entries(file, record, file.keys)]
+
+
+def _named_bytes(file: File) -> bytes:
+    """What a person named is read, be it a pipe."""
+    try:
+        return read_bounded(file.path, file.most)
+    except OSError as problem:
+        raise ConfigError(f"{file.path}: it can't be read: {problem.strerror}") from None
+
+
+def _found_bytes(file: File) -> bytes:
+    """What nobody named: nothing where it is no file, not ours to read, or another user's.
+
+    Whoever puts a file into a shared folder must not choose what we start; --config does.
+    """
+    try:
+        data, mode = read_regular(file.path, file.most)
+        strange = os.stat(file.path).st_uid not in (os.geteuid(), 0)
+    except OSError:
+        return b""
+    return data if stat.S_ISREG(mode) and not strange else b""
+
+
+def _local(file: File, record: dict[str, Any], here: str) -> list[Listed]:
+    """What Claude keeps for one project in the user's file."""
+    projects: Any = record.get("projects")
+    if not is_object(projects) or not file.path.endswith(".claude.json"):
+        return []
+    for folder in dict.fromkeys((here, _root(here))):
+        found: Any = projects.get(folder)
+        if is_object(found):
+            return _entries(replace(file, folder=folder), found, file.keys)
+    return []
+
+
+def _entries(file: File, record: dict[str, Any], keys: tuple[str, ...]) -> list[Listed]:
+    found: list[Listed] = []
+    for key in keys:
+        servers: Any = record.get(key)
+        if servers is not None and not is_object(servers):
+            raise ConfigError(f'{file.path}: "{key}" is an object of servers by name')
+        found += [Listed(str(name), file, entry) for name, entry in (servers or {}).items() if is_object(entry)]
+    return found
+
+
+def _decode(path: str, data: bytes) -> dict[str, Any]:
+    decode = _decode_toml if path.endswith(".toml") else _decode_json
+    try:
+        record: Any = decode(data) if data.strip() else {}
+    except (ValueError, RecursionError) as problem:  # all that both decoders raise
+        raise ConfigError(f"{path}: it can't be read: {problem}") from None
+    if not is_object(record):
+        raise ConfigError(f"{path}: it holds no object")
+    return record
+
+
+def _decode_toml(data: bytes) -> Any:
+    import tomllib
+
+    return tomllib.loads(data.decode())
+
+
+def _decode_json(data: bytes) -> Any:
+    try:
+        return msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
+    except msgspec.DecodeError:
+        return msgspec.json.decode(_without_comments(data.decode("utf-8-sig")))
+
+
+# What is not closed goes to the end. It is broken either way, but looked at once, not once for each letter.
+_TEXT = r'("(?:[^"\\]|\\.)*(?:"|\\?\Z))'
+_COMMENT = re.compile(_TEXT + r"|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_LAST_COMMA = re.compile(_TEXT + r"|,(?=\s*[}\]])", re.DOTALL)
+
+
+def _without_comments(text: str) -> str:
+    """JSON as editors write it, made plain: no comments, no comma after the last."""
+    keep: Callable[[re.Match[str]], str] = lambda found: found[1] or ""  # noqa: E731 - of both
+    return _LAST_COMMA.sub(keep, _COMMENT.sub(lambda found: found[1] or " ", text))
+
+
+def _with_headers(entry: dict[str, Any], environ: Mapping[str, str], where: str) -> dict[str, Any]:
+    """Codex's ways to say headers, in everybody else's."""
+    if "url" not in entry:
+        return entry
+    headers: dict[str, Any] = {**_object(entry, "headers"), **_object(entry, "http_headers")}
+    wanted = {name: str(variable) for name, variable in _object(entry, "env_http_headers").items()}
+    token = entry.get("bearer_token_env_var")
+    for name, variable in {**wanted, **({"Authorization": token} if isinstance(token, str) else {})}.items():
+        value = environ.get(variable)
+        if value is None:
+            raise ConfigError(f"{where}: the variable {variable} is not set; it holds the header {name}")
+        headers[name] = f"Bearer {value}" if variable == token and name == "Authorization" else value
+    return {**entry, "headers": headers} if headers else entry
+
+
+def _object(entry: dict[str, Any], key: str) -> dict[str, Any]:
+    found: Any = entry.get(key)
+    return found if is_object(found) else {}
+
+
+def url_of(entry: Mapping[str, Any]) -> str | None:
+    """Where connecting leads; None where it starts a program."""
+    return next((entry[key] for key in ("url", "serverUrl", "httpUrl") if isinstance(entry.get(key), str)), None)

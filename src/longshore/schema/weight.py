@@ -1,0 +1,112 @@
+"""Whether checking against a stranger's schema is sure to end soon.
+
+A validator follows references each time that it meets them. Definitions of a few kilobytes that name each other twice
+over are 2^40 steps, and one that comes back to itself by two ways through the same place of a value doubles with every
+level of that value. No validator gives up by itself, so such schemas must not reach one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, final
+from urllib.parse import unquote
+
+from longshore.protocol.subschemas import subschemas
+from longshore.schema.kinds import is_array, is_object
+
+STEPS = 20_000
+"""Subschemas that a schema may come to when its references are written out, once round for each that is recursive."""
+
+Step = tuple[str, str]
+"""Where in a value a subschema looks: at a named member, or at any of an object's or an array's."""
+
+_ANY_MEMBER: Step = ("object", "*")
+_ANY_ITEM: Step = ("array", "*")
+_STEPS = {
+    **dict.fromkeys(("patternProperties", "additionalProperties", "unevaluatedProperties"), _ANY_MEMBER),
+    **dict.fromkeys(("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"), _ANY_ITEM),
+}
+_ASIDE = frozenset(("$defs", "definitions", "propertyNames", "contentSchema"))
+"""Not applied to the value, or to nothing that could be nested."""
+
+
+def is_heavy(schema: dict[str, Any]) -> bool:
+    """Whether it might take for ever. True as well where that can't be told."""
+    walk = _Walk(schema)
+    try:
+        walk.begin("#")
+        for target in list(walk.targets):  # each may be a way back to itself
+            walk.begin(target)
+    except (_Heavy, RecursionError):
+        return True
+    return False
+
+
+class _Heavy(Exception):
+    pass
+
+
+@final
+class _Walk:
+    def __init__(self, root: dict[str, Any]) -> None:
+        self._root = root
+        self._left = STEPS
+        self.targets: dict[str, None] = {}
+        self._from = ""
+        self._back: list[Step] = []
+
+    def begin(self, target: str) -> None:
+        """Write the schema out from here, and see by how many ways it comes back."""
+        self._from, self._back = target, []
+        self._visit(self._find(target), None, (target,))
+
+    def _visit(self, schema: Any, step: Step | None, trail: tuple[str, ...]) -> None:
+        """`step` is the first that leads away from where we began; `trail` are the references on the way."""
+        if not is_object(schema):
+            return
+        self._left -= 1
+        if self._left < 0:
+            raise _Heavy
+        for keyword, value in schema.items():
+            if keyword in ("$dynamicRef", "$recursiveRef") or (keyword == "$id" and schema is not self._root):
+                raise _Heavy  # where they lead to is not written here
+            if keyword == "$ref":
+                self._follow(value, step, trail)
+            elif keyword == "properties" and is_object(value):
+                for name, inner in value.items():
+                    self._visit(inner, step or ("object", name), trail)
+            elif keyword not in _ASIDE:
+                for inner in subschemas(keyword, value):
+                    self._visit(inner, step or _STEPS.get(keyword), trail)
+
+    def _follow(self, target: Any, step: Step | None, trail: tuple[str, ...]) -> None:
+        if not isinstance(target, str):
+            return
+        if target == self._from:
+            if step is None or any(_meet(step, other) for other in self._back):
+                raise _Heavy
+            self._back.append(step)
+        elif target not in trail:
+            self.targets[target] = None
+            self._visit(self._find(target), step, (*trail, target))
+
+    def _find(self, target: str) -> Any:
+        """What a reference points at. One that is no way through this very schema is not followed here."""
+        if target == "#":
+            return self._root
+        if not target.startswith("#/"):
+            raise _Heavy
+        found: Any = self._root
+        for part in unquote(target[2:]).split("/"):
+            name = part.replace("~1", "/").replace("~0", "~")
+            if is_object(found) and name in found:
+                found = found[name]
+            elif is_array(found) and name.isdecimal() and int(name) < len(found):
+                found = found[int(name)]
+            else:
+                raise _Heavy
+        return found
+
+
+def _meet(one: Step, other: Step) -> bool:
+    """Whether both may look at the same part of a value."""
+    return one[0] == other[0] and (one[1] == other[1] or "*" in (one[1], other[1]))

@@ -1,0 +1,236 @@
+"""What a modern server lets its client keep, for how long, and what ends that earlier."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from client.odd import run, script, until
+from longshore.client import Client
+
+SERVER = """
+version = 0
+for m in modern_calls():
+    method = m["method"]
+    mark("asked", method)
+    version += 1
+    keep = KEEP
+    match method:
+        case "tools/list": reply(m, dict(tools=[dict(TOOL, name=f"v{version}")], resultType="complete", **keep))
+        case "resources/read": reply(m, dict(contents=[dict(uri=m["params"]["uri"], text=f"v{version}")], **keep))
+        case "prompts/get": reply(m, dict(messages=[], description=f"v{version}", **keep))
+        case "tools/call": reply(m, dict(text(f"v{version}"), **keep))
+    AFTER
+"""
+CAPABILITIES = "CAPABILITIES.update(tools=dict(listChanged=True), resources=dict(listChanged=True, subscribe=True))\n"
+
+
+def open_odd(folder: Path, keep: str, after: str = "pass", **options: Any) -> Client:
+    # tools/list is answered by the script, not as usual
+    code = "_usual = usual\ndef usual(m): return m.get('method') != 'tools/list' and _usual(m)\n" + CAPABILITIES
+    code += SERVER.replace("KEEP", keep).replace("AFTER", after)
+    return Client(script(folder, code), **{"era": "modern", "timeout": 10.0, **options})
+
+
+def asked(folder: Path, method: str) -> int:
+    path = folder / "asked"
+    return path.read_text().split().count(method) if path.exists() else 0
+
+
+async def names(client: Client, **options: Any) -> str:
+    return (await client.list_tools(**options))[0].name
+
+
+async def contents(client: Client, uri: str = "x://a", **options: Any) -> str | None:
+    return (await client.read(uri, **options))[0].text
+
+
+def test_what_may_be_kept_is_not_asked_for_again(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with open_odd(tmp_path, "dict(ttlMs=600000, cacheScope='private')") as client:
+            assert [await names(client) for _ in range(3)] == ["v1"] * 3
+            assert [await contents(client) for _ in range(3)] == ["v2"] * 3
+            assert await contents(client, "x://b") == "v3", "another is another"
+            assert await contents(client, "x://a") == "v2"
+            assert await names(client, fresh=True) == "v4"
+            assert await names(client) == "v4", "what is fresh is kept in turn"
+            assert await contents(client, fresh=True) == "v5"
+            assert (await client.call("x")).text != (await client.call("x")).text, "a call is never kept"
+            first, second = await client.prompt("p"), await client.prompt("p")
+            assert first.description != second.description
+
+    run(test)
+
+
+@pytest.mark.parametrize("scope", ["'public'", "'private'", "'nonsense'", "None", "5"])
+def test_whoever_it_is_for_one_client_is_one_user(tmp_path: Path, scope: str) -> None:
+    """A client has one login, so that its own cache serves it alone, whatever the scope. Two clients share nothing."""
+
+    async def test() -> None:
+        keep = f"dict(ttlMs=600000, cacheScope={scope})"
+        async with open_odd(tmp_path, keep) as client:
+            assert [await names(client) for _ in range(2)] == ["v1"] * 2
+            async with open_odd(tmp_path, keep) as other:
+                await names(other)
+        assert asked(tmp_path, "tools/list") == 2
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        "{}",
+        "dict(ttlMs=0)",
+        "dict(ttlMs=-5)",
+        "dict(ttlMs='600000')",
+        "dict(ttlMs=None)",
+        "dict(ttlMs=True)",
+        "dict(ttlMs=[1])",
+        "dict(ttl=600000)",
+        "dict(_meta=dict(ttlMs=600000))",
+    ],
+)
+def test_what_does_not_say_so_is_not_kept(tmp_path: Path, keep: str) -> None:
+    async def test() -> None:
+        async with open_odd(tmp_path, keep) as client:
+            assert [await names(client), await names(client)] == ["v1", "v2"]
+            assert [await contents(client), await contents(client)] == ["v3", "v4"]
+
+    run(test)
+
+
+@pytest.mark.parametrize("ttl", ["10**30", "1e308", "2**63"])
+def test_for_ever_is_no_trouble(tmp_path: Path, ttl: str) -> None:
+    async def test() -> None:
+        async with open_odd(tmp_path, f"dict(ttlMs={ttl})") as client:
+            assert await names(client) == "v1"
+            assert await names(client) in ("v1", "v2")
+
+    run(test)
+
+
+def test_it_is_over_when_it_is_over(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with open_odd(tmp_path, "dict(ttlMs=150)") as client:
+            assert await names(client) == "v1"
+
+            async def newer() -> bool:
+                return await names(client) != "v1"
+
+            async with asyncio.timeout(10):
+                while not await newer():
+                    await asyncio.sleep(0.02)
+
+    run(test)
+
+
+def test_without_a_cache_nothing_is_kept(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with open_odd(tmp_path, "dict(ttlMs=600000)", cache=False) as client:
+            assert [await names(client), await names(client)] == ["v1", "v2"]
+            assert [await contents(client), await contents(client)] == ["v3", "v4"]
+
+    run(test)
+
+
+def test_another_connection_is_another_server(tmp_path: Path) -> None:
+    async def test() -> None:
+        after = "if method == 'tools/call': sys.exit(0)"
+        async with open_odd(tmp_path, "dict(ttlMs=600000)", after) as client:
+            assert await names(client) == "v1"
+            await client.call("x")
+            await until("that it is noticed", lambda: not client.connected)
+            await names(client)
+            assert asked(tmp_path, "tools/list") == 2
+
+    run(test)
+
+
+def test_a_client_that_is_opened_again_has_kept_nothing(tmp_path: Path) -> None:
+    async def test() -> None:
+        client = open_odd(tmp_path, "dict(ttlMs=600000)")
+        for times in (1, 2, 3):
+            async with client:
+                for _ in range(2):
+                    await names(client)
+                    await contents(client)
+                assert asked(tmp_path, "tools/list") == asked(tmp_path, "resources/read") == times
+
+    run(test)
+
+
+# -- notices
+
+NOTICES = {
+    "notify('notifications/tools/list_changed')": ("tools/list", True),
+    "notify('notifications/resources/updated', uri='x://a')": ("resources/read", True),
+    "notify('notifications/prompts/list_changed')": ("tools/list", False),
+    "notify('notifications/resources/updated', uri='x://a/b')": ("resources/read", True),  # which is a part of it
+    "notify('notifications/resources/updated', uri='x://ab')": ("resources/read", False),
+    "notify('notifications/resources/updated', uri='x://')": ("resources/read", False),
+    "notify('notifications/resources/updated', uri='')": ("resources/read", False),
+    "notify('notifications/resources/updated', uri='x://b')": ("resources/read", False),
+    "notify('notifications/resources/updated')": ("resources/read", False),
+    "send(dict(jsonrpc='2.0', method='notifications/tools/list_changed'))": ("tools/list", True),
+}
+
+
+@pytest.mark.parametrize(("notice", "effect"), NOTICES.items(), ids=list(NOTICES))
+def test_a_notice_ends_what_it_is_about(tmp_path: Path, notice: str, effect: tuple[str, bool]) -> None:
+    async def test() -> None:
+        method, ends = effect
+        after = f"if method == 'tools/call': {notice}"
+        async with open_odd(tmp_path, "dict(ttlMs=600000)", after) as client:
+            for _ in range(2):
+                await names(client)
+                await contents(client)
+            await client.call("x")
+            await client.call("x")  # by whose answer the notice has surely come
+            await names(client)
+            await contents(client)
+            assert asked(tmp_path, method) == (2 if ends else 1)
+
+    run(test)
+
+
+def test_a_notice_right_behind_the_answer_ends_that_too(tmp_path: Path) -> None:
+    """Both come in one piece: the answer was old when it was read."""
+
+    async def test() -> None:
+        code = (
+            CAPABILITIES
+            + """
+version = 0
+for m in modern_calls():
+    mark("asked", m["method"])
+    version += 1
+    answer = dict(contents=[dict(uri="x://a", text=f"v{version}")], ttlMs=600000)
+    both = [dict(jsonrpc="2.0", id=m["id"], result=answer),
+            dict(jsonrpc="2.0", method="notifications/resources/updated", params=dict(uri="x://a"))]
+    raw(b"".join(json.dumps(each).encode() + b"\\n" for each in (both if version == 1 else both[:1])))
+"""
+        )
+        async with Client(script(tmp_path, code), era="modern", timeout=10) as client:
+            assert await contents(client) == "v1"
+            assert await contents(client) == "v2", "what changed since is asked for again"
+            assert await contents(client) == "v2"
+
+    run(test)
+
+
+def test_what_is_kept_is_nobodys_to_change(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with open_odd(tmp_path, "dict(ttlMs=600000)") as client:
+            [tool] = await client.list_tools()
+            tool.record["name"] = "changed"
+            tool.input_schema["changed"] = True
+            [again] = await client.list_tools()
+            assert again.name == "v1"
+            assert again.record["name"] == "v1"
+            assert again.input_schema == {"type": "object"}
+
+    run(test)

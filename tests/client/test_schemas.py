@@ -1,0 +1,121 @@
+"""Schemas that servers send: passed on as they came, kept to where they can be read, and never a way to hold us up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from client.odd import run
+from client.test_duties import BOTH, open_odd
+from longshore.errors import BadAnswer
+
+OFFERING = """
+    schema = json.loads({schema!r})
+    for m in log():
+        if m.get("method") == "tools/list":
+            reply(m, {{"tools": [dict(TOOL, inputSchema={{**schema, "type": "object"}}, outputSchema=schema)]}})
+        elif serve(m) and "id" in m:
+            reply(m, dict(DONE, structuredContent=json.loads(m["params"]["arguments"]["give"])))
+"""
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+
+
+def offering(schema: Any) -> str:
+    return OFFERING.format(schema=json.dumps(schema))
+
+
+@BOTH
+def test_every_keyword_is_passed_on_as_it_came(tmp_path: Path, speaks: str) -> None:
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "https://example.test/x",
+        "$anchor": "here",
+        "$defs": {"a b": {"type": ["integer", "null"], "minimum": 1.5}},
+        "properties": {"ä": {"$ref": "#/$defs/a%20b"}, "c": True, "d": {"x-mcp-own": {"deep": [None]}}},
+        "unevaluatedProperties": False,
+        "if": {},
+        "x-unknown": [1, "two", {"three": 3}],
+        "type": "object",
+    }
+
+    async def test() -> None:
+        async with open_odd(tmp_path, speaks, offering(schema)) as client:
+            [tool] = await client.list_tools()
+            assert tool.input_schema == tool.output_schema == schema
+            assert list(tool.record["outputSchema"]) == list(schema)
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"properties": {"a": {"prefixItems": [{"type": "integer"}]}}}, {"a": [1]}, {"a": ["x"]}),
+        ({"$schema": DRAFT_7, "properties": {"a": {"items": [{"type": "integer"}]}}}, {"a": [1]}, {"a": ["x"]}),
+        ({"$schema": DRAFT_7, "properties": {"a": {"prefixItems": [{"type": "integer"}]}}}, {"a": ["x"]}, None),
+        ({"$schema": "https://example.test/mine", "properties": {"a": {"type": "integer"}}}, {"a": "x"}, None),
+        ({"$schema": 5, "properties": {"a": {"type": "integer"}}}, {"a": "x"}, None),
+    ],
+    ids=["2020-12 unless said otherwise", "draft 7", "draft 7 has no such word", "a dialect of its own", "none"],
+)
+def test_a_schema_is_of_2020_12_unless_it_names_another_dialect(
+    tmp_path: Path, schema: Any, good: Any, bad: Any
+) -> None:
+    """One that nobody knows binds nobody, and costs no call."""
+
+    async def test() -> None:
+        async with open_odd(tmp_path, "legacy", offering(schema)) as client:
+            await client.list_tools()
+            assert (await client.call("x", {"give": json.dumps(good)})).structured == good
+            if bad is not None:
+                with pytest.raises(BadAnswer, match="breaks its own output schema"):
+                    await client.call("x", {"give": json.dumps(bad)})
+
+    run(test)
+
+
+def nested(levels: int) -> Any:
+    schema: Any = {"type": "integer"}
+    for _ in range(levels):
+        schema = {"anyOf": [schema]}
+    return {"properties": {"a": schema}}
+
+
+COSTLY = {
+    "a pattern that never ends": {"properties": {"a": {"pattern": "^(a+)+$"}}},
+    "many alternatives": {"properties": {"a": {"anyOf": [{"const": n} for n in range(20_000)]}}},
+    "many levels": nested(30),
+    "too many levels": nested(45),
+    "references in a circle": {"$ref": "#/$defs/b", "$defs": {"b": {"$ref": "#/$defs/c"}, "c": {"$ref": "#/$defs/b"}}},
+}
+
+
+@pytest.mark.parametrize("schema", COSTLY.values(), ids=list(COSTLY))
+def test_what_a_schema_may_cost_is_bounded(tmp_path: Path, schema: Any) -> None:
+    """The call ends, one way or the other, and so does the next."""
+
+    async def test() -> None:
+        async with open_odd(tmp_path, "legacy", offering(schema)) as client:
+            await client.list_tools()
+            for value in ("a" * 50 + "!", 1):
+                try:
+                    assert (await client.call("x", {"give": json.dumps({"a": value})})).structured == {"a": value}
+                except BadAnswer as problem:
+                    assert "schema" in str(problem)
+
+    run(test)
+
+
+def test_a_schema_that_would_take_for_ever_is_not_checked_by(tmp_path: Path) -> None:
+    twice = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)}
+    schema = {"$ref": "#/$defs/d0", "$defs": {**twice, "d40": {"type": "object"}}}
+
+    async def test() -> None:
+        async with open_odd(tmp_path, "legacy", offering(schema)) as client:
+            await client.list_tools()
+            assert (await client.call("x", {"give": "{}"})).structured == {}
+
+    run(test)

@@ -1,0 +1,312 @@
+"""The configuration files of other clients, and what their entries mean to ours."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from longshore.client import servers
+from longshore.client.servers import File, Listed, NoSuchServer, find_server, look_up, read_servers
+from longshore.errors import ConfigError
+
+
+class Home:
+    """A home, a project in it, and what is in their files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "home"
+        self.project = self.home / "project"
+        (self.project / ".git").mkdir(parents=True)
+        self.environ = {"HOME": str(self.home)}
+
+    def write(self, path: str, content: Any) -> Path:
+        file = self.home / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content if isinstance(content, str) else json.dumps(content))
+        return file
+
+    def find(self, name: str, config: str | None = None, folder: Path | None = None) -> dict[str, Any]:
+        return find_server(name, config, folder=str(folder or self.project), environ=self.environ)
+
+    def names(self, config: str | None = None) -> set[str]:
+        return set(read_servers(config, folder=str(self.project), environ=self.environ))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+FILES = [
+    ("project/.mcp.json", "mcpServers"),
+    ("project/.cursor/mcp.json", "mcpServers"),
+    ("project/.vscode/mcp.json", "servers"),
+    (".claude.json", "mcpServers"),
+    (".config/Claude/claude_desktop_config.json", "mcpServers"),
+    (".codex/config.toml", "mcp_servers"),
+    (".gemini/settings.json", "mcpServers"),
+]
+
+
+def put(home: Home, path: str, key: str, command: str) -> None:
+    text = f'[{key}.here]\ncommand = "{command}"\nargs = ["x"]\n'
+    home.write(path, text if path.endswith(".toml") else {key: {"here": {"command": command, "args": ["x"]}}})
+
+
+@pytest.mark.parametrize(("path", "key"), FILES)
+def test_every_file_is_read(home: Home, path: str, key: str) -> None:
+    put(home, path, key, "run")
+    found = home.find("here")
+    assert (found["command"], found["args"]) == ("run", ["x"])
+    assert home.names() == {"here"}
+
+
+def test_the_first_file_wins(home: Home) -> None:
+    for n in reversed(range(len(FILES))):
+        put(home, *FILES[n], f"run{n}")
+        assert home.find("here")["command"] == f"run{n}"
+
+
+def test_a_project_is_found_from_within_and_its_servers_run_there(home: Home) -> None:
+    home.write("project/.mcp.json", {"mcpServers": {"a": {"command": "x"}, "b": {"command": "x", "cwd": "sub"}}})
+    inner = home.project / "deep/er"
+    inner.mkdir(parents=True)
+    assert home.find("a", folder=inner)["cwd"].rstrip("/") == str(home.project)
+    assert home.find("b", folder=inner)["cwd"] == str(home.project / "sub")
+
+
+def test_above_the_project_nothing_is_looked_for(home: Home) -> None:
+    home.write(".mcp.json", {"mcpServers": {"a": {"command": "x"}}})
+    with pytest.raises(ConfigError, match="no server 'a'"):
+        home.find("a")
+
+
+def test_claude_keeps_servers_for_one_project(home: Home) -> None:
+    home.write(
+        ".claude.json",
+        {
+            "mcpServers": {"a": {"command": "user"}, "b": {"command": "user"}},
+            "projects": {str(home.project): {"mcpServers": {"a": {"command": "local"}}}, "/else": {"mcpServers": 3}},
+        },
+    )
+    assert home.find("a")["command"] == "local"
+    assert home.find("b")["command"] == "user"
+
+
+def test_folders_from_the_environment(home: Home) -> None:
+    home.write("c/.claude.json", {"mcpServers": {"a": {"command": "x"}}})
+    home.write("d/config.toml", '[mcp_servers.b]\ncommand = "y"\n')
+    home.environ |= {"CLAUDE_CONFIG_DIR": str(home.home / "c"), "CODEX_HOME": str(home.home / "d")}
+    assert home.names() == {"a", "b"}
+
+
+# -- variables
+
+
+def expanded(value: Any, **environ: str) -> Any:
+    listed = Listed("s", File("f.json", folder="/work/it"), {"command": "x", "args": [value]})
+    return listed.entry({"HOME": "/me", **environ})["args"][0]
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("${A}", "1"),
+        ("x${A}y${A}", "x1y1"),
+        ("${env:A}", "1"),
+        ("${A:-d}", "1"),
+        ("${B:-d}", "d"),
+        ("${B:-}", ""),
+        ("${EMPTY:-d}", "d"),
+        ("${EMPTY}", ""),
+        ("${workspaceFolder}/a", "/work/it/a"),
+        ("${workspaceFolderBasename}", "it"),
+        ("${userHome}", "/me"),
+        ("$A", "$A"),
+        ("${}", "${}"),
+        ("${a b}", "${a b}"),
+        ("${NESTED}", "${A}"),
+    ],
+)
+def test_variables(text: str, meant: str) -> None:
+    assert expanded(text, A="1", EMPTY="", NESTED="${A}") == meant
+
+
+@pytest.mark.parametrize("text", ["${GONE}", "${env:GONE}", "a${GONE}b"])
+def test_a_variable_that_is_not_set_is_named(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"f\.json: s\.args\[0\]: the variable GONE is not set"):
+        expanded(text)
+
+
+def test_what_a_person_is_asked_for_elsewhere_is_refused() -> None:
+    with pytest.raises(ConfigError, match="a question to a person"):
+        expanded("${input:key}")
+
+
+def test_variables_anywhere_in_the_entry() -> None:
+    raw = {"url": "${U}", "headers": {"A": "Bearer ${T}"}, "env": {"X": "${T}"}, "n": 3}
+    entry = Listed("s", File("f"), raw).entry({"U": "http://x", "T": "t"})
+    assert entry == {"url": "http://x", "headers": {"A": "Bearer t"}, "env": {"X": "t"}, "n": 3}
+
+
+def test_codex_fills_nothing_in_and_names_headers_its_own_way(home: Home) -> None:
+    home.write(
+        ".codex/config.toml",
+        """
+        [mcp_servers.far]
+        url = "https://x/mcp"
+        bearer_token_env_var = "TOKEN"
+        http_headers = { A = "${B}" }
+        env_http_headers = { C = "D" }
+        """,
+    )
+    with pytest.raises(ConfigError, match="the variable D is not set; it holds the header C"):
+        home.find("far")
+    home.environ |= {"TOKEN": "t", "D": "d"}
+    assert home.find("far")["headers"] == {"A": "${B}", "C": "d", "Authorization": "Bearer t"}
+
+
+# -- what may be wrong
+
+
+def test_names_are_suggested(home: Home) -> None:
+    home.write("project/.mcp.json", {"mcpServers": {"github": {"command": "x"}, "jira": {"command": "x"}}})
+    with pytest.raises(ConfigError, match="did you mean 'github'"):
+        home.find("gihub")
+    with pytest.raises(ConfigError, match="there are github, jira"):
+        home.find("zzzzzz")
+
+
+def test_a_file_with_comments_is_read(home: Home) -> None:
+    text = """{
+        // a comment, with "quotes"
+        "servers": { /* another */ "a": {"command": "x//y", "args": ["/* no */", ",]",],}, },
+    }"""
+    home.write("project/.vscode/mcp.json", "\ufeff" + text)
+    assert home.find("a")["args"] == ["/* no */", ",]"]
+    assert home.find("a")["command"] == "x//y"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"mcpServers": []}', "\xff", "[" * 100_000])
+def test_a_broken_file_is_not_passed_over(home: Home, text: str) -> None:
+    (home.project / ".mcp.json").write_bytes(text.encode("latin-1"))
+    home.write(".claude.json", {"mcpServers": {"a": {"command": "x"}}})
+    with pytest.raises(ConfigError, match=r"project/\.mcp\.json: "):
+        home.find("a")
+    assert home.names() == {"a"}, "for a list it is"
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "{}", '{"mcpServers": null}', '{"mcpServers": {"b": 3}}'])
+def test_an_empty_file_is_none(home: Home, text: str) -> None:
+    home.write("project/.mcp.json", text)
+    home.write(".claude.json", {"mcpServers": {"a": {"command": "x"}}})
+    assert home.find("a")["command"] == "x"
+    assert home.names() == {"a"}
+
+
+def test_a_named_file_is_the_only_one(home: Home) -> None:
+    home.write(".claude.json", {"mcpServers": {"a": {"command": "x"}}})
+    config = str(home.write("mine.json", {"mcpServers": {"b": {"command": "y"}}, "servers": {"c": {"url": "z"}}}))
+    assert home.names(config) == {"b", "c"}
+    assert home.find("b", config) == {"command": "y"}
+    with pytest.raises(ConfigError, match=r"no server 'a' in .*mine\.json"):
+        home.find("a", config)
+    with pytest.raises(ConfigError, match="no such file"):
+        home.names(config + "x")
+
+
+def test_a_pipe_in_a_files_place_holds_nobody_up(home: Home) -> None:
+    os.mkfifo(home.project / ".mcp.json")
+    assert home.names() == set()
+
+
+def test_a_strangers_file_is_read_only_if_it_is_named(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = home.write("project/.mcp.json", {"mcpServers": {"a": {"command": "x"}}})
+    if os.geteuid() == 0:
+        os.chown(file, 12345, 12345)
+    else:
+        me = os.geteuid()
+        monkeypatch.setattr(os, "geteuid", lambda: me + 1)
+    assert home.names() == set()
+    assert home.names(str(file)) == {"a"}
+
+
+def test_a_pipe_that_is_named_is_read(home: Home) -> None:
+    pipe = home.home / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=('{"mcpServers": {"a": {"command": "x"}}}',))
+    writer.start()
+    assert home.find("a", str(pipe)) == {"command": "x"}
+    writer.join(20)
+    with pytest.raises(ConfigError, match="Is a directory"):
+        home.find("a", str(home.home))
+
+
+def test_only_a_name_that_nobody_knows_is_not_found(home: Home) -> None:
+    home.write("project/.mcp.json", {"mcpServers": {"a": {"command": "x", "args": ["${GONE}"]}}})
+    with pytest.raises(NoSuchServer):
+        home.find("b")
+    with pytest.raises(ConfigError) as caught:
+        home.find("a")
+    assert not isinstance(caught.value, NoSuchServer)
+
+
+def test_whose_file_it_is(home: Home) -> None:
+    """By where it was looked for, not by its path: a home can be a project, too."""
+    (home.home / ".git").mkdir()
+    home.write(".mcp.json", {"mcpServers": {"theirs": {"command": "x"}}})
+    here = str(home.home)
+    home.write(
+        ".claude.json",
+        {"mcpServers": {"mine": {"command": "x"}}, "projects": {here: {"mcpServers": {"local": {"command": "x"}}}}},
+    )
+    found = {name: look_up(name, folder=here, environ=home.environ).file for name in ("theirs", "mine", "local")}
+    assert {name: file.project for name, file in found.items()} == {"theirs": True, "mine": False, "local": False}
+    assert found["local"].folder == here
+
+
+@pytest.mark.parametrize(("path", "limit"), [("project/.mcp.json", "FILE_BYTES"), (".claude.json", "CLAUDE_BYTES")])
+def test_files_may_have_so_many_bytes(home: Home, path: str, limit: str) -> None:
+    text = json.dumps({"mcpServers": {"a": {"command": "x"}}})
+    most = getattr(servers, limit)
+    for size in (most - 1, most):
+        home.write(path, text.ljust(size))
+        assert home.names() == {"a"}
+    home.write(path, text.ljust(most + 1))
+    with pytest.raises(ConfigError, match="it has more than"):
+        home.find("a")
+
+
+@pytest.mark.parametrize("body", ["/* ", '\\"', '"\\', "// ", '"/*"'])
+def test_a_hostile_file_is_looked_at_once(home: Home, body: str) -> None:
+    """Quadratic, these took minutes: the test would not end."""
+    for text in ("{", '{"'):
+        home.write("project/.mcp.json", text + body * (900_000 // len(body)))
+        assert home.names() == set()
+
+
+def test_an_entry_that_is_nested_too_deep_is_refused(home: Home) -> None:
+    home.write("project/.mcp.json", '{"mcpServers": {"a": {"args": ' + "[" * 900 + "]" * 900 + "}}}")
+    with pytest.raises(ConfigError, match="nested too deep"):
+        home.find("a")
+
+
+def test_an_entry_is_what_a_client_takes(home: Home) -> None:
+    import asyncio
+    import sys
+
+    from longshore.client import Client
+
+    home.write("server.py", "from longshore import Server\napp = Server('named')\napp.run()\n")
+    home.write("project/.mcp.json", {"mcpServers": {"n": {"command": sys.executable, "args": ["../server.py"]}}})
+
+    async def work() -> str:
+        async with asyncio.timeout(20), Client(home.find("n")) as client:
+            return client.server.name
+
+    assert asyncio.run(work()) == "named"

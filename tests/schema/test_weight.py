@@ -1,0 +1,93 @@
+"""Which schemas of strangers are checked by, and which might take for ever."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longshore.schema.weight import STEPS, is_heavy
+
+
+def doubling(levels: int) -> dict[str, Any]:
+    """2 to the power of `levels`, in a line for each."""
+    defs: dict[str, Any] = {
+        f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}, {"$ref": f"#/$defs/d{n + 1}"}]} for n in range(levels)
+    }
+    return {"$ref": "#/$defs/d0", "$defs": {**defs, f"d{levels}": {"type": "object"}}}
+
+
+REF = {"$ref": "#/$defs/node"}
+LIGHT: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "flat": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"anyOf": [{"type": "null"}, {}]}}},
+    "used twice": {
+        "properties": {"a": {"$ref": "#/$defs/d"}, "b": {"$ref": "#/$defs/d"}},
+        "$defs": {"d": {"type": "string"}},
+    },
+    "a tree": {**REF, "$defs": {"node": {"properties": {"children": {"items": REF}}}}},
+    "a binary tree": {**REF, "$defs": {"node": {"properties": {"left": REF, "right": REF}}}},
+    "any JSON": {
+        **REF,
+        "$defs": {"node": {"anyOf": [{"type": "string"}, {"items": REF}, {"additionalProperties": REF}]}},
+    },
+    "itself": {"properties": {"next": {"$ref": "#"}}},
+    "escaped names": {"$ref": "#/$defs/a~1b~0c", "$defs": {"a/b~c": {"type": "string"}}},
+    "a name in percent": {"$ref": "#/$defs/a%20b", "$defs": {"a b": {"type": "string"}}},
+    "a name of its own": {"$id": "https://example.test/x", "properties": {"next": {"$ref": "#"}}},
+    "in a list": {"anyOf": [{"type": "string"}, {"items": {"$ref": "#/anyOf/0"}}]},
+    "a little doubling": doubling(8),
+}
+HEAVY: dict[str, dict[str, Any]] = {
+    "much doubling": doubling(40),
+    "itself at once": {"$ref": "#"},
+    "itself in place": {**REF, "$defs": {"node": {"anyOf": [{"type": "string"}, {"not": REF}]}}},
+    "twice through one member": {
+        **REF,
+        "$defs": {"node": {"allOf": [{"properties": {"a": REF}}, {"properties": {"a": REF}}]}},
+    },
+    "a member and any member": {**REF, "$defs": {"node": {"properties": {"a": REF}, "patternProperties": {"a": REF}}}},
+    "items and contains": {**REF, "$defs": {"node": {"items": REF, "contains": REF}}},
+    "by a way round": {
+        **REF,
+        "$defs": {
+            "node": {"allOf": [{"$ref": "#/$defs/way"}, {"$ref": "#/$defs/way"}]},
+            "way": {"properties": {"a": REF}},
+        },
+    },
+    "nowhere": {"$ref": "#/$defs/none"},
+    "an anchor": {"$ref": "#here", "$defs": {"d": {"$anchor": "here"}}},
+    "outside": {"$ref": "https://example.test/schema"},
+    "another's names": {"properties": {"a": {"$id": "https://example.test/x", "$ref": "#/$defs/d"}}},
+    "dynamic": {"$dynamicRef": "#node"},
+}
+
+
+@pytest.mark.parametrize("name", LIGHT)
+def test_what_is_light(name: str) -> None:
+    assert not is_heavy(LIGHT[name])
+
+
+@pytest.mark.parametrize("name", HEAVY)
+def test_what_is_heavy(name: str) -> None:
+    assert is_heavy(HEAVY[name])
+
+
+def test_the_bound() -> None:
+    assert not is_heavy({"allOf": [{}] * (STEPS - 1)})
+    assert is_heavy({"allOf": [{}] * STEPS})
+
+
+@given(
+    st.recursive(
+        st.one_of(st.booleans(), st.integers(), st.text(), st.none(), st.sampled_from(["#", "#/$defs/a"])),
+        lambda inner: st.one_of(
+            st.lists(inner),
+            st.dictionaries(st.sampled_from(["$ref", "$defs", "a", "properties", "items", "allOf", "not"]), inner),
+        ),
+    )
+)
+def test_whatever_it_is_it_ends(value: Any) -> None:
+    assert is_heavy({"properties": {"x": value}, "$defs": {"a": value}}) in (True, False)
