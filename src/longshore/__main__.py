@@ -75,9 +75,9 @@ def find(target: str | None) -> Any:
         from longshore.builtin import make
 
         return make()
-    from longshore.cli.target import load
+    from longshore.picking import load_server
 
-    return load(target)
+    return load_server(target)
 
 
 def _greet(target: str | None) -> None:

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from longshore.cli.config import aligned, rows
+from longshore.cli.config import rows
 from longshore.cli.main import run
-from longshore.cli.table import print_table
+from longshore.cli.table import aligned, print_table
 from longshore.config import load
 from longshore.config.listing import entries
 from longshore.config.schema import markdown, schema_text

@@ -9,6 +9,7 @@ import click
 from msgspec import json
 
 from longshore import config as configuration
+from longshore.cli.table import aligned, print_table
 from longshore.config.kinds import HIDDEN
 from longshore.config.listing import Entry, entries, tree
 
@@ -33,8 +34,6 @@ def show(with_origin: bool, as_json: bool, path: str | None) -> None:
     if as_json:
         click.echo(_json(_with_origins(listed) if with_origin else tree(listed)))
     elif sys.stdout.isatty():
-        from longshore.cli.table import print_table
-
         print_table(rows(listed, with_origin), _titles(with_origin))
     else:
         click.echo(aligned(rows(listed, with_origin)))
@@ -75,12 +74,6 @@ def spell(value: Any) -> str:
     if value is None or value == HIDDEN:
         return value or UNSET
     return json.encode(value).decode()
-
-
-def aligned(table: list[list[str]]) -> str:
-    """Columns for a pipe: as wide as they must be, no colour, no trailing blanks."""
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in table)
 
 
 def _with_origins(listed: list[Entry]) -> dict[str, Any]:

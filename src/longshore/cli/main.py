@@ -7,6 +7,7 @@ import sys
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
 from longshore import __version__
 from longshore.errors import LongshoreError
@@ -15,6 +16,10 @@ COMMANDS = {
     "serve": ("longshore.cli.serve:serve", "Serve MCP, on stdio or over HTTP."),
     "config": ("longshore.cli.config:config", "Show and check the configuration."),
     "tools": ("longshore.cli.tools:tools", "List the tools of a server."),
+    "call": ("longshore.cli.call:call", "Call a tool of a server."),
+    "list": ("longshore.cli.list:list_", "List what a server offers."),
+    "read": ("longshore.cli.read:read", "Read a resource of a server."),
+    "completion": ("longshore.cli.completion:completion", "Print a shell's completion script."),
 }
 """Name → where the command is, and its line in the overview: `longshore --help` loads none of them."""
 
@@ -37,10 +42,15 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands, without loading them all for their help."""
+        found = [CompletionItem(name, help=line) for name, (_, line) in COMMANDS.items() if name.startswith(incomplete)]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args and args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
             ctx.fail(f"no command {args[0]!r}{_nearest(args[0])}")
         return super().resolve_command(ctx, args)
 
@@ -58,11 +68,20 @@ def cli() -> None:
     """An MCP server that any agent can plug in."""
 
 
+def _flush() -> None:
+    if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison] - it may be closed from the start
+        sys.stdout.flush()
+
+
 def run(argv: list[str]) -> int:
     """Run a command line (without the program's name) and return its exit code. Never raises for what a user did."""
+    if "_LONGSHORE_COMPLETE" in os.environ:
+        from longshore.cli.completion import register
+
+        register()
     try:
         result = cli.main(argv, prog_name="longshore", standalone_mode=False)
-        sys.stdout.flush()
+        _flush()
     except click.ClickException as error:
         error.show()
         return error.exit_code
@@ -73,6 +92,8 @@ def run(argv: list[str]) -> int:
         return 130
     except BrokenPipeError:
         # `… | head` closed the pipe. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        from longshore.cli.screen import abandon_stdout
+
+        abandon_stdout()
         return 1
     return result if isinstance(result, int) else 0

@@ -25,6 +25,8 @@ def tools(target: str | None, form: str | None) -> None:
     TARGET is a server of yours: path/to/server.py, path/to/server.py:name or module:name. Without it, the built-in
     server's are listed.
     """
+    if target is not None and target.lower().startswith(("http://", "https://")):
+        raise click.UsageError(f"this is for a server of yours in Python; of a URL's: longshore list {target} --tools")
     from longshore.__main__ import find
 
     app = find(target)

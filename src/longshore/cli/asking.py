@@ -1,0 +1,183 @@
+"""Questions of a server to the person at the terminal: a form, field by field, or a page to visit."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, final
+
+from longshore.cli.schemas import choices, take_text, told
+from longshore.cli.screen import Screen, one_line
+from longshore.client.answering import ElicitQuestion
+from longshore.schema.kinds import is_array, is_object
+from longshore.schema.phrase import quote
+
+_LINE_BYTES = 64 << 10
+"""A line that is typed: a terminal takes 4 KiB at most, pasted or not."""
+
+
+class Refused(Exception):
+    """The person ended the input: no answer."""
+
+
+@final
+class Asking:
+    """Answers `on_elicit`, one question at a time."""
+
+    def __init__(self, screen: Screen, server: str) -> None:
+        self._screen = screen
+        self._server = server
+        self._lock = asyncio.Lock()
+
+    async def __call__(self, question: ElicitQuestion) -> Any:
+        """A dict of answers, True, or False for no."""
+        async with self._lock:
+            with self._screen.hold():
+                return await self._answer(question)
+
+    async def _answer(self, question: ElicitQuestion) -> Any:
+        try:
+            if question.mode == "url":
+                return await self._visit(question)
+            return await self._fill_in(question)
+        except Refused:
+            self._screen.fail("")
+            return False
+
+    async def _visit(self, question: ElicitQuestion) -> Any:
+        """A page is never opened by us: who sees where it leads decides."""
+        self._screen.fail(f"{self._server} asks you to open a page: {question.message}\n  {question.url}")
+        return await self._yes_or_no("Have you been there, and do you agree?")
+
+    async def _fill_in(self, question: ElicitQuestion) -> Any:
+        properties: Any = (question.schema or {}).get("properties")
+        fields: dict[str, Any] = properties if is_object(properties) else {}
+        self._screen.fail(f"{self._server} asks: {question.message}\n  (Ctrl-D: no answer)")
+        if not fields:
+            return await self._yes_or_no("Agree?")
+        required: Any = (question.schema or {}).get("required")
+        answers: dict[str, Any] = {}
+        for name, given in fields.items():
+            field: dict[str, Any] = given if is_object(given) else {}
+            needed = is_array(required) and name in required
+            value = await self._field(name, field, needed=needed)
+            if value is not None:
+                answers[name] = value
+        return answers
+
+    async def _field(self, name: str, field: dict[str, Any], *, needed: bool) -> Any:
+        title = one_line(str(field.get("title") or name))
+        about = one_line(str(field.get("description") or ""))
+        label = f"{title} ({about})" if about and about != title else title
+        if field.get("type") == "boolean":
+            return await self._yes_or_no(label, field.get("default"), needed=needed)
+        many = field.get("type") == "array"
+        items: Any = field.get("items")
+        listed = _choices((items if is_object(items) else {}) if many else field)
+        for n, (_, shown) in enumerate(listed, 1):
+            self._screen.fail(f"  {n}) {one_line(shown)}")
+        what = "numbers, with commas" if many and listed else "a number" if listed else told(field, field)
+        default = f" [{quote(field['default'])}]" if "default" in field else "" if needed else " [nothing]"
+        return await self._until_right(f"{label}, {what}{default}: ", _reader(field, listed, many), name, field, needed)
+
+    async def _until_right(
+        self, prompt: str, read: Callable[[str], Any], name: str, field: dict[str, Any], needed: bool
+    ) -> Any:
+        while True:
+            text = (await self._ask(prompt)).strip()
+            if not text:
+                if "default" in field or not needed:
+                    return field.get("default")
+                self._screen.fail("  it is needed (Ctrl-D: no answer)")
+                continue
+            try:
+                value = read(text)
+            except ValueError as problem:
+                self._screen.fail(f"  {problem}")
+                continue
+            faults = _faults(name, field, value)
+            if not faults:
+                return value
+            self._screen.fail("\n".join(f"  {fault}" for fault in faults))
+
+    async def _yes_or_no(self, label: str, default: Any = None, *, needed: bool = True) -> bool | None:
+        """None where it was left out, as what is not needed may be."""
+        open_one = "[y/n]" if needed else "[y/n, or nothing]"
+        shown = "[Y/n]" if default is True else "[y/N]" if default is False else open_one
+        while True:
+            text = (await self._ask(f"{label} {shown} ")).strip().lower()
+            if not text and (isinstance(default, bool) or not needed):
+                return default if isinstance(default, bool) else None
+            if text in ("y", "yes", "n", "no"):
+                return text[0] == "y"
+
+    async def _ask(self, prompt: str) -> str:
+        self._screen.ask(prompt)
+        try:
+            return await read_line()
+        except asyncio.CancelledError:
+            self._screen.fail("")  # whatever comes next begins on a line of its own
+            raise
+
+
+def _choices(field: dict[str, Any]) -> list[tuple[Any, str]]:
+    """The values to choose from, with what they are called; revisions differ in how a form says that."""
+    for key in ("oneOf", "anyOf"):
+        listed: Any = field.get(key)
+        if is_array(listed) and all(is_object(each) and "const" in each for each in listed):
+            return [(each["const"], str(each.get("title", each["const"]))) for each in listed]
+    values = choices(field)
+    names: Any = field.get("enumNames")
+    shown = [str(name) for name in names] if is_array(names) and len(names) == len(values) else map(str, values)
+    return list(zip(values, shown, strict=True))
+
+
+def _reader(field: dict[str, Any], listed: list[tuple[Any, str]], many: bool) -> Callable[[str], Any]:
+    """What a typed line means. A choice is made by its number, its value or its name."""
+
+    def choose(text: str) -> Any:
+        for n, (value, shown) in enumerate(listed, 1):
+            if text.casefold() in (str(n), str(value).casefold(), shown.casefold()):
+                return value
+        raise ValueError(f"expected a number from 1 to {len(listed)}")
+
+    def read(text: str) -> Any:
+        if many and listed:
+            return [choose(word.strip()) for word in text.split(",") if word.strip()]
+        return choose(text) if listed else take_text(text, field, field)
+
+    return read
+
+
+def _faults(name: str, field: dict[str, Any], value: Any) -> list[str]:
+    from longshore.schema.validate import SchemaProblem, compile
+
+    try:
+        return compile({"type": "object", "properties": {name: field}}).errors({name: value})
+    except SchemaProblem:
+        return []
+
+
+async def read_line() -> str:
+    """A line from the terminal. Raises Refused at its end. No thread waits for it, so Ctrl-C ends everything."""
+    loop = asyncio.get_running_loop()
+    came: asyncio.Future[bytes] = loop.create_future()
+    descriptor = sys.stdin.fileno()
+
+    def take() -> None:
+        if not came.done():
+            try:
+                came.set_result(os.read(descriptor, _LINE_BYTES))
+            except OSError:
+                came.set_result(b"")  # the terminal is gone
+
+    loop.add_reader(descriptor, take)
+    try:
+        data = await came
+    finally:
+        loop.remove_reader(descriptor)
+    if not data:
+        raise Refused
+    return data.decode("utf-8", "replace")

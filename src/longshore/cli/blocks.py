@@ -1,0 +1,134 @@
+"""What a tool or a resource gave, on a terminal, in a pipe, and as files."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from typing import Any, final
+
+import click
+import msgspec
+from msgspec import UNSET
+
+from longshore.cli.screen import Screen, json_text
+from longshore.client.results import Result
+from longshore.protocol.content import Audio, Contents, EmbeddedResource, Image, ResourceLink, Text
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
+_MOST_NAMES = 10_000
+"""Names that are tried for a file: a folder with so many is not meant."""
+
+
+@final
+class Folder:
+    """Where `--save` puts what is no text. Files are named by us: a server's own names could lead anywhere."""
+
+    def __init__(self, path: str, stem: str) -> None:
+        """Raises OSError where there can be no such folder."""
+        os.makedirs(path, exist_ok=True)
+        self._path = path
+        self._stem = _UNSAFE.sub("-", stem).strip("-")[:60] or "file"
+
+    def save(self, data: bytes, kind: str) -> str:
+        """Write a file under a name that is free."""
+        from mimetypes import guess_extension
+
+        ending = guess_extension(kind.partition(";")[0].strip()) or ".bin"
+        for n in range(1, _MOST_NAMES):
+            path = os.path.join(self._path, f"{self._stem}-{n}{ending}")
+            try:
+                with open(path, "xb") as file:
+                    file.write(data)
+                return path
+            except FileExistsError:
+                continue
+        raise FileExistsError(f"{self._path} holds {_MOST_NAMES:,} files of that name")
+
+
+def open_folder(path: str | None, stem: str) -> Folder | None:
+    """What `--save` names. Before anything is called: a result that can't be kept would be lost."""
+    try:
+        return None if path is None else Folder(path, stem)
+    except OSError as problem:
+        raise click.UsageError(f"--save: {path}: {problem.strerror}") from None
+
+
+def show_result(screen: Screen, result: Result, folder: Folder | None) -> None:
+    """The result of a tool: its texts, and a word about everything else."""
+    texts = 0
+    for block in result.content:
+        texts += _show_block(screen, block, folder)
+    if not texts and result.structured is not UNSET:
+        screen.text(json_text(result.structured))
+
+
+def _show_block(screen: Screen, block: Any, folder: Folder | None) -> bool:
+    """Show one block; whether it was one that goes to stdout."""
+    match block:
+        case Text(text=text):
+            screen.text(pretty(text) if screen.out_is_terminal else text)
+        case Image(data=data, mime_type=kind):
+            _show_bytes(screen, "image", data, kind, folder)
+            return False
+        case Audio(data=data, mime_type=kind):
+            _show_bytes(screen, "audio", data, kind, folder)
+            return False
+        case ResourceLink(name=name, uri=uri):
+            screen.text(f"{name}: {uri}")
+        case EmbeddedResource(resource=contents):
+            if isinstance(contents.text, str):
+                screen.text(contents.text)
+            else:
+                data = contents.blob if isinstance(contents.blob, bytes) else b""
+                _show_bytes(screen, contents.uri, data, _kind(contents), folder)
+                return False
+        case _:
+            screen.text(json_text(block))
+    return True
+
+
+def show_contents(screen: Screen, contents: Iterable[Contents], folder: Folder | None) -> None:
+    """What reading a resource gave. Into a pipe it goes byte by byte as it is."""
+    for n, each in enumerate(contents):
+        text = each.text if isinstance(each.text, str) else None
+        data = each.blob if isinstance(each.blob, bytes) else b""
+        if folder is not None:
+            kind = "text/plain" if text is not None and each.mime_type is UNSET else _kind(each)
+            _show_bytes(screen, each.uri, data if text is None else text.encode("utf-8", "replace"), kind, folder)
+        elif screen.out_is_terminal:
+            screen.text(text) if text is not None else _show_bytes(screen, each.uri, data, _kind(each), None)
+        else:
+            screen.data(b"\n" if n and text is not None else b"")
+            screen.data(data if text is None else text)
+
+
+def _kind(contents: Contents) -> str:
+    return contents.mime_type if isinstance(contents.mime_type, str) else "application/octet-stream"
+
+
+def _show_bytes(screen: Screen, what: str, data: bytes, kind: str, folder: Folder | None) -> None:
+    told = f"{what}, {kind}, {size(len(data))}"
+    if folder is not None:
+        screen.note(f"[{told}] saved as {folder.save(data, kind)}")
+    elif screen.out_is_terminal:
+        screen.text(f"[{told}; --save DIR writes it to a file]")
+    else:
+        screen.note(f"[{told}, left out; --save DIR writes it to a file, --json prints it]")
+
+
+def size(count: int) -> str:
+    """`12.3 KiB`."""
+    if count < 1024:
+        return f"{count} bytes"
+    return f"{count / 1024:.1f} KiB" if count < 1 << 20 else f"{count / (1 << 20):.1f} MiB"
+
+
+def pretty(text: str) -> str:
+    """A text that is a JSON object or array, with its lines broken and nothing else changed."""
+    if text[:1] not in ("{", "[") or "\n" in text.strip():
+        return text
+    try:
+        return msgspec.json.format(text, indent=2)
+    except (ValueError, RecursionError):
+        return text

@@ -1,0 +1,126 @@
+"""`longshore call`: call one tool of any server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec import UNSET
+
+from longshore.cli.arguments import Files, Word, Wrong, build, read_base, read_words
+from longshore.cli.completing import complete_target, complete_tool, complete_word
+from longshore.cli.options import CODES, Options, Visiting, utf8, with_options
+from longshore.cli.screen import Progress, Screen, json_text
+from longshore.schema.failure import nearest
+from longshore.schema.phrase import cut
+
+if TYPE_CHECKING:
+    from longshore.cli.blocks import Folder
+    from longshore.cli.destination import Destination
+    from longshore.client.client import Client
+    from longshore.client.records import ToolInfo
+    from longshore.client.results import Result
+
+NAMED = 20
+"""Tools that are named when there is no such one: more would not be read."""
+
+
+@click.command(cls=Visiting, epilog=CODES)
+@click.argument("target", shell_complete=complete_target)
+@click.argument("tool", shell_complete=complete_tool)
+@click.argument("words", nargs=-1, metavar="[KEY=VALUE]...", shell_complete=complete_word)
+@click.option("--args", "base", metavar="JSON", help="The arguments as a JSON object; @FILE reads one, - reads stdin.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole result as JSON.")
+@click.option("--save", type=click.Path(), metavar="DIR", help="Write images, audio and other bytes into this folder.")
+@with_options
+def call(
+    target: str, tool: str, words: tuple[str, ...], base: str | None, as_json: bool, save: str | None, **given: Any
+) -> int:
+    """Call a tool of a server.
+
+    TARGET is a URL, a server file (path/to/server.py), the name of a server that a client's configuration has
+    (.mcp.json, .cursor/mcp.json, .vscode/mcp.json, Claude's, Codex's and Gemini's files, in this order), builtin, or
+    a command line. A command line is one word, so it is quoted: longshore call 'npx -y some-server' TOOL key=value.
+
+    KEY=VALUE is read as the tool's schema says: a text stays a text, a list is JSON or the key once for each item,
+    KEY:=JSON is JSON in any case, KEY=@FILE is what the file holds, and OUTER.INNER=VALUE reaches into an object.
+    """
+    typed = [utf8(word) for word in words]
+    text = None if base is None else utf8(base)
+    return call_tool(target, utf8(tool), typed, text, as_json=as_json, save=save, options=Options(**given))
+
+
+def call_tool(
+    target: str,
+    tool: str,
+    words: Sequence[str],
+    given: str | None,
+    *,
+    as_json: bool,
+    save: str | None,
+    options: Options,
+) -> int:
+    """Arguments first, then the call, then what came of it; the exit code."""
+    from longshore.cli import memory
+    from longshore.cli.blocks import open_folder
+    from longshore.cli.visit import USAGE, visit
+
+    screen = Screen()
+    files = Files()
+    try:
+        base, read = read_base(given, files), read_words(words, files)
+    except Wrong as wrong:
+        screen.fail(str(wrong))
+        return USAGE
+    folder = open_folder(save, tool)
+
+    async def work(client: Client, place: Destination) -> int:
+        tools = await client.list_tools()
+        memory.keep(place.target, tools=tools)
+        found = next((each for each in tools if each.name == tool), None)
+        arguments = None if found is None else _arguments(screen, found, read, base)
+        if found is None:
+            screen.fail(_unknown(tool, tools, place, client.problems))
+        if arguments is None:
+            return USAGE
+        progress = Progress(screen) if screen.moves else None
+        result = await client.call(tool, arguments, on_progress=progress, check=False)
+        return _show(screen, tool, result, folder, as_json=as_json)
+
+    return visit(target, options, screen, work)
+
+
+def _arguments(screen: Screen, tool: ToolInfo, words: list[Word], base: dict[str, Any]) -> dict[str, Any] | None:
+    try:
+        return build(tool.input_schema, words, base)
+    except Wrong as wrong:
+        screen.fail("\n".join([f"{tool.name} was not called:", *(f"  {line}" for line in wrong.lines)]))
+        return None
+
+
+def _unknown(name: str, tools: list[ToolInfo], place: Destination, problems: list[str]) -> str:
+    near = nearest(name, [tool.name for tool in tools])
+    if near is not None:
+        hint = f"did you mean {near!r}?"
+    else:
+        hint = f"it has {', '.join(cut(tool.name) for tool in tools[:NAMED])}" if tools else "it has none"
+        hint += ", …" if len(tools) > NAMED else ""
+    text = f"{place.name}: there is no tool {name!r}; {hint}"
+    if place.bare:
+        text += f"\nA command line with arguments is one word, in quotes: longshore call '{place.name} {name} …' TOOL"
+    return "\n".join([text, *(problem for problem in problems if name in problem)])
+
+
+def _show(screen: Screen, tool: str, result: Result, folder: Folder | None, *, as_json: bool) -> int:
+    from longshore.cli.blocks import show_result
+    from longshore.cli.visit import FAILED
+
+    if as_json:
+        screen.json(result.record)
+    elif result.is_error:
+        more = "without a word" if result.structured is UNSET else json_text(result.structured)
+        screen.fail(f"{tool} failed: {result.text or more}")
+    else:
+        show_result(screen, result, folder)
+    return FAILED if result.is_error else 0

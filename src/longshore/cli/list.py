@@ -1,0 +1,146 @@
+"""`longshore list`: what any server offers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from longshore.cli.completing import complete_target
+from longshore.cli.options import CODES, Options, Visiting, with_options
+from longshore.cli.schemas import keys_of
+from longshore.cli.screen import Screen, one_line
+from longshore.cli.table import aligned
+from longshore.errors import BadAnswer, ServerError
+from longshore.schema.kinds import is_array
+
+if TYPE_CHECKING:
+    from longshore.cli.destination import Destination
+    from longshore.client.client import Client
+    from longshore.client.records import PromptInfo, ResourceInfo, ServerInfo, TemplateInfo, ToolInfo
+
+Lists = dict[str, list[Any]]
+
+
+@click.command("list", cls=Visiting, epilog=CODES)
+@click.argument("target", shell_complete=complete_target)
+@click.option("--tools", is_flag=True, help="The tools.")
+@click.option("--resources", is_flag=True, help="The resources and their templates.")
+@click.option("--prompts", is_flag=True, help="The prompts.")
+@click.option("--json", "as_json", is_flag=True, help="Print them as the server describes them, as one JSON object.")
+@with_options
+def list_(target: str, tools: bool, resources: bool, prompts: bool, as_json: bool, **given: Any) -> int:
+    """List what a server offers.
+
+    TARGET is what `longshore call` takes: a URL, a file, a configured server's name, or a command line in quotes.
+    Without --tools, --resources or --prompts, all are listed.
+    """
+    flags = {"tools": tools, "resources": resources, "prompts": prompts}
+    kinds = [kind for kind, wanted in flags.items() if wanted] or list(flags)
+    return list_offers(target, kinds, as_json=as_json, options=Options(**given))
+
+
+def list_offers(target: str, kinds: Sequence[str], *, as_json: bool, options: Options) -> int:
+    """The exit code of it."""
+    from longshore.cli import memory
+    from longshore.cli.visit import FAILED, visit
+
+    screen = Screen()
+
+    async def work(client: Client, place: Destination) -> int:
+        lists, refused = await _fetch(client, kinds)
+        memory.keep(place.target, tools=lists.get("tools"), resources=lists.get("resources"))
+        if as_json:
+            listed = {key: [each.record for each in found] for key, found in lists.items()}
+            screen.json({"server": _server(client.server), **listed})
+        else:
+            _show(screen, client.server, lists)
+        for line in (*refused, *client.problems):
+            screen.fail(f"{place.name}: {line}")
+        return FAILED if refused else 0
+
+    return visit(target, options, screen, work)
+
+
+async def _fetch(client: Client, kinds: Sequence[str]) -> tuple[Lists, list[str]]:
+    """The lists. One that the server refuses does not hide the others."""
+    asks = {
+        "tools": (("tools", client.list_tools),),
+        "resources": (("resources", client.list_resources), ("resourceTemplates", client.list_templates)),
+        "prompts": (("prompts", client.list_prompts),),
+    }
+    lists: Lists = {}
+    refused: list[str] = []
+    for key, ask in (each for kind in kinds for each in asks[kind]):
+        try:
+            lists[key] = list(await ask())
+        except (ServerError, BadAnswer) as problem:
+            refused.append(f"its {key} can't be listed: {problem.what}")
+    return lists, refused
+
+
+def _server(info: ServerInfo) -> dict[str, Any]:
+    return {
+        **info.info,
+        "name": info.name,
+        "version": info.version,
+        "protocolVersion": info.revision,
+        "instructions": info.instructions,
+    }
+
+
+def _show(screen: Screen, server: ServerInfo, lists: Lists) -> None:
+    rows = {key: [_ROWS[key](each) for each in found] for key, found in lists.items() if found}
+    if not screen.out_is_terminal:
+        plain = [[one_line(cell) for cell in (_TITLES[key][0], *row)] for key, found in rows.items() for row in found]
+        screen.data(aligned(plain) + "\n" if plain else "")
+        return
+    screen.text(f"{server.name or 'a server'} {server.version}, MCP {server.revision}")
+    for key, found in rows.items():
+        screen.table(found, _TITLES[key])
+    if not rows:
+        screen.text(f"It offers no {' and no '.join(lists)}.")
+
+
+# -- a row: name, what it takes or is, and a sentence about it. What may be left out has a question mark.
+
+
+def _about(entry: Any) -> str:
+    from longshore.toolsets.discovery.survey import first_sentence
+
+    return first_sentence(entry.description or entry.title or "")
+
+
+def _tool(entry: ToolInfo) -> list[str]:
+    required: Any = entry.input_schema.get("required")
+    needed: list[Any] = required if is_array(required) else []
+    keys = keys_of(entry.input_schema, entry.input_schema)
+    return [entry.name, " ".join(key if key in needed else f"{key}?" for key in keys), _about(entry)]
+
+
+def _resource(entry: ResourceInfo) -> list[str]:
+    return [entry.uri, entry.mime_type or "", _about(entry) or entry.name]
+
+
+def _template(entry: TemplateInfo) -> list[str]:
+    return [entry.uri_template, entry.mime_type or "", _about(entry) or entry.name]
+
+
+def _prompt(entry: PromptInfo) -> list[str]:
+    names = (f"{each.get('name', '')}{'' if each.get('required') is True else '?'}" for each in entry.arguments)
+    return [entry.name, " ".join(names), _about(entry)]
+
+
+_ROWS: dict[str, Callable[[Any], list[str]]] = {
+    "tools": _tool,
+    "resources": _resource,
+    "resourceTemplates": _template,
+    "prompts": _prompt,
+}
+_TITLES = {
+    "tools": ["tool", "arguments", ""],
+    "resources": ["resource", "kind", ""],
+    "resourceTemplates": ["template", "kind", ""],
+    "prompts": ["prompt", "arguments", ""],
+}

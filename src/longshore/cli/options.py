@@ -1,0 +1,82 @@
+"""The options that every visit to a server has. Light: a shell that completes words loads it, too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import click
+from msgspec import Struct
+
+from longshore.protocol.revisions import LOG_LEVELS, REVISIONS
+
+CODES = (
+    "Exit codes: 0 it worked; 1 the tool failed or the server refused; 2 wrong arguments; 3 no connection; "
+    "4 no answer in time; 130 interrupted."
+)
+
+
+class Options(Struct, frozen=True):
+    """The options that every visit has."""
+
+    config: str | None = None
+    timeout: float = 60.0
+    era: str = "auto"
+    header: tuple[str, ...] = ()
+    auth: str | None = None
+    env: tuple[str, ...] = ()
+    cwd: str | None = None
+    log_level: str | None = None
+
+
+class Visiting(click.Command):
+    """A command with a TARGET. Options of a command line that was not quoted are explained."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as problem:
+            fix = f"Is it TARGET's? A command line is one word: longshore {self.name} 'npx -y some-server' …"
+            raise click.UsageError(f"{problem.format_message()} {fix}", ctx) from None
+
+
+def utf8(text: str) -> str:
+    """A word as it was typed, whatever the locale makes of it. Raises click.UsageError."""
+    try:
+        return os.fsencode(text).decode()
+    except UnicodeError:
+        raise click.UsageError(f"{text!a} is no UTF-8") from None
+
+
+def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of every visit."""
+    levels, eras = click.Choice(LOG_LEVELS), click.Choice(["auto", "modern", "legacy", *REVISIONS])
+    for option in reversed(
+        (
+            click.option(
+                "--config",
+                type=click.Path(),
+                metavar="FILE",
+                help="Look TARGET up in this file, by its name in mcpServers.",
+            ),
+            click.option("--timeout", type=float, default=60.0, metavar="S", help=_TIMEOUT),
+            click.option("--era", type=eras, default="auto", metavar="E", help=_ERA),
+            click.option("--header", multiple=True, metavar="'NAME: VALUE'", help="Send this to a URL. Repeatable."),
+            click.option("--auth", metavar="TOKEN", help=_AUTH),
+            click.option("--env", multiple=True, metavar="NAME=VALUE", help="Set this for a command. Repeatable."),
+            click.option("--cwd", type=click.Path(), metavar="DIR", help="Start a command in this folder."),
+            click.option("--log-level", type=levels, metavar="LEVEL", help=_LOG),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+_TIMEOUT = "Seconds to connect, and for each answer; progress begins them anew. 0: for ever.  [default: 60]"
+_ERA = "auto, modern, legacy, or a revision such as 2025-06-18.  [default: auto]"
+_AUTH = (
+    "A bearer token for a URL: better env:NAME or @FILE than the token itself, which others could see; none for no "
+    "login at all."
+)
+_LOG = "From which level on the server's log is shown.  [default: info on a terminal, else none]"

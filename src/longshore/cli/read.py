@@ -1,0 +1,51 @@
+"""`longshore read`: read one resource of any server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from longshore.cli.completing import complete_target, complete_uri
+from longshore.cli.options import CODES, Options, Visiting, utf8, with_options
+
+if TYPE_CHECKING:
+    from longshore.cli.destination import Destination
+    from longshore.client.client import Client
+
+
+@click.command(cls=Visiting, epilog=CODES)
+@click.argument("target", shell_complete=complete_target)
+@click.argument("uri", shell_complete=complete_uri)
+@click.option("--json", "as_json", is_flag=True, help="Print the contents as JSON; bytes are in base64 there.")
+@click.option("--save", type=click.Path(), metavar="DIR", help="Write what it holds into this folder.")
+@with_options
+def read(target: str, uri: str, as_json: bool, save: str | None, **given: Any) -> int:
+    """Read a resource of a server.
+
+    TARGET is what `longshore call` takes: a URL, a file, a configured server's name, or a command line in quotes.
+    Into a pipe goes exactly what the resource holds, text or bytes.
+    """
+    return read_resource(target, utf8(uri), as_json=as_json, save=save, options=Options(**given))
+
+
+def read_resource(target: str, uri: str, *, as_json: bool, save: str | None, options: Options) -> int:
+    """The exit code of it."""
+    from longshore.cli import memory
+    from longshore.cli.blocks import open_folder, show_contents
+    from longshore.cli.screen import Screen
+    from longshore.cli.visit import visit
+
+    screen = Screen()
+    folder = open_folder(save, uri.rstrip("/").rpartition("/")[2].partition(".")[0])
+
+    async def work(client: Client, place: Destination) -> int:
+        memory.keep(place.target)
+        contents = await client.read(uri)
+        if as_json:
+            screen.json({"contents": contents})
+        else:
+            show_contents(screen, contents, folder)
+        return 0
+
+    return visit(target, options, screen, work)

@@ -1,0 +1,162 @@
+"""Questions of servers that are not ours, answered on a terminal: every kind of field, and what must not disturb."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import pytest
+
+from waiting import eventually
+
+from .conftest import Quay, Terminal
+from .test_client_terminal import plain
+
+ASKER = """
+    import json, os, sys, time
+    ASK = json.load(open("ask.json"))
+    LONG = "\\x1b[31m" + "word " * 60
+    TOOL = {"name": "ask\\x1b]0;x\\x07", "description": LONG, "inputSchema": {"type": "object"}}
+    CAN = {"tools": {}, "logging": {}}
+    INFO = {"name": "ask\\x1b[2Jer", "version": "\\x9b"}
+
+    def say(message):
+        print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+    for line in sys.stdin:
+        asked = json.loads(line)
+        match asked.get("method"):
+            case "initialize":
+                say({"id": asked["id"], "result": {"protocolVersion": "2025-11-25", "capabilities": CAN,
+                                                   "serverInfo": INFO}})
+            case "tools/list":
+                say({"id": asked["id"], "result": {"tools": [TOOL, {**TOOL, "name": "ask"}]}})
+            case "tools/call":
+                call, token = asked["id"], asked["params"].get("_meta", {}).get("progressToken")
+                say({"id": "q", "method": "elicitation/create", "params": ASK})
+                while not os.path.exists("go"):
+                    time.sleep(0.005)
+                for n in range(5):
+                    say({"method": "notifications/progress", "params": {"progressToken": token, "progress": n}})
+                    say({"method": "notifications/message", "params": {"level": "error", "data": f"meanwhile {n}"}})
+                say({"id": "heard", "method": "ping"})
+            case None if asked["id"] == "heard":
+                open("sent", "w").close()
+            case None:
+                text = json.dumps(asked.get("result"), sort_keys=True)
+                say({"id": call, "result": {"content": [{"type": "text", "text": "got: " + text}]}})
+            case _ if "id" in asked:
+                say({"id": asked["id"], "error": {"code": -32601, "message": "no"}})
+"""
+
+
+def ask(quay: Quay, schema: dict[str, Any], message: str = "Please", *, go: bool = True) -> Terminal:
+    """`go`: it says more at once, not only when the test lets it."""
+    quay.write("ask.json", json.dumps({"mode": "form", "message": message, "requestedSchema": schema}))
+    quay.write("asker.py", ASKER)
+    if go:
+        quay.write("go", "")
+    return quay.terminal("call", f"{sys.executable} asker.py", "ask", columns=300)
+
+
+def answers(terminal: Terminal) -> Any:
+    assert terminal.end() == 0, terminal.seen
+    return json.loads(plain(terminal.seen).rpartition("got: ")[2])
+
+
+def form(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": [*properties]}
+
+
+@pytest.mark.parametrize(
+    ("field", "prompt", "typed", "value"),
+    [
+        ({"type": "string"}, "f, a string: ", "5", "5"),
+        ({"type": "string", "title": "Name", "description": "of you"}, "Name (of you), a string: ", "Ada L", "Ada L"),
+        ({"type": "string", "default": "x"}, 'f, a string ["x"]: ', "", "x"),
+        ({"type": "integer", "minimum": 3}, "f, an integer: ", "3", 3),
+        ({"type": "number"}, "f, a number: ", "2.5", 2.5),
+        ({"type": "boolean"}, "f [y/n] ", "no", False),
+        ({"type": "boolean", "default": True}, "f [Y/n] ", "", True),
+        ({"type": "string", "enum": ["a", "b"]}, "f, a number: ", "2", "b"),
+        ({"type": "string", "enum": ["a", "b"], "enumNames": ["Ay", "Bee"]}, "1) Ay", "bee", "b"),
+        ({"type": "string", "oneOf": [{"const": "a", "title": "Ay"}, {"const": "b"}]}, "1) Ay", "1", "a"),
+        ({"type": "array", "items": {"type": "string", "enum": ["a", "b", "c"]}}, "numbers, with", "1, 3", ["a", "c"]),
+        ({"type": "array", "items": {"anyOf": [{"const": "a", "title": "Ay"}]}}, "1) Ay", "1", ["a"]),
+    ],
+)
+def test_every_kind_of_field(quay: Quay, field: dict[str, Any], prompt: str, typed: str, value: Any) -> None:
+    terminal = ask(quay, form(f=field)).until(prompt)
+    terminal.type(typed + "\n")
+    assert answers(terminal) == {"action": "accept", "content": {"f": value}}
+
+
+def test_what_is_wrong_is_asked_again(quay: Quay) -> None:
+    terminal = ask(quay, form(f={"type": "string", "minLength": 3}, g={"type": "integer", "maximum": 5}))
+    terminal.until("f, a string: ").type("\n").until("it is needed").type("ab\n").until("must have a length >= 3")
+    terminal.type("abc\n").until("g, an integer: ").type("6\n").until("must be <= 5").type("5\n")
+    assert answers(terminal)["content"] == {"f": "abc", "g": 5}
+
+
+def test_what_is_not_needed_may_be_left_out(quay: Quay) -> None:
+    terminal = ask(quay, {**form(f={"type": "string"}), "required": []}).until("[nothing]: ").type("\n")
+    assert answers(terminal) == {"action": "accept", "content": {}}
+
+
+@pytest.mark.parametrize(("typed", "content"), [("", {}), ("y", {"f": True})])
+def test_a_choice_that_is_not_needed_may_be_left_out(quay: Quay, typed: str, content: dict[str, Any]) -> None:
+    terminal = ask(quay, {**form(f={"type": "boolean"}), "required": []}).until("[y/n, or nothing] ").type(f"{typed}\n")
+    assert answers(terminal) == {"action": "accept", "content": content}
+
+
+def test_a_form_without_fields_is_yes_or_no(quay: Quay) -> None:
+    terminal = ask(quay, {"type": "object", "properties": {}}).until("Agree? [y/n] ").type("what\n")
+    terminal.until("[y/n] ").type("n\n")
+    assert answers(terminal) == {"action": "decline"}
+
+
+def test_the_end_of_input_declines(quay: Quay) -> None:
+    terminal = ask(quay, form(a={"type": "string"}, b={"type": "string"})).until("a, a string: ").type("x\n")
+    terminal.until("b, a string: ").type("\x04")
+    assert answers(terminal) == {"action": "decline"}
+
+
+@pytest.mark.parametrize("schema", [{"properties": 3}, {"properties": {"f": 3}}, {"properties": {"f": {"enum": 3}}},
+                                    {"properties": {"f": {"type": "array", "items": 3}}}])  # fmt: skip
+def test_forms_that_make_no_sense_are_survived(quay: Quay, schema: dict[str, Any]) -> None:
+    terminal = ask(quay, schema).until(": ").type("y\n").type("y\n")
+    assert answers(terminal)["action"] == "accept"
+
+
+def test_nothing_comes_between_a_question_and_its_answer(quay: Quay) -> None:
+    terminal = ask(quay, form(f={"type": "string"}), message="Say \x1b[31mit", go=False).until("f, a string: ")
+    (quay.folder / "go").touch()
+    eventually("what comes meanwhile", (quay.folder / "sent").exists)
+    terminal.type("xy\n").until("meanwhile 4")
+    assert "f, a string: xy\r\n" in terminal.seen
+    assert answers(terminal)["content"] == {"f": "xy"}
+
+
+def test_a_hostile_list_stays_in_its_cells(quay: Quay) -> None:
+    quay.write("ask.json", "{}")
+    quay.write("asker.py", ASKER)
+    terminal = quay.terminal("list", f"{sys.executable} asker.py", columns=50)
+    assert terminal.end() == 0
+    shown = plain(terminal.seen)
+    assert "ask\\x1b[2Jer" in shown and "ask\\x1b]0;x\\x07" in shown
+    assert max(map(len, shown.splitlines())) <= 50
+
+
+def test_long_text_fits_the_width(quay: Quay) -> None:
+    terminal = quay.terminal("call", "server.py", "echo", "text=" + "word " * 60, columns=40)
+    assert terminal.end() == 0
+    assert max(map(len, plain(terminal.seen).splitlines())) <= 40
+
+
+def test_a_projects_own_server_is_told_of(quay: Quay) -> None:
+    entry = {"command": sys.executable, "args": ["-m", "longshore", "serve", "server.py"]}
+    quay.write(".mcp.json", json.dumps({"mcpServers": {"dock": entry}}))
+    terminal = quay.terminal("call", "dock", "add", "a=1", columns=300)
+    assert terminal.end() == 0
+    assert plain(terminal.seen) == f"dock, as {quay.folder}/.mcp.json has it\n3\n"
