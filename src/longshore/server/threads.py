@@ -31,7 +31,7 @@ class Threads:
         self._most_abandoned = limits.abandoned
         self._run = run
         self._done = done
-        self._jobs: SimpleQueue[Call] = SimpleQueue()
+        self._jobs: SimpleQueue[Call | None] = SimpleQueue()
         self._results: deque[tuple[Call, bytes, Any]] = deque()
         self._woken = False
         self._count = 0
@@ -57,9 +57,16 @@ class Threads:
         """The call has ended but its thread is still in it."""
         self._given_up.add(call)
 
+    def dismiss(self) -> None:
+        """Let every thread go when it has done what it has to do. Nothing is put here any more."""
+        for _ in range(self._count):
+            self._jobs.put(None)
+
     def _work(self) -> None:
         while True:
             call = self._jobs.get()
+            if call is None:
+                return
             frame, outcome = (b"", "cancelled") if call.ended else self._run(call)
             self._results.append((call, frame, outcome))
             if not self._woken:

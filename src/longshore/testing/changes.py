@@ -1,0 +1,122 @@
+"""What differs between two surfaces, and whether callers of the old one can live with the new one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from msgspec import Struct
+
+from longshore.schema.kinds import is_array, is_object
+from longshore.testing.canonical import differences, same
+from longshore.testing.narrowing import narrowed
+from longshore.testing.surface import KEYS, Surface
+
+_PROMISES: Final = {"readOnlyHint": True, "idempotentHint": True, "destructiveHint": False}
+"""Hints by which clients decide whom to ask and what to repeat, and the value that promises something."""
+_ONE: Final = {"tools": "tool", "resources": "resource", "templates": "template", "prompts": "prompt"}
+
+
+class Change(Struct, frozen=True):
+    """One entry that is not what it was."""
+
+    title: str
+    broken: list[str]
+    """Why callers of the old one fail."""
+    safe: list[str]
+    """What they won't notice, or can live with."""
+    diff: list[str]
+
+    @property
+    def breaks(self) -> bool:
+        return bool(self.broken)
+
+
+def compare(old: Surface, new: Surface) -> list[Change]:
+    """Every difference, entry by entry."""
+    return [change for part in KEYS for change in _compare_part(part, old[part], new[part])] + _compare_instructions(
+        old, new
+    )
+
+
+def _compare_part(part: str, old: list[Any], new: list[Any]) -> Iterator[Change]:
+    before, after = _by_key(part, old), _by_key(part, new)
+    for key in sorted(before.keys() | after.keys()):
+        title = f"{_ONE[part]} {key}"
+        if key not in after:
+            yield Change(title, ["it is gone"], [], [])
+        elif key not in before:
+            yield Change(title, [], ["it is new"], [])
+        elif not same(before[key], after[key]):
+            yield _compare_entry(part, title, before[key], after[key])
+
+
+def _by_key(part: str, entries: list[Any]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for entry in entries:
+        record: dict[str, Any] = entry if is_object(entry) else {}
+        key = str(record.get(KEYS[part], "?"))
+        while key in found:
+            key += " (again)"
+        found[key] = record
+    return found
+
+
+def _compare_entry(part: str, title: str, old: dict[str, Any], new: dict[str, Any]) -> Change:
+    broken: list[str] = []
+    safe: list[str] = []
+    for key in sorted(old.keys() | new.keys()):
+        before, after = old.get(key), new.get(key)
+        if same(before, after):
+            continue
+        if part == "tools" and key == "inputSchema":
+            broken += narrowed(before, after)
+        elif part == "tools" and key == "outputSchema":
+            broken += _compare_output(before, after)
+        elif part == "prompts" and key == "arguments":
+            broken += narrowed(_as_schema(before), _as_schema(after))
+        elif key == "annotations":
+            broken += _compare_hints(before, after)
+        elif key == "mimeType":
+            broken.append(f"its media type was {before} and is {after}")
+        else:
+            safe.append(f"its {key} is another")
+    if not broken and not safe:
+        safe.append("what callers may send and get is the same or more")
+    return Change(title, broken, safe, differences(old, new, "before", "now", 2))
+
+
+def _compare_output(old: Any, new: Any) -> list[str]:
+    """Results are read by callers, so here more is what breaks: each new result must be one of the old ones."""
+    if old is None:
+        return []
+    if new is None:
+        return ["it promises no structured result any more"]
+    return narrowed(old, new, result=True)
+
+
+def _compare_hints(old: Any, new: Any) -> list[str]:
+    before, after = old if is_object(old) else {}, new if is_object(new) else {}
+    return [
+        f"it does not promise {hint}: {str(value).lower()} any more"
+        for hint, value in _PROMISES.items()
+        if before.get(hint) is value and after.get(hint) is not value
+    ]
+
+
+def _as_schema(arguments: Any) -> dict[str, Any]:
+    """The arguments of a prompt as the schema of an object: texts, some of them required."""
+    named = [each for each in arguments if is_object(each)] if is_array(arguments) else []
+    return {
+        "type": "object",
+        "properties": {str(each.get("name")): {"type": "string"} for each in named},
+        "required": [str(each.get("name")) for each in named if each.get("required") is True],
+        "additionalProperties": False,
+    }
+
+
+def _compare_instructions(old: Surface, new: Surface) -> list[Change]:
+    before, after = old.get("instructions"), new.get("instructions")
+    if before == after:
+        return []
+    return [Change("instructions", [], ["they are others"], differences(before, after, "before", "now", 2))]

@@ -1,0 +1,100 @@
+"""Comparing what a server offers with a file, so that a change shows in a review before it shows to callers."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Final
+
+from longshore.client.client import Client
+from longshore.client.sync import SyncClient
+from longshore.files import write_whole
+from longshore.schema.kinds import is_object
+from longshore.testing.canonical import pretty
+from longshore.testing.changes import Change, compare
+from longshore.testing.connecting import in_memory
+from longshore.testing.patterns import read_json
+from longshore.testing.surface import KEYS, Surface, read_surface_of
+from longshore.wire.codec import BROKEN
+
+_AGAIN: Final = "pytest --mcp-update"
+
+updating = False
+"""Whether `pytest --mcp-update` runs. It is known to this process alone: servers are told by nobody."""
+
+
+def assert_surface(what: Any, path: str | os.PathLike[str], *, update: bool | None = None) -> None:
+    """Raise AssertionError if a server does not offer what a file says that it does.
+
+    `what` is a `SyncClient`, anything that a client can be pointed at, or what `await read_surface(client)` gave. With
+    `update`, or `pytest --mcp-update`, the file is written instead.
+    """
+    __tracebackhide__ = True
+    surface = _surface(what)
+    where = _shown(path)
+    if updating if update is None else update:
+        _write(path, where, (pretty(surface) + "\n").encode())
+        return
+    changes = compare(_read(path, where, surface), surface)
+    if changes:
+        raise AssertionError(_explain(changes, where))
+
+
+def _surface(what: Any) -> Surface:
+    if isinstance(what, Client):
+        raise TypeError("an async client is asked first: assert_surface(await read_surface(client), path)")
+    if isinstance(what, SyncClient):
+        return read_surface_of(what)
+    if is_object(what) and KEYS.keys() <= what.keys():
+        return what
+    with SyncClient(in_memory(what)) as client:
+        return read_surface_of(client)
+
+
+def _write(path: str | os.PathLike[str], where: str, data: bytes) -> None:
+    path = os.path.realpath(path)  # a link stays one
+    try:
+        with open(path, "rb") as file:
+            if file.read() == data:
+                return
+    except OSError:
+        pass  # writing it says why
+    try:
+        write_whole(path, data)
+    except OSError as problem:
+        raise AssertionError(f"{where} can't be written: {problem}") from None
+
+
+def _shown(path: str | os.PathLike[str]) -> str:
+    """The path as a person in this folder would write it."""
+    short = os.path.relpath(path)
+    return os.fspath(path) if short.startswith(os.pardir) else short
+
+
+def _read(path: str | os.PathLike[str], where: str, surface: Surface) -> Surface:
+    try:
+        with open(path, "rb") as file:
+            found = read_json(file.read())
+    except FileNotFoundError:
+        raise AssertionError(f"there is no {where} yet; it would hold {_count(surface)}. Write it:  {_AGAIN}") from None
+    except (OSError, *BROKEN) as problem:
+        raise AssertionError(f"{where} can't be read: {problem}. Write it anew:  {_AGAIN}") from None
+    if not is_object(found) or not all(isinstance(found.get(part), list) for part in KEYS):
+        raise AssertionError(f"{where} is no surface of a server. Write it anew:  {_AGAIN}")
+    return found
+
+
+def _count(surface: Surface) -> str:
+    return ", ".join(f"{part}: {len(surface[part])}" for part in KEYS if surface[part]) or "nothing"
+
+
+def _explain(changes: list[Change], where: str) -> str:
+    breaking = [each for each in changes if each.breaks]
+    verdict = f"{len(breaking)} of {len(changes)} changes break callers" if breaking else "no change breaks callers"
+    text = [f"the server does not offer what {where} says; {verdict}", ""]
+    for change in [*breaking, *(each for each in changes if not each.breaks)]:
+        text.append(change.title)
+        text += [f"  BREAKS  {line}" for line in change.broken]
+        text += [f"  safe    {line}" for line in change.safe]
+        text += [f"    {line}" for line in change.diff]
+        text.append("")
+    return "\n".join([*text, f"If that is meant, write the file anew:  {_AGAIN}"])

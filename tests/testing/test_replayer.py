@@ -1,0 +1,353 @@
+"""A server that answers as recorded: in any order, under any ids, and never with what was not recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import pytest
+
+from longshore import Ask, Client, ClientError, Context, Server, ServerError
+from longshore.errors import LongshoreError
+from longshore.testing import Answers, record, replay
+from longshore.testing.exchanges import make_exchanges
+from longshore.testing.transcript import Line, read_transcript
+
+T = TypeVar("T")
+AGREED = '"protocolVersion":"2025-11-25","capabilities":{"tools":{}}'
+HELLO = f"""
+> {{"jsonrpc":"2.0","id":"h","method":"initialize","params":{{{AGREED}}}}}
+< {{"jsonrpc":"2.0","id":"h","result":{{{AGREED},"serverInfo":{{"name":"t"}}}}}}
+> {{"jsonrpc":"2.0","method":"notifications/initialized"}}
+"""
+
+
+def call(id: Any, name: str, **arguments: Any) -> str:
+    params = {"name": name, "arguments": arguments}
+    return "> " + json.dumps({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}, ensure_ascii=False)
+
+
+def answer(id: Any, text: str) -> str:
+    return "< " + json.dumps({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": text}]}})
+
+
+def written(path: Path, *lines: str) -> Path:
+    path.write_text(HELLO + "\n".join(lines) + "\n")
+    return path
+
+
+def talk(target: Any, work: Callable[[Client], Awaitable[T]], **options: Any) -> T:
+    async def run() -> T:
+        async with Client(target, timeout=5, **options) as client:
+            return await asyncio.wait_for(work(client), 20)
+
+    return asyncio.run(run())
+
+
+def test_requests_come_in_any_order_and_at_once(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "t", call(1, "a"), call(2, "b"), answer(2, "B"), call(3, "c"), answer(1, "A"), answer(3, "C")
+    )
+
+    async def work(client: Client) -> list[str]:
+        return [result.text for result in await asyncio.gather(*(client.call(name) for name in "cba"))]
+
+    for era in ("auto", "legacy"):
+        assert talk(replay(path), work, era=era) == ["C", "B", "A"]
+
+
+def test_the_same_request_is_answered_as_often_as_it_was_recorded(tmp_path: Path) -> None:
+    target = replay(written(tmp_path / "t", call(1, "a"), answer(1, "one"), call(2, "a"), answer(2, "two")))
+
+    async def work(client: Client) -> list[str]:
+        said = [(await client.call("a")).text for _ in range(2)]
+        with pytest.raises(ClientError, match=r"tools/call a was recorded 2 × \(line 5, 7\), and came once more"):
+            await client.call("a")
+        return said
+
+    assert talk(target, work) == ["one", "two"]
+    assert len(target.problems) == 1
+    assert talk(target, work) == ["one", "two"], "each connection begins anew"
+
+
+def test_what_was_never_recorded_says_what_was(tmp_path: Path) -> None:
+    target = replay(written(tmp_path / "t", call(1, "a", city="Oslo", days=3), answer(1, "A")))
+
+    async def work(client: Client) -> None:
+        with pytest.raises(ClientError) as caught:
+            await client.call("a", {"city": "Bergen", "days": 3})
+        assert "the nearest is line 5" in caught.value.what
+        assert '-      "city": "Oslo"' in caught.value.what and '+      "city": "Bergen"' in caught.value.what
+        with pytest.raises(ClientError, match=r"never recorded; these were: initialize, tools/call a$"):
+            await client.request("prompts/get", {"name": "x"})
+
+    talk(target, work)
+    assert len(target.problems) == 2, "code under test may swallow what it gets"
+    assert target.unused() == ["line 5: tools/call"]
+
+
+def test_holes_in_what_the_client_says(tmp_path: Path) -> None:
+    path = written(tmp_path / "t", call(1, "a", when="…", note="…tea…"), answer(1, "A"))
+
+    async def work(client: Client) -> str:
+        with pytest.raises(ClientError, match="never recorded like this"):
+            await client.call("a", {"when": 1, "note": "milk"})
+        return (await client.call("a", {"when": 5, "note": "a cup of tea"})).text
+
+    assert talk(replay(path), work) == "A"
+
+
+def test_progress_goes_to_whom_it_belongs(tmp_path: Path) -> None:
+    """Under the tokens of now, whichever request comes first."""
+
+    def begun(id: int, name: str, token: str) -> str:
+        return call(id, name).replace('"arguments": {}', f'"arguments": {{}}, "_meta": {{"progressToken": "{token}"}}')
+
+    def progress(token: str, done: int) -> str:
+        params = {"progressToken": token, "progress": done}
+        return "< " + json.dumps({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+
+    path = written(
+        tmp_path / "t",
+        *(begun(1, "a", "x"), begun(2, "b", "y"), progress("x", 1), progress("y", 5), progress("x", 2)),
+        *(answer(1, "A"), answer(2, "B")),
+    )
+
+    async def work(client: Client) -> dict[str, list[float]]:
+        seen: dict[str, list[float]] = {"a": [], "b": []}
+        for name in "ba":
+            await client.call(name, on_progress=lambda done, *_, name=name: seen[name].append(done))
+        return seen
+
+    assert talk(replay(path), work) == {"a": [1.0, 2.0], "b": [5.0]}
+
+
+def test_a_subscription_ends_because_of_what_came_before(tmp_path: Path) -> None:
+    listen = '> {"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{}}'
+    path = written(tmp_path / "t", listen, call(8, "stop"), '< {"jsonrpc":"2.0","id":7,"result":{}}', answer(8, "x"))
+    *_, listening, stopping = make_exchanges(read_transcript(path), "t")
+    assert listening.steps == [] and listening.answered
+    assert [step.id for step in stopping.steps if isinstance(step, Line)] == [7, 8]
+
+
+def test_an_era_that_was_not_recorded(tmp_path: Path) -> None:
+    path = written(tmp_path / "t", call(1, "a"), answer(1, "A"))
+
+    async def work(client: Client) -> None: ...
+
+    with pytest.raises(ClientError, match="the server that was recorded shook hands"):
+        talk(replay(path), work, era="modern")
+    app = Server("x")
+    talk(record(app, tmp_path / "modern"), work)
+    with pytest.raises(ClientError, match="initialize was never recorded; these were: server/discover"):
+        talk(replay(tmp_path / "modern"), work, era="legacy")
+
+
+def test_a_request_that_was_never_answered_fails_at_once(tmp_path: Path) -> None:
+    target = replay(written(tmp_path / "t", call(1, "a")))
+
+    async def work(client: Client) -> None:
+        with pytest.raises(ClientError, match="line 5 was never answered when it was recorded"):
+            await client.call("a")
+
+    talk(target, work)
+
+
+def test_a_call_that_was_given_up_is_not_answered(tmp_path: Path) -> None:
+    app = Server("slow")
+    started: asyncio.Event
+
+    @app.tool
+    async def wait() -> str:
+        """Wait for ever."""
+        started.set()
+        await asyncio.Event().wait()
+        return ""
+
+    @app.tool
+    async def hello() -> str:
+        """Say hello."""
+        return "hello"
+
+    async def recorded(client: Client) -> None:
+        task = asyncio.ensure_future(client.call("wait"))
+        await asyncio.wait_for(started.wait(), 5)
+        task.cancel()
+        await asyncio.wait([task])
+        await client.call("hello")
+
+    async def replayed(client: Client) -> str:
+        task = asyncio.ensure_future(client.call("wait"))
+        done, _ = await asyncio.wait([task], timeout=0.05)
+        assert not done
+        task.cancel()
+        await asyncio.wait([task])
+        return (await client.call("hello")).text
+
+    for era in ("modern", "legacy"):
+        started = asyncio.Event()
+        path = tmp_path / era
+        talk(record(app, path), recorded, era=era)
+        target = replay(path)
+        assert talk(target, replayed, era=era) == "hello"
+        assert target.problems == [] and target.unused() == []
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+def test_notices_come_when_they_came(era: str, tmp_path: Path) -> None:
+    """A change is told after the call that caused it, to the subscription as it is numbered now."""
+    app = Server("changing")
+
+    @app.resource("base://", name="base")
+    def base() -> str:
+        """Read me."""
+        return "base"
+
+    @app.tool
+    async def touch(ctx: Context) -> str:
+        """Change it."""
+        await ctx.info("touching")
+        ctx.resource_changed("base://")
+        return "touched"
+
+    async def work(client: Client) -> str:
+        if target is not None:
+            await client.list_tools()  # which is not in the recording
+        async with client.watch(uris=["base://"]) as changes:
+            await client.call("touch")
+            async for change in changes:
+                return str(change.uri)
+        return ""
+
+    path, logs = tmp_path / "t", []
+    target: Any = None
+    options: dict[str, Any] = {"era": era, "on_log": lambda said: logs.append(said.data), "log_level": "info"}
+    assert talk(record(app, path), work, **options) == "base://"
+    text = path.read_text()
+    path.write_text(
+        text + '> {"jsonrpc":"2.0","id":99,"method":"tools/list"}\n< {"jsonrpc":"2.0","id":99,"result":{"tools":[]}}\n'
+    )
+    target = replay(path)
+    assert talk(target, work, **options) == "base://"
+    assert target.problems == [] and logs == ["touching"] * 2
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+def test_another_answer_of_the_persons_is_not_covered_up(era: str, tmp_path: Path) -> None:
+    app = Server("asking")
+
+    @app.tool
+    async def refund(ok: Annotated[bool, Ask("Refund?")]) -> str:
+        """Refund."""
+        return f"refunded: {ok}"
+
+    async def work(client: Client) -> str:
+        return (await client.call("refund")).text
+
+    path = tmp_path / "t"
+    assert talk(record(app, path), work, era=era, on_elicit=Answers(True)) == "refunded: True"
+    assert talk(replay(path), work, era=era, on_elicit=Answers(True)) == "refunded: True"
+    with pytest.raises(ClientError, match=r'(?s)-.*"accept".*\+.*"decline"'):
+        talk(replay(path), work, era=era, on_elicit=Answers(False))
+
+
+def test_errors_of_the_server_are_errors(tmp_path: Path) -> None:
+    fault = '< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no tool"}}'
+
+    async def work(client: Client) -> None:
+        with pytest.raises(ServerError) as caught:
+            await client.call("a")
+        assert caught.value.code == -32602
+
+    talk(replay(written(tmp_path / "t", call(1, "a"), fault)), work)
+
+
+def test_a_server_that_speaks_first(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    path.write_text(
+        '< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"up"}}\n' + HELLO
+    )
+    said: list[Any] = []
+
+    async def work(client: Client) -> None: ...
+
+    talk(replay(path), work, era="legacy", on_log=lambda message: said.append(message.data))
+    assert said == ["up"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "t: nobody says anything in it"),
+        ("# only a remark\n@server x\n", "t: nobody says anything in it"),
+        ("{}", "t:1: a line begins with >, <, <|, @ or #, not with '{}'"),
+        ("> {", "t:1: that is no JSON"),
+        ("> " + "[" * 100_000, "t:1: that is no JSON"),
+        ("\n> 5", "t:2: a message is a JSON object"),
+        ("> {$J}", r"t:1: \$J stands for nothing; write @let J"),
+        ('> {"id":[1],"method":"x"}', "t:1: id is a text or a number"),
+        ('> {"id":true,"method":"x"}', "t:1: id is a text or a number"),
+        ('> {"method":"notifications/cancelled","params":{"requestId":{}}}', "t:1: requestId is a text or a number"),
+        ('> {"method":"x","params":{"_meta":{"progressToken":[]}}}', "t:1: progressToken is a text or a number"),
+        (
+            '< {"method":"x","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":[]}}}',
+            "subscriptionId is a text or a number",
+        ),
+        ('> {"id":1,"method":"\\ud800"}', "t:1: that is no JSON"),
+        ('> {"id":1,"method":NaN}', "t:1: that is no JSON"),
+        (
+            '> {"id":1,"method":' + "[" * 900 + "]" * 900 + "}",
+            "t:1: that is no JSON: nesting is deeper than 128 levels",
+        ),
+        (
+            "@let A " + "x" * 100 + "\n" + "".join(f"@let {b} {f'${a}' * 100}\n" for a, b in pairwise("ABCDEF")),
+            "t:4: written out, the macros have more than",
+        ),
+        ('< {"id":1,"result":{}}', "t:1: the server answers 1, which the client never asked"),
+        ('> {"id":"x","result":{}}', "t:1: the client answers 'x', which the server never asked"),
+    ],
+)
+def test_a_transcript_that_can_not_be_used(text: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "t").write_text(text)
+    with pytest.raises(LongshoreError, match=says):
+        replay(tmp_path / "t")
+
+
+def test_a_transcript_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(LongshoreError, match=r"there is no such transcript; longshore.testing.record\(target, file\)"):
+        replay(tmp_path / "t")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    with pytest.raises(LongshoreError, match="can't be read"):
+        replay(tmp_path / "binary")
+
+
+def test_a_line_ends_where_it_ends(tmp_path: Path) -> None:
+    """Not at whatever else Unicode knows as an end. An editor may have written the file under Windows."""
+    path = written(tmp_path / "t", call(1, "a"), answer(1, "A").replace("A", "a\u2028b\x85c"))
+    path.write_text(path.read_text(), newline="\r\n")
+
+    async def work(client: Client) -> str:
+        return (await client.call("a")).text
+
+    assert talk(replay(path), work, era="legacy") == "a\u2028b\x85c"
+
+
+def test_what_is_not_used_is_known_without_the_file(tmp_path: Path) -> None:
+    path = written(tmp_path / "t", call(1, "a"), answer(1, "A"))
+    target = replay(path)
+    path.unlink()
+    assert target.unused() == ["line 2: initialize", "line 5: tools/call"]
+
+
+def test_macros(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    path.write_text('@let J "jsonrpc":"2.0"\n' + HELLO.replace('"jsonrpc":"2.0"', "$J"))
+
+    async def work(client: Client) -> str:
+        return client.server.name
+
+    assert talk(replay(path), work, era="legacy") == "t"

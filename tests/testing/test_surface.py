@@ -1,0 +1,239 @@
+"""Surfaces: the same for the same server, and differences that say who suffers."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from longshore import Server, SyncClient
+from longshore.testing import assert_surface
+from longshore.testing.changes import compare
+
+
+def library(*, turned: bool = False) -> Server:
+    app = Server("library", instructions="Read.")
+
+    def lend() -> None:
+        @app.tool(effects="read")
+        def lend(book: str, days: int = 3) -> dict[str, int]:
+            """Lend a book."""
+            return {book: days}
+
+    def shelf() -> None:
+        @app.resource("book://moby", name="moby", mime_type="text/plain")
+        def moby() -> str:
+            """A whale."""
+            return "Call me Ishmael."
+
+        @app.resource("book://{name}", name="any")
+        def book(name: str) -> str:
+            """Any book."""
+            return name
+
+        @app.prompt
+        def review(book: str, tone: str = "kind") -> str:
+            """Review it."""
+            return f"{book} {tone}"
+
+    def give() -> None:
+        @app.tool
+        def give(book: str) -> str:
+            """Give a book back."""
+            return book
+
+    for part in [give, shelf, lend] if turned else [lend, shelf, give]:
+        part()
+    return app
+
+
+def surface(app: Server, path: Path) -> dict[str, Any]:
+    assert_surface(app, path, update=True)
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def test_the_order_of_declaration_makes_no_difference(tmp_path: Path) -> None:
+    surface(library(), tmp_path / "one")
+    surface(library(turned=True), tmp_path / "other")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+    assert_surface(library(turned=True), tmp_path / "one")
+    with SyncClient(library()) as client:
+        assert_surface(client, tmp_path / "one")
+    assert_surface(json.loads((tmp_path / "one").read_text()), tmp_path / "other")
+
+
+def test_what_it_holds(tmp_path: Path) -> None:
+    found = surface(library(), tmp_path / "s")
+    assert [each["name"] for each in found["tools"]] == ["give", "lend"]
+    assert [each["uri"] for each in found["resources"]] == ["book://moby"]
+    assert [each["uriTemplate"] for each in found["templates"]] == ["book://{name}"]
+    assert [each["name"] for each in found["prompts"]] == ["review"]
+    assert found["instructions"] == "Read."
+
+
+def changed(tmp_path: Path, change: Any) -> tuple[list[str], list[str]]:
+    """What breaks and what does not, if the surface is changed so."""
+    old = surface(library(), tmp_path / "s")
+    new = json.loads(json.dumps(old))
+    change(new)
+    changes = compare(old, new)
+    return [why for each in changes for why in each.broken], [why for each in changes for why in each.safe]
+
+
+CHANGES = {
+    "a tool less": (lambda s: s["tools"].pop(0), ["it is gone"], []),
+    "a tool more": (lambda s: s["tools"].append({"name": "z", "inputSchema": {}}), [], ["it is new"]),
+    "a resource less": (lambda s: s["resources"].clear(), ["it is gone"], []),
+    "a template less": (lambda s: s["templates"].clear(), ["it is gone"], []),
+    "other words": (lambda s: s["tools"][0].update(description="x"), [], ["its description is another"]),
+    "another media type": (
+        lambda s: s["resources"][0].update(mimeType="a/b"),
+        ["its media type was text/plain and is a/b"],
+        [],
+    ),
+    "no promise any more": (
+        lambda s: s["tools"][1].pop("annotations"),
+        ["it does not promise readOnlyHint: true any more"],
+        [],
+    ),
+    "no structured result": (
+        lambda s: s["tools"][1].pop("outputSchema"),
+        ["it promises no structured result any more"],
+        [],
+    ),
+    "a wider result": (
+        lambda s: s["tools"][1]["outputSchema"].update(type=["object", "null"]),
+        ['the result: type was "object" and is [ "object", "null" ]'],
+        [],
+    ),
+    "an argument of a prompt": (
+        lambda s: s["prompts"][0]["arguments"].append({"name": "x", "required": True}),
+        ["parameter 'x' is new and required"],
+        [],
+    ),
+    "an optional one": (
+        lambda s: s["prompts"][0]["arguments"].append({"name": "x"}),
+        [],
+        ["what callers may send and get is the same or more"],
+    ),
+    "a default of another type": (
+        lambda s: s["tools"][1]["inputSchema"]["properties"]["days"].update(default=3.0),
+        [],
+        ["what callers may send and get is the same or more"],
+    ),
+    "a member of the result": (
+        lambda s: s["tools"][1]["outputSchema"].update(
+            {"properties": {"x": {"type": "integer"}}, "additionalProperties": {"type": "integer"}}
+        ),
+        [],
+        ["what callers may send and get is the same or more"],
+    ),
+    "other instructions": (lambda s: s.update(instructions=None), [], ["they are others"]),
+    "only a default": (
+        lambda s: s["tools"][1]["inputSchema"]["properties"]["days"].update(default=4),
+        [],
+        ["what callers may send and get is the same or more"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_changes(case: str, tmp_path: Path) -> None:
+    change, broken, safe = CHANGES[case]
+    assert changed(tmp_path, change) == (broken, safe)
+
+
+def test_the_failure_tells_what_breaks_first_and_shows_the_difference(tmp_path: Path) -> None:
+    old = surface(library(), tmp_path / "s")
+    old["tools"][1]["description"] = "Lent."
+    old["tools"].insert(0, {"name": "burn", "inputSchema": {"type": "object"}})
+    (tmp_path / "s").write_text(json.dumps(old))
+    with pytest.raises(AssertionError) as caught:
+        assert_surface(library(), tmp_path / "s")
+    text = str(caught.value)
+    assert "1 of 2 changes break callers" in text
+    assert text.index("tool burn") < text.index("tool lend")
+    assert '-  "description": "Lent."' in text and '+  "description": "Lend a book."' in text
+    assert text.endswith("pytest --mcp-update")
+
+
+@pytest.mark.parametrize("text", ["", "[", "[]", "{}", '{"tools": 1}'])
+def test_a_file_that_is_no_surface(text: str, tmp_path: Path) -> None:
+    (tmp_path / "s").write_text(text)
+    with pytest.raises(AssertionError, match=r"Write it anew:  pytest --mcp-update"):
+        assert_surface(library(), tmp_path / "s")
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe", b"[" * 100_000, b'["\\ud800"]', b"NaN"])
+def test_a_file_that_can_not_be_read_is_written_anew(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "s").write_bytes(data)
+    with pytest.raises(AssertionError, match=r"can't be read: .* Write it anew:  pytest --mcp-update"):
+        assert_surface(library(), tmp_path / "s")
+    surface(library(), tmp_path / "s")
+    assert_surface(library(), tmp_path / "s")
+
+
+def test_a_folder_in_its_place(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="can't be read"):
+        assert_surface(library(), tmp_path)
+    with pytest.raises(AssertionError, match="can't be written"):
+        assert_surface(library(), tmp_path, update=True)
+
+
+def test_a_link_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "link").symlink_to("deep/real")
+    surface(library(), tmp_path / "link")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "deep" / "real").is_file()
+
+
+def test_true_is_not_one(tmp_path: Path) -> None:
+    old = surface(library(), tmp_path / "s")
+    new = json.loads(json.dumps(old))
+    for found, default in ((old, True), (new, 1)):
+        found["tools"][1]["inputSchema"]["properties"]["days"]["default"] = default
+    assert [change.title for change in compare(old, new)] == ["tool lend"]
+
+
+@pytest.mark.parametrize("schema", [7, {"properties": 7}, {"required": [[]]}, {"anyOf": 7}, {"type": {}}])
+def test_a_schema_that_is_none_is_a_difference(schema: Any, tmp_path: Path) -> None:
+    kept = surface(library(), tmp_path / "s")
+    kept["tools"][0]["inputSchema"] = schema
+    (tmp_path / "s").write_text(json.dumps(kept))
+    with pytest.raises(AssertionError, match="1 of 1 changes break callers"):
+        assert_surface(library(), tmp_path / "s")
+
+
+def test_a_file_that_people_edited_or_checked_out_elsewhere(tmp_path: Path) -> None:
+    kept = surface(library(), tmp_path / "s")
+    (tmp_path / "s").write_bytes(json.dumps(kept).replace(", ", ",\r\n").encode())
+    assert_surface(library(), tmp_path / "s")
+
+
+def test_entries_that_are_none_and_names_that_come_twice_are_differences(tmp_path: Path) -> None:
+    kept = surface(library(), tmp_path / "s")
+    kept["tools"] += [7, kept["tools"][0]]
+    (tmp_path / "s").write_text(json.dumps(kept))
+    with pytest.raises(AssertionError, match="2 of 2 changes break callers"):
+        assert_surface(library(), tmp_path / "s")
+
+
+def test_writing_keeps_the_mode_and_leaves_nothing_beside(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "s"
+    surface(library(), path)
+    path.write_text("old")
+    path.chmod(0o640)
+    surface(library(), path)
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert os.listdir(path.parent) == ["s"]
+
+
+def test_what_is_up_to_date_is_not_written_again(tmp_path: Path) -> None:
+    surface(library(), tmp_path / "s")
+    before = (tmp_path / "s").stat().st_ino
+    surface(library(), tmp_path / "s")
+    assert (tmp_path / "s").stat().st_ino == before
