@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import inf
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, final, overload
 
 from longshore import config as configuration
 from longshore.config import Config
 from longshore.errors import ConfigError, LongshoreError
 from longshore.limits import Limits
+from longshore.offering import limit, offer
 from longshore.registry.catalog import Catalog, Part
 from longshore.registry.function import ToolOptions, check_function, check_uri, read_options, tool_entry
-from longshore.registry.tool import Effects, Entry, Json, Tool
+from longshore.registry.tool import Effects, Json, Tool
 from longshore.server.context import Context
 from longshore.server.dispatch import Engine
 from longshore.telemetry.recorder import Listener, Recorder
 
 if TYPE_CHECKING:
+    from longshore.mounting.mounts import Mounts
     from longshore.protocol.content import Annotations, Icon
     from longshore.registry.toolset import Toolset
     from longshore.transports.http.app import HttpApp
@@ -58,7 +59,10 @@ class Server:
         self.config: Config = configuration.DEFAULT
         self._limits = limits
         self._engine: Engine | None = None
+        self._mounts: Mounts | None = None
         self._closing: set[Any] = set()
+        self._late: set[Any] = set()
+        """What closes toolsets and was given up, which has been told."""
         self._fingerprint: tuple[Any, ...] = ()
         self._info: dict[str, Any] = {"name": name, "version": version}
         extra = {"title": title, "description": description, "websiteUrl": website_url, "icons": list(icons) or None}
@@ -220,6 +224,33 @@ class Server:
         self._close_later(old)
         return new
 
+    def mount(self, target: Any, *, prefix: str, timeout: float | Literal[False] | None = None) -> None:
+        """Put another MCP server behind this one: its tools appear as `prefix_name`, and calls are passed on.
+
+        `target` is a `Client(…)` that is not open, or whatever a client can be pointed at. It is connected to in the
+        background, on its own time, and started again when it dies.
+        """
+        from longshore.mounting.mounts import Mounts
+
+        if self._mounts is None:
+            self._mounts = Mounts(
+                self.catalog,
+                self.recorder,
+                lambda: self.engine.tools,
+                self._limit,
+                self.resource_changed,
+                lambda entry, call: self.engine.guard(entry, call.link, call.frame),
+            )
+        self._mounts.add(target, prefix, timeout, self)
+        self.catalog.arrivals = self._mounts
+        loop = None if self._engine is None else self._engine.executor.loop
+        if loop is not None and loop.is_running():
+            loop.call_soon_threadsafe(self._mounts.start)
+
+    def unmount(self, prefix: str) -> None:
+        """Take a mounted server and all that it brought away, and end the connection to it."""
+        self.remove(prefix)
+
     def resource_changed(self, uri: str) -> None:
         """Tell whoever watches this resource that it should be read again. May be called from any thread."""
         engine = self._engine
@@ -242,6 +273,12 @@ class Server:
             self.catalog.changed = self._engine.changed
             self._apply(self.config)
         return self._engine
+
+    def renew(self) -> None:
+        """Forget every call, subscription and rate, as if nobody had connected yet. What is declared stays."""
+        if self._engine is not None:
+            self._engine.executor.dismiss_threads()
+            self._engine = None
 
     def run(
         self,
@@ -276,6 +313,7 @@ class Server:
     ) -> None:
         """Serve on two file descriptors, as `run` does on stdin and stdout."""
         from longshore.transports.process import Process
+        from longshore.transports.settling import import_asyncio, settle_in
         from longshore.transports.stdio import Stdio
 
         load = self._configure(flags, config_path)
@@ -285,10 +323,10 @@ class Server:
         stdio = Stdio(engine, reader, writer)
         process.end_soon = stdio.end_soon
         stdio.own_threads = process.threads
-        stdio.when_idle(lambda: _settle_in(process, stdio))
+        stdio.when_idle(lambda: settle_in(process, stdio))
         if any(entry.run != "inline" for entry in engine.tools.values()):
-            stdio.when_idle(_import_asyncio)
-        if self.config.files:
+            stdio.when_idle(import_asyncio)
+        if self.config.files or self._mounts is not None:
             stdio.when_idle(stdio.open_loop)
         stdio.when_looping(lambda loop: self._watch(load, loop))
         if self.config.tools or self.config.toolsets:
@@ -341,12 +379,22 @@ class Server:
         http.closing = self._close_toolsets
         return http
 
-    async def _close_toolsets(self) -> None:
-        """Close every toolset that was opened, whatever becomes of the others."""
-        from asyncio import gather
+    async def _close_toolsets(self, seconds: float | None = None) -> None:
+        """Close every toolset that was opened, whatever becomes of the others. What takes longer is left."""
+        from asyncio import get_running_loop, wait
 
         holders = [holder for holder in self.catalog.holders.values() if holder.needs_closing]
-        await gather(*(self._close_one(holder) for holder in holders))
+        closing = {get_running_loop().create_task(self._close_one(holder)): holder.name for holder in holders}
+        if not closing:
+            return
+        _, late = await wait(closing, timeout=seconds)
+        if late:
+            names = ", ".join(sorted(closing[task] for task in late))
+            self.recorder.problem("warning", f"not closed within {seconds:g} s, so ended as it is: {names}")
+            self._late |= late
+            for task in late:
+                task.cancel()
+            await wait(late, timeout=seconds)
 
     def _listen_on_stderr(self) -> None:
         server = self.config.server
@@ -362,20 +410,21 @@ class Server:
             self.recorder.fallback = make
 
     def _close(self, process: Any) -> None:
+        from longshore.transports.settling import release_threads
+
         engine = self.engine
         loop = engine.executor.loop
         if any(holder.needs_closing for holder in self.catalog.holders.values()):
             import asyncio
 
             loop = loop or asyncio.new_event_loop()
-            try:
-                loop.run_until_complete(asyncio.wait_for(self._close_toolsets(), engine.limits.stop_seconds / 2))
-            except Exception as problem:
-                self.recorder.problem("error", "a toolset did not close", problem)
+            loop.run_until_complete(self._close_toolsets(engine.limits.stop_seconds / 3))
         process.end()
         if loop is not None and not loop.is_running():
+            if self._mounts is not None:
+                self._mounts.let_end(loop)
             loop.close()
-        _release_threads(process, engine.limits)
+        release_threads(process, engine.limits)
 
     def _close_later(self, holder: Any) -> None:
         holder.gone = True
@@ -399,7 +448,8 @@ class Server:
         try:
             await holder.close()
         except (Exception, CancelledError) as problem:  # a stop that awaits what it has just cancelled raises that
-            self.recorder.problem("error", f"the toolset {holder.name!r} did not close", problem)
+            if current_task() not in self._late:
+                self.recorder.problem("error", f"the toolset {holder.name!r} did not close", problem)
         finally:
             self._closing.discard(current_task())
 
@@ -414,25 +464,22 @@ class Server:
         self._offer(set())
 
     def _offer(self, _: set[Part]) -> None:
-        engine, config = self.engine, self.config
-        engine.forget()
-        default = configuration.limits_of(config, self._limits).timeout_seconds
-        offered = {}
-        for entry in self.catalog.entries():
-            toolset = entry.toolset.name if entry.toolset is not None else None
-            declared = entry.timeout if entry.timeout is not None else default
-            entry.limit = configuration.tool_timeout(config, entry.name, toolset, declared) or inf
-            entry.result_bytes = configuration.tool_config(config, entry.name).result_bytes or 0
-            entry.guarded = bool(entry.scopes or entry.headers)
-            entry.plain = entry.typed_result and not entry.result_bytes
-            entry.direct = entry.plain and entry.run == "inline" and not entry.keeps_frame and _always_open(entry)
-            if entry.kind == "tool" and configuration.tool_enabled(config, entry.name, toolset):
-                offered[entry.name] = entry
-        engine.tools = offered
+        self.engine.forget()
+        self.engine.tools = offer(self.catalog, self.config, self._default_timeout)
+
+    @property
+    def _default_timeout(self) -> float:
+        return configuration.limits_of(self.config, self._limits).timeout_seconds
+
+    def _limit(self, name: str, toolset: str | None, declared: float | Literal[False] | None) -> float:
+        """The seconds that a tool may run which is not in the catalog yet."""
+        return limit(self.config, name, toolset, self._default_timeout if declared is None else declared)
 
     def _watch(self, load: Callable[[], Config], loop: Any) -> None:
         """Look at the configuration files once a second. A file that can't be used changes nothing but the log."""
         seen = self._fingerprint
+        if self._mounts is not None:
+            loop.call_soon(self._mounts.start)
 
         def look() -> None:
             nonlocal seen
@@ -445,7 +492,8 @@ class Server:
         loop.call_later(CONFIG_POLL_SECONDS, look)
 
     def _warn_unmatched(self) -> None:
-        for line in configuration.unmatched(self.config, self.catalog.tools, self.catalog.holders):
+        tools = [*self.catalog.tools, *(self._mounts.expected(self.config.tools) if self._mounts is not None else ())]
+        for line in configuration.unmatched(self.config, tools, self.catalog.holders):
             self.recorder.problem("warning", line)
 
     def _reload_config(self, load: Callable[[], Config]) -> None:
@@ -462,29 +510,3 @@ class Server:
             self.recorder.problem("warning", f"the changed configuration holds; {later}")
         if set(self.engine.tools) != before:
             self.engine.changed({"tools"})
-
-
-def _always_open(entry: Entry) -> bool:
-    return entry.toolset is None or entry.toolset.stateless
-
-
-def _settle_in(process: Any, stdio: Any) -> None:
-    process.settle_in()
-    stdio.own_threads = process.threads
-
-
-def _import_asyncio() -> None:
-    from importlib import import_module
-
-    import_module("asyncio")  # it takes 40 ms, and now nobody waits
-
-
-def _release_threads(process: Any, limits: Limits) -> None:
-    """A thread that somebody started and does not end must not hold the process."""
-    import sys
-
-    threading = sys.modules.get("threading")
-    if threading is not None and any(
-        not thread.daemon and thread is not threading.main_thread() for thread in threading.enumerate()
-    ):
-        process.end_within(limits.stop_seconds / 2)  # the other half went to closing

@@ -400,3 +400,28 @@ def test_a_server_may_be_talked_to_from_one_event_loop_after_another() -> None:
     for _ in range(3):
         assert text(call(app, "work")) == "ok"
         assert "did not finish" in text(call(app, "slow"))
+
+
+def test_what_a_handler_does_to_what_the_client_said_reaches_no_other_request() -> None:
+    """One record stands for all requests of a client that says the same of itself in each."""
+    app = Server("careless")
+
+    @app.tool
+    async def take(ctx: Context) -> str:
+        """Change what it was given."""
+        name = ctx.client.pop("name", "gone")
+        declared = ctx.capabilities
+        had = sorted(declared["elicitation"])
+        declared["elicitation"].clear()
+        return f"{name} {had}"
+
+    async def main() -> None:
+        from longshore.client import Client as OurClient
+
+        for era in ("modern", "legacy"):
+            async with OurClient(app, era=era, on_elicit=lambda _: True) as client:
+                first = (await client.call("take")).text
+                assert first == "longshore ['form', 'url']"
+                assert (await client.call("take")).text == first
+
+    asyncio.run(main())

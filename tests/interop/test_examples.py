@@ -229,3 +229,16 @@ def test_images(mode: str) -> None:
             assert poster.mime_type == "image/png"
 
     run(main)
+
+
+@both_eras
+def test_gateway(mode: str) -> None:
+    async def main() -> None:
+        async with connect(mode, example("gateway")) as client:
+            names = [tool.name for tool in (await client.list_tools()).tools]
+            assert names == ["motto", "weather_forecast", "notes_recall"]
+            said = text(await client.call_tool("weather_forecast", {"city": "Hamburg"}))
+            assert said == "sunny in Hamburg for 3 days"
+            assert text(await client.call_tool("notes_recall", {"word": "sea"})) == "a note on sea"
+
+    run(main)

@@ -22,6 +22,10 @@ OWN_ENVELOPE: Final = encode({f"{PREFIX}protocolVersion": MODERN[-1], f"{PREFIX}
 """The `_meta` of a request that we make ourselves, with nobody behind it who could be asked anything."""
 
 
+KEPT_BYTES: Final = 4096
+"""What a client says of itself is remembered up to this size; real ones need a few hundred."""
+
+
 class Envelope(Struct, gc=False):
     """The keys of a request's `_meta` that the server itself reads. The rest is the handler's to look at."""
 
@@ -94,6 +98,16 @@ def modern_peer(envelope: Envelope) -> Peer:
         data = {"supported": list(MODERN), "requested": version[:100]}
         raise ProtocolError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
     return Peer(REVISIONS[version], capabilities, client, _level(envelope.log_level))
+
+
+def remembered(envelope: Envelope) -> Envelope | None:
+    """A copy that is independent of the frame it came in. None: it is too large to keep, or belongs to one request."""
+    if envelope.progress_token is not UNSET:
+        return None
+    raws = [UNSET if raw is UNSET else Raw(bytes(raw)) for raw in (envelope.capabilities, envelope.client)]
+    if sum(len(bytes(raw)) for raw in raws if raw is not UNSET) > KEPT_BYTES:
+        return None
+    return Envelope(UNSET, envelope.version, raws[0], raws[1], envelope.log_level)
 
 
 def _object(raw: Raw, name: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Generic, TypeVar, final
 
 from longshore.errors import ProtocolError
+from longshore.protocol.envelope import Envelope, modern_peer, remembered
 from longshore.protocol.peer import Peer
 from longshore.protocol.revisions import METHODS, Revision
 from longshore.wire.codec import INVALID_PARAMS, METHOD_NOT_FOUND
@@ -23,7 +24,19 @@ Row = TypeVar("Row")
 class Session(Generic[Row]):
     """State of one scope. `peer` is set by the handshake and stays None where every request is modern."""
 
-    __slots__ = ("asked", "deaf", "declared", "initialized", "name", "next_ask", "peer", "rows", "subscriptions")
+    __slots__ = (
+        "_envelope",
+        "_modern",
+        "asked",
+        "deaf",
+        "declared",
+        "initialized",
+        "name",
+        "next_ask",
+        "peer",
+        "rows",
+        "subscriptions",
+    )
 
     def __init__(self, peer: Peer | None = None) -> None:
         self.peer = peer
@@ -38,6 +51,18 @@ class Session(Generic[Row]):
         """The server capabilities that the handshake told the peer of; what it was not told of is not pushed to it."""
         self.deaf = False
         """Whether the peer has said its last word, so that nothing we ask will be answered."""
+        self._envelope: Envelope | None = None
+        self._modern: Peer | None = None
+
+    def sender(self, envelope: Envelope) -> Peer:
+        """Who sent a modern request. A client says the same of itself in all of them, so the last is remembered."""
+        if self._modern is not None and envelope == self._envelope:
+            return self._modern
+        peer = modern_peer(envelope)
+        kept = remembered(envelope)
+        if kept is not None:
+            self._envelope, self._modern = kept, peer
+        return peer
 
     # -- the exactly-once rule
 

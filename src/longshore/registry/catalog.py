@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, Protocol, final
 
 from longshore.errors import RegistrationError
 from longshore.registry.tool import Entry
@@ -16,6 +16,27 @@ if TYPE_CHECKING:
 Part = Literal["tools", "resources", "prompts"]
 
 
+class Arrivals(Protocol):
+    """Servers that are mounted, and may not have said yet what they offer."""
+
+    @property
+    def pending(self) -> bool:
+        """Whether a list made now might lack something that is about to come."""
+        ...
+
+    async def settle(self) -> None:
+        """Wait for that, but not for long."""
+        ...
+
+    def watch(self, uris: set[str]) -> None:
+        """Clients watch these resources, some of which may be theirs."""
+        ...
+
+    def stand_in(self, name: str) -> Entry | None:
+        """What answers a call of an unknown tool that may be one of theirs."""
+        ...
+
+
 @final
 class Catalog:
     """The registered tools, resources, prompts and completions. `changed` hears of every change after the start."""
@@ -26,6 +47,7 @@ class Catalog:
         self.prompts: dict[str, Entry] = {}
         self.completions: dict[tuple[str, str], Entry] = {}
         self.holders: dict[str, Holder] = {}
+        self.arrivals: Arrivals | None = None
         self.changed: Callable[[set[Part]], None] = lambda _: None
 
     def add_tool(self, entry: Entry, *, replace: bool = False) -> None:
@@ -78,6 +100,33 @@ class Catalog:
         parts: set[Part] = {part for part, _, _ in made}
         self.changed(gone | parts)
         return holder
+
+    def hold(self, holder: Holder) -> None:
+        """Take in a toolset that says later what it offers, by `swap`."""
+        self.check_holder(holder.name)
+        self.holders[holder.name] = holder
+        self.changed(set())
+
+    def check_holder(self, name: str) -> None:
+        """Refuse a name that another toolset has."""
+        if name in self.holders:
+            what = f"a toolset named {name!r} is there already: {_class_name(self.holders[name].toolset)}"
+            raise RegistrationError(caller(), what, "another name")
+
+    def swap(
+        self, holder: Holder, part: Part, made: dict[str, Any], completions: dict[tuple[str, str], Entry]
+    ) -> list[str]:
+        """Put what a toolset offers now in the place of what it offered. Gives the names that others have."""
+        table: dict[str, Any] = getattr(self, part)
+        others = {name: thing for name, thing in table.items() if _entry(thing).toolset is not holder}
+        taken = [name for name in made if name in others and _rank(others[name]) < holder.rank]
+        mine = {name: thing for name, thing in made.items() if name not in taken}
+        setattr(self, part, dict(sorted({**others, **mine}.items(), key=lambda item: _rank(item[1]))))
+        kind = {"prompts": "ref/prompt", "resources": "ref/resource"}.get(part)
+        kept = {k: e for k, e in self.completions.items() if e.toolset is not holder or e.category != kind}
+        self.completions = kept | {key: entry for key, entry in completions.items() if key[0] in mine}
+        self.changed({part})
+        return taken
 
     def remove_toolset(self, name: str) -> Holder:
         """Take a toolset and all that it offers away. Who closes it is the caller's matter."""
@@ -140,6 +189,8 @@ class Catalog:
             for key in [k for k, v in table.items() if holder is not None and _entry(v).toolset is holder]:
                 del table[key]
                 gone.add(part)
+        for ref in [ref for ref, entry in self.completions.items() if holder is not None and entry.toolset is holder]:
+            del self.completions[ref]
         return gone
 
 
@@ -150,6 +201,11 @@ def _class_name(thing: object) -> str:
 def _entry(thing: Any) -> Entry:
     found: Entry = thing if isinstance(thing, Entry) else thing.entry
     return found
+
+
+def _rank(thing: Any) -> int:
+    toolset = _entry(thing).toolset
+    return 0 if toolset is None else toolset.rank
 
 
 def _make_parts(holder: Holder, context_type: type) -> Iterator[tuple[Part, str, Any]]:

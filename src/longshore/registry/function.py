@@ -206,9 +206,17 @@ def check_options(fn: Callable[..., Any], options: ToolOptions | Tool, is_async:
 
 def check_timeout(fn: Callable[..., Any], timeout: Any) -> None:
     """Refuse what is neither a number of seconds nor the word for no limit."""
+    wrong = no_timeout(timeout)
+    if wrong is not None:
+        refuse(fn, *wrong)
+
+
+def no_timeout(timeout: Any) -> tuple[str, str] | None:
+    """What is wrong with a time limit, and the fix; None if nothing is."""
     is_number = isinstance(timeout, (int, float)) and timeout is not True and timeout > 0
-    if timeout is not None and timeout is not False and not is_number:
-        refuse(fn, f"timeout={timeout!r} is no number of seconds", "timeout=30, or timeout=False for no limit")
+    if timeout is None or timeout is False or is_number:
+        return None
+    return f"timeout={timeout!r} is no number of seconds", "timeout=30, or timeout=False for no limit"
 
 
 def _output(fn: Callable[..., Any], signature: Signature, options: ToolOptions) -> Output:

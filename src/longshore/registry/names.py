@@ -8,6 +8,7 @@ from typing import Any
 
 from longshore.registry.where import refuse
 
+ILLEGAL = re.compile(r"[^A-Za-z0-9_.-]")
 _ALLOWED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
 MAX_NAME_CHARACTERS = 64
 """The specification says 128; the APIs behind two of three clients refuse more than 64."""
@@ -25,7 +26,7 @@ def check_name(name: Any, kind: str, fn: Callable[..., Any]) -> None:
 
 def legal(name: str) -> str:
     """The nearest name that is allowed."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_")[:MAX_NAME_CHARACTERS] or "tool"
+    return re.sub(f"{ILLEGAL.pattern}+", "_", name).strip("_")[:MAX_NAME_CHARACTERS] or "tool"
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:

@@ -76,6 +76,8 @@ class Entry(Struct, kw_only=True):
     """Whether its result is text or structure by its type, never blocks that an older revision may not know."""
     direct: bool = False
     """Whether it can be called without a record of the call: inline, typed, and not interested in who calls."""
+    meter: str = ""
+    """The name under which its calls are counted, where that is not its own."""
     result_bytes: int = 0
     """The longest result text, from the configuration; 0 for no limit."""
     arguments: type[Struct] | None = None

@@ -111,6 +111,8 @@ class Holder:
         self.stateless = type(toolset).start is Toolset.start
         """Whether there is nothing to open, so that it is always ready."""
         self.ready = self.stateless
+        self.rank = 0
+        """Whose names win: the lower one's. Mounted servers have one each, all others none."""
         self.gone = False
         """Whether it was removed: a call that comes too late must not open it again."""
         self._opening: Future[None] | None = None

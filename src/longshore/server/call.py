@@ -56,6 +56,8 @@ class Call(Struct, eq=False):
     """Seconds for which the client may keep what it reads."""
     made_context: Context | None = None
     interview: Interview | None = None
+    failed: bool = False
+    """Whether the result that the handler made says that it failed."""
 
     def own(self) -> None:
         """Let go of memory that the transport is about to use again, and of all that the frame can give again.

@@ -40,6 +40,20 @@ class _Frame(Struct):
 _read_frame = msgspec.json.Decoder(_Frame).decode
 
 
+def wanted_rank(call: Call) -> int | None:
+    """From which level on a client wants log messages, as a place in the list of levels; None: it wants none."""
+    if call.peer.revision.modern:
+        return call.peer.log_level
+    peer = call.session.peer
+    return _INFO if peer is None or peer.log_level is None else peer.log_level
+
+
+def _copy(said: dict[str, Any]) -> dict[str, Any]:
+    """What a handler does with it must not reach the next request: one record stands for all of a client's."""
+    copied: dict[str, Any] = msgspec.to_builtins(said)
+    return copied
+
+
 @final
 class _Done:
     """Sent already. May be awaited, so that `ctx.progress(…)` and `await ctx.progress(…)` are both right."""
@@ -153,12 +167,12 @@ class Context:
     @property
     def client(self) -> dict[str, Any]:
         """What the client calls itself: `name`, `version`, maybe `title`. A label, not an identity."""
-        return self._call.peer.client
+        return _copy(self._call.peer.client)
 
     @property
     def capabilities(self) -> dict[str, Any]:
         """What the client declared that it can do."""
-        return self._call.peer.capabilities
+        return _copy(self._call.peer.capabilities)
 
     @property
     def principal(self) -> Principal:
@@ -218,7 +232,7 @@ class Context:
         if level not in LOG_LEVELS:
             raise ValueError(f"no log level {level!r}; one of {', '.join(LOG_LEVELS)}")
         rank = log_level(level)
-        wanted = self._wanted_rank()
+        wanted = wanted_rank(self._call)
         if wanted is None or rank < wanted or self._call.ended:
             return DONE
         if self._call.peer.revision.modern:
@@ -255,12 +269,6 @@ class Context:
         executor, link = self._call.executor, self._call.link
         executor.post(lambda: link.close_stream(retry))
         return DONE
-
-    def _wanted_rank(self) -> int | None:
-        if self._call.peer.revision.modern:
-            return self._call.peer.log_level
-        peer = self._call.session.peer
-        return _INFO if peer is None or peer.log_level is None else peer.log_level
 
     def _note(self, notification: Notification, *, progress: bool) -> None:
         call = self._call

@@ -179,14 +179,14 @@ class Engine:
             elif meta is UNSET or (meta.version is UNSET and meta.capabilities is UNSET):
                 peer = session.peer or session.require_peer("tools/call")
             else:
-                peer = modern_peer(meta)
+                peer = session.sender(meta)
             if entry is None:
                 entry = self._find_tool(params.name, peer)
             if id in session.rows:
                 raise ProtocolError(INVALID_REQUEST, "a request with this id is in flight")
             if entry.guarded:
-                self._guard(entry, link, frame)
-            if self.rates is not None and (wait := self.rates.take(link.principal.name, entry.name)):
+                self.guard(entry, link, frame)
+            if self.rates is not None and (wait := self.rates.take(link.principal.name, entry.meter or entry.name)):
                 call = Call(self.executor, link, session, peer, id, "tools/call", entry, params.arguments, b"")
                 return self._slow_down(call, wait)
             if (
@@ -207,7 +207,7 @@ class Engine:
         self.executor.submit(call)
         return None
 
-    def _guard(self, entry: Entry, link: Link, frame: bytes | memoryview) -> None:
+    def guard(self, entry: Entry, link: Link, frame: bytes | memoryview) -> None:
         """What few tools ask for: scopes of the caller's, and headers that repeat some of the arguments."""
         if link.principal.lacks(entry.scopes):
             raise Forbidden(entry.name, entry.scopes)
@@ -246,6 +246,8 @@ class Engine:
 
     def _find_tool(self, name: str, peer: Peer) -> Entry:
         entry = self.tools.get(name)
+        if entry is None and self.catalog.arrivals is not None:
+            entry = self.catalog.arrivals.stand_in(name)
         if entry is None:
             raise self._unknown_tool(name, peer)
         if entry.calls >= JOIN_CALLS and name not in self._lane.tried:
@@ -322,7 +324,10 @@ class Engine:
     # -- what is offered
 
     def capability_names(self) -> frozenset[str]:
-        """What this server has. Tools may come at any time and are always declared; the rest when there is some."""
+        """What this server has. Tools may come at any time and are always declared; the rest when there is some.
+
+        A mounted server may bring any of them, and has mostly not said so yet when a client asks.
+        """
         if self._capabilities is None:
             self._capabilities = self._count_capabilities()
         return self._capabilities
@@ -330,6 +335,8 @@ class Engine:
     def _count_capabilities(self) -> frozenset[str]:
         names = {"tools", "logging"}
         catalog = self.catalog
+        if catalog.arrivals is not None:
+            return frozenset({*names, "resources", "prompts", "completions"})
         if catalog.resources:
             names.add("resources")
         if catalog.prompts:
@@ -337,6 +344,12 @@ class Engine:
         if catalog.completions or catalog.prompts or any(not each.fixed for each in tuple(catalog.resources.values())):
             names.add("completions")
         return frozenset(names)
+
+    @property
+    def expects_more(self) -> bool:
+        """Whether what is not there now may be about to come: a mounted server is still starting."""
+        arrivals = self.catalog.arrivals
+        return arrivals is not None and arrivals.pending
 
     def changed(self, parts: set[Part]) -> None:
         """The catalog is not what it was. May be called from any thread."""
@@ -382,6 +395,7 @@ class Engine:
             self.executor.cancel(row)
         elif row is not None and self._subscriptions is not None:
             self._subscriptions.close(row)
+            self.follow()
 
     def detach(self, link: Link) -> None:
         """A link is about to close: its listens end, and nobody will answer what it was asked."""
@@ -390,6 +404,12 @@ class Engine:
         if self._subscriptions is not None:
             self._subscriptions.end_all(link, self.replies.server_meta)
             self._subscriptions.links.discard(link.home)
+            self.follow()
+
+    def follow(self) -> None:
+        """What is watched has changed: have mounted servers tell of what is watched here, and of nothing else."""
+        if self.catalog.arrivals is not None and self._subscriptions is not None:
+            self.catalog.arrivals.watch(self._subscriptions.watched())
 
     def hang_up(self, link: Link) -> None:
         """The peer of one request is gone, and with it all reason to work on it."""

@@ -398,8 +398,15 @@ class Executor:
     def adopt_loop(self, loop: AbstractEventLoop) -> None:
         """Serve on this loop. What belonged to an earlier one, which has closed, would never be heard from again."""
         if loop is not self.loop:
-            self.loop, self._threads, self._timer, self._armed, self._settling = loop, None, None, inf, False
+            self.dismiss_threads()
+            self.loop, self._timer, self._armed, self._settling = loop, None, inf, False
         self.adopt_thread()
+
+    def dismiss_threads(self) -> None:
+        """Let the threads go that wait for work. More are made when there is some."""
+        if self._threads is not None:
+            self._threads.dismiss()
+            self._threads = None
 
     def adopt_thread(self) -> None:
         """The thread that serves is the main one, whichever thread made the server."""
@@ -426,6 +433,8 @@ class Executor:
 
     def _completed(self, call: Call, outcome: Outcome) -> None:
         now, seconds = time(), monotonic() - call.started if call.started else 0.0
+        if call.failed and outcome == "ok":
+            outcome = "failed"
         if call.entry.kind == "tool" and call.started:  # else it was never invoked
             self.recorder.record(ToolCompleted(call.entry.name, call.id, seconds, outcome, now))
         self.recorder.record(RequestCompleted(call.method, call.id, seconds, outcome, now))

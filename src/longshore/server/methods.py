@@ -3,86 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec import UNSET, Raw, UnsetType
 
 from longshore.errors import ProtocolError, ResourceNotFound
 from longshore.protocol.dialect import Failure
-from longshore.protocol.envelope import Envelope, has_envelope, log_level
+from longshore.protocol.envelope import has_envelope, log_level
 from longshore.protocol.peer import Peer
 from longshore.protocol.revisions import CAPABILITIES, IMPLEMENTATION, METHODS, MODERN, lower, negotiate
 from longshore.registry.names import hint
 from longshore.registry.tool import Entry
 from longshore.server.call import Call
 from longshore.server.link import Link
+from longshore.server.params import (
+    CancelledParams,
+    CompleteParams,
+    GetParams,
+    InitializeParams,
+    LevelParams,
+    ListParams,
+    PromptRef,
+    ReadParams,
+    UriParams,
+)
 from longshore.wire.codec import BROKEN, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, encode
-from longshore.wire.messages import Fault, Id, Message, Reply
+from longshore.wire.messages import Fault, Message, Reply
 
 if TYPE_CHECKING:
     from longshore.server.dispatch import Engine
     from longshore.server.lists import Lists
-
-
-class InitializeParams(Struct, rename="camel"):
-    protocol_version: str
-    capabilities: dict[str, Any] = {}
-    client_info: dict[str, Any] = {}
-
-
-class ListParams(Struct):
-    cursor: str | UnsetType = UNSET
-
-
-class UriParams(Struct):
-    uri: str
-
-
-class LevelParams(Struct):
-    level: str
-
-
-class ReadParams(Struct):
-    uri: str
-    meta: Envelope | UnsetType = field(name="_meta", default=UNSET)
-    input_responses: Raw | UnsetType = field(name="inputResponses", default=UNSET)
-    request_state: str | UnsetType = field(name="requestState", default=UNSET)
-
-
-class GetParams(Struct):
-    name: str
-    arguments: Raw = Raw(b"{}")
-    meta: Envelope | UnsetType = field(name="_meta", default=UNSET)
-    input_responses: Raw | UnsetType = field(name="inputResponses", default=UNSET)
-    request_state: str | UnsetType = field(name="requestState", default=UNSET)
-
-
-class PromptRef(Struct, tag_field="type", tag="ref/prompt"):
-    name: str
-
-
-class ResourceRef(Struct, tag_field="type", tag="ref/resource"):
-    uri: str
-
-
-class CompletionArgument(Struct):
-    name: str
-    value: str
-
-
-class CompletionContext(Struct, frozen=True):
-    arguments: dict[str, str] = {}
-
-
-class CompleteParams(Struct):
-    ref: PromptRef | ResourceRef
-    argument: CompletionArgument
-    context: CompletionContext = CompletionContext()
-
-
-class CancelledParams(Struct, rename="camel"):
-    request_id: Id | UnsetType = UNSET
 
 
 Handler = Callable[["Engine", Message, bytes, Link], bytes | None]
@@ -179,17 +130,62 @@ def _set_level(engine: Engine, message: Message, _: bytes, link: Link) -> bytes:
 # -- lists
 
 
-def _list(engine: Engine, message: Message, _: bytes, link: Link) -> bytes:
+def _list(engine: Engine, message: Message, frame: bytes, link: Link) -> bytes | None:
     from longshore.server.lists import TABLES
 
     peer = engine.peer_of(message, link)
     cursor = msgspec.json.decode(message.params, type=ListParams).cursor
     key, table = TABLES[message.method]
-    page = _lists(engine).get(message.method, key, table, _entries(engine, message.method), peer, cursor)
-    if message.method == "tools/list":
-        engine.listed = True
+
+    def page() -> Raw:
+        if message.method == "tools/list":
+            engine.listed = True
+        return _lists(engine).get(message.method, key, table, _entries(engine, message.method), peer, cursor)
+
+    if engine.expects_more:
+        return _later(engine, message, frame, link, peer, lambda _: msgspec.json.decode(page()))
     assert message.id is not UNSET
-    return encode(Reply(message.id, page))
+    return encode(Reply(message.id, page()))
+
+
+def _later(
+    engine: Engine, message: Message, frame: bytes, link: Link, peer: Peer, go_on: Callable[[Call], Any]
+) -> bytes | None:
+    """Servers that are mounted are still starting: wait for them a little, for many clients list only once.
+
+    Nobody's place is taken meanwhile. `go_on` gives what is to be answered then, or the way to it.
+    """
+    executor, arrivals = engine.executor, engine.catalog.arrivals
+    assert arrivals is not None
+
+    async def wait(_: Any, call: Call) -> Any:
+        executor.pause(call)
+        try:
+            await arrivals.settle()
+            found = go_on(call)
+        finally:
+            executor.resume(call)
+        return await found if hasattr(found, "__await__") else found
+
+    entry = Entry(
+        kind="completion",
+        name=message.method,
+        where=message.method,
+        run="async",
+        decode=lambda nothing: nothing,
+        invoke=wait,
+        render=lambda found, _: found,
+        explain=lambda _, problem: (None, [str(problem)]),
+        describe=dict,
+    )
+    return _run(engine, _call(engine, message, frame, link, peer, entry, None, UNSET), UNSET, UNSET)
+
+
+def _become(call: Call, entry: Entry, arguments: Any) -> Any:
+    """Go on as a call of what has arrived, with all the time that it has."""
+    call.entry, call.paused = entry, entry.limit
+    call.arguments = entry.decode(arguments)
+    return entry.invoke(call.arguments, call)
 
 
 def _lists(engine: Engine) -> Lists:
@@ -220,15 +216,25 @@ def _read_resource(engine: Engine, message: Message, frame: bytes, link: Link) -
     peer = engine.peer_of(message, link)
     params = msgspec.json.decode(message.params, type=ReadParams)
     found = engine.catalog.find_resource(params.uri)
+    if found is None and engine.expects_more:
+
+        def go_on(call: Call) -> Any:
+            arrived = engine.catalog.find_resource(params.uri)
+            if arrived is None:
+                _missing(engine, message, peer, params.uri)
+            call.max_age = arrived[0].max_age
+            return _become(call, arrived[0].entry, Reading(params.uri, arrived[1]))
+
+        return _later(engine, message, frame, link, peer, go_on)
     if found is None:
-        return _missing(engine, message, peer, params.uri)
+        _missing(engine, message, peer, params.uri)
     resource, values = found
     call = _call(engine, message, frame, link, peer, resource.entry, Reading(params.uri, values), params.meta)
     call.max_age = resource.max_age
     return _run(engine, call, params.input_responses, params.request_state)
 
 
-def _missing(engine: Engine, message: Message, peer: Peer, uri: str) -> bytes:
+def _missing(engine: Engine, message: Message, peer: Peer, uri: str) -> NoReturn:
     problem = ResourceNotFound(uri[:1000])
     fault = engine.dialect.failed(
         Failure("not_found", str(problem), {"uri": uri[:1000]}), message.method, peer.revision
@@ -237,15 +243,24 @@ def _missing(engine: Engine, message: Message, peer: Peer, uri: str) -> bytes:
     raise ProtocolError(fault.code, fault.message, fault.data)
 
 
-def _subscribe(engine: Engine, message: Message, _: bytes, link: Link) -> bytes:
+def _subscribe(engine: Engine, message: Message, frame: bytes, link: Link) -> bytes | None:
     peer = engine.peer_of(message, link)
     uri = msgspec.json.decode(message.params, type=UriParams).uri
+
+    def subscribe(_: Any) -> dict[str, Any]:
+        if engine.catalog.find_resource(uri) is None:
+            _missing(engine, message, peer, uri)
+        engine.subscriptions.subscribe(link, uri)
+        engine.follow()
+        return {}
+
     if message.method == "resources/unsubscribe":
         link.session.subscriptions.discard(uri)
-    elif engine.catalog.find_resource(uri) is None:
-        return _missing(engine, message, peer, uri)
+        engine.follow()
+    elif engine.catalog.find_resource(uri) is None and engine.expects_more:
+        return _later(engine, message, frame, link, peer, subscribe)
     else:
-        engine.subscriptions.subscribe(link, uri)
+        subscribe(None)
     assert message.id is not UNSET
     return encode(Reply(message.id, {}))
 
@@ -257,6 +272,8 @@ def _listen(engine: Engine, message: Message, _: bytes, link: Link) -> None:
     params = msgspec.json.decode(message.params, type=ListenParams)
     assert message.id is not UNSET
     engine.subscriptions.listen(link, message.id, params.notifications, set(engine.capability_names()))
+    if params.notifications.resource_subscriptions:
+        engine.follow()
 
 
 # -- prompts and completion
@@ -265,16 +282,29 @@ def _listen(engine: Engine, message: Message, _: bytes, link: Link) -> None:
 def _get_prompt(engine: Engine, message: Message, frame: bytes, link: Link) -> bytes | None:
     peer = engine.peer_of(message, link)
     params = msgspec.json.decode(message.params, type=GetParams)
-    entry = engine.catalog.prompts.get(params.name)
-    if entry is None:
-        known = engine.catalog.prompts
-        raise ProtocolError(INVALID_PARAMS, f"no prompt {params.name[:100]!r}{hint(params.name, known)}")
+    if params.name not in engine.catalog.prompts and engine.expects_more:
+        return _later(
+            engine,
+            message,
+            frame,
+            link,
+            peer,
+            lambda call: _become(call, _find_prompt(engine, params.name), params.arguments),
+        )
+    entry = _find_prompt(engine, params.name)
     call = _call(engine, message, frame, link, peer, entry, params.arguments, params.meta)
     return _run(engine, call, params.input_responses, params.request_state)
 
 
+def _find_prompt(engine: Engine, name: str) -> Entry:
+    known = engine.catalog.prompts
+    if name not in known:
+        raise ProtocolError(INVALID_PARAMS, f"no prompt {name[:100]!r}{hint(name, known)}")
+    return known[name]
+
+
 def _complete(engine: Engine, message: Message, frame: bytes, link: Link) -> bytes | None:
-    from longshore.registry.completion import Completing, choices, matching, render
+    from longshore.registry.completion import Completing, render
 
     peer = engine.peer_of(message, link)
     if engine.rates is not None and (wait := engine.rates.take(link.principal.name, message.method)):
@@ -282,23 +312,45 @@ def _complete(engine: Engine, message: Message, frame: bytes, link: Link) -> byt
 
         raise ProtocolError(INTERNAL_ERROR, too_often(message.method, wait).text)
     params = msgspec.json.decode(message.params, type=CompleteParams)
-    catalog = engine.catalog
-    ref = params.ref.name if isinstance(params.ref, PromptRef) else params.ref.uri
-    known = catalog.prompts if isinstance(params.ref, PromptRef) else catalog.resources
+    wanted = Completing(params.argument.value, params.context.arguments)
+    ref, known = _completed_in(engine, params)
+    if ref not in known and engine.expects_more:
+
+        def go_on(call: Call) -> Any:
+            found = _find_completion(engine, params)
+            return _become(call, found, wanted) if isinstance(found, Entry) else render(found)
+
+        return _later(engine, message, frame, link, peer, go_on)
+    found = _find_completion(engine, params)
+    if isinstance(found, Entry):
+        return _run(engine, _call(engine, message, frame, link, peer, found, wanted, UNSET), UNSET, UNSET)
+    assert message.id is not UNSET
+    return engine.replies.result(message.id, peer, render(found))
+
+
+def _completed_in(engine: Engine, params: CompleteParams) -> tuple[str, dict[str, Any]]:
+    """What is to be completed, and among what it must be."""
+    if isinstance(params.ref, PromptRef):
+        return params.ref.name, engine.catalog.prompts
+    return params.ref.uri, engine.catalog.resources
+
+
+def _find_completion(engine: Engine, params: CompleteParams) -> Entry | list[str]:
+    """Who completes an argument, or how it is completed where its type says that."""
+    from longshore.registry.completion import choices, matching
+
+    ref, known = _completed_in(engine, params)
     if ref not in known:
         raise ProtocolError(INVALID_PARAMS, f"nothing to complete: no {ref[:100]!r}{hint(ref, known)}")
-    name, text = params.argument.name, params.argument.value
-    entry = catalog.completions.get((ref, name))
+    name = params.argument.name
+    entry = engine.catalog.completions.get((ref, name))
     if entry is not None:
-        wanted = Completing(text, params.context.arguments)
-        return _run(engine, _call(engine, message, frame, link, peer, entry, wanted, UNSET), UNSET, UNSET)
+        return entry
     owner: Any = known[ref]
     parameters: dict[str, Any] = getattr(owner, "entry", owner).parameters
     if name not in parameters:
         raise ProtocolError(INVALID_PARAMS, f"{ref[:100]!r} has no argument {name[:100]!r}{hint(name, parameters)}")
-    values = matching(choices(parameters[name]) or [], text)
-    assert message.id is not UNSET
-    return engine.replies.result(message.id, peer, render(values))
+    return matching(choices(parameters[name]) or [], params.argument.value)
 
 
 def _call_badly(engine: Engine, message: Message, _: bytes, link: Link) -> None:

@@ -194,6 +194,19 @@ class Questions:
             self._cut_soon(call)
         return interview.memo[key]
 
+    def recall(self, call: Call, key: str) -> Any:
+        """What `once` or `remember` put under a key in this round or an earlier one; None if nothing."""
+        return _interview(call).memo.get(key)
+
+    def remember(self, call: Call, key: str, value: Any) -> None:
+        """Put a value in the place of what is remembered under a key. It stands for all that was answered so far.
+
+        For a body that goes on from there: what it asked before is not needed any more, and does not travel on.
+        """
+        interview = _interview(call)
+        interview.memo[key] = msgspec.json.decode(encode(value))
+        interview.answers.clear()
+
     async def _answer(self, call: Call, puts: dict[str, Put]) -> dict[str, Any]:
         """What was answered, a Declined where the client refused. Nothing at all: the answers come with a retry."""
         interview = _interview(call)

@@ -51,6 +51,9 @@ class Replies:
             if call.entry.kind == "resource" and revision.modern:
                 result |= {"ttlMs": int(call.max_age * 1000), "cacheScope": "private"}
             return self.result(call.id, call.peer, result)
+        if result.is_error is True:
+            call.failed = True
+            entry.failures += 1
         if call.entry.result_bytes:
             result = cut_text(result, call.entry.result_bytes)
         if revision.index >= R2607:

@@ -1,0 +1,152 @@
+"""Questions of a mounted server, as questions of ours: who is asked learns which server wants to know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, cast
+
+import msgspec
+from msgspec import Struct
+
+from longshore.errors import CapabilityMissing, ToolError
+from longshore.mounting.names import seen, seen_in
+from longshore.protocol.peer import Peer
+from longshore.protocol.questions import (
+    Elicit,
+    ElicitAnswer,
+    ListRoots,
+    Question,
+    Root,
+    Sample,
+    SampleAnswer,
+    require,
+)
+from longshore.schema.kinds import is_object
+
+MESSAGE_CHARACTERS = 4000
+"""Of what a person is asked. More is no question."""
+RELAYED: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
+"""What a server of the handshake era is told that its client can do: it is told once, for all callers to come."""
+_KINDS: dict[str, tuple[Question, dict[str, Any]]] = {
+    "form": (Elicit(""), {"elicitation": {"form": {}}}),
+    "url": (Elicit("", url="https:"), {"elicitation": {"url": {}}}),
+    "sampling": (Sample(""), {"sampling": {}}),
+    "roots": (ListRoots(), {"roots": {}}),
+}
+
+
+class _Choice(Struct):
+    const: str
+    title: str = ""
+
+
+class _Items(Struct, rename="camel"):
+    any_of: list[_Choice] = []
+    enum: list[str] = []
+
+
+class _Field(Struct, rename="camel"):
+    """One field of a form, as far as anybody here looks into it."""
+
+    type: str = "string"
+    title: str = ""
+    description: str = ""
+    one_of: list[_Choice] = []
+    enum: list[str | int | float] = []
+    items: _Items | None = None
+
+
+class _Form(Struct):
+    properties: dict[str, _Field] = {}
+    required: list[str] = []
+
+
+class _Message(Struct):
+    role: Literal["user", "assistant"]
+    content: dict[str, Any] | list[dict[str, Any]]
+
+
+class _Sampling(Struct, rename="camel"):
+    messages: list[_Message]
+    max_tokens: int = 1000
+    system_prompt: str | None = None
+    temperature: float | None = None
+    stop_sequences: list[str] | None = None
+    model_preferences: dict[str, Any] | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+
+
+def capabilities_of(peer: Peer) -> dict[str, Any]:
+    """What can be asked of a caller, in the words of the stateless era."""
+    able: dict[str, Any] = {}
+    for question, words in _KINDS.values():
+        try:
+            require(question, peer)
+        except CapabilityMissing:
+            continue
+        for name, part in words.items():
+            able[name] = {**able.get(name, {}), **part}
+    if "sampling" in able and peer.can("sampling", "tools"):
+        able["sampling"] = {"tools": {}}
+    return able
+
+
+def read_question(prefix: str, method: str, params: Mapping[str, Any]) -> Question:
+    """What a mounted server asks. Raises ToolError for what can't be put to anybody."""
+    match method:
+        case "elicitation/create":
+            return _read_elicit(prefix, params)
+        case "sampling/createMessage":
+            return _read_sample(prefix, params)
+        case "roots/list":
+            return ListRoots()
+        case _:
+            raise ToolError(f"{prefix} asks {method[:100]!r}, which nobody here can answer")
+
+
+def _read_elicit(prefix: str, params: Mapping[str, Any]) -> Elicit:
+    message = f"[{prefix}] {seen(str(params.get('message', '')))[:MESSAGE_CHARACTERS]}"
+    if params.get("mode") == "url":
+        url = params.get("url")
+        if not isinstance(url, str) or not url.startswith(("https://", "http://")):
+            raise ToolError(f"{prefix} wants to send the person to {str(url)[:100]!r}, which is no web page")
+        return Elicit(message, url=url)
+    form: Any = params.get("requestedSchema")
+    try:
+        msgspec.convert(form, _Form)
+    except msgspec.ValidationError as problem:
+        raise ToolError(f"{prefix} asks by a form that can't be read: {problem}") from None
+    return Elicit(message, schema=seen_in(form))
+
+
+def _read_sample(prefix: str, params: Mapping[str, Any]) -> Sample:
+    try:
+        asked = msgspec.convert(dict(params), _Sampling)
+    except msgspec.ValidationError as problem:
+        raise ToolError(f"{prefix} asks the client's model by something that can't be read: {problem}") from None
+    return Sample(
+        prompt=list(params["messages"]),
+        max_tokens=asked.max_tokens,
+        system=asked.system_prompt,
+        temperature=asked.temperature,
+        stop=asked.stop_sequences,
+        preferences=asked.model_preferences,
+        tools=asked.tools,
+        tool_choice=asked.tool_choice,
+        metadata={**(asked.metadata or {}), "longshore/mount": prefix},
+    )
+
+
+def write_answer(answer: Any) -> dict[str, Any]:
+    """What the caller answered, as the mounted server reads it."""
+    if isinstance(answer, ElicitAnswer):
+        filled: Any = answer.value
+        content = {"content": filled} if answer.action == "accept" and is_object(filled) else {}
+        return {"action": answer.action, **content}
+    if isinstance(answer, SampleAnswer):
+        whole: dict[str, Any] = msgspec.to_builtins(answer)
+        return {key: value for key, value in whole.items() if value is not None}
+    roots = cast("list[Root]", answer)
+    return {"roots": [{"uri": each.uri} | ({"name": each.name} if each.name else {}) for each in roots]}

@@ -1,0 +1,29 @@
+"""What a process does when nobody waits for it: settle in after the first answers, and let go at the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from longshore.limits import Limits
+
+
+def settle_in(process: Any, stdio: Any) -> None:
+    process.settle_in()
+    stdio.own_threads = process.threads
+
+
+def import_asyncio() -> None:
+    from importlib import import_module
+
+    import_module("asyncio")  # it takes 40 ms, and now nobody waits
+
+
+def release_threads(process: Any, limits: Limits) -> None:
+    """A thread that somebody started and does not end must not hold the process."""
+    import sys
+
+    threading = sys.modules.get("threading")
+    if threading is not None and any(
+        not thread.daemon and thread is not threading.main_thread() for thread in threading.enumerate()
+    ):
+        process.end_within(limits.stop_seconds / 2)  # the other half went to closing

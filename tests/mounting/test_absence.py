@@ -1,0 +1,476 @@
+"""A mounted server that is not there: it is said why, it is started again, and nobody waits for it for long."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+
+from longshore import Server, ToolFailed
+from longshore.client import Client
+from longshore.config import Config, ToolConfig, ToolsetConfig
+from longshore.errors import ServerError
+from longshore.limits import Limits
+from longshore.mounting.keeper import LEAST_PAUSE
+from longshore.mounting.mount import TOLD
+from serving import serve
+
+from .behind import make_server
+from .gateway import COMMAND, ERAS, SECONDS, hostile, problems, run, through, until, until_async
+
+theirs = pytest.mark.parametrize("inner", ERAS)
+ours = pytest.mark.parametrize("outer", ERAS)
+
+
+def keeper(gate: Server, prefix: str = "b") -> Any:
+    mount: Any = gate.catalog.holders[prefix].toolset
+    return mount.keeper()
+
+
+@theirs
+@ours
+def test_one_that_dies_in_a_call_is_started_again(inner: str, outer: str) -> None:
+    async def main() -> None:
+        gate = Server("gate")
+        told = problems(gate)
+        gate.mount(Client(COMMAND, era=inner), prefix="b")
+        async with through(gate, outer) as client:
+            first = (await client.call("b_counts", returns=dict))["pid"]
+            with pytest.raises(ToolFailed) as lost:
+                await client.call("b_die")
+            text = lost.value.what
+            assert "the server behind 'b' was lost while it worked on this: it ended with exit code 3" in text
+            assert "whether it was done is not known" in text
+            assert "I am going" in text
+
+            async def back() -> bool:
+                return (await client.call("b_counts", check=False)).is_error is False
+
+            await until_async("the new one", back)
+            assert (await client.call("b_counts", returns=dict))["pid"] != first
+            await until("the news", lambda: len(told) == 2)
+            assert "warning: mounted b: the server is gone" in told[0]
+            assert "notice: mounted b: the server is back" in told[1]
+
+    run(main)
+
+
+@theirs
+def test_one_that_is_killed_between_calls_is_there_for_the_next(inner: str) -> None:
+    async def main() -> None:
+        gate = Server("gate")
+        gate.mount(Client(COMMAND, era=inner), prefix="b")
+        async with through(gate) as client:
+            for _ in range(2):
+                pid = (await client.call("b_counts", returns=dict))["pid"]
+                os.kill(pid, signal.SIGKILL)
+                await until("the loss", lambda: keeper(gate).state != "ready")
+                assert (await client.call("b_add", {"a": 1, "b": 2})).text == "3"
+
+    run(main)
+
+
+@pytest.mark.parametrize("reconnect", [True, False])
+@theirs
+def test_what_was_watched_is_watched_again_at_the_new_one(inner: str, reconnect: bool) -> None:
+    async def main() -> None:
+        gate = Server("gate")
+        gate.mount(Client(COMMAND, era=inner, reconnect=reconnect), prefix="b")
+        async with through(gate) as client:
+            await client.list_resources()
+            async with client.watch(uris=["test://thing"]) as changes:
+
+                async def told() -> Any:
+                    await client.call("b_touch", check=False)
+                    try:
+                        async with asyncio.timeout(0.1):
+                            return await anext(changes)
+                    except TimeoutError:
+                        return None
+
+                assert await until_async("the first change", told)
+                os.kill((await client.call("b_counts", returns=dict))["pid"], signal.SIGKILL)
+                await until("the loss", lambda: keeper(gate).state != "ready")
+                assert await until_async("a change at the new one", told)
+
+    run(main)
+
+
+@ours
+def test_one_that_cannot_be_started_is_explained(outer: str) -> None:
+    async def main() -> None:
+        gate = Server("gate")
+        told = problems(gate)
+        gate.mount(hostile("crash"), prefix="b")
+
+        @gate.tool
+        def own() -> str:
+            """Ours."""
+            return "ours"
+
+        async with through(gate, outer) as client:
+            assert [tool.name for tool in await client.list_tools()] == ["own"]
+            assert (await client.call("own")).text == "ours"
+            with pytest.raises(ToolFailed) as absent:
+                await client.call("b_anything")
+            assert "the server behind 'b' is not there since" in absent.value.what
+            assert "exit code 7" in absent.value.what
+            assert "no key was given" in absent.value.what
+            assert len(told) == 1
+            assert "warning: mounted b: the server can't be reached" in told[0]
+            status = gate.catalog.holders["b"].toolset.status()
+            assert status["state"] == "absent"
+            assert "exit code 7" in status["problem"]
+
+    run(main)
+
+
+def test_the_tools_of_one_that_went_stay_listed_and_say_why(tmp_path: Path) -> None:
+    async def main() -> None:
+        script = tmp_path / "once.py"
+        behind = Path(__file__).with_name("behind.py")
+        script.write_text(
+            "import os, runpy, sys\n"
+            f"if os.path.exists({str(tmp_path / 'gone')!r}): sys.exit('not today')\n"
+            f"runpy.run_path({str(behind)!r}, run_name='__main__')\n"
+        )
+        gate = Server("gate")
+        gate.mount([sys.executable, str(script)], prefix="b")
+        async with through(gate) as client:
+            pid = (await client.call("b_counts", returns=dict))["pid"]
+            (tmp_path / "gone").touch()
+            os.kill(pid, signal.SIGTERM)
+            await until("its absence", lambda: "exit code 1" in getattr(keeper(gate).problem, "what", ""))
+            assert "b_add" in {tool.name for tool in await client.list_tools(fresh=True)}
+            with pytest.raises(ToolFailed, match=r"(?s)is not there.*not today"):
+                await client.call("b_add", {"a": 1, "b": 2})
+            with pytest.raises(ServerError, match="is not there"):
+                await client.read("test://thing")
+            (tmp_path / "gone").unlink()
+
+            async def back() -> bool:
+                return (await client.call("b_add", {"a": 1, "b": 2}, check=False)).text == "3"
+
+            await until_async("its return", back)
+
+    run(main)
+
+
+@ours
+def test_one_that_never_answers_holds_up_a_list_only_once(outer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longshore.mounting.keeper.FIRST_LIST_SECONDS", 0.3)
+    monkeypatch.setattr("longshore.mounting.keeper.CALL_SECONDS", 0.3)
+
+    async def main() -> None:
+        gate = Server("gate")
+        gate.mount(hostile("never"), prefix="b")
+        gate.mount(make_server(), prefix="good")
+        async with through(gate, outer) as client:
+            assert "good_add" in {tool.name for tool in await client.list_tools()}
+            assert not gate.catalog.arrivals.pending  # type: ignore[union-attr]
+            assert (await client.call("good_add", {"a": 1, "b": 2})).text == "3"
+            with pytest.raises(ToolFailed, match="has not answered yet: it was started"):
+                await client.call("b_go")
+
+    run(main)
+
+
+@ours
+def test_a_call_before_the_first_list_waits_for_its_server(outer: str) -> None:
+    async def main() -> None:
+        gate = Server("gate")
+        gate.mount(Client(COMMAND), prefix="b")
+        async with through(gate, outer, on_elicit=lambda _: "Bob") as client:
+            assert (await client.call("b_greet")).text == "hello Bob"
+            with pytest.raises(ServerError, match="no tool 'b_nothing'"):
+                await client.call("b_nothing")
+
+    run(main)
+
+
+def test_a_list_can_be_cancelled_while_it_waits() -> None:
+    async def main() -> None:
+        gate = Server("gate")
+        gate.mount(hostile("never"), prefix="b")
+        async with through(gate) as client:
+            listing = asyncio.ensure_future(client.list_tools())
+            await until("the list", lambda: gate.engine.executor.live)
+            listing.cancel()
+            await until("its end", lambda: not gate.engine.executor.live)
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        Config(tools={"b_add": ToolConfig(enabled=False)}),
+        Config(toolsets={"b": ToolsetConfig(enabled=False)}, tools={"b_echo": ToolConfig(enabled=True)}),
+    ],
+)
+def test_the_configuration_holds_for_what_is_mounted(config: Config) -> None:
+    async def main() -> None:
+        gate = Server("gate")
+        gate.config = config
+        gate.mount(make_server(), prefix="b")
+        async with through(gate) as client:
+            with pytest.raises(ServerError, match="no tool 'b_add'"):
+                await client.call("b_add", {"a": 1, "b": 2})
+            names = {tool.name for tool in await client.list_tools()}
+            assert "b_add" not in names
+            assert "b_echo" in names
+            assert (await client.call("b_echo", {"text": "x"})).text == "x"
+
+    run(main)
+
+
+def test_a_configured_time_limit_and_size_hold() -> None:
+    async def main() -> None:
+        gate = Server("gate")
+        gate.config = Config(
+            toolsets={"b": ToolsetConfig(timeout=0.2)}, tools={"b_big": ToolConfig(result_bytes=100, timeout=20.0)}
+        )
+        gate.mount(make_server(), prefix="b")
+        async with through(gate) as client:
+            with pytest.raises(ToolFailed, match=r"within 0\.2 s"):
+                await client.call("b_wait")
+            assert "result_bytes is 100" in (await client.call("b_big", {"size": 1000}, check=False)).text
+
+    run(main)
+
+
+@pytest.mark.parametrize("reconnect", [True, False])
+def test_one_that_dies_again_and_again_is_started_with_pauses(reconnect: bool, tmp_path: Path) -> None:
+    """Not even a caller who keeps calling has it started more often than once in a while, nor a log filled."""
+    starts = tmp_path / "starts"
+
+    async def main() -> None:
+        gate = Server("gate")
+        told = problems(gate)
+        gate.mount(Client(hostile("dies", str(starts)), era="modern", reconnect=reconnect), prefix="b")
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        async with through(gate) as client:
+
+            async def fourth() -> bool:
+                await client.call("b_go", check=False)
+                return starts.exists() and len(starts.read_text()) >= 4
+
+            await until_async("four starts", fourth)
+            count = len(starts.read_text())
+            assert loop.time() - begun >= LEAST_PAUSE * (count - 1)
+            assert len(told) == 3
+            assert "the server is gone again; until it stays for 10 s, no more is said" in told[2]
+
+    run(main)
+
+
+def test_one_that_has_stayed_is_told_of_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longshore.mounting.keeper.STEADY_SECONDS", 0.0)
+    monkeypatch.setattr("longshore.mounting.keeper.LEAST_PAUSE", 0.0)
+
+    async def main() -> None:
+        gate = Server("gate")
+        told = problems(gate)
+        gate.mount(Client(COMMAND), prefix="b")
+        async with through(gate) as client:
+            for n in range(3):
+                pid = (await client.call("b_counts", returns=dict))["pid"]
+                await until("its stay", lambda: keeper(gate)._tries == 0)
+                os.kill(pid, signal.SIGKILL)
+                await until("the news", lambda n=n: len(told) == 2 * n + 2 and "is back" in told[-1])
+
+    run(main)
+
+
+def test_what_is_told_of_one_server_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Server("gate")
+    told = problems(gate)
+    gate.mount(make_server(), prefix="b")
+    mount: Any = gate.catalog.holders["b"].toolset
+    for n in range(100):
+        mount._warn(f"line {n}")
+    assert len(told) == TOLD + 1
+    assert "there is more to tell" in told[-1]
+    monkeypatch.setattr("longshore.mounting.mount.TOLD_SECONDS", -1.0)
+    mount._warn("after a while")
+    assert told[-1] == "warning: mounted b: after a while"
+
+
+def test_calls_that_wait_for_an_absent_server_hold_up_nobody() -> None:
+    async def main() -> None:
+        gate = Server("gate", limits=Limits(running=2))
+        gate.mount(hostile("never"), prefix="b")
+
+        @gate.tool
+        async def own() -> str:
+            """Ours."""
+            return "ours"
+
+        async with through(gate) as client:
+            calls = [asyncio.ensure_future(client.call(f"b_x{n}", check=False)) for n in range(8)]
+            await until("the calls", lambda: len(gate.engine.executor.live) == 8)
+            assert (await client.call("own")).text == "ours"
+            assert not any(call.done() for call in calls)
+            for call in calls:
+                call.cancel()
+
+    run(main)
+
+
+def test_so_many_calls_wait_for_one_server_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longshore.mounting.keeper.WAITING", 2)
+
+    async def main() -> None:
+        gate = Server("gate")
+        gate.mount(hostile("never"), prefix="b")
+        async with through(gate) as client:
+            calls = [asyncio.ensure_future(client.call(f"b_x{n}", check=False)) for n in range(2)]
+            await until("the calls", lambda: keeper(gate)._waiting == 2)
+            refused = await client.call("b_one_more", check=False)
+            assert "has not answered yet" in refused.text
+            assert "2 calls wait for it already" in refused.text
+            assert not any(call.done() for call in calls)
+            for call in calls:
+                call.cancel()
+
+    run(main)
+
+
+def test_calls_of_an_absent_server_are_counted_together() -> None:
+    """Else whoever makes names up calls as often as they like."""
+    gate = Server("gate")
+    gate.mount(hostile("crash"), prefix="b")
+    with serve(gate.asgi(rate=1, burst=2)) as served:
+
+        async def main() -> None:
+            async with Client(served.url) as client:
+                answers = await asyncio.gather(*(client.call(f"b_x{n}", check=False) for n in range(3)))
+                assert sum("too often" in answer.text for answer in answers) == 1
+
+        run(main)
+
+
+@ours
+def test_everything_can_be_asked_for_before_the_server_is_there(outer: str) -> None:
+    """Not only tools: many clients read or fill in what they know from before, without a list."""
+
+    async def first(use: Callable[[Client], Awaitable[Any]]) -> Any:
+        gate = Server("gate")
+        gate.mount(Client(COMMAND), prefix="b")
+        async with through(gate, outer) as client:
+            return await use(client)
+
+    async def main() -> None:
+        assert (await first(lambda client: client.read("test://thing")))[0].text == "it"
+        assert (await first(lambda client: client.read("test://parts/two")))[0].text == "part two"
+        poem = await first(lambda client: client.prompt("b_poem", {"about": "sea"}))
+        assert poem.messages[0].content.text == "write about sea"
+        assert (await first(lambda client: client.complete("b_poem", "about", "su"))).values == ["sun"]
+        for use in (
+            lambda client: client.read("test://nothing"),
+            lambda client: client.prompt("b_nothing"),
+            lambda client: client.complete("b_nothing", "about", "s"),
+        ):
+            with pytest.raises(ServerError, match="nothing"):
+                await first(use)
+
+    run(main)
+
+
+def test_a_resource_that_is_waited_for_has_its_time_limit() -> None:
+    async def main() -> None:
+        inner = Server("inner")
+
+        @inner.resource("test://slow", timeout=60)
+        async def slow() -> str:
+            """Take long."""
+            await asyncio.sleep(60)
+            return "never"
+
+        gate = Server("gate")
+        gate.mount(inner, prefix="b", timeout=0.2)
+        async with through(gate) as client:
+            with pytest.raises(ServerError, match=r"within 0\.2 s"):
+                await client.read("test://slow")
+
+    run(main)
+
+
+def test_headers_are_checked_also_for_the_first_call() -> None:
+    """Which comes before anybody knows that they have to be."""
+    gate = Server("gate")
+    gate.mount(Client(COMMAND), prefix="b")
+    with serve(gate.asgi(rate=0)) as served:
+        prefix = "io.modelcontextprotocol/"
+        meta = {f"{prefix}protocolVersion": "2026-07-28", f"{prefix}clientCapabilities": {}}
+        params = {"name": "b_deploy", "arguments": {"region": "us-9"}, "_meta": meta}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": "2026-07-28",
+            "Mcp-Method": "tools/call",
+            "Mcp-Name": "b_deploy",
+            "Mcp-Param-Region": "eu-1",
+        }
+        for _ in range(2):
+            request = Request(served.url, json.dumps(body).encode(), headers)
+            with pytest.raises(HTTPError) as refused, urlopen(request, timeout=SECONDS):
+                pass
+            assert refused.value.code == 400
+            assert json.loads(refused.value.read())["error"]["code"] == -32020
+
+
+def test_arguments_that_are_none_are_refused_before_the_server_is_there_too() -> None:
+    async def main() -> None:
+        gate = Server("gate")
+        gate.mount(Client(COMMAND), prefix="b")
+        async with through(gate) as client:
+            for _ in range(2):
+                answer = await client.request("tools/call", {"name": "b_add", "arguments": [1]})
+                assert answer["isError"] is True
+                assert "b_add: invalid arguments\narguments must be an object" in answer["content"][0]["text"]
+
+    run(main)
+
+
+def test_one_that_takes_too_long_over_its_lists_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longshore.mounting.keeper.LIST_SECONDS", 0.2)
+
+    async def main() -> None:
+        gate = Server("gate")
+        gate.mount(hostile("slow"), prefix="b")
+        async with through(gate) as client:
+            with pytest.raises(ToolFailed, match=r"it took more than 0\.2 s over its lists"):
+                await client.call("b_go")
+
+    run(main)
+
+
+@pytest.mark.parametrize(("seconds", "again"), [(0.0, True), (3600.0, False)])
+def test_one_that_tells_of_no_changes_is_asked_again(
+    seconds: float, again: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("longshore.mounting.keeper.RELIST_SECONDS", seconds)
+
+    async def main() -> None:
+        gate = Server("gate")
+        gate.mount(Client(hostile("old"), era="modern"), prefix="b")
+        async with through(gate) as client:
+            assert [tool.name for tool in await client.list_tools()] == ["b_go1"]
+            if again:
+                await until("the next list", lambda: gate.catalog.tools and "b_go1" not in gate.catalog.tools)
+            else:
+                assert keeper(gate)._old_at({"tools"}) - keeper(gate)._listed_at == seconds
+
+    run(main)

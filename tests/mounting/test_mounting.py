@@ -1,0 +1,423 @@
+"""What is mounted is there as if it were our own, whichever way leads to it and whichever eras the two sides speak."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from longshore import Server, Tool, ToolError, ToolFailed
+from longshore.client import Client
+from longshore.errors import RegistrationError, ServerError
+from longshore.telemetry.records import Record, ToolCompleted
+from serving import serve
+from waiting import is_alive
+
+from .behind import make_server
+from .gateway import COMMAND, ERAS, WAYS, behind, problems, run, through, until, until_async
+
+every_way = pytest.mark.parametrize("way", WAYS)
+theirs = pytest.mark.parametrize("inner", ERAS)
+ours = pytest.mark.parametrize("outer", ERAS)
+
+
+def gate_to(target: Any, inner: str, **options: Any) -> Server:
+    gate = Server("gate", version="1.0")
+
+    @gate.tool
+    def add(a: int) -> str:
+        """Our own."""
+        return f"ours {a}"
+
+    gate.mount(Client(target, era=inner, **options), prefix="b")
+    return gate
+
+
+@every_way
+@theirs
+@ours
+def test_everything_is_listed_and_works(way: str, inner: str, outer: str) -> None:
+    with behind(way) as target:
+
+        async def main() -> None:
+            gate = gate_to(target, inner)
+            async with through(gate, outer) as client:
+                tools = {tool.name: tool for tool in await client.list_tools()}
+                assert next(iter(tools)) == "add"
+                sum_ = tools["b_add"]
+                assert (sum_.title, sum_.description) == ("Sum", "Add two numbers.")
+                assert sum_.annotations == {"readOnlyHint": True}
+                assert sum_.input_schema["required"] == ["a", "b"]
+                assert sum_.output_schema is not None
+
+                assert await client.call("add", {"a": 1}, returns=str) == "ours 1"
+                result = await client.call("b_add", {"a": 1, "b": 2})
+                assert result.structured == {"result": 3}
+                assert result.text == "3"
+                assert (await client.call("b_echo", {"text": "hi"}, meta={"example.org/mark": "m"})).text == "hi m"
+
+                assert {each.uri for each in await client.list_resources()} == {"test://thing"}
+                assert {each.uri_template for each in await client.list_templates()} == {"test://parts/{part}"}
+                assert (await client.read("test://thing"))[0].text == "it"
+                assert (await client.read("test://parts/two"))[0].text == "part two"
+                assert [each.name for each in await client.list_prompts()] == ["b_poem"]
+                poem = await client.prompt("b_poem", {"about": "sea"})
+                assert poem.messages[0].content.text == "write about sea"
+                assert (await client.complete("b_poem", "about", "se")).values == ["sea", "seal"]
+
+        run(main)
+
+
+@every_way
+@theirs
+@ours
+def test_failures_stay_failures(way: str, inner: str, outer: str) -> None:
+    with behind(way) as target:
+
+        async def main() -> None:
+            async with through(gate_to(target, inner), outer) as client:
+                with pytest.raises(ToolFailed, match="on purpose"):
+                    await client.call("b_fail")
+                with pytest.raises(ToolFailed, match="invalid arguments"):
+                    await client.call("b_add", {"a": "x", "b": 2})
+                with pytest.raises(ServerError, match="no tool 'b_nothing'"):
+                    await client.call("b_nothing")
+                with pytest.raises(ServerError, match="no resource"):
+                    await client.read("test://nothing")
+                with pytest.raises(ServerError):
+                    await client.prompt("b_poem", {})
+
+        run(main)
+
+
+@every_way
+@theirs
+@ours
+def test_progress_and_log_messages_come_through(way: str, inner: str, outer: str) -> None:
+    with behind(way) as target:
+
+        async def main() -> None:
+            steps: list[Any] = []
+            logged: list[Any] = []
+            gate = gate_to(target, inner)
+            async with through(gate, outer, on_log=logged.append, log_level="info") as client:
+                await client.list_tools()
+                told = await client.call("b_steps", on_progress=lambda *news: steps.append(news))
+                assert told.text == "done"
+                assert steps[-1] == (3, 3, "step 3")
+                await until("the log", lambda: len(logged) == 3)
+                assert [(each.level, each.data, each.logger) for each in logged] == [
+                    ("warning", f"at {n}", "b") for n in (1, 2, 3)
+                ]
+                assert (await client.call("b_steps")).text == "done"
+
+        run(main)
+
+
+@every_way
+@theirs
+@ours
+def test_a_cancelled_call_is_cancelled_behind_us(way: str, inner: str, outer: str) -> None:
+    with behind(way) as target:
+
+        async def main() -> None:
+            async with through(gate_to(target, inner), outer) as client:
+                begun = asyncio.Event()
+                call = asyncio.ensure_future(client.call("b_wait", on_progress=lambda *_: begun.set()))
+                await begun.wait()
+                call.cancel()
+
+                async def cancelled() -> bool:
+                    return (await client.call("b_counts", returns=dict))["cancelled"] == 1
+
+                await until_async("the cancel", cancelled)
+
+        run(main)
+
+
+@every_way
+@theirs
+def test_our_time_limit_holds_and_ends_the_call_behind_us(way: str, inner: str) -> None:
+    with behind(way) as target:
+
+        async def main() -> None:
+            gate = Server("gate")
+            gate.mount(Client(target, era=inner), prefix="b", timeout=0.3)
+            async with through(gate) as client:
+                await client.list_tools()
+                with pytest.raises(ToolFailed, match=r"b_wait did not finish within 0\.3 s"):
+                    await client.call("b_wait")
+
+                async def cancelled() -> bool:
+                    return (await client.call("b_counts", returns=dict))["cancelled"] == 1
+
+                await until_async("the cancel", cancelled)
+
+        run(main)
+
+
+@every_way
+@theirs
+@ours
+def test_a_new_tool_behind_us_is_told_to_our_clients(way: str, inner: str, outer: str) -> None:
+    with behind(way) as target:
+
+        async def main() -> None:
+            async with through(gate_to(target, inner), outer) as client:
+                await client.list_tools()
+                async with client.watch(tools=True) as changes:
+                    await client.call("b_grow")
+                    async for _ in changes:
+                        if "b_grown" in {tool.name for tool in await client.list_tools(fresh=True)}:
+                            break
+                assert (await client.call("b_grown")).text == "grown"
+
+        run(main)
+
+
+def test_calls_are_recorded_like_our_own() -> None:
+    async def main() -> None:
+        gate = gate_to(make_server(), "modern")
+        records: list[Record] = []
+        gate.listen(records.append)
+        async with through(gate) as client:
+            await client.call("b_add", {"a": 1, "b": 2})
+            await client.call("b_fail", check=False)
+        done = [each for each in records if isinstance(each, ToolCompleted)]
+        assert [(each.tool, each.outcome) for each in done] == [("b_add", "ok"), ("b_fail", "failed")]
+
+    run(main)
+
+
+@theirs
+def test_one_server_under_two_names_and_one_behind_two(inner: str) -> None:
+    async def main() -> None:
+        middle = gate_to(make_server(), inner)
+        gate = Server("front")
+        told = problems(gate)
+        gate.mount(Client(middle, era=inner), prefix="m")
+        gate.mount(Client(make_server(), era=inner), prefix="x")
+        gate.mount(make_server(), prefix="y")
+        async with through(gate) as client:
+            names = [tool.name for tool in await client.list_tools()]
+            assert [name for name in names if name.endswith("_add")] == ["m_add", "m_b_add", "x_add", "y_add"]
+            for name in ("m_b_add", "x_add", "y_add"):
+                assert (await client.call(name, {"a": 2, "b": 3})).text == "5"
+            assert (await client.call("m_add", {"a": 7})).text == "ours 7"
+            assert (await client.read("test://thing"))[0].text == "it"
+            assert [each.name for each in await client.list_prompts()] == ["m_b_poem", "x_poem", "y_poem"]
+            assert any("test://thing: the name is taken" in text for text in told)
+        for each in (middle, gate):
+            for holder in each.catalog.holders.values():
+                await holder.close()
+
+    run(main)
+
+
+def test_the_first_mount_has_the_address_whoever_answers_first() -> None:
+    async def main() -> None:
+        gate = Server("front")
+        slow = Server("slow")
+
+        @slow.resource("test://thing")
+        def thing() -> str:
+            return "slow"
+
+        gate.mount(slow, prefix="first")
+        gate.mount(make_server(), prefix="second")
+        second = gate.catalog.holders["second"].toolset
+        async with through(gate) as client:
+            second.keeper()  # type: ignore[attr-defined]
+            await until("the second", lambda: "test://thing" in gate.catalog.resources)
+            assert (await client.list_resources())[0].uri == "test://thing"
+            assert (await client.read("test://thing"))[0].text == "slow"
+
+    run(main)
+
+
+def test_what_is_unmounted_is_gone_and_told() -> None:
+    async def main() -> None:
+        gate = gate_to(make_server(), "modern")
+        async with through(gate) as client:
+            assert len(await client.list_tools()) > 5
+            async with client.watch(tools=True) as changes:
+                gate.unmount("b")
+                async for _ in changes:
+                    break
+            assert [tool.name for tool in await client.list_tools(fresh=True)] == ["add"]
+            with pytest.raises(ServerError, match="no tool"):
+                await client.call("b_add", {"a": 1, "b": 2})
+            with pytest.raises(ServerError):
+                await client.complete("b_poem", "about", "s")
+            gate.mount(make_server(), prefix="b")
+            assert (await client.call("b_add", {"a": 1, "b": 2})).text == "3"
+
+    run(main)
+
+
+@theirs
+def test_a_call_in_flight_hears_that_its_server_was_unmounted(inner: str) -> None:
+    async def main() -> None:
+        gate = gate_to(COMMAND, inner)
+        async with through(gate) as client:
+            pid = (await client.call("b_counts", returns=dict))["pid"]
+            begun = asyncio.Event()
+            call = asyncio.ensure_future(client.call("b_wait", on_progress=lambda *_: begun.set()))
+            await begun.wait()
+            gate.unmount("b")
+            with pytest.raises(ToolFailed, match="was taken away before it had answered"):
+                await call
+            await until("its end", lambda: not is_alive(pid))
+
+    run(main)
+
+
+@every_way
+@theirs
+@ours
+def test_a_resource_that_is_watched_here_is_watched_there(way: str, inner: str, outer: str) -> None:
+    with behind(way) as target:
+
+        async def main() -> None:
+            async with through(gate_to(target, inner), outer) as client:
+                await client.list_resources()
+                async with client.watch(uris=["test://thing"]) as changes:
+
+                    async def told() -> Any:
+                        await client.call("b_touch")  # until the server has been asked to tell, it tells nobody
+                        try:
+                            async with asyncio.timeout(0.1):
+                                return await anext(changes)
+                        except TimeoutError:
+                            return None
+
+                    change = await until_async("the change", told)
+                    assert change.uri == "test://thing"
+
+        run(main)
+
+
+async def bare(client: Client, tool: str, arguments: dict[str, Any]) -> Any:
+    """A call without the second try that our client makes."""
+    return await client._line.send("tools/call", {"name": tool, "arguments": arguments})
+
+
+@every_way
+@ours
+def test_arguments_in_headers_are_checked_here_and_repeated_there(way: str, outer: str) -> None:
+    with behind(way) as target:
+        gate = gate_to(target, "modern")
+        with serve(gate.asgi(rate=0)) as served:
+
+            async def main() -> None:
+                async with Client(served.url, era=outer) as client:
+                    await client.list_tools()
+                    assert (await client.call("b_deploy", {"region": "eu-1", "dry": True})).text == "eu-1 True"
+                    assert (await client.call("b_deploy", {"region": "zürich"})).text == "zürich False"
+                async with Client(served.url, era=outer) as careless:  # has not listed, so it sends no headers at first
+                    if outer == "modern":
+                        with pytest.raises(ServerError, match="Mcp-Param-Region is missing"):
+                            await bare(careless, "b_deploy", {"region": "eu-1"})
+                    assert (await careless.call("b_deploy", {"region": "eu-1"})).text == "eu-1 False"
+
+            run(main)
+
+
+def test_what_was_unmounted_is_not_started_again_by_a_late_call() -> None:
+    async def main() -> None:
+        gate = gate_to(COMMAND, "modern")
+        async with through(gate) as client:
+            await client.list_tools()
+            mount: Any = gate.catalog.holders["b"].toolset
+            gate.unmount("b")
+            with pytest.raises(ToolError, match="'b' was unmounted"):
+                mount.keeper()
+            await until("its end", lambda: not gate._closing)
+
+    run(main)
+
+
+def test_a_result_says_that_it_is_ours_and_keeps_the_rest() -> None:
+    async def main() -> None:
+        inner = Server("inner")
+
+        def marked(_: Any, __: Any) -> dict[str, Any]:
+            return {"content": [], "_meta": {"example.org/mark": 1}}
+
+        inner.add_tool(Tool(name="marked", input_schema={"type": "object"}), marked)
+        gate = gate_to(inner, "modern")
+        async with through(gate) as client:
+            meta = (await client.call("b_marked")).meta
+            assert meta["example.org/mark"] == 1
+            assert meta["io.modelcontextprotocol/serverInfo"]["name"] == "gate"
+
+    run(main)
+
+
+def test_a_mount_while_it_serves_is_told() -> None:
+    async def main() -> None:
+        gate = Server("gate")
+        async with through(gate) as client:
+            assert await client.list_tools() == []
+            async with client.watch(tools=True) as changes:
+                gate.mount(make_server(), prefix="late")
+                async for _ in changes:
+                    break
+            assert "late_add" in {tool.name for tool in await client.list_tools(fresh=True)}
+
+    run(main)
+
+
+def test_what_cannot_be_mounted_is_refused_at_once() -> None:
+    gate = Server("gate")
+    gate.mount(make_server(), prefix="one")
+    for prefix, text in (
+        ("", "can't be a prefix"),
+        ("a b", "can't be a prefix"),
+        ("a.b", "can't be a prefix"),
+        ("x" * 25, "can't be a prefix"),
+        (None, "can't be a prefix"),
+        ("one", "there already"),
+        ("one_more", "could give two tools one name"),
+    ):
+        with pytest.raises(RegistrationError, match=text):
+            gate.mount(make_server(), prefix=prefix)  # type: ignore[arg-type]
+    with pytest.raises(RegistrationError, match="in itself"):
+        gate.mount(gate, prefix="self")
+    with pytest.raises(RegistrationError, match="no number of seconds") as wrong:
+        gate.mount(make_server(), prefix="two", timeout=-1)
+    assert "test_mounting.py" in wrong.value.where  # not in our own files
+    with pytest.raises(KeyError, match="no toolset 'three'"):
+        gate.unmount("three")
+
+    async def main() -> None:
+        async with Client(make_server()) as client:
+            with pytest.raises(RegistrationError, match="open already"):
+                gate.mount(client, prefix="two")
+
+    run(main)
+
+
+def test_a_client_is_mounted_once() -> None:
+    async def main() -> None:
+        client = Client(make_server())
+        gate = Server("gate")
+        gate.mount(client, prefix="one")
+        async with through(gate) as caller:
+            await caller.list_tools()
+            with pytest.raises(RegistrationError, match="open already, or mounted"):
+                gate.mount(client, prefix="two")
+
+    run(main)
+
+
+def test_a_gateway_serves_one_loop_after_the_other() -> None:
+    gate = gate_to(make_server(), "legacy")
+
+    async def main() -> None:
+        async with Client(gate) as client:
+            assert (await client.call("b_add", {"a": 1, "b": 2})).text == "3"
+
+    for _ in range(3):
+        run(main)

@@ -1,0 +1,544 @@
+"""What a mounted server asks reaches the one who called it, in all four pairs of eras, and nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from longshore import Context, Server, ToolFailed
+from longshore.client import Client
+from longshore.client.line import later
+from longshore.errors import ServerError, ToolError
+from longshore.mounting.questions import capabilities_of, read_question
+from longshore.protocol.peer import Peer
+from longshore.protocol.questions import Elicit, Sample
+from longshore.protocol.revisions import REVISIONS
+from serving import serve
+
+from .behind import make_server
+from .gateway import COMMAND, ERAS, WAYS, behind, close, hostile, problems, run, through, until
+
+theirs = pytest.mark.parametrize("inner", ERAS)
+ours = pytest.mark.parametrize("outer", ERAS)
+
+
+def gate_to(target: Any, inner: str, **options: Any) -> Server:
+    gate = Server("gate")
+    gate.mount(Client(target, era=inner, **options), prefix="b")
+    return gate
+
+
+@pytest.mark.parametrize("way", WAYS)
+@theirs
+@ours
+def test_a_person_is_asked_through_us(way: str, inner: str, outer: str) -> None:
+    with behind(way) as target:
+
+        async def main() -> None:
+            asked: list[str] = []
+
+            def answer(question: Any) -> str:
+                asked.append(question.message)
+                return {"[b] Where to?": "Rome", "[b] How to Rome?": "boat"}.get(question.message, "Bob")
+
+            async with through(gate_to(target, inner), outer, on_elicit=answer) as client:
+                assert (await client.call("b_greet")).text == "hello Bob"
+                assert (await client.call("b_trip")).text == "to Rome by boat"
+                assert asked == ["[b] What is your name?", "[b] Where to?", "[b] How to Rome?"]
+                begun = (await client.call("b_counts", returns=dict))["begun"]
+                assert begun == (3 if inner == "modern" else 1)  # a stateless body runs again; a legacy one must not
+
+        run(main)
+
+
+@theirs
+@ours
+def test_models_and_folders_are_asked_through_us(inner: str, outer: str) -> None:
+    async def main() -> None:
+        prompts: list[Any] = []
+
+        def sample(params: Any) -> str:
+            prompts.append(params)
+            return "a rhyme"
+
+        gate = gate_to(make_server(), inner)
+        async with through(gate, outer, on_sample=sample, roots=["file:///work"]) as client:
+            assert (await client.call("b_rhyme")).text == "a rhyme in file:///work"
+            assert prompts[0]["messages"][0]["content"]["text"] == "rhyme on sea"
+            assert prompts[0]["metadata"] == {"longshore/mount": "b"}
+
+    run(main)
+
+
+@theirs
+@ours
+def test_a_person_who_says_no_ends_it(inner: str, outer: str) -> None:
+    async def main() -> None:
+        async with through(gate_to(make_server(), inner), outer, on_elicit=lambda _: False) as client:
+            with pytest.raises(ToolFailed, match="decline"):
+                await client.call("b_greet")
+
+    run(main)
+
+
+@theirs
+@ours
+def test_a_caller_who_cannot_be_asked_is_not(inner: str, outer: str) -> None:
+    async def main() -> None:
+        async with through(gate_to(make_server(), inner), outer) as client:
+            with pytest.raises((ToolFailed, ServerError), match="did not declare"):
+                await client.call("b_greet")
+            assert (await client.call("b_add", {"a": 1, "b": 1})).text == "2"
+
+    run(main)
+
+
+@theirs
+@ours
+def test_a_client_that_answers_by_itself_asks_nobody(inner: str, outer: str) -> None:
+    async def main() -> None:
+        gate = gate_to(make_server(), inner, on_elicit=lambda _: "the gateway")
+        async with through(gate, outer, on_elicit=lambda _: pytest.fail("it was asked")) as client:
+            assert (await client.call("b_greet")).text == "hello the gateway"
+
+    run(main)
+
+
+@theirs
+@ours
+def test_questions_come_through_two_servers(inner: str, outer: str) -> None:
+    async def main() -> None:
+        middle = gate_to(make_server(), inner)
+        gate = Server("front")
+        gate.mount(Client(middle, era=outer), prefix="f")
+        asked: list[str] = []
+        async with through(gate, inner, on_elicit=lambda q: asked.append(q.message) or "Bob") as client:
+            assert (await client.call("f_b_greet")).text == "hello Bob"
+            assert asked == ["[f] [b] What is your name?"]
+        await close(middle)
+
+    run(main)
+
+
+@ours
+def test_a_question_never_reaches_a_stranger(outer: str) -> None:
+    """While one caller thinks, the server may ask for more on their behalf, and nothing says on whose it does."""
+    gate = Server("gate")
+    gate.mount(hostile("later"), prefix="b")
+    mount: Any = gate.catalog.holders["b"].toolset
+    with serve(gate.asgi(rate=0)) as served:
+
+        async def main() -> None:
+            thinking, go_on = asyncio.Event(), asyncio.Event()
+            asked: list[str] = []
+
+            async def think(question: Any) -> str:
+                asked.append(question.message)
+                thinking.set()
+                await go_on.wait()
+                return "Ann's"
+
+            async with (
+                Client(served.url, era=outer, on_elicit=think) as ann,
+                Client(served.url, era=outer, on_elicit=lambda _: pytest.fail("a stranger was asked")) as bob,
+            ):
+                await ann.list_tools()
+                hers = asyncio.ensure_future(ann.call("b_go"))
+                await thinking.wait()
+                his = asyncio.ensure_future(bob.call("b_other"))
+                await until("his call", lambda: len(mount._calls.flights._flights) == 2)
+                go_on.set()
+                told = json.loads((await hers).text)
+                assert told == json.loads((await his).text)
+                assert asked == ["[b] a question of go"]
+                assert told["go"] == {"a": "Ann's"}
+                for question in ("other", "more"):
+                    assert "nobody knows whom to ask" in told[question]["message"]
+
+        run(main)
+
+
+def test_while_one_thinks_others_are_served() -> None:
+    gate = gate_to(make_server(), "legacy")
+    with serve(gate.asgi(rate=0)) as served:
+
+        async def main() -> None:
+            thinking, go_on = asyncio.Event(), asyncio.Event()
+
+            async def think(_: Any) -> str:
+                thinking.set()
+                await go_on.wait()
+                return "Ann"
+
+            async with Client(served.url, on_elicit=think) as ann, Client(served.url) as bob:
+                hers = asyncio.ensure_future(ann.call("b_greet"))
+                await thinking.wait()
+                assert (await bob.call("b_add", {"a": 1, "b": 2})).text == "3"
+                go_on.set()
+                assert (await hers).text == "hello Ann"
+
+        run(main)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_who_has_shown_who_they_are_is_one_caller(known: bool, tmp_path: Path) -> None:
+    """In the stateless era nothing else says of two requests over HTTP that they are one caller's."""
+    gate = gate_to(make_server(), "legacy")
+    token = "a-token-for-this-test-alone-0123456789"
+    config = tmp_path / "longshore.toml"
+    config.write_text(f'[tokens.ann]\ntoken = "{token}"\n' if known else "")
+    config.chmod(0o600)
+    with serve(gate.asgi(rate=0, config_path=str(config))) as served:
+
+        async def main() -> None:
+            begun = asyncio.Event()
+            headers = {"Authorization": f"Bearer {token}"} if known else {}
+            async with Client(served.url, era="modern", headers=headers, on_elicit=lambda _: "Bob") as bob:
+                other = asyncio.ensure_future(bob.call("b_wait", on_progress=lambda *_: begun.set()))
+                await begun.wait()
+                greeted = await bob.call("b_greet", check=False)
+                assert greeted.text == "hello Bob" if known else "nobody knows whom to ask" in greeted.text
+                other.cancel()
+
+        run(main)
+
+
+def test_nobody_is_asked_what_another_may_have_to_answer() -> None:
+    """Two callers at work at once: nothing says whose question it is."""
+    gate = gate_to(make_server(), "legacy")
+    with serve(gate.asgi(rate=0)) as served:
+
+        async def main() -> None:
+            begun = asyncio.Event()
+            async with Client(served.url, on_elicit=lambda _: "Bob") as bob, Client(served.url) as ann:
+                hers = asyncio.ensure_future(ann.call("b_wait", on_progress=lambda *_: begun.set()))
+                await begun.wait()
+                with pytest.raises(ToolFailed, match="nobody knows whom to ask"):
+                    await bob.call("b_greet")
+                hers.cancel()
+
+        run(main)
+
+
+@ours
+def test_our_own_handlers_run_once_however_often_the_caller_is_asked(outer: str) -> None:
+    async def main() -> None:
+        inner = Server("inner")
+
+        @inner.tool(replay=True)
+        async def both(ctx: Context) -> str:
+            """Ask a model and a person at once, then the person again."""
+            first = await ctx.ask(tone=Sample("rhyme"), one=Elicit("one?", str))
+            two = await ctx.elicit("two?", str, key="two")
+            return f"{first['tone'].text} {first['one'].value} {two.value}"
+
+        sampled: list[Any] = []
+
+        def sample(params: Any) -> str:
+            sampled.append(params)
+            return f"sample {len(sampled)}"
+
+        gate = gate_to(inner, "modern", on_sample=sample)
+        async with through(gate, outer, on_elicit=lambda q: q.message[4:7]) as client:
+            assert (await client.call("b_both")).text == "sample 1 one two"
+            assert len(sampled) == 1
+
+    run(main)
+
+
+@ours
+def test_a_handler_of_ours_that_raises_is_told_and_names_no_secrets(outer: str) -> None:
+    async def main() -> None:
+        def sample(_: Any) -> str:
+            raise RuntimeError("the key is 123")
+
+        gate = gate_to(make_server(), "modern", on_sample=sample)
+        told = problems(gate)
+        async with through(gate, outer, roots=["file:///work"]) as client:
+            failed = await client.call("b_rhyme", check=False)
+            assert failed.is_error
+            assert "what b asks could not be answered: RuntimeError" in failed.text
+            assert any("the key is 123" in text for text in told)
+
+    run(main)
+
+
+@ours
+def test_what_a_server_remembers_is_carried_once(outer: str) -> None:
+    """Its state goes into ours. If that grew with each round, a long conversation would not fit."""
+
+    async def main() -> None:
+        inner = Server("inner")
+
+        @inner.tool(replay=True)
+        async def big(ctx: Context) -> str:
+            """Remember much, and ask often."""
+            await ctx.once("much", lambda: "x" * 6000)
+            return " ".join([(await ctx.elicit(f"q{n}?", str, key=f"k{n}")).value for n in range(6)])
+
+        async with through(gate_to(inner, "modern"), outer, on_elicit=lambda q: q.message[4:6]) as client:
+            assert (await client.call("b_big")).text == "q0 q1 q2 q3 q4 q5"
+
+    run(main)
+
+
+@ours
+def test_the_same_question_in_two_rounds_is_asked_twice(outer: str) -> None:
+    async def main() -> None:
+        answers: list[str] = []
+
+        def answer(_: Any) -> str:
+            answers.append("x")
+            return f"answer {len(answers)}"
+
+        gate = Server("gate")
+        gate.mount(Client(hostile("insists"), era="modern"), prefix="b")
+        async with through(gate, outer, on_elicit=answer) as client:
+            assert (await client.call("b_go")).text == "answer 1, answer 2"
+
+    run(main)
+
+
+@pytest.mark.parametrize(("rounds", "fails"), [(15, False), (16, False), (17, True)])
+def test_one_that_says_come_again_and_again(rounds: int, fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longshore.client.line.WAITS", (0.0, 0.0))
+
+    async def main() -> None:
+        gate = Server("gate")
+        gate.mount(Client(hostile("round", str(rounds)), era="modern"), prefix="b")
+        async with through(gate) as client:
+            answer = await client.call("b_go", check=False)
+            assert answer.is_error is fails
+            assert answer.text == ("b asked in 16 rounds and still has questions" if fails else f"after {rounds}")
+
+    run(main)
+
+
+def test_one_that_says_come_again_is_given_more_time_each_time() -> None:
+    assert [later(n) for n in (0, 1, 2, 3, 4, 5, 99)] == [0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("seconds", ["0", "0.0001", "0.0005", "0.002", "0.01"])
+def test_a_result_that_comes_while_the_question_leaves_is_not_lost(seconds: str) -> None:
+    async def main() -> None:
+        gate = Server("gate")
+        gate.mount(hostile("impatient", seconds), prefix="b")
+        mount: Any = gate.catalog.holders["b"].toolset
+        async with through(gate, on_elicit=lambda _: "x") as client:
+            for _ in range(10):
+                assert (await client.call("b_go")).text == "went without an answer"
+            assert mount._calls.flights._flights == {}
+
+    run(main)
+
+
+@pytest.mark.parametrize(("held", "asks"), [(1, True), (2, False), (3, False)])
+def test_calls_are_held_up_to_a_bound_whether_they_have_ended_or_not(
+    held: int, asks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("longshore.mounting.flights.HELD", 2)
+
+    async def main() -> None:
+        gate = Server("gate")
+        gate.mount(hostile("impatient", "0.05"), prefix="b")
+        mount: Any = gate.catalog.holders["b"].toolset
+        async with through(gate, on_elicit=lambda _: "x") as client:
+            await client.list_tools()
+            for _ in range(held):
+                await client.request("tools/call", {"name": "b_go", "arguments": {}})
+            flights = mount._calls.flights._flights
+            await until("their ends", lambda: all(flight.task.done() for flight in flights.values()))
+            last = await client.request("tools/call", {"name": "b_go", "arguments": {}})
+            assert (last["resultType"] == "input_required") is asks
+            assert len(flights) <= 2
+
+    run(main)
+
+
+@pytest.mark.parametrize("mode", ["string content", "one of"])
+@ours
+def test_a_malformed_question_is_refused_and_the_call_goes_on(mode: str, outer: str) -> None:
+    async def main() -> None:
+        gate = Server("gate")
+        gate.mount(hostile(mode), prefix="b")
+        options: Any = {"on_elicit": lambda _: "x", "on_sample": lambda _: "x"}
+        async with through(gate, outer if outer == "modern" else "2025-06-18", **options) as client:
+            refusal = json.loads((await client.call("b_go")).text)
+            assert refusal["code"] == -32602
+            assert "can't be read" in refusal["message"]
+
+    run(main)
+
+
+@ours
+def test_a_question_that_nobody_foresaw_is_refused_and_told(outer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if a check of ours had let one through that can't be put."""
+
+    def broken(*_: Any) -> Any:
+        raise KeyError("const")
+
+    monkeypatch.setattr("longshore.server.questions.refuse_secrets", broken)
+
+    async def main() -> None:
+        gate = gate_to(COMMAND, "legacy")
+        told = problems(gate)
+        async with through(gate, outer, on_elicit=lambda _: "x") as client:
+            assert "the question can't be read" in (await client.call("b_greet", check=False)).text
+            assert any("could not be put: KeyError" in text for text in told)
+
+    run(main)
+
+
+def test_an_answer_that_comes_too_late_is_told_so() -> None:
+    async def main() -> None:
+        gate = gate_to(make_server(), "legacy")
+        async with through(gate, on_elicit=lambda _: "x") as client:
+            await client.list_tools()
+            first = await client.request("tools/call", {"name": "b_greet", "arguments": {}})
+            assert first["resultType"] == "input_required"
+            await close(gate)  # and with it the call that was held
+            params = {
+                "name": "b_greet",
+                "arguments": {},
+                "requestState": first["requestState"],
+                "inputResponses": {key: {"action": "accept", "content": {}} for key in first["inputRequests"]},
+            }
+            late = await client.request("tools/call", params)
+            assert late["isError"] is True
+            assert "the server behind 'b' was lost while it worked on this" in late["content"][0]["text"]
+            with pytest.raises(ServerError, match="used already"):
+                await client.request("tools/call", params)
+
+    run(main)
+
+
+@ours
+def test_a_server_that_does_not_wait_for_the_answer(outer: str) -> None:
+    async def main() -> None:
+        gate = Server("gate")
+        gate.mount(hostile("impatient"), prefix="b")
+        mount: Any = gate.catalog.holders["b"].toolset
+        answered = asyncio.Event()
+
+        async def think(_: Any) -> str:
+            flights = mount._calls.flights._flights
+            await until(
+                "the end of the call behind", lambda: not flights or all(f.task.done() for f in flights.values())
+            )
+            answered.set()
+            return "Rome"
+
+        async with through(gate, outer, on_elicit=think) as client:
+            assert (await client.call("b_go")).text == "went without an answer"
+            assert outer == "legacy" or answered.is_set()
+            assert mount._calls.flights._flights == {}
+
+    run(main)
+
+
+def test_an_answer_in_another_process_is_told_so() -> None:
+    async def main() -> None:
+        gate = gate_to(make_server(), "legacy")
+        async with through(gate, on_elicit=lambda _: "x") as client:
+            await client.list_tools()
+            first = await client.request("tools/call", {"name": "b_greet", "arguments": {}})
+            mount: Any = gate.catalog.holders["b"].toolset
+            mount._calls.flights._flights.clear()  # as if it were held elsewhere
+            params = {"name": "b_greet", "arguments": {}, "requestState": first["requestState"], "inputResponses": {}}
+            late = await client.request("tools/call", params)
+            assert "came too late, or to another process; call again" in late["content"][0]["text"]
+
+    run(main)
+
+
+def test_a_held_call_is_cancelled_when_nobody_comes_back() -> None:
+    async def main() -> None:
+        from longshore.limits import Limits
+
+        inner = make_server()
+        gate = Server("gate", limits=Limits(state_seconds=0.2))
+        gate.mount(Client(inner, era="legacy"), prefix="b")
+        async with through(gate, on_elicit=lambda _: "x") as client:
+            await client.list_tools()
+            first = await client.request("tools/call", {"name": "b_greet", "arguments": {}})
+            assert first["resultType"] == "input_required"
+            await until("the end of the call behind", lambda: not inner.engine.executor.live)
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "text"),
+    [
+        ("elicitation/create", {"message": "x"}, "form that can't be read"),
+        ("elicitation/create", {"message": "x", "requestedSchema": {"properties": {"a": 1}}}, "can't be read"),
+        ("elicitation/create", {"mode": "url", "message": "x", "url": "javascript:alert(1)"}, "no web page"),
+        ("elicitation/create", {"mode": "url", "message": "x"}, "no web page"),
+        ("sampling/createMessage", {"messages": "x"}, "can't be read"),
+        ("sampling/createMessage", {"messages": [1], "maxTokens": 5}, "can't be read"),
+        ("sampling/createMessage", {"messages": [{"role": "user", "content": "hi"}]}, "can't be read"),
+        ("sampling/createMessage", {"messages": [], "temperature": "hot"}, "can't be read"),
+        ("sampling/createMessage", {"messages": [], "tools": ["x"]}, "can't be read"),
+        ("elicitation/create", {"requestedSchema": {"properties": {"a": {"oneOf": ["x"]}}}}, "can't be read"),
+        ("elicitation/create", {"requestedSchema": {"properties": {"a": {"type": ["x"]}}}}, "can't be read"),
+        ("tools/call", {}, "nobody here can answer"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused(method: str, params: dict[str, Any], text: str) -> None:
+    with pytest.raises(ToolError, match=text):
+        read_question("b", method, params)
+
+
+def test_a_question_says_who_asks_and_hides_nothing() -> None:
+    form = {"type": "object", "properties": {"a": {"type": "string"}}}
+    found = read_question(
+        "b", "elicitation/create", {"message": "a\x1b[2J\u202eb" + "x" * 9999, "requestedSchema": form}
+    )
+    assert isinstance(found, Elicit)
+    assert found.message.startswith("[b] a[2Jbx")
+    assert len(found.message) == 4004
+    sampled = read_question(
+        "b", "sampling/createMessage", {"messages": [], "maxTokens": 5, "includeContext": "allServers"}
+    )
+    assert isinstance(sampled, Sample)
+    assert sampled.max_tokens == 5
+
+
+@ours
+def test_a_secret_is_not_asked_for(outer: str) -> None:
+    async def main() -> None:
+        gate = Server("gate")
+        gate.mount(hostile("secret"), prefix="b")
+        async with through(gate, outer, on_elicit=lambda _: pytest.fail("it was asked")) as client:
+            said = (await client.call("b_go")).text
+            assert "secrets must not pass through the client" in said
+
+    run(main)
+
+
+@ours
+def test_questions_side_by_side_and_one_that_is_taken_back(outer: str) -> None:
+    async def main() -> None:
+        asked: list[str] = []
+        gate = Server("gate")
+        gate.mount(hostile("both"), prefix="b")
+        async with through(gate, outer, on_elicit=lambda q: asked.append(q.message) or q.message) as client:
+            assert (await client.call("b_go")).text == "[b] q1 [b] q2"
+            assert sorted(asked) == ["[b] q1", "[b] q2"]
+
+    run(main)
+
+
+def test_capabilities_are_what_the_caller_can() -> None:
+    def able(revision: str, **declared: Any) -> dict[str, Any]:
+        return capabilities_of(Peer(REVISIONS[revision], declared, {}))
+
+    assert able("2026-07-28") == {}
+    assert able("2025-06-18", elicitation={}) == {"elicitation": {"form": {}}}
+    assert able("2025-03-26", elicitation={}) == {}
+    assert able("2025-11-25", elicitation={"url": {}}) == {"elicitation": {"url": {}}}
+    assert able("2026-07-28", sampling={"tools": {}}, roots={}) == {"sampling": {"tools": {}}, "roots": {}}

@@ -1,0 +1,117 @@
+"""Resources of a mounted server that are watched here: it is asked to tell of them for as long as somebody watches."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from longshore import Server
+from longshore.client import Client
+from longshore.client.watching import Watch
+
+from .behind import make_server
+from .gateway import ERAS, hostile, problems, run, through, until, until_async
+
+theirs = pytest.mark.parametrize("inner", ERAS)
+ours = pytest.mark.parametrize("outer", ERAS)
+
+
+async def told(client: Client, tool: str, changes: Watch) -> Any:
+    """Have the server say that something has changed, and hear of it; None if nobody does for a while."""
+    await client.call(tool)
+    try:
+        async with asyncio.timeout(0.1):
+            return await anext(changes)
+    except TimeoutError:
+        return None
+
+
+@theirs
+@ours
+def test_a_watch_that_is_older_than_the_list(inner: str, outer: str) -> None:
+    async def main() -> None:
+        gate = Server("gate")
+        gate.mount(Client(make_server(), era=inner), prefix="b")
+        async with through(gate, outer) as client, client.watch(uris=["test://thing"]) as changes:
+            change = await until_async("the change", lambda: told(client, "b_touch", changes))
+            assert change.uri == "test://thing"
+
+    run(main)
+
+
+@theirs
+@ours
+def test_what_nobody_watches_any_more_is_taken_back(inner: str, outer: str) -> None:
+    async def main() -> None:
+        behind = make_server()
+        gate = Server("gate")
+        gate.mount(Client(behind, era=inner), prefix="b")
+        watched = behind.engine.subscriptions.watched
+        async with through(gate, outer) as client:
+            await client.list_resources()
+            async with client.watch(uris=["test://thing"]):
+                await until("the watch", lambda: watched() == {"test://thing"})
+                async with client.watch(uris=["test://parts/one"]):
+                    await until("both", lambda: watched() == {"test://thing", "test://parts/one"})
+                await until("the first alone", lambda: watched() == {"test://thing"})
+            await until("no watch", lambda: watched() == set())
+
+    run(main)
+
+
+@theirs
+@ours
+def test_who_leaves_without_a_word_watches_nothing(inner: str, outer: str) -> None:
+    async def main() -> None:
+        behind = make_server()
+        gate = Server("gate")
+        gate.mount(Client(behind, era=inner), prefix="b")
+        watched = behind.engine.subscriptions.watched
+        async with through(gate) as client:
+            await client.list_resources()
+            async with Client(gate, era=outer) as other:
+                await other.watch(uris=["test://thing"]).__aenter__()
+                await until("the watch", lambda: watched() == {"test://thing"})
+            await until("no watch", lambda: watched() == set())
+
+    run(main)
+
+
+@ours
+def test_one_that_the_server_refuses_takes_no_other_with_it(outer: str) -> None:
+    async def main() -> None:
+        gate = Server("gate")
+        heard = problems(gate)
+        gate.mount(hostile("watch"), prefix="b")
+        async with through(gate, outer) as client:
+            await client.list_resources()
+            async with (
+                client.watch(uris=["test://good"]) as changes,
+                Client(gate, era=outer) as other,
+                other.watch(uris=["test://bad"]),
+            ):
+                await until("the refusal", lambda: any("'test://bad' are not told" in text for text in heard))
+                assert await until_async("the change", lambda: told(client, "b_go", changes))
+
+    run(main)
+
+
+def test_a_stateless_server_that_refuses_to_tell_of_all_is_asked_for_each() -> None:
+    async def main() -> None:
+        from longshore.limits import Limits
+
+        behind = Server("behind", limits=Limits(subscriptions=2))
+        for name in ("one", "two", "three"):
+            behind.resource(f"test://{name}")(lambda: "it")
+        gate = Server("gate")
+        heard = problems(gate)
+        gate.mount(Client(behind, era="modern"), prefix="b")
+        async with through(gate) as client:
+            await client.list_resources()
+            async with client.watch(uris=["test://one", "test://two", "test://three"]):
+                await until("two of three", lambda: len(behind.engine.subscriptions.watched()) == 2)
+                await until("word of the third", lambda: any("are not told" in text for text in heard))
+
+    run(main)
