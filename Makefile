@@ -29,7 +29,8 @@ serve: $(VENV)/.serve
 	@exec $(VENV)/bin/longshore serve --http $(ARGS)
 
 test: setup
-	$(PY) -m pytest -n 4 --dist worksteal $(ARGS)
+	@VENV="$(VENV)" sh scripts/interop
+	$(PY) -m pytest -n 6 --dist worksteal $(ARGS)
 
 check: setup
 	$(VENV)/bin/ruff format --check src tests benchmarks examples
@@ -57,4 +58,4 @@ lock: setup
 	@VENV="$(VENV)" sh scripts/lock
 
 clean:
-	rm -rf $(VENV) .bench .fuzz .conformance .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .bench .fuzz .conformance .interop .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
