@@ -3,6 +3,11 @@
 import sys
 
 from benchmarks import (
+    client_cycles,
+    client_http,
+    client_import,
+    client_memory,
+    client_stdio,
     cold_start,
     disconnect,
     http,
@@ -20,6 +25,7 @@ from benchmarks.command import main
 
 STDIO = (cold_start, sequential, in_flight, memory, list_tools, large, recorder, shutdown)
 HTTP = (http, sessions, slow_peers, disconnect)
+CLIENT = (client_import, client_memory, client_stdio, client_cycles, client_http)
 
 if __name__ == "__main__":
-    sys.exit(main([module.measure for module in (*STDIO, *HTTP)], keep=True))
+    sys.exit(main([module.measure for module in (*STDIO, *HTTP, *CLIENT)], keep=True))
