@@ -1,8 +1,8 @@
 """What the specification demands of a server, and which tests show that we do it.
 
 Ids and wording follow the project's checklist of all five revisions; a row is one line of it that binds a server (or
-both sides), on stdio or over HTTP. Rows about extensions come with those. Transcripts are played over memory, stdio
-and HTTP, so a row that names one is shown on all three, but for what `over_http.py` says is otherwise. Levels: M
+both sides), on stdio or over HTTP. The lines that bind a client are in `client.py`. Transcripts are played over memory,
+stdio and HTTP, so a row that names one is shown on all three, but for what `over_http.py` says is otherwise. Levels: M
 must, N must not, S should, X should not, A may. A requirement that can't be shown yet, or does not apply, stands in
 LEFT_OUT with its reason.
 """
@@ -987,11 +987,16 @@ ROWS: dict[str, Row] = {
 }
 
 LEFT_OUT: dict[str, str] = {
-    "STD-06": "there is no OAuth on stdio; it has nothing to show",
+    "STD-06": "a server of ours asks nobody for a token on stdio, so there is nothing to show; for the client there is",
     "ELI-04": "who opens a URL is known to the author's web page, not to us; docs/questions.md says what to check",
     "HDR-08": "what an argument holds only its author knows; docs/writing-a-server.md says to mark no secret",
-    "EXT-01": "no extension is built yet, so none is declared and none can be used one-sidedly",
-    "SEC-03": "there is no proxy to another authorization server",
+    "EXT-01": "no extension of the server's is built yet, so none is declared and none can be used one-sidedly",
+    **dict.fromkeys(
+        [f"TEXT-{n:02}" for n in (1, 2, 3, 4, 5)],
+        "the tasks extension is not built yet: it is not declared, and no result of ours is a task",
+    ),
+    "APP-01": "the apps extension is not built yet; an author may serve ui:// resources as any others",
+    "SEC-03": "no caller is led on to another authorization server: who runs us signs in to what is mounted",
 }
 
 REQUIREMENTS: tuple[str, ...] = (
@@ -1019,6 +1024,8 @@ REQUIREMENTS: tuple[str, ...] = (
     *(f"AUTH-{n:02}" for n in range(1, 7)),
     *(f"SEC-{n:02}" for n in (1, 2, 3)),
     "TASK-01",
+    *(f"TEXT-{n:02}" for n in (1, 2, 3, 4, 5)),
     "EXT-01",
+    "APP-01",
     "DEP-01",
 )

@@ -1,0 +1,681 @@
+"""What the specification demands of a client, and which tests show that ours does it.
+
+Rows as in `manifest.py`, of the lines of the checklist that bind a client or both sides. The official suite's scenarios
+for a client run by `make conformance`; the rows here do not lean on it. What is only partly so says so.
+"""
+
+from __future__ import annotations
+
+from .manifest import Row
+
+C = "tests/client/"
+H, OAUTH, PEERS, CLI = f"{C}http/", f"{C}oauth/", "tests/interop/client/", "tests/cli/"
+
+CLIENT_ROWS: dict[str, Row] = {
+    "BASE-01": Row(
+        "M",
+        "all",
+        'Messages are UTF-8 JSON with jsonrpc "2.0"; params are an object.',
+        (
+            f"{C}test_conduct.py::test_no_id_is_used_twice_and_every_line_is_one_message",
+            f"{C}test_misbehaving.py::test_arguments_that_are_no_json_fail_at_once_and_leave_nothing",
+            f"{C}test_misbehaving.py::test_malformed_answers_fail_their_call_and_no_other",
+        ),
+    ),
+    "BASE-02": Row(
+        "M",
+        "all",
+        "A request's id is a string or an integer, never null.",
+        (f"{C}test_conduct.py::test_no_id_is_used_twice_and_every_line_is_one_message",),
+    ),
+    "BASE-03": Row(
+        "M",
+        "legacy",
+        "No id is used twice in a session.",
+        (f"{C}test_conduct.py::test_no_id_is_used_twice_and_every_line_is_one_message",),
+    ),
+    "BASE-04": Row(
+        "M",
+        "modern",
+        "An id differs from those of all requests under way.",
+        (
+            f"{C}test_conduct.py::test_no_id_is_used_twice_and_every_line_is_one_message",
+            f"{C}test_questions.py::test_each_round_has_a_state_and_an_id_of_its_own",
+        ),
+    ),
+    "BASE-05": Row(
+        "M",
+        "all",
+        "An answer of ours has the id of its question with its type, and a result or an error.",
+        (
+            f"{C}test_duties.py::test_a_ping_is_answered_with_nothing_at_any_time",
+            f"{C}test_misbehaving.py::test_requests_that_make_no_sense_are_refused",
+            f"{C}test_misbehaving.py::test_answers_under_another_id_are_not_taken",
+            f"{C}test_cancel.py::test_the_server_is_told_which_and_why",
+        ),
+    ),
+    "BASE-06": Row(
+        "N",
+        "all",
+        "A notification is never answered.",
+        (f"{C}test_conduct.py::test_no_notification_is_ever_answered",),
+    ),
+    "BASE-07": Row(
+        "M",
+        "2025-03-26",
+        "Batches are taken; initialize is not part of one, for we send none.",
+        (
+            f"{C}test_rules.py::test_a_batch_of_many_answers",
+            f"{C}test_conduct.py::test_no_id_is_used_twice_and_every_line_is_one_message",
+        ),
+    ),
+    "BASE-08": Row(
+        "M",
+        "2025-06-18+",
+        "One message a line or a POST. An array that comes all the same is noted, and the answers in it count.",
+        (
+            f"{C}test_conduct.py::test_no_id_is_used_twice_and_every_line_is_one_message",
+            f"{H}test_duties.py::test_over_http_the_headers_say_the_same",
+            f"{C}test_misbehaving.py::test_batches",
+        ),
+    ),
+    "BASE-12": Row(
+        "M",
+        "modern",
+        "Without a resultType a result is complete, of an unknown kind it is none.",
+        (
+            f"{C}test_kinds.py::test_a_result_of_an_unknown_kind_is_none",
+            f"{C}test_questions.py::test_results_of_other_kinds_are_not_taken_for_results",
+            f"{C}test_questions.py::test_resources_and_prompts_may_ask_too",
+        ),
+    ),
+    "BASE-13": Row(
+        "M",
+        "2025-06-18+",
+        "What we put into `_meta` keeps the grammar; what a caller puts there goes with it, unchecked.",
+        (f"{C}test_duties.py::test_every_modern_request_says_in_which_revision_who_asks_and_what_they_can",),
+    ),
+    "BASE-14": Row(
+        "S",
+        "all",
+        "Requests have timeouts that can be set, with an end whatever progress there is.",
+        (
+            f"{C}test_clock.py::test_each_request_ends_at_its_own_time_whatever_was_sent_before",
+            f"{C}test_cancel.py::test_progress_begins_the_time_anew",
+            f"{C}test_cancel.py::test_progress_that_never_ends_is_no_life",
+            f"{C}test_misbehaving.py::test_one_that_never_answers",
+        ),
+    ),
+    "LEG-01": Row(
+        "M",
+        "legacy",
+        "initialize comes first, then notifications/initialized.",
+        (
+            f"{C}test_duties.py::test_the_handshake_is_over_before_anything_else_is_said",
+            f"{C}test_eras.py::test_whatever_it_says_to_the_probe_the_handshake_follows",
+            f"{H}test_channel.py::test_nothing_is_asked_before_the_handshake_is_over",
+        ),
+    ),
+    "LEG-03": Row(
+        "M",
+        "legacy",
+        "Only the negotiated revision; no undeclared list, log or handler. What a caller names is sent all the same.",
+        (
+            f"{C}test_lists.py::test_what_it_does_not_offer_is_not_asked_for",
+            f"{C}test_rules.py::test_a_server_without_logging_is_not_asked_for_it",
+            f"{C}test_rules.py::test_what_was_not_declared_is_refused",
+            f"{C}test_eras.py::test_a_revision_that_is_insisted_on_is_had_or_not",
+            f"{C}test_eras.py::test_a_handshake_that_fails_says_why",
+            f"{H}test_channel.py::test_a_session_says_who_it_is",
+        ),
+    ),
+    "LEG-04": Row(
+        "X",
+        "legacy",
+        "Before the handshake is answered nothing is sent, but for the probe that comes before it.",
+        (
+            f"{C}test_duties.py::test_the_handshake_is_over_before_anything_else_is_said",
+            f"{H}test_channel.py::test_nothing_is_asked_before_the_handshake_is_over",
+        ),
+    ),
+    "LEG-05": Row(
+        "M",
+        "legacy",
+        "A ping is answered at once with {}.",
+        (f"{C}test_duties.py::test_a_ping_is_answered_with_nothing_at_any_time",),
+    ),
+    "LEG-06": Row(
+        "N",
+        "legacy",
+        "initialize is never cancelled.",
+        (
+            f"{C}test_duties.py::test_a_handshake_is_never_cancelled",
+            f"{C}test_cancel.py::test_a_handshake_is_never_cancelled",
+            f"{C}test_eras.py::test_a_modern_one_that_starts_slowly_is_still_modern",
+        ),
+    ),
+    "MOD-01": Row(
+        "M",
+        "modern",
+        "protocolVersion and clientCapabilities are in every request.",
+        (
+            f"{C}test_duties.py::test_every_modern_request_says_in_which_revision_who_asks_and_what_they_can",
+            f"{H}test_duties.py::test_over_http_the_headers_say_the_same",
+        ),
+    ),
+    "MOD-02": Row(
+        "S",
+        "modern",
+        "clientInfo is in every request.",
+        (
+            f"{C}test_duties.py::test_every_modern_request_says_in_which_revision_who_asks_and_what_they_can",
+            f"{H}test_duties.py::test_over_http_the_headers_say_the_same",
+        ),
+    ),
+    "MOD-12": Row(
+        "N",
+        "modern",
+        "No answers are sent.",
+        (
+            f"{C}test_rules.py::test_a_modern_server_that_sends_requests_gets_no_answers",
+            f"{C}test_conduct.py::test_no_notification_is_ever_answered",
+        ),
+    ),
+    "MOD-15": Row(
+        "X",
+        "modern",
+        "serverInfo changes no behaviour.",
+        (f"{C}test_conduct.py::test_what_a_server_calls_itself_changes_nothing",),
+    ),
+    "DUAL-02": Row(
+        "S",
+        "modern",
+        "A child is first asked server/discover.",
+        (
+            f"{C}test_duties.py::test_the_handshake_is_over_before_anything_else_is_said",
+            f"{C}test_eras.py::test_whatever_it_says_to_the_probe_the_handshake_follows",
+            f"{C}test_eras.py::test_one_that_takes_three_seconds_to_start",
+        ),
+    ),
+    "DUAL-03": Row(
+        "N",
+        "modern",
+        "The handshake follows whatever else is said to the probe, not one code.",
+        (
+            f"{C}test_eras.py::test_whatever_it_says_to_the_probe_the_handshake_follows",
+            f"{H}test_finding_out.py::test_after_these_the_handshake_is_offered",
+        ),
+    ),
+    "DUAL-04": Row(
+        "N",
+        "modern",
+        "No handshake follows a refusal that only a modern server gives.",
+        (
+            f"{C}test_duties.py::test_a_modern_refusal_leads_to_no_handshake",
+            f"{H}test_duties.py::test_a_modern_refusal_in_the_body_of_a_400_leads_to_no_handshake",
+            f"{C}test_duties.py::test_one_that_takes_it_back_is_spoken_to",
+            f"{C}test_eras.py::test_unsupported_versions_without_end_are_refused_once",
+        ),
+    ),
+    "DUAL-05": Row(
+        "S",
+        "modern",
+        "The body of a 400 is read before falling back; the era is remembered.",
+        (
+            f"{H}test_duties.py::test_a_modern_refusal_in_the_body_of_a_400_leads_to_no_handshake",
+            f"{H}test_finding_out.py::test_after_these_the_handshake_is_offered",
+            f"{H}test_finding_out.py::test_these_say_nothing_of_what_it_speaks",
+            f"{C}test_eras.py::test_what_was_found_out_is_remembered",
+            f"{C}test_eras.py::test_a_server_that_was_exchanged_for_another_is_found_out_again",
+        ),
+    ),
+    "STD-01": Row(
+        "M",
+        "all",
+        "Newline framing; no message holds a newline.",
+        (
+            f"{C}test_conduct.py::test_no_id_is_used_twice_and_every_line_is_one_message",
+            f"{C}test_frames.py::test_one_byte_at_a_time",
+            f"{C}test_frames.py::test_a_frame_at_the_limit",
+        ),
+    ),
+    "STD-04": Row(
+        "S",
+        "all",
+        "A child's input is closed, then it is asked to end, then it is ended.",
+        (
+            f"{C}test_death.py::test_an_obedient_server_is_not_killed",
+            f"{C}test_death.py::test_one_that_heeds_sigterm_is_asked_before_it_is_killed",
+            f"{C}test_death.py::test_closing_ends_it_and_its_group",
+        ),
+    ),
+    "STD-05": Row(
+        "S",
+        "modern",
+        "A child that ended is started again, and what was listened to is listened to again.",
+        (
+            f"{C}test_death.py::test_one_that_ended_between_calls_is_started_again",
+            f"{C}test_death.py::test_a_call_that_may_be_repeated_is_sent_once_more",
+            f"{C}test_watch.py::test_a_lost_connection_is_made_anew_for_who_watches",
+            f"{PEERS}test_python.py::test_a_child_that_is_killed_is_started_anew",
+        ),
+    ),
+    "STD-06": Row(
+        "X",
+        "all",
+        "No OAuth on stdio.",
+        (f"{C}test_conduct.py::test_a_child_is_not_signed_in_to",),
+    ),
+    "HTTP-03": Row(
+        "M",
+        "2025-03-26+",
+        "Accept lists JSON and streams.",
+        (
+            f"{H}test_channel.py::test_a_modern_request_says_what_it_is",
+            f"{H}test_headers.py::test_what_the_protocol_says_wins",
+        ),
+    ),
+    "HTTP-05": Row(
+        "M",
+        "2025-03-26+",
+        "An answer may be JSON or a stream.",
+        (
+            f"{H}test_channel.py::test_a_stream_that_does_not_end_after_the_answer",
+            f"{H}test_sessions.py::test_a_greeting_that_is_answered_with_a_stream",
+            f"{H}test_channel.py::test_answers_that_are_none",
+            f"{H}test_client.py::test_everything_once",
+        ),
+    ),
+    "HTTP-11": Row(
+        "M",
+        "2025-03-26 to 2025-11-25",
+        "The session's id is sent; after 404 there is another; the last word is DELETE.",
+        (
+            f"{H}test_channel.py::test_a_session_says_who_it_is",
+            f"{H}test_channel.py::test_a_session_that_ends_is_begun_anew",
+            f"{H}test_client.py::test_the_session_is_ended",
+        ),
+    ),
+    "HTTP-12": Row(
+        "M",
+        "2025-06-18 to 2025-11-25",
+        "MCP-Protocol-Version after the handshake.",
+        (f"{H}test_channel.py::test_a_session_says_who_it_is",),
+    ),
+    "HTTP-16": Row(
+        "M",
+        "2025-11-25",
+        "A stream that broke is taken up after its last event, when the server wishes.",
+        (
+            f"{H}test_channel.py::test_a_stream_is_taken_up_where_it_broke_when_the_server_wants",
+            f"{H}test_streams.py::test_as_the_server_wishes",
+            f"{H}test_client.py::test_a_stream_that_is_closed_to_be_visited_again",
+        ),
+    ),
+    "HTTP-22": Row(
+        "M",
+        "modern",
+        "A request that was lost is sent again under another id, where that does no harm.",
+        (f"{H}test_channel.py::test_a_modern_stream_that_breaks",),
+    ),
+    "HDR-01": Row(
+        "M",
+        "modern",
+        "MCP-Protocol-Version and Mcp-Method on every request, Mcp-Name where there is a name.",
+        (
+            f"{H}test_channel.py::test_a_modern_request_says_what_it_is",
+            f"{H}test_channel.py::test_a_request_without_a_name_names_none",
+            f"{H}test_duties.py::test_over_http_the_headers_say_the_same",
+        ),
+    ),
+    "HDR-03": Row(
+        "M",
+        "modern",
+        "Names of headers have no case, values do.",
+        (
+            f"{H}test_duties.py::test_the_names_of_headers_have_no_case_and_their_values_do",
+            f"{H}test_duties.py::test_a_name_in_a_header_keeps_its_case",
+        ),
+    ),
+    "HDR-04": Row(
+        "M",
+        "modern",
+        "Marked arguments are repeated in headers, encoded; absent and null ones are not.",
+        (
+            f"{C}test_mirror.py::test_arguments_go_into_headers_as_they_are_marked",
+            f"{C}test_mirror.py::test_marks_below_the_top",
+        ),
+    ),
+    "HDR-07": Row(
+        "M",
+        "modern",
+        "Over HTTP a tool whose marks are wrong is left out, and told of.",
+        (f"{C}test_mirror.py::test_a_tool_whose_marks_are_wrong_is_left_out_and_told_of",),
+    ),
+    "HDR-09": Row(
+        "S",
+        "modern",
+        "After HeaderMismatch the tools are listed again and the call is made once more.",
+        (
+            f"{C}test_mirror.py::test_a_call_that_is_refused_for_its_headers_is_made_once_more_with_the_tools_of_now",
+            f"{C}test_mirror.py::test_and_no_more_than_once",
+        ),
+    ),
+    "TOOL-05": Row(
+        "S",
+        "2025-06-18+",
+        "structuredContent is held to the tool's schema.",
+        (
+            f"{C}test_lists.py::test_a_result_that_breaks_the_tools_own_promise",
+            f"{C}test_lists.py::test_a_promise_that_is_forgotten_or_can_not_be_read",
+        ),
+    ),
+    "TOOL-09": Row(
+        "M",
+        "2025-03-26+",
+        "Annotations are not trusted: they decide only whether a call that was lost is made again.",
+        (
+            f"{C}test_conduct.py::test_what_a_tool_says_of_itself_decides_nothing_but_whether_it_is_repeated",
+            f"{C}test_death.py::test_any_other_call_is_not",
+        ),
+    ),
+    "RES-04": Row(
+        "S",
+        "modern",
+        "-32002 is still taken for a missing resource.",
+        (f"{C}test_conduct.py::test_a_resource_that_is_not_there_may_be_said_in_the_old_way",),
+    ),
+    "PAG-01": Row(
+        "M",
+        "all",
+        "Cursors go back as they came; an empty one is one, a missing one the end.",
+        (
+            f"{C}test_lists.py::test_all_pages_are_one_list",
+            f"{C}test_lists.py::test_an_empty_cursor_is_a_cursor",
+        ),
+    ),
+    "CACHE-03": Row(
+        "N",
+        "modern",
+        "What is kept is one client's, by what was asked; never a call's result nor what took questions.",
+        (
+            f"{C}test_cache.py::test_whoever_it_is_for_one_client_is_one_user",
+            f"{C}test_cache.py::test_what_may_be_kept_is_not_asked_for_again",
+            f"{C}test_rules.py::test_what_took_questions_is_not_kept",
+        ),
+    ),
+    "MRTR-06": Row(
+        "M",
+        "modern",
+        "A requestState goes back as it came, under a new id, with its own request; without one there is none.",
+        (
+            f"{C}test_questions.py::test_answers_and_the_state_go_back_as_they_came",
+            f"{C}test_questions.py::test_each_round_has_a_state_and_an_id_of_its_own",
+            f"{C}test_questions.py::test_a_state_that_is_not_sent_is_not_sent_back",
+            f"{C}test_conduct.py::test_the_state_of_one_call_is_not_that_of_another",
+        ),
+    ),
+    "MRTR-07": Row(
+        "M",
+        "modern",
+        "All questions are answered before the request is sent again.",
+        (
+            f"{C}test_questions.py::test_answers_and_the_state_go_back_as_they_came",
+            f"{C}test_questions.py::test_nonsense_fails_the_call_and_says_so",
+        ),
+    ),
+    "SUB-05": Row(
+        "M",
+        "modern",
+        "Changes are told to the subscription whose id they carry; after a restart it is made again.",
+        (
+            f"{C}test_watch.py::test_changes_under_another_id_are_not_ours",
+            f"{C}test_watch.py::test_a_lost_connection_is_made_anew_for_who_watches",
+        ),
+    ),
+    "PROG-01": Row(
+        "M",
+        "all",
+        "A token is a call's own, and what comes after its answer is for nobody.",
+        (
+            f"{C}test_conduct.py::test_progress_has_a_token_of_its_own_and_only_where_somebody_listens",
+            f"{C}test_cancel.py::test_progress_after_the_answer_is_for_nobody",
+        ),
+    ),
+    "CAN-01": Row(
+        "M",
+        "all",
+        "Races are no fault; unknown ids are ignored.",
+        (
+            f"{C}test_cancel.py::test_an_answer_that_comes_too_late_is_nobodys_fault",
+            f"{C}test_cancel.py::test_an_answer_in_the_same_turn_as_the_cancellation",
+            f"{C}test_conduct.py::test_no_notification_is_ever_answered",
+        ),
+    ),
+    "CAN-02": Row(
+        "S",
+        "legacy",
+        "A question that is taken back is dropped and not answered.",
+        (f"{C}test_cancel.py::test_the_server_may_take_its_question_back",),
+    ),
+    "CAN-03": Row(
+        "M",
+        "modern",
+        "A child is told by a notification; over HTTP the stream is closed.",
+        (
+            f"{C}test_cancel.py::test_the_server_is_told_which_and_why",
+            f"{H}test_channel.py::test_giving_up",
+            f"{H}test_client.py::test_who_gives_up_stops_the_handler",
+        ),
+    ),
+    "SAMP-01": Row(
+        "M",
+        "all",
+        "Sampling is declared where there is a model; what the server asks, maxTokens too, reaches it.",
+        (
+            f"{C}test_duties.py::test_what_was_given_is_declared_and_nothing_else",
+            f"{C}test_conduct.py::test_a_question_that_wants_a_task_is_answered_as_any_other",
+            f"{C}test_own_server.py::test_sampling",
+        ),
+    ),
+    "ELI-01": Row(
+        "M",
+        "2025-06-18+",
+        "Elicitation is declared where there is a person, with its modes.",
+        (
+            f"{C}test_duties.py::test_what_was_given_is_declared_and_nothing_else",
+            f"{C}test_own_server.py::test_elicitation",
+            f"{C}test_own_server.py::test_what_is_not_offered_can_not_be_asked",
+        ),
+    ),
+    "ELI-03": Row(
+        "M",
+        "2025-11-25+",
+        "Without a mode it is a form; a page's whole address is shown, and nobody goes there unasked.",
+        (
+            f"{C}test_conduct.py::test_nothing_that_a_server_names_is_fetched",
+            f"{C}test_rules.py::test_pages_that_must_be_visited_first_are_offered_and_the_call_goes_on",
+            f"{C}test_rules.py::test_pages_that_are_not_visited_fail_the_call",
+            f"{CLI}test_client_terminal.py::test_a_page_is_shown_and_never_opened",
+        ),
+    ),
+    "ROOT-01": Row(
+        "M",
+        "all",
+        "Roots are file:// and declared where they are given; other ones are told in the handshake era.",
+        (
+            f"{C}test_rules.py::test_a_root_is_a_folder",
+            f"{C}test_duties.py::test_what_was_given_is_declared_and_nothing_else",
+            f"{C}test_duties.py::test_other_folders_are_told_where_there_is_a_way_to_tell",
+        ),
+    ),
+    "TASK-01": Row(
+        "M",
+        "2025-11-25",
+        "Tasks are not declared, and a question that wants one is answered as any other.",
+        (
+            f"{C}test_conduct.py::test_a_question_that_wants_a_task_is_answered_as_any_other",
+            f"{C}test_duties.py::test_what_was_given_is_declared_and_nothing_else",
+        ),
+    ),
+    "EXT-01": Row(
+        "M",
+        "modern",
+        "None is declared unless it is given, by an id with a prefix; a result of one not agreed on is refused.",
+        (
+            f"{C}test_kinds.py::test_an_extension_has_a_prefix",
+            f"{C}test_duties.py::test_what_was_given_is_declared_and_nothing_else",
+            f"{C}test_questions.py::test_results_of_other_kinds_are_not_taken_for_results",
+        ),
+    ),
+    "SCH-01": Row(
+        "M",
+        "2025-11-25+",
+        "2020-12 is the default; a dialect that nobody knows binds nobody and costs no call.",
+        (f"{C}test_schemas.py::test_a_schema_is_of_2020_12_unless_it_names_another_dialect",),
+    ),
+    "SCH-02": Row(
+        "M",
+        "2025-11-25+",
+        "Keywords are passed on as they came.",
+        (f"{C}test_schemas.py::test_every_keyword_is_passed_on_as_it_came",),
+    ),
+    "SCH-03": Row(
+        "N",
+        "modern",
+        "No $ref is fetched.",
+        (
+            f"{C}test_lists.py::test_a_reference_in_a_schema_is_never_fetched",
+            f"{C}test_conduct.py::test_nothing_that_a_server_names_is_fetched",
+        ),
+    ),
+    "SCH-04": Row(
+        "S",
+        "modern",
+        "A schema's size, depth, patterns and references are bounded.",
+        (
+            f"{C}test_schemas.py::test_what_a_schema_may_cost_is_bounded",
+            f"{C}test_schemas.py::test_a_schema_that_would_take_for_ever_is_not_checked_by",
+        ),
+    ),
+    "AUTH-07": Row(
+        "M",
+        "all HTTP",
+        "A token goes in the header of every request, and nowhere else.",
+        (
+            f"{H}test_duties.py::test_a_token_is_in_the_header_of_every_request_and_nowhere_else",
+            f"{H}test_headers.py::test_credentials_win_over_a_header",
+            f"{OAUTH}test_login.py::test_a_bearer_token_is_sent_and_not_shown",
+            f"{OAUTH}test_login.py::test_no_server_sees_the_tokens_of_another",
+        ),
+    ),
+    "AUTH-08": Row(
+        "M",
+        "2025-06-18+",
+        "The resource is named to authorize and to get a token.",
+        (
+            f"{OAUTH}test_login.py::test_a_login_leads_to_a_call",
+            f"{OAUTH}test_login.py::test_the_resource_is_named_as_the_metadata_does",
+        ),
+    ),
+    "AUTH-09": Row(
+        "M",
+        "2025-03-26+",
+        "PKCE with S256, and no login where the metadata does not promise it.",
+        (
+            f"{OAUTH}test_login.py::test_a_login_leads_to_a_call",
+            f"{OAUTH}test_login.py::test_without_pkce_nobody_logs_in",
+        ),
+    ),
+    "AUTH-10": Row(
+        "M",
+        "2025-11-25+",
+        "A server's metadata is found both ways, an issuer's in all its places in order.",
+        (
+            f"{OAUTH}test_discovery.py::test_the_named_place_comes_first",
+            f"{OAUTH}test_discovery.py::test_the_root_comes_last",
+            f"{OAUTH}test_discovery.py::test_places_of_a_resource",
+            f"{OAUTH}test_discovery.py::test_places_of_an_issuer",
+        ),
+    ),
+    "AUTH-11": Row(
+        "M",
+        "modern",
+        "Metadata and answers are of the issuer; credentials are kept by issuer.",
+        (
+            f"{OAUTH}test_login.py::test_the_issuer_of_an_answer",
+            f"{OAUTH}test_login.py::test_metadata_of_another_issuer_stops_it",
+            f"{OAUTH}test_binding.py::test_stored_tokens_of_another_issuer",
+            f"{OAUTH}test_renewal.py::test_a_server_that_moves_to_another_issuer",
+            f"{OAUTH}test_renewal.py::test_a_client_id_is_shown_to_one_issuer_only",
+        ),
+    ),
+    "AUTH-12": Row(
+        "M",
+        "modern",
+        "A registration says its application_type.",
+        (f"{OAUTH}test_login.py::test_registration_says_what_we_are",),
+    ),
+    "AUTH-13": Row(
+        "S",
+        "2025-11-25+",
+        "A document on the web comes before registering; scopes by the challenge; step-up asks for all and ends.",
+        (
+            f"{OAUTH}test_login.py::test_a_document_on_the_web_comes_before_registering",
+            f"{OAUTH}test_login.py::test_who_can_t_register_is_told_what_to_give",
+            f"{OAUTH}test_renewal.py::test_scopes_by_the_challenge",
+            f"{OAUTH}test_renewal.py::test_scopes_by_the_metadata",
+            f"{OAUTH}test_renewal.py::test_step_up_asks_for_all",
+            f"{OAUTH}test_renewal.py::test_step_up_ends",
+        ),
+    ),
+    "SEC-04": Row(
+        "M",
+        "all",
+        "Only http(s) addresses are gone to, no shell is used, and no server leads us behind the wall.",
+        (
+            f"{H}test_fetch.py::test_what_is_no_url",
+            f"{H}test_channel.py::test_no_other_redirect_is_followed",
+            f"{C}test_rules.py::test_what_was_not_declared_is_refused",
+            f"{C}test_starting.py::test_words_that_no_program_can_be_given",
+            f"{OAUTH}test_walls.py::test_nobody_knocks",
+            f"{OAUTH}test_walls.py::test_a_name_that_points_inside",
+            f"{OAUTH}test_discovery.py::test_endpoints_behind_the_wall_stop_it",
+        ),
+    ),
+}
+
+CLIENT_LEFT_OUT: dict[str, str] = {
+    "BASE-09": "a client sends no errors in the modern era, for it sends no answers: see MOD-12",
+    "BASE-10": "the same",
+    "TEXT-06": "tasks are not followed: the extension is declared only by who gives it, and a task is then no result",
+    "DEP-01": "only the HTTP+SSE of 2024 is noted; not so roots, on_sample, log_level and registering",
+}
+
+CLIENT_REQUIREMENTS: tuple[str, ...] = (
+    *(f"BASE-{n:02}" for n in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14)),
+    *(f"LEG-{n:02}" for n in (1, 3, 4, 5, 6)),
+    *(f"MOD-{n:02}" for n in (1, 2, 12, 15)),
+    *(f"DUAL-{n:02}" for n in (2, 3, 4, 5)),
+    *(f"STD-{n:02}" for n in (1, 4, 5, 6)),
+    *(f"HTTP-{n:02}" for n in (3, 5, 11, 12, 16, 22)),
+    *(f"HDR-{n:02}" for n in (1, 3, 4, 7, 9)),
+    *(f"TOOL-{n:02}" for n in (5, 9)),
+    "RES-04",
+    "PAG-01",
+    "CACHE-03",
+    *(f"MRTR-{n:02}" for n in (6, 7)),
+    "SUB-05",
+    "PROG-01",
+    *(f"CAN-{n:02}" for n in (1, 2, 3)),
+    "SAMP-01",
+    *(f"ELI-{n:02}" for n in (1, 3)),
+    "ROOT-01",
+    "TASK-01",
+    "TEXT-06",
+    "EXT-01",
+    *(f"SCH-{n:02}" for n in (1, 2, 3, 4)),
+    *(f"AUTH-{n:02}" for n in range(7, 14)),
+    "SEC-04",
+    "DEP-01",
+)
