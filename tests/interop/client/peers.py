@@ -110,7 +110,10 @@ def children() -> set[str]:
     """The numbers of our processes."""
     found: set[str] = set()
     for task in Path("/proc/self/task").iterdir():
-        found.update((task / "children").read_text().split())
+        try:
+            found.update((task / "children").read_text().split())
+        except FileNotFoundError:
+            pass  # a thread that has just ended
     return found
 
 

@@ -63,8 +63,8 @@ def _is_near(address: IPv4Address | IPv6Address) -> bool:
         if address.is_site_local or address in _OWN_NAT64:
             return True
         inner = _inner(address)
-        if inner is not None and _is_near(inner):
-            return True
+        if inner is not None:  # versions of Python differ on what such an address is itself
+            return _is_near(inner)
     return address.is_multicast or not address.is_global
 
 
