@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -291,9 +292,10 @@ def test_a_hostile_file_is_looked_at_once(home: Home, body: str) -> None:
 
 
 def test_an_entry_that_is_nested_too_deep_is_refused(home: Home) -> None:
-    home.write("project/.mcp.json", '{"mcpServers": {"a": {"args": ' + "[" * 900 + "]" * 900 + "}}}")
-    with pytest.raises(ConfigError, match="nested too deep"):
-        home.find("a")
+    for levels, refused in ((servers.DEPTH - 1, False), (servers.DEPTH, True), (900, True)):
+        home.write("project/.mcp.json", '{"mcpServers": {"a": {"args": ' + "[" * levels + "]" * levels + "}}}")
+        with pytest.raises(ConfigError, match="nested too deep") if refused else nullcontext():
+            home.find("a")
 
 
 def test_an_entry_is_what_a_client_takes(home: Home) -> None:

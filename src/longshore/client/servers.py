@@ -20,8 +20,10 @@ from longshore.client.variables import Scope, expand
 from longshore.config.reading import read_regular
 from longshore.errors import ConfigError
 from longshore.files import read_bounded
-from longshore.schema.kinds import is_object
+from longshore.schema.kinds import is_array, is_object
 
+DEPTH = 32
+"""Levels of an entry. Real ones have three."""
 FILE_BYTES = 1 << 20
 """A larger file is none of these, and whoever wrote it into a project wants Tab to hang."""
 CLAUDE_BYTES = 64 << 20
@@ -58,10 +60,9 @@ class Listed(Struct, frozen=True):
         known = os.environ if environ is None else environ
         where = f"{self.file.path}: {self.name}"
         scope = Scope(known, self.file.folder or _here(folder))
-        try:
-            made: dict[str, Any] = expand(self.raw, scope, where) if self.file.expands else dict(self.raw)
-        except RecursionError:
-            raise ConfigError(f"{where}: it is nested too deep") from None
+        if _is_deeper(self.raw, DEPTH):
+            raise ConfigError(f"{where}: it is nested too deep; entries have at most {DEPTH} levels")
+        made: dict[str, Any] = expand(self.raw, scope, where) if self.file.expands else dict(self.raw)
         if self.file.folder and "command" in made:
             made["cwd"] = os.path.join(self.file.folder, str(made.get("cwd") or ""))
         return _with_headers(made, known, where)
@@ -233,6 +234,17 @@ def _entries(file: File, record: dict[str, Any], keys: tuple[str, ...]) -> list[
             raise ConfigError(f'{file.path}: "{key}" is an object of servers by name')
         found += [Listed(str(name), file, entry) for name, entry in (servers or {}).items() if is_object(entry)]
     return found
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Level by level: how much of a stack there is depends on the Python."""
+    layer: list[Any] = [value]
+    for _ in range(levels):
+        layer = [inner for each in layer for inner in (each.values() if is_object(each) else each)]
+        layer = [each for each in layer if is_object(each) or is_array(each)]
+        if not layer:
+            return False
+    return True
 
 
 def _decode(path: str, data: bytes) -> dict[str, Any]:
