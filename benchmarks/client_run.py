@@ -25,15 +25,16 @@ class Caller:
     target: tuple[str, ...] = IN_MEMORY
     era: str = "auto"
     tools: str = "async"  # how the tool runs, where the client has the server in its own process
+    free: bool = False  # placed by the kernel, as a user's would be, and not on one core
     slow: bool = False  # ten times slower than the others or more: it gets fewer calls
 
 
 def run(session: Session, caller: Caller, *options: str) -> Sample:
-    """One run in a fresh process, on one core. What it starts itself is on that core too, unless placed elsewhere."""
+    """One run in a fresh process, on one core unless it is free. What it starts itself is placed as it is."""
     script = HERE / "clients" / f"{caller.client}_client.py"
     command = [str(python(caller.client)), str(script), *options, "--era", caller.era, "--", *caller.target]
     done = subprocess.run(
-        [*placed(session, cores()[0]), *command],
+        [*([] if caller.free else placed(session, cores()[0])), *command],
         cwd=BENCH,
         env=surroundings() | {"TOOLS": caller.tools},
         capture_output=True,

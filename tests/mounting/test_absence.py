@@ -20,7 +20,6 @@ from longshore.client import Client
 from longshore.config import Config, ToolConfig, ToolsetConfig
 from longshore.errors import ServerError
 from longshore.limits import Limits
-from longshore.mounting.keeper import LEAST_PAUSE
 from longshore.mounting.mount import TOLD
 from serving import serve
 
@@ -257,8 +256,6 @@ def test_one_that_dies_again_and_again_is_started_with_pauses(reconnect: bool, t
         gate = Server("gate")
         told = problems(gate)
         gate.mount(Client(hostile("dies", str(starts)), era="modern", reconnect=reconnect), prefix="b")
-        loop = asyncio.get_running_loop()
-        begun = loop.time()
         async with through(gate) as client:
 
             async def fourth() -> bool:
@@ -266,10 +263,27 @@ def test_one_that_dies_again_and_again_is_started_with_pauses(reconnect: bool, t
                 return starts.exists() and len(starts.read_text()) >= 4
 
             await until_async("four starts", fourth)
-            count = len(starts.read_text())
-            assert loop.time() - begun >= LEAST_PAUSE * (count - 1)
             assert len(told) == 3
             assert "the server is gone again; until it stays for 10 s, no more is said" in told[2]
+
+    run(main)
+
+
+def test_there_is_a_pause_between_two_starts_whoever_calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """So long a pause that nobody sees its end: however often it is called meanwhile, it is not started."""
+    monkeypatch.setattr("longshore.mounting.keeper.LEAST_PAUSE", 3600.0)
+    monkeypatch.setattr("longshore.mounting.keeper.CALL_SECONDS", 0.05)
+    starts = tmp_path / "starts"
+
+    async def main() -> None:
+        gate = Server("gate")
+        gate.mount(Client(hostile("dies", str(starts)), era="modern"), prefix="b")
+        async with through(gate) as client:
+            for _ in range(20):
+                assert (await client.call("b_go", check=False)).is_error
+            await until("its first start", starts.exists)
+            assert (await client.call("b_go", check=False)).is_error
+            assert len(starts.read_text()) == 1
 
     run(main)
 
