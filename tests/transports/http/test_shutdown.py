@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from longshore import Limits
 from posting import Session, call, modern, post_modern, request
 from serving import Exchange, Served
 
-from .fixture import Rig, rigged
+from .fixture import ONCE, Extra, Rig, rigged
 
 LATE = Limits(stream_after_seconds=0.01)
 TOKEN = {"progressToken": 1}
@@ -100,3 +101,26 @@ def test_an_idle_server_ends_at_once_whatever_is_connected(grace: float) -> None
             stream.finish()
         assert session.post(request("ping")).finish().status == 503
         server.until(lambda: not server.busy, "the end of every request")
+
+
+@ONCE
+def test_what_changes_while_it_closes_is_not_sent_to_a_store_that_is_gone(tmp_path: Path) -> None:
+    """As when mounted servers are taken away at the end: "the store is closed; open a new one", with a trace."""
+    problems: list[str] = []
+
+    async def main() -> None:
+        rig = Rig(store=f"sqlite:///{tmp_path}/sessions.db")
+        rig.server.listen(lambda it: problems.append(str(it)) if getattr(it, "level", "") == "error" else None)
+        rig.app.closing = lambda: took_away(rig)
+        await rig.app.start()
+        await rig.app.shut(0)
+        await rig.app.close()
+        rig.server.resource_changed("note://a")
+        for _ in range(9):
+            await asyncio.sleep(0)
+
+    async def took_away(rig: Rig) -> None:
+        rig.server.add(Extra())
+
+    asyncio.run(main())
+    assert problems == []

@@ -220,6 +220,7 @@ class HttpApp:
                 await stream.settled()
         if self._sweeper is not None:
             self._sweeper.cancel()
+        self.notices.rest()
         await self.workers.stop()
 
     async def close(self) -> None:

@@ -30,6 +30,11 @@ class Notices:
             engine.when_changed = lambda part: self._announce("list", part)
             engine.when_resource_changed = lambda uri: self._announce("resource", uri)
 
+    def rest(self) -> None:
+        """Have them stay in this process: it takes its leave of the bus, and what ends with it is no news to others."""
+        engine = self._app.engine
+        engine.when_changed, engine.when_resource_changed = engine.tell_list_changed, engine.tell_resource_changed
+
     def _announce(self, kind: Kind, name: str) -> None:
         """Have all processes tell their clients of a change, this one too, when it comes back from the bus."""
         self._app.workers.run(self._announce_now(kind, name))
