@@ -20,6 +20,8 @@ _STORY_SECONDS = 1.0
 """How long an exit code is waited for once the output has ended."""
 _DRAIN_SECONDS = 0.3
 """How long output is read on after the process has ended: somebody else may hold the pipe open for ever."""
+_READ_BYTES = 64 << 10
+"""What a pipe holds. asyncio makes room for four times as much, mapped anew each time: a third of what a call costs."""
 _USELESS_BYTES = 1 << 20
 """What is read on when nobody listens any more, so that a server can finish what it was saying. More is a flood."""
 
@@ -85,6 +87,8 @@ class StdioChannel(Channel):
         ended = loop.create_future()
         self._unused.remove(pipe)
         transport, _ = await loop.connect_read_pipe(lambda: _Output(take, ended), pipe)
+        if hasattr(transport, "max_size"):  # asyncio's own; other loops have theirs
+            setattr(transport, "max_size", _READ_BYTES)  # noqa: B010  (it is not among what the type tells)
         self._pipes.append(transport)
         self._open_pipes.append(ended)
         return transport, ended
