@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar, final, overload
-
-from msgspec import Raw
 
 from longshore import __version__
 from longshore.client.answering import Answering, Roots, check_roots
@@ -205,23 +203,22 @@ class Client:
         name = str(params.get("name"))
         safe = safe or (self._listing.repeatable(name) and "requestState" not in params)
 
-        async def send(headers: Headers, first: bool) -> Raw:
-            return await self._line.send(
-                method, params, timeout=timeout, progress=on_progress, headers=headers, safe=safe and first
-            )
-
-        raw = await self._with_headers(name, params.get("arguments") or {}, send)
+        given: Any = params.get("arguments") or {}
+        headers = self._listing.headers(name, given)
+        send = self._line.send
+        try:
+            raw = await send(method, params, timeout=timeout, progress=on_progress, headers=headers, safe=safe)
+        except ServerError as problem:
+            headers = await self._other_headers(problem, name, given)
+            raw = await send(method, params, timeout=timeout, progress=on_progress, headers=headers)
         return self._line.read(read_object, raw)
 
-    async def _with_headers(self, name: str, given: Any, send: Callable[[Headers, bool], Awaitable[T]]) -> T:
-        """Call a tool with the headers that repeat its arguments; again if those are not the ones that we knew."""
-        try:
-            return await send(self._listing.headers(name, given), True)
-        except ServerError as problem:
-            if problem.code != HEADER_MISMATCH:
-                raise
+    async def _other_headers(self, problem: ServerError, name: str, given: Any) -> Headers:
+        """Those that repeat a call's arguments by a new list, if it was refused for them. Raises any other problem."""
+        if problem.code != HEADER_MISMATCH:
+            raise problem
         await self.list_tools(fresh=True)
-        return await send(self._listing.headers(name, given), False)
+        return self._listing.headers(name, given)
 
     async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Send any notification, as soon as the server takes it."""
@@ -301,13 +298,13 @@ class Client:
         self, name: str, given: Mapping[str, Any], params: dict[str, Any], timeout: Any, progress: Progress | None
     ) -> dict[str, Any]:
         safe = self._listing.repeatable(name)
-
-        async def send(headers: Headers, first: bool) -> dict[str, Any]:
-            return await self._line.complete(
-                "tools/call", params, timeout=timeout, progress=progress, headers=headers, safe=safe and first
-            )
-
-        return await self._with_headers(name, given, send)
+        headers = self._listing.headers(name, given)
+        complete = self._line.complete
+        try:
+            return await complete("tools/call", params, timeout=timeout, progress=progress, headers=headers, safe=safe)
+        except ServerError as problem:
+            headers = await self._other_headers(problem, name, given)
+        return await complete("tools/call", params, timeout=timeout, progress=progress, headers=headers)
 
     # -- resources, prompts, completion
 
