@@ -6,7 +6,6 @@ machine that carries the run's mark, its threads, and its descriptors; after aga
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 from benchmarks.claim import Claim, Target
@@ -43,7 +42,7 @@ def _cycle(session: Session, caller: Caller, cycles: int, blamed: Claim, rate: C
     progress(f"cycles  {caller.name}: {cycles:,}")
     try:
         sample = run(session, caller, "cycles", "--calls", str(cycles), "--warmup", str(WARMUP))
-    except (LoadFailed, subprocess.TimeoutExpired) as failure:
+    except LoadFailed as failure:
         blamed.errors.append(f"{caller.name}: {failure}")
         return None
     rate.add(caller.name, [sample["per_second"]])

@@ -33,14 +33,17 @@ def run(session: Session, caller: Caller, *options: str) -> Sample:
     """One run in a fresh process, on one core unless it is free. What it starts itself is placed as it is."""
     script = HERE / "clients" / f"{caller.client}_client.py"
     command = [str(python(caller.client)), str(script), *options, "--era", caller.era, "--", *caller.target]
-    done = subprocess.run(
-        [*([] if caller.free else placed(session, cores()[0])), *command],
-        cwd=BENCH,
-        env=surroundings() | {"TOOLS": caller.tools},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-    )
+    try:
+        done = subprocess.run(
+            [*([] if caller.free else placed(session, cores()[0])), *command],
+            cwd=BENCH,
+            env=surroundings() | {"TOOLS": caller.tools},
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+        )
+    except subprocess.TimeoutExpired:
+        raise LoadFailed(f"it did not end within {TIMEOUT} s") from None
     if done.returncode != 0:
         raise LoadFailed("\n".join(done.stderr.strip().splitlines()[-4:]) or f"it ended with {done.returncode}")
     sample: Sample = json.loads(done.stdout.splitlines()[-1])
@@ -64,7 +67,7 @@ def compete(
             progress(f"clients {number}/{rounds}  {caller.name}")
             try:
                 samples[caller.name].append(run(session, caller, *options(caller)))
-            except (LoadFailed, subprocess.TimeoutExpired) as failure:
+            except LoadFailed as failure:
                 errors.append(f"{caller.name}: {failure}")
                 alive.remove(caller)
     progress("")
