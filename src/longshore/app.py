@@ -18,6 +18,8 @@ from longshore.server.dispatch import Engine
 from longshore.telemetry.recorder import Listener, Recorder
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     from longshore.mounting.mounts import Mounts
     from longshore.protocol.content import Annotations, Icon
     from longshore.registry.toolset import Toolset
@@ -210,6 +212,10 @@ class Server:
     def remove(self, name: str) -> None:
         """Take a toolset and all its tools away, and close it."""
         self._close_later(self.catalog.remove_toolset(name))
+        if self._mounts is not None and self._loop is not None:
+            self.engine.executor.post(self._mounts.refit)
+        elif self._mounts is not None:
+            self._mounts.refit()
 
     def reload(self, name: str) -> Toolset:
         """Import a toolset's module again and put its class, made without arguments, in the old one's place."""
@@ -430,7 +436,7 @@ class Server:
         holder.gone = True
         if not holder.needs_closing:
             return
-        loop = self._engine.executor.loop if self._engine is not None else None
+        loop = self._loop
         if loop is None:
             import asyncio
             from threading import Thread
@@ -441,6 +447,12 @@ class Server:
             closing.join(configuration.limits_of(self.config, self._limits).stop_seconds)
         else:
             loop.call_soon_threadsafe(lambda: self._closing.add(loop.create_task(self._close_one(holder))))
+
+    @property
+    def _loop(self) -> AbstractEventLoop | None:
+        """The loop that calls run on, unless there is none yet, or it has closed."""
+        loop = self._engine.executor.loop if self._engine is not None else None
+        return None if loop is None or loop.is_closed() else loop
 
     async def _close_one(self, holder: Any) -> None:
         from asyncio import CancelledError, current_task

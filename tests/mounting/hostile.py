@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 MODE = sys.argv[1]
-MODERN = ("old", "dies", "round", "insists")
+MODERN = ("old", "dies", "round", "insists", "untold")
 OBJECT = {"type": "object"}
 listed = 0
 outgoing: list[str] = []
@@ -80,8 +80,13 @@ def tools(params: dict[str, Any]) -> dict[str, Any]:
         return {"tools": [sized("fits", 65536), sized("one_more", 65537)]}
     if MODE == "full":
         return {"tools": [sized(f"t{n:02}", 65536) for n in range(64)] + [sized("t64", 60)]}
-    if MODE == "old":
-        return {"tools": [tool(f"go{listed}")], "ttlMs": 1, "cacheScope": "private", "resultType": "complete"}
+    if MODE in ("old", "untold"):
+        return {
+            "tools": [tool(f"go{listed}"), tool("go")][: 1 if MODE == "old" else 2],
+            "ttlMs": 1,
+            "cacheScope": "private",
+            "resultType": "complete",
+        }
     if MODE == "dies":
         say({"id": waiting, "result": {"tools": [tool("go")], "resultType": "complete"}})
         os._exit(3)
@@ -182,6 +187,18 @@ def take_answer(message: dict[str, Any]) -> None:
             say({"id": id, "result": text(json.dumps(answered))})
 
 
+def listen(id: Any, how: str) -> None:
+    """Keep no subscription open, though we said that we would tell."""
+    if how == "never says":
+        return
+    told = {"toolsListChanged": True} if how == "ends" else {}
+    meta = {"io.modelcontextprotocol/subscriptionId": id}
+    params = {"notifications": told, "_meta": meta}
+    say({"method": "notifications/subscriptions/acknowledged", "params": params}, how == "ends")
+    if how == "ends":
+        say({"id": id, "result": {"resultType": "complete"}})
+
+
 def main() -> None:
     global waiting
     if MODE == "stubborn":
@@ -207,8 +224,11 @@ def main() -> None:
             made = {"protocolVersion": "2025-06-18", "capabilities": CAPABILITIES.get(MODE, TOOLS)}
             say({"id": id, "result": {**made, "serverInfo": info}})
         elif method == "server/discover" and MODE in MODERN:
-            made = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "ttlMs": 0}
+            able = TOOLS if MODE == "untold" else {"tools": {}}
+            made = {"supportedVersions": ["2026-07-28"], "capabilities": able, "ttlMs": 0}
             say({"id": id, "result": {**made, "cacheScope": "private", "resultType": "complete", "_meta": SAYS}})
+        elif method == "subscriptions/listen" and MODE == "untold" and sys.argv[2] != "refuses":
+            listen(id, sys.argv[2])
         elif method == "resources/list" and MODE in ("half", "watch"):
             uris = ("test://good", "test://bad")
             say({"id": id, "result": {"resources": [{"uri": uri, "name": uri[7:]} for uri in uris]}})

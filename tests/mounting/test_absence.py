@@ -18,8 +18,9 @@ import pytest
 from longshore import Server, ToolFailed
 from longshore.client import Client
 from longshore.config import Config, ToolConfig, ToolsetConfig
-from longshore.errors import ServerError
+from longshore.errors import ConnectionLost, ServerError
 from longshore.limits import Limits
+from longshore.mounting.keeper import last_words
 from longshore.mounting.mount import TOLD
 from serving import serve
 
@@ -488,3 +489,28 @@ def test_one_that_tells_of_no_changes_is_asked_again(
                 assert keeper(gate)._old_at({"tools"}) - keeper(gate)._listed_at == seconds
 
     run(main)
+
+
+@pytest.mark.parametrize("how", ["refuses", "tells of nothing", "ends", "never says"])
+def test_one_that_does_not_tell_of_changes_though_it_said_so(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It works all the same: its lists are read again at times."""
+    monkeypatch.setattr("longshore.mounting.keeper.RELIST_SECONDS", 0.05)
+    monkeypatch.setattr("longshore.mounting.keeper.TELL_SECONDS", 0.2)
+
+    async def main() -> None:
+        gate = Server("gate")
+        told = problems(gate)
+        gate.mount(Client(hostile("untold", how), era="modern"), prefix="b")
+        async with through(gate) as client:
+            first = [tool.name for tool in await client.list_tools()]
+            assert (await client.call("b_go")).text == "went"
+            await until("the next list", lambda: gate.catalog.tools and [*gate.catalog.tools] != first)
+            assert len(told) == 1
+            assert "notice: mounted b: it does not tell of changes, so its lists are read again at times: " in told[0]
+
+    run(main)
+
+
+@pytest.mark.parametrize(("printed", "kept"), [(999, 999), (1000, 1000), (1001, 1000)])
+def test_the_last_words_are_cut(printed: int, kept: int) -> None:
+    assert last_words(ConnectionLost("gone", said="x" * printed)) == "\nit last said:\n" + "x" * kept

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 
 import pytest
@@ -421,3 +422,91 @@ def test_a_gateway_serves_one_loop_after_the_other() -> None:
 
     for _ in range(3):
         run(main)
+
+
+@pytest.mark.parametrize("target", [{"comand": "x"}, {"command": 3}, {"url": 3}, None, 42, "", "'", [], {}])
+def test_a_target_that_leads_nowhere_is_refused_at_once(target: Any) -> None:
+    """Else every list of the whole server would fail by it."""
+    gate = Server("gate")
+    with pytest.raises(RegistrationError, match="give a Server, a Client, a command, a URL or an entry") as wrong:
+        gate.mount(target, prefix="x")
+    assert "test_mounting.py" in wrong.value.where
+    assert not gate.catalog.holders
+
+
+def test_it_can_be_unmounted_when_its_loop_has_closed() -> None:
+    gate = gate_to(COMMAND, "legacy")
+    told = problems(gate)
+
+    async def main() -> None:
+        async with Client(gate) as client:
+            assert (await client.call("b_add", {"a": 1, "b": 2})).text == "3"
+
+    run(main)
+    gate.unmount("b")
+    gate.mount(COMMAND, prefix="b")
+    run(main)
+    assert told == []
+
+
+def test_what_an_earlier_mount_had_the_name_of_comes_when_that_goes() -> None:
+    async def main() -> None:
+        gate, first = Server("gate"), Server("first")
+        first.resource("test://thing")(lambda: "first")
+        gate.mount(first, prefix="a")
+        for prefix in ("b", "c"):
+            gate.mount(make_server(prefix), prefix=prefix)
+        mounts: Any = {name: holder.toolset for name, holder in gate.catalog.holders.items()}
+        async with through(gate) as client, client.watch(resources=True) as changes:
+            assert (await client.read("test://thing"))[0].text == "first"
+            gate.unmount("a")
+            await anext(changes)
+            assert "test://thing" in {each.uri for each in await client.list_resources(fresh=True)}
+            assert (await client.read("test://thing"))[0].text == "it"
+            assert gate.catalog.resources["test://thing"].entry.toolset is mounts["b"].holder
+            assert "left_out" not in mounts["b"].status()
+            assert "test://thing: the name is taken" in mounts["c"].status()["left_out"]
+
+    run(main)
+
+
+def test_what_an_earlier_mount_does_not_offer_any_more_comes_from_the_next() -> None:
+    async def main() -> None:
+        gate, first = Server("gate"), Server("first")
+        first.resource("test://thing")(lambda: "first")
+        first.resource("test://other")(lambda: "other")
+        gate.mount(first, prefix="a")
+        gate.mount(make_server(), prefix="b")
+        second = gate.catalog.holders["b"]
+        async with through(gate) as client:
+            assert (await client.read("test://thing"))[0].text == "first"
+            del first.catalog.resources["test://thing"]
+            first.catalog.changed({"resources"})
+            await until(
+                "the second's",
+                lambda: (thing := gate.catalog.resources.get("test://thing")) and thing.entry.toolset is second,
+            )
+            assert (await client.read("test://thing"))[0].text == "it"
+
+    run(main)
+
+
+@pytest.mark.parametrize("turns", range(12))
+def test_one_that_is_unmounted_while_a_list_waits_for_it(turns: int) -> None:
+    """The list is made without it, whatever point it had come to, and nothing that failed is left lying about."""
+
+    async def main() -> None:
+        left: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, what: left.append(what))
+        gate = gate_to(make_server(), "auto")
+        gate.mount(make_server(), prefix="c")
+        async with through(gate) as client:
+            listing = asyncio.ensure_future(client.list_tools())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            gate.unmount("b")
+            assert "c_add" in {tool.name for tool in await listing}
+        gc.collect()
+        assert left == []
+
+    run(main)

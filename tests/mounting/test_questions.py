@@ -13,10 +13,12 @@ from longshore import Context, Server, ToolFailed
 from longshore.client import Client
 from longshore.client.line import later
 from longshore.errors import ServerError, ToolError
+from longshore.limits import Limits
 from longshore.mounting.questions import capabilities_of, read_question
 from longshore.protocol.peer import Peer
 from longshore.protocol.questions import Elicit, Sample
 from longshore.protocol.revisions import REVISIONS
+from longshore.protocol.session import Session
 from serving import serve
 
 from .behind import make_server
@@ -542,3 +544,70 @@ def test_capabilities_are_what_the_caller_can() -> None:
     assert able("2025-03-26", elicitation={}) == {}
     assert able("2025-11-25", elicitation={"url": {}}) == {"elicitation": {"url": {}}}
     assert able("2026-07-28", sampling={"tools": {}}, roots={}) == {"sampling": {"tools": {}}, "roots": {}}
+
+
+def test_who_is_held_can_be_taken_for_nobody_else() -> None:
+    """A session that is gone leaves its address to the next one, so an address names nobody."""
+
+    async def main() -> None:
+        gate = gate_to(make_server(), "legacy")
+        mount: Any = gate.catalog.holders["b"].toolset
+        async with through(gate, on_elicit=lambda _: "x") as client:
+            await client.list_tools()
+            await client.request("tools/call", {"name": "b_greet", "arguments": {}})
+            (held,) = mount._calls.flights._flights.values()
+            assert held.call is None
+            assert isinstance(held.caller, Session)
+
+    run(main)
+
+
+@ours
+def test_answers_that_have_arrived_do_not_travel_on(outer: str) -> None:
+    """The call that was held has them. Else three long answers would not fit into a state."""
+
+    async def main() -> None:
+        inner = Server("inner")
+
+        @inner.tool(replay=True)
+        async def poem(ctx: Context) -> str:
+            """Ask for three long verses."""
+            verses = [(await ctx.ask(**{f"k{n}": Sample(f"verse {n}")}))[f"k{n}"].text for n in range(3)]
+            return str(sum(map(len, verses)))
+
+        async with through(gate_to(inner, "legacy"), outer, on_sample=lambda _: "x" * 14_000) as client:
+            assert (await client.call("b_poem")).text == "42000"
+
+    run(main)
+
+
+@pytest.mark.parametrize(("rounds", "fails"), [(7, False), (8, False), (9, True)])
+def test_a_question_too_many_leaves_nothing_behind(rounds: int, fails: bool) -> None:
+    """Nobody comes back to such a call, and while it is held nobody else could be asked."""
+
+    async def main() -> None:
+        inner = Server("inner", limits=Limits(questions=30))
+
+        @inner.tool(replay=True)
+        async def often(ctx: Context, rounds: int) -> str:
+            """Ask again and again."""
+            return "".join([(await ctx.elicit(f"q{n}?", str, key=f"k{n}")).value for n in range(rounds)])
+
+        gate = gate_to(inner, "legacy")
+        mount: Any = gate.catalog.holders["b"].toolset
+        async with through(gate, on_elicit=lambda _: "x") as client:
+            answer = await client.call("b_often", {"rounds": rounds}, check=False)
+            assert answer.text == ("b_often asked in 8 rounds and still has questions" if fails else "x" * rounds)
+            assert mount._calls.flights._flights == {}
+            async with Client(gate, on_elicit=lambda _: "y") as other:
+                assert (await other.call("b_often", {"rounds": 1})).text == "y"
+
+    run(main)
+
+
+@pytest.mark.parametrize(("length", "kept"), [(3999, 3999), (4000, 4000), (4001, 4000)])
+def test_what_a_person_is_asked_is_cut(length: int, kept: int) -> None:
+    params = {"message": "x" * length, "requestedSchema": {"type": "object", "properties": {}}}
+    found = read_question("b", "elicitation/create", params)
+    assert isinstance(found, Elicit)
+    assert found.message == "[b] " + "x" * kept

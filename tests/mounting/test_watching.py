@@ -10,6 +10,7 @@ import pytest
 from longshore import Server
 from longshore.client import Client
 from longshore.client.watching import Watch
+from longshore.registry.catalog import Catalog
 
 from .behind import make_server
 from .gateway import ERAS, hostile, problems, run, through, until, until_async
@@ -113,5 +114,46 @@ def test_a_stateless_server_that_refuses_to_tell_of_all_is_asked_for_each() -> N
             async with client.watch(uris=["test://one", "test://two", "test://three"]):
                 await until("two of three", lambda: len(behind.engine.subscriptions.watched()) == 2)
                 await until("word of the third", lambda: any("are not told" in text for text in heard))
+
+    run(main)
+
+
+@theirs
+def test_another_watch_looks_up_no_more_than_itself(inner: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each costs more than the one before it."""
+
+    async def main() -> None:
+        gate = Server("gate")
+        gate.mount(Client(make_server(), era=inner), prefix="b")
+        looked_up: list[str] = []
+        async with through(gate, "legacy") as client:
+            await client.list_resources()
+            find = gate.catalog.find_resource
+            monkeypatch.setattr(Catalog, "find_resource", lambda _, uri: looked_up.append(uri) or find(uri))
+            mounts: Any = gate.catalog.arrivals
+            for n in range(10):
+                mounts.watch({f"test://parts/{part}" for part in range(n + 1)})
+            mounts.watch({"test://parts/3"})
+            assert sorted(looked_up) == [f"test://parts/{n}" for n in range(10)]
+
+    run(main)
+
+
+@pytest.mark.parametrize(("wanted", "heard"), [(2, 2), (3, 3), (4, 3)])
+@theirs
+def test_so_many_are_watched_there_and_no_more(
+    wanted: int, heard: int, inner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("longshore.mounting.following.FOLLOWED", 3)
+
+    async def main() -> None:
+        behind = make_server()
+        gate = Server("gate")
+        gate.mount(Client(behind, era=inner), prefix="b")
+        watched = behind.engine.subscriptions.watched
+        async with through(gate) as client:
+            await client.list_resources()
+            async with client.watch(uris=[f"test://parts/{n}" for n in range(wanted)]):
+                await until("those", lambda: watched() == {f"test://parts/{n}" for n in range(heard)})
 
     run(main)

@@ -110,6 +110,8 @@ async def within(channel: Channel, work: Coroutine[Any, Any, T], timeout: float 
         if not task.done():
             task.cancel()
             await asyncio.wait((task,))  # what it has begun it ends before anybody cleans up
+        if not task.cancelled():
+            task.exception()  # whoever was cancelled meanwhile will not ask for it
 
 
 async def _agree(session: Session, wish: Wish, key: str) -> ServerInfo:

@@ -29,9 +29,12 @@ HELD = 64
 
 
 def caller_of(call: Call) -> object:
-    """Who is behind a call: whoever has shown who they are, or else its session, which may be that one request."""
+    """Who is behind a call: whoever has shown who they are, or else its session, which may be that one request.
+
+    The session itself and not its address, which another one may have as soon as nobody holds this one.
+    """
     name = call.link.principal.name
-    return id(call.session) if name == LOCAL.name else name
+    return call.session if name == LOCAL.name else name
 
 
 def new_id() -> str:
@@ -172,6 +175,7 @@ class Flights:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             if asking.done():
                 self._settle(flight, puts, asking)
+                call.executor.questions.remember(call, "flight", flight.id)  # it has its answers: they travel no more
             flight.news.set()
         finally:
             asking.cancel()
@@ -244,4 +248,7 @@ class Flights:
 
 def _asks(call: Call) -> bool:
     """Whether a call is answered with questions, so that another will go on with what it began."""
-    return not call.ended and call.interview is not None and bool(call.interview.open)
+    asked = call.interview
+    if call.ended or asked is None or not asked.open:
+        return False
+    return asked.fault is None and asked.round < call.executor.limits.questions  # else the questions do not leave

@@ -8,12 +8,14 @@ us. A call that finds the server absent wakes it, waits a moment, and is told wh
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import AsyncExitStack, contextmanager
 from time import monotonic
 from typing import Any, Literal, final
 
 from longshore.client.client import Client
 from longshore.client.records import Change
+from longshore.client.watching import Watch
 from longshore.errors import BadAnswer, ClientError, ConnectionLost, ToolError
 from longshore.mounting.following import Following
 from longshore.protocol.revisions import MODERN
@@ -42,11 +44,17 @@ LIST_PAUSE = 0.5
 """A server that changes its lists all the time is asked for them no more often than this."""
 RELIST_SECONDS = 30.0
 """A server that does not tell of changes is asked again when its lists may be old, but no more often than this."""
+TELL_SECONDS = 5.0
+"""How long a server may take to say that it will tell of changes. Then it is used without: calls still wait for it."""
 SAID_CHARACTERS = 1000
 """Of what a server last printed, its end."""
 KINDS = ("tools", "resources", "prompts")
 
 Listed = Callable[[Client, set[str]], Awaitable[None]]
+
+
+class Untold(ClientError):
+    """The server is there, but does not tell of changes, or not any more."""
 
 
 @final
@@ -181,7 +189,17 @@ class Keeper:
         if not client.connected:
             raise ConnectionLost("the connection was lost at once", self.prefix)
         told, silent = self._kinds(client)
-        async with client.watch(**dict.fromkeys(told, True)) as changes:  # type: ignore[arg-type]
+        try:
+            await self._attend(told, silent)
+        except Untold as problem:
+            self._tell("notice", f"it does not tell of changes, so its lists are read again at times: {problem.what}")
+            await self._attend([], silent.union(told))
+
+    async def _attend(self, told: list[str], silent: set[str]) -> None:
+        """Have the lists taken over as they change. Raises Untold where that is not heard of."""
+        async with AsyncExitStack() as watching:
+            watch = self.client.watch(**dict.fromkeys(told, True))  # type: ignore[arg-type]
+            changes = await self._begin(watching.enter_async_context(watch))
             await self._list(set(KINDS))
             while True:
                 change = await self._next(changes, self._old_at(silent))
@@ -191,6 +209,24 @@ class Keeper:
                 quiet = self._listed_at + LIST_PAUSE - self.loop.time()
                 await asyncio.sleep(max(QUIET_SECONDS, quiet))
                 await self._list(_lists_of(change))
+
+    async def _begin(self, watching: Awaitable[Watch]) -> Watch:
+        try:
+            async with asyncio.timeout(TELL_SECONDS):
+                with self._hearing():
+                    return await watching
+        except TimeoutError:
+            raise Untold(f"it did not say within {TELL_SECONDS:g} s that it will", self.prefix) from None
+
+    @contextmanager
+    def _hearing(self) -> Generator[None]:
+        """What fails in here is to hear of changes. A server that is still there can be used without."""
+        try:
+            yield
+        except ClientError as problem:
+            if not self.client.connected:
+                raise
+            raise Untold(problem.what, self.prefix) from problem
 
     def _kinds(self, client: Client) -> tuple[list[str], set[str]]:
         """The lists whose changes the server tells, and those that it must be asked for.
@@ -214,8 +250,9 @@ class Keeper:
         clock = asyncio.timeout_at(end)
         try:
             async with clock:
-                found: Change = await anext(changes)
-                return found
+                with self._hearing():
+                    found: Change = await anext(changes)
+                    return found
         except TimeoutError:
             if not clock.expired():
                 raise

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, final
 
-from longshore.errors import ClientError, RegistrationError, ToolError
+from longshore.errors import ClientError, ConnectError, RegistrationError, ToolError
 from longshore.registry.catalog import Catalog
 from longshore.registry.toolset import Holder, Toolset
 from longshore.registry.where import caller
@@ -51,8 +51,9 @@ class Mount(Toolset):
         self._keeper: Keeper | None = None
         self._changed, self._arrived = changed, arrived
         self._watched: frozenset[str] = frozenset()
-        self._definitions: dict[str, Any] = {}
+        self._surfaces: dict[str, Surface] = {}
         self._taken: dict[str, list[str]] = {}
+        """Of each list, the names that others have."""
         self._odd: list[str] = []
         """What was odd about what it said, as far as it was told."""
         self._told, self._told_since = 0, monotonic()
@@ -60,6 +61,8 @@ class Mount(Toolset):
         """Of each list, what could not be used, and why."""
         if getattr(target, "relaying", None) is not None:
             self._relay_now()
+        else:
+            _check(target)
 
     # -- for the server
 
@@ -88,7 +91,8 @@ class Mount(Toolset):
 
     async def settled(self) -> None:
         """Wait until it is known what the server offers, or for as long as a list waits for that."""
-        await self.keeper().settled()
+        if not self.holder.gone:
+            await self.keeper().settled()
 
     def watch(self, uris: frozenset[str]) -> None:
         """Clients of ours watch these resources of the server's."""
@@ -98,7 +102,7 @@ class Mount(Toolset):
 
     async def stop(self) -> None:
         keeper, self._keeper = self._keeper, None
-        if keeper is not None:
+        if keeper is not None and keeper.alive:
             await keeper.stop()
 
     def status(self) -> dict[str, Any]:
@@ -196,10 +200,8 @@ class Mount(Toolset):
             except REFUSED as problem:
                 self._note(kind, [unlisted(kind, problem)])  # what it offered before may still be there
                 continue
-            if not self.holder.gone and self._definitions.get(surface.part, {}) != surface.definitions:
+            if not self.holder.gone:
                 self._put(surface)
-            elif not self.holder.gone:
-                self._note(surface.part, [*surface.left_out, *self._taken.get(surface.part, [])])
         left_out = client.relaying.left_out
         self._note("entries", left_out)
         for text in [each for each in client.problems if each not in left_out and each not in self._odd]:
@@ -208,15 +210,32 @@ class Mount(Toolset):
                 self._tell("notice", f"mounted {self.prefix}: {text}")
 
     def _put(self, surface: Surface) -> None:
-        before = self._definitions.get(surface.part)
-        self._definitions[surface.part] = surface.definitions
+        before = self._surfaces.get(surface.part)
+        if surface.definitions == ({} if before is None else before.definitions):
+            self._note_left_out(surface)
+            return
+        self._surfaces[surface.part] = surface
+        self._fit(surface)
+        if before is not None:
+            self._tell_changed(surface.part, before.definitions, surface.definitions)
+
+    def refit(self) -> None:
+        """Offer what others had the names of, where those are free now."""
+        for surface in tuple(self._surfaces.values()):
+            names: dict[str, Any] = getattr(self._catalog, surface.part)
+            if any(name not in names for name in self._taken.get(surface.part, ())):
+                self._fit(surface)
+
+    def _fit(self, surface: Surface) -> None:
         taken = self._catalog.swap(self.holder, surface.part, surface.made, surface.completions)
-        self._taken[surface.part] = [f"{name}: the name is taken" for name in taken]
-        self._note(surface.part, [*surface.left_out, *self._taken[surface.part]])
+        self._taken[surface.part] = taken
+        self._note_left_out(surface)
         if surface.part == "resources":
             self._arrived()
-        if before is not None:
-            self._tell_changed(surface.part, before, surface.definitions)
+
+    def _note_left_out(self, surface: Surface) -> None:
+        taken = [f"{name}: the name is taken" for name in self._taken.get(surface.part, ())]
+        self._note(surface.part, [*surface.left_out, *taken])
 
     def _note(self, part: str, left_out: list[str]) -> None:
         new = [line for line in left_out if line not in self.left_out.get(part, [])]
@@ -231,3 +250,14 @@ class Mount(Toolset):
         if other:
             names = ", ".join(sorted(other)[:10])
             self._warn(f"other {part} under the same name: {names}")
+
+
+def _check(target: Any) -> None:
+    """Refuse what leads nowhere while its author looks on: later it would fail lists that everybody waits for."""
+    from longshore.client.targets import Way, find
+
+    try:
+        find(target, Way())
+    except ConnectError as problem:
+        fix = "give a Server, a Client, a command, a URL or an entry of mcpServers"
+        raise RegistrationError(caller(), f"this can't be mounted: {problem.what}", fix) from None

@@ -20,6 +20,7 @@ from longshore.wire.codec import INVALID_PARAMS
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
+    from longshore.registry.toolset import Holder
     from longshore.server.call import Call
 
 LAST_SECONDS = 0.2
@@ -45,7 +46,8 @@ class Mounts:
     ) -> None:
         self._catalog, self._recorder, self._offered, self._limit = catalog, recorder, offered, limit
         self._changed, self._guard = changed, guard
-        self._watched: set[str] = set()
+        self._watched: dict[str, Holder | None] = {}
+        """What clients of ours watch, and whose it is. To look that up for all at each watch would take too long."""
         self._made = 0
 
     def add(self, target: Any, prefix: str, timeout: float | Literal[False] | None, owner: Any) -> Mount:
@@ -57,7 +59,7 @@ class Mounts:
         if wrong is not None:
             raise RegistrationError(caller(), *wrong)
         self._catalog.check_holder(prefix)
-        mount = Mount(target, prefix, timeout, self._catalog, self._recorder, self._changed, self._match)
+        mount = Mount(target, prefix, timeout, self._catalog, self._recorder, self._changed, self.refit)
         self._made += 1
         mount.holder.rank = self._made
         self._catalog.hold(mount.holder)
@@ -101,16 +103,25 @@ class Mounts:
 
     def watch(self, uris: set[str]) -> None:
         """Clients of ours watch these resources: have the servers that they belong to tell of them, now and later."""
-        if uris != self._watched:
-            self._watched = uris
-            self._match()
+        known = self._watched
+        if uris != set(known):
+            self._watched = {uri: known[uri] if uri in known else self._holder_of(uri) for uri in uris}
+            self._follow()
 
-    def _match(self) -> None:
-        """See which server each of what is watched belongs to."""
-        found = {uri: self._catalog.find_resource(uri) for uri in self._watched}
+    def refit(self) -> None:
+        """There are other things than before: names may be free, and what is watched may be another's."""
         for mount in self.all:
-            mine = (uri for uri, place in found.items() if place is not None and place[0].entry.toolset is mount.holder)
-            mount.watch(frozenset(mine))
+            mount.refit()
+        self._watched = {uri: self._holder_of(uri) for uri in self._watched}
+        self._follow()
+
+    def _holder_of(self, uri: str) -> Holder | None:
+        found = self._catalog.find_resource(uri)
+        return None if found is None else found[0].entry.toolset
+
+    def _follow(self) -> None:
+        for mount in self.all:
+            mount.watch(frozenset(uri for uri, holder in self._watched.items() if holder is mount.holder))
 
     def stand_in(self, name: str) -> Entry | None:
         """What answers a call of a tool that is not known, but may be one of a server that has yet to come."""

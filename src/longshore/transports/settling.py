@@ -26,4 +26,4 @@ def release_threads(process: Any, limits: Limits) -> None:
     if threading is not None and any(
         not thread.daemon and thread is not threading.main_thread() for thread in threading.enumerate()
     ):
-        process.end_within(limits.stop_seconds / 2)  # the other half went to closing
+        process.end_within(limits.stop_seconds / 3)  # closing may have taken two thirds
