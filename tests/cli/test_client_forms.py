@@ -80,9 +80,12 @@ def form(**properties: Any) -> dict[str, Any]:
         ({"type": "boolean"}, "f [y/n] ", "no", False),
         ({"type": "boolean", "default": True}, "f [Y/n] ", "", True),
         ({"type": "string", "enum": ["a", "b"]}, "f, a number: ", "2", "b"),
+        ({"type": "string", "enum": ["2", "4", "8"]}, "2) 4", "2", "4"),
+        ({"type": "string", "enum": ["2", "4", "8"]}, "3) 8", "8", "8"),
         ({"type": "string", "enum": ["a", "b"], "enumNames": ["Ay", "Bee"]}, "1) Ay", "bee", "b"),
         ({"type": "string", "oneOf": [{"const": "a", "title": "Ay"}, {"const": "b"}]}, "1) Ay", "1", "a"),
         ({"type": "array", "items": {"type": "string", "enum": ["a", "b", "c"]}}, "numbers, with", "1, 3", ["a", "c"]),
+        ({"type": "array", "items": {"type": "integer", "enum": [3, 2, 1]}}, "3) 1", "1,3", [3, 1]),
         ({"type": "array", "items": {"anyOf": [{"const": "a", "title": "Ay"}]}}, "1) Ay", "1", ["a"]),
     ],
 )

@@ -6,9 +6,12 @@ import re
 from collections.abc import Iterator
 from urllib.request import urlopen
 
+import click
 import pytest
 
+from client.oauth.conftest import run
 from client.oauth.town import Authority, Protected, living
+from longshore.cli.login import TOKEN_BYTES, choose
 
 from .conftest import Quay
 
@@ -49,7 +52,7 @@ def test_a_script_is_told_how(quay: Quay, server: Protected) -> None:
     done = quay.run("call", server.mcp, "hello")
     assert (done.returncode, done.stdout) == (3, b"")
     assert b"it wants a login, and nobody is at a terminal; log in by the same command on a terminal" in done.stderr
-    assert b"--auth env:NAME" in done.stderr
+    assert done.stderr.count(b"--auth env:NAME") == 1
     assert server.authorities[0].count("/register") == 0, "nothing was begun that nobody could end"
 
 
@@ -66,6 +69,18 @@ def test_a_header_of_ones_own_wins(quay: Quay, server: Protected) -> None:
     assert done.returncode == 3
     sent = {each.headers.get("authorization") for each in server.asked if each.path == "/mcp"}
     assert sent == {"Bearer mine"}
+
+
+@pytest.mark.parametrize("size", [TOKEN_BYTES - 1, TOKEN_BYTES, TOKEN_BYTES + 1])
+def test_a_token_is_taken_whole_or_not_at_all(quay: Quay, size: int) -> None:
+    path = quay.write("token", "x" * size)
+    if size <= TOKEN_BYTES:
+        assert run(lambda: choose(f"@{path}", person=False).headers("POST", "", b"")) == [
+            ("Authorization", f"Bearer {'x' * size}")
+        ]
+    else:
+        with pytest.raises(click.UsageError, match=r"--auth: .*token has more than 65,536 bytes, and no token has"):
+            choose(f"@{path}", person=False)
 
 
 def test_a_token_from_the_environment_or_a_file(quay: Quay, server: Protected) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 
 import pytest
 from rich.cells import cell_len
@@ -28,6 +29,26 @@ def test_a_result_is_shown(quay: Quay) -> None:
     terminal = quay.terminal("call", "server.py", "add", "a=1")
     assert terminal.end() == 0
     assert plain(terminal.seen) == "3\n"
+
+
+REFUSER = """
+    import json, sys
+    for line in sys.stdin:
+        asked = json.loads(line)
+        said = {"error": {"code": -32603, "message": "broken"}}
+        if asked["method"] == "initialize":
+            info = {"name": "no", "version": "1"}
+            said = {"result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}}
+        if "id" in asked:
+            print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **said}), flush=True)
+"""
+
+
+def test_what_can_not_be_listed_is_not_said_to_be_missing(quay: Quay) -> None:
+    quay.write("refuser.py", REFUSER)
+    terminal = quay.terminal("list", "--tools", f"{sys.executable} refuser.py", columns=300)
+    assert terminal.end() == 1
+    assert "its tools can't be listed: broken" in plain(terminal.seen) and "offers no" not in plain(terminal.seen)
 
 
 def test_hostile_text_is_spelled_out(quay: Quay) -> None:
@@ -119,10 +140,10 @@ def test_a_form_is_asked_field_by_field_until_it_is_right(quay: Quay) -> None:
 
 def test_a_person_may_think_longer_than_a_server(quay: Quay) -> None:
     """In the handshake era the call is under way while the question is asked."""
-    terminal = quay.terminal("call", "server.py", "refund", "order=5", "--era", "legacy", "--timeout", "0.8")
+    terminal = quay.terminal("call", "server.py", "refund", "order=5", "--era", "legacy", "--timeout", "2.5")
     terminal.until("[y/n] ")
     with pytest.raises(subprocess.TimeoutExpired):
-        terminal.child.wait(1.6)
+        terminal.child.wait(3)
     terminal.type("y\n")
     assert terminal.end() == 0, terminal.seen
     assert "refund of 5: True" in plain(terminal.seen)

@@ -135,11 +135,14 @@ def _choices(field: dict[str, Any]) -> list[tuple[Any, str]]:
 
 
 def _reader(field: dict[str, Any], listed: list[tuple[Any, str]], many: bool) -> Callable[[str], Any]:
-    """What a typed line means. A choice is made by its number, its value or its name."""
+    """What a typed line means. A choice is made by its number, which is what is asked for, its value or its name."""
+    numbered = {str(n): value for n, (value, _) in enumerate(listed, 1)}
 
     def choose(text: str) -> Any:
-        for n, (value, shown) in enumerate(listed, 1):
-            if text.casefold() in (str(n), str(value).casefold(), shown.casefold()):
+        if text in numbered:
+            return numbered[text]
+        for value, shown in listed:
+            if text.casefold() in (str(value).casefold(), shown.casefold()):
                 return value
         raise ValueError(f"expected a number from 1 to {len(listed)}")
 

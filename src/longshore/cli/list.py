@@ -99,7 +99,7 @@ def _show(screen: Screen, server: ServerInfo, lists: Lists) -> None:
     screen.text(f"{server.name or 'a server'} {server.version}, MCP {server.revision}")
     for key, found in rows.items():
         screen.table(found, _TITLES[key])
-    if not rows:
+    if lists and not rows:
         screen.text(f"It offers no {' and no '.join(lists)}.")
 
 

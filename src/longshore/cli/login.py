@@ -14,7 +14,10 @@ from longshore.client.oauth.login import OAuth
 from longshore.client.oauth.storage import FileStorage
 from longshore.client.oauth.tokens import Tokens
 from longshore.errors import AuthorizationError
+from longshore.files import read_bounded
 
+TOKEN_BYTES = 64 << 10
+"""A file that holds a token. One goes into a header of each request, where servers take no more than that."""
 HOW = "log in by the same command on a terminal, or give a token: --auth env:NAME"
 
 
@@ -46,10 +49,12 @@ def _token(given: str) -> str:
         return found
     if given.startswith("@"):
         try:
-            with open(given[1:], encoding="utf-8") as file:
-                return file.read(1 << 16)
+            data = read_bounded(given[1:], TOKEN_BYTES)
+            if len(data) <= TOKEN_BYTES:
+                return data.decode()
         except (OSError, ValueError) as problem:
             raise click.UsageError(f"--auth: {given[1:]} can't be read: {problem}") from None
+        raise click.UsageError(f"--auth: {given[1:]} has more than {TOKEN_BYTES:,} bytes, and no token has")
     return given
 
 

@@ -39,8 +39,19 @@ def _fit(problem: BaseException) -> Exception:
 
 
 class _Ended(RuntimeError):
+    """Stands for what a function raised, and reads like it."""
+
     def __init__(self, problem: BaseException) -> None:
         super().__init__(repr(problem))
+        self.__cause__ = problem
+
+    def __repr__(self) -> str:
+        return repr(self.__cause__)
+
+
+def name_of(problem: BaseException) -> str:
+    """What was raised, in one word."""
+    return type(problem.__cause__ if isinstance(problem, _Ended) else problem).__name__
 
 
 def _settle(outcome: asyncio.Future[Any], set: Callable[[Any], None], value: Any) -> None:

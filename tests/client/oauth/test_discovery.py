@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -11,6 +12,7 @@ import pytest
 from longshore.client import Client
 from longshore.client.oauth import FileStorage, MemoryStorage
 from longshore.client.oauth.addresses import Wall, covers, is_inside, is_loopback, trusted
+from longshore.client.oauth.asking import MOST_BYTES
 from longshore.client.oauth.discovery import resource_places, server_places
 from longshore.errors import AuthorizationError
 
@@ -205,17 +207,26 @@ def test_pages_are_no_metadata(authority: Authority, server: Protected, body: by
     assert talk(server, login()) == ["hello"]
 
 
-def test_too_much_metadata(authority: Authority, server: Protected) -> None:
-    server.metadata = {"x": "y" * 300_000}
-    with pytest.raises(AuthorizationError, match="could not be asked"):
-        talk(server, login())
+@pytest.mark.parametrize("over", [-1, 0, 1])
+def test_too_much_metadata(authority: Authority, server: Protected, over: int) -> None:
+    body = json.dumps(server.about()).encode().ljust(MOST_BYTES + over)
+    server.about = lambda: body  # type: ignore[method-assign, assignment, return-value]
+    with pytest.raises(AuthorizationError, match="could not be asked") if over > 0 else nullcontext():
+        assert talk(server, login()) == ["hello"]
 
 
-def test_a_server_that_fails_is_not_taken_for_an_old_one(authority: Authority, server: Protected) -> None:
+@pytest.mark.parametrize("status", [502, 429])
+def test_a_server_that_fails_is_not_taken_for_an_old_one(authority: Authority, server: Protected, status: int) -> None:
+    storage, places = MemoryStorage(), server.places
+    talk(server, login(storage=storage))
+    authority.tokens.clear()
     server.places = set()
-    server.elsewhere = lambda heard: Said(502)  # type: ignore[method-assign]
-    with pytest.raises(AuthorizationError, match="502; try again later"):
-        talk(server, login())
+    server.elsewhere = lambda heard: Said(status)  # type: ignore[method-assign]
+    with pytest.raises(AuthorizationError, match=f"{status}; try again later"):
+        talk(server, login(storage=storage))
+    server.places = places
+    assert talk(server, login(storage=storage)) == ["hello"]
+    assert authority.count("/authorize") == 1, "the refresh token is kept"
 
 
 class Old(Protected):

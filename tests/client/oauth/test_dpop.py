@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from joserfc.jwk import ECKey
 from longshore.client import Client
 from longshore.client.oauth import ClientCredentials, FileStorage, MemoryStorage
 from longshore.client.oauth.dpop import MOST_NONCE_CHARS, MOST_ORIGINS, Prover
+from longshore.client.oauth.tokens import _NONCE_TRIES
 from longshore.errors import AuthorizationError
 
 from .conftest import login, run, talk, tokens_sent
@@ -73,6 +75,22 @@ def test_a_nonce_for_ever_is_given_up(authority: Authority, bound: Protected) ->
     with pytest.raises(Exception, match="401"):
         talk(bound, login())
     assert authority.count("/authorize") == 1
+
+
+@pytest.mark.parametrize("changes", [_NONCE_TRIES - 1, _NONCE_TRIES, _NONCE_TRIES + 1])
+def test_nonces_of_an_issuer_that_run_out(authority: Authority, bound: Protected, changes: int) -> None:
+    check, asked = authority.dpop.check, []
+
+    def hasty(heard: Heard, url: str, token: str | None) -> str:
+        asked.append(heard)
+        if len(asked) <= changes:
+            authority.dpop.nonce = f"n{len(asked)}"
+        return check(heard, url, token)
+
+    authority.dpop.check = hasty  # type: ignore[method-assign]
+    with pytest.raises(AuthorizationError, match="use_dpop_nonce") if changes > _NONCE_TRIES else nullcontext():
+        assert talk(bound, login()) == ["hello"]
+    assert len(asked) == min(changes, _NONCE_TRIES) + 1
 
 
 def test_the_key_is_kept_with_the_tokens(authority: Authority, bound: Protected, tmp_path: Any) -> None:

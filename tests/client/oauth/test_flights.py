@@ -13,6 +13,7 @@ import pytest
 from longshore.client import Client
 from longshore.client.oauth import JwtBearer, MemoryStorage
 from longshore.client.oauth import granter as granters
+from longshore.client.oauth.asking import TryLater
 from longshore.client.oauth.flights import Flights
 from longshore.errors import AuthorizationError, CallTimeout
 
@@ -53,10 +54,11 @@ def test_each_who_waits_gets_the_error() -> None:
 
         async def fails() -> None:
             await asyncio.sleep(0)
-            raise AuthorizationError("no")
+            raise TryLater("no")
 
         found = await asyncio.gather(*(flights.together(fails) for _ in range(3)), return_exceptions=True)
         assert [str(each) for each in found] == ["no"] * 3 and len({id(each) for each in found}) == 3
+        assert {type(each) for each in found} == {TryLater}
         assert not flights.waiting and flights.under_way() is None
 
     run(work)
@@ -239,9 +241,23 @@ def test_a_function_that_blocks_does_not_keep_the_process(server: Protected) -> 
 
 
 def test_what_a_function_raises_is_the_cause(authority: Authority, server: Protected) -> None:
-    def breaks() -> str:
+    def breaks(*_: Any) -> str:
         raise LookupError("vault")
 
     with pytest.raises(AuthorizationError, match="broke off with LookupError") as caught:
         talk(server, JwtBearer(breaks))
     assert isinstance(caught.value.__cause__, LookupError)
+    with pytest.raises(AuthorizationError, match="redirect= raised LookupError") as caught:
+        talk(server, login(redirect=breaks))
+    assert isinstance(caught.value.__cause__, LookupError)
+
+
+@pytest.mark.parametrize("raised", [SystemExit(3), StopIteration()], ids=repr)
+def test_a_function_that_would_end_its_thread_ends_the_authorization(server: Protected, raised: BaseException) -> None:
+    def ends(*_: Any) -> str:
+        raise raised
+
+    with pytest.raises(AuthorizationError, match=f"broke off with {type(raised).__name__}"):
+        talk(server, JwtBearer(ends))
+    with pytest.raises(AuthorizationError, match=f"redirect= raised {type(raised).__name__}"):
+        talk(server, login(redirect=ends))

@@ -317,13 +317,16 @@ def test_hanging_up_ends_a_login(authority: Authority, server: Protected) -> Non
     [
         ({"application_type": "other"}, "application_type"),
         ({"token_endpoint_auth_method": "magic"}, "token_endpoint_auth_method"),
-        ({"client_secret": "x"}, "client_id"),
+        ({"client_secret": "x"}, "client_secret needs the client_id"),
+        ({"private_key": "x"}, "private_key needs the client_id or the client_metadata_url"),
         ({"client_metadata_url": "http://harbour.example/x"}, "client_metadata_url"),
         ({"client_metadata_url": "https://harbour.example"}, "with a path"),
         ({"redirect_uri": "http://harbour.example/x"}, "redirect_uri"),
         ({"redirect_uri": "https://harbour.example/x", "redirect": None}, "redirect="),
         ({"dpop": "maybe"}, "dpop"),
-        ({"scopes": ["a b"]}, "scopes"),
+        ({"scopes": ["a b"]}, "printable ASCII"),
+        ({"scopes": ["x" * 257]}, "at most 256 printable ASCII"),
+        ({"scopes": [f"s{n}" for n in range(101)]}, "scopes: at most 100, and there are 101"),
     ],
 )
 def test_wrong_options_are_said_at_once(options: dict[str, Any], what: str) -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from longshore.client import Client
+from services import skip
 
 from .conftest import login, run
 
@@ -22,8 +23,8 @@ SECONDS = 30.0
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    if not os.environ.get("CI"):
-        pytest.importorskip("mcp", reason="the official SDK is not installed; make setup installs it")
+    if find_spec("mcp") is None:
+        skip("the official SDK is not installed; make setup installs it")
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     child = subprocess.Popen([sys.executable, str(OFFICIAL), str(port)], stderr=subprocess.DEVNULL)

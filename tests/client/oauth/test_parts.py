@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from longshore.client.oauth import challenge, discovery, tokens
 from longshore.client.oauth.addresses import MOST_CHARS, split
+from longshore.client.oauth.asking import Reply
 from longshore.client.oauth.budget import ALL, SAME, WINDOW_SECONDS, Budget
 from longshore.client.oauth.challenge import Demand, parse, read
+from longshore.client.oauth.discovery import AuthServer
+from longshore.client.oauth.flow import MOST_FIELDS, begin, read_code
 from longshore.client.oauth.scopes import MOST, choose, words
+from longshore.client.oauth.scopes import MOST_CHARS as MOST_SCOPE
 from longshore.errors import AuthorizationError
 
 
@@ -116,10 +122,38 @@ def test_a_login_that_fails_is_no_refusal() -> None:
     budget.spend("i", ("a",), WINDOW_SECONDS, refused=True)
 
 
+@pytest.mark.parametrize("over", [-1, 0, 1])
+def test_so_long_a_challenge(over: int) -> None:
+    before, after = 'Bearer x="', '", scope="a"'
+    value = before + "y" * (challenge.MOST_CHARS + over - len(before + after)) + after
+    assert read([("www-authenticate", value)]).scope == (None if over > 0 else "a")
+
+
+@pytest.mark.parametrize("over", [-1, 0, 1])
+def test_so_long_a_token(over: int) -> None:
+    token = "x" * (tokens._MOST_CHARS + over)
+    assert tokens._secret(Reply(200, [], {"access_token": token}), "access_token") == (None if over > 0 else token)
+
+
+@pytest.mark.parametrize("over", [-1, 0, 1])
+def test_so_many_fields_in_the_answer_of_a_login(over: int) -> None:
+    attempt = begin(AuthServer("https://as.example", "https://as.example/token"), "me", "http://127.0.0.1/")
+    more = "&x=y" * (MOST_FIELDS - 2 + over)
+    url = f"http://127.0.0.1/?code=c&state={attempt.state}{more}"
+    with pytest.raises(AuthorizationError, match="can't be read") if over > 0 else nullcontext():
+        assert read_code(attempt, url) == "c"
+
+
+@pytest.mark.parametrize("over", [-1, 0, 1])
+def test_so_long_a_list_in_metadata(over: int) -> None:
+    listed = [f"s{n}" for n in range(discovery.MOST_LISTED + over)]
+    assert discovery._texts(listed) == tuple(listed[: discovery.MOST_LISTED])
+
+
 @pytest.mark.parametrize("count", [MOST - 1, MOST, MOST + 1])
 def test_so_many_scopes(count: int) -> None:
     assert len(words(" ".join(f"s{n}" for n in range(count)))) == min(count, MOST)
-    assert len(words("x" * 256)) == 1 and not words("x" * 257)
+    assert len(words("x" * (MOST_SCOPE - 1))) == len(words("x" * MOST_SCOPE)) == 1 and not words("x" * (MOST_SCOPE + 1))
 
 
 @pytest.mark.parametrize("size", [MOST_CHARS - 1, MOST_CHARS, MOST_CHARS + 1])

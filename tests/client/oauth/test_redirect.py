@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from longshore.client.http.fetch import Http
-from longshore.client.oauth import FileStorage
+from longshore.client.oauth import FileStorage, redirect
+from longshore.client.oauth.flow import MOST_FIELDS
 from longshore.client.oauth.redirect import Listener
 from longshore.errors import AuthorizationError
 
@@ -128,6 +129,62 @@ def test_strangers_do_not_end_the_wait(capfd: pytest.CaptureFixture[str]) -> Non
     assert said.startswith("longshore: it wants a login; to log in, open") and "https://as.example/authorize" in said
 
 
+async def _send(listener: Listener, head: bytes) -> bytes:
+    """The first line of the answer; empty if the connection was dropped."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(listener.uri).port)
+    try:
+        writer.write(head)
+        return await reader.readline()
+    except ConnectionError:
+        return b""
+    finally:
+        writer.close()
+
+
+def _bounds(target: str) -> dict[str, tuple[bytes, bytes]]:
+    """By bound: a request right at it, and one beyond."""
+    begin = f"GET {target} HTTP/1.1\r\nX: ".encode()
+    room, fields = redirect._MOST_BYTES - len(begin), MOST_FIELDS - 2
+    return {
+        "bytes": (begin + b"y" * room + b"\r\n\r\n", begin + b"y" * (room + 1) + b"\r\n\r\n"),
+        "fields": (
+            f"GET {target}{'&x=y' * fields} HTTP/1.1\r\n\r\n".encode(),
+            f"GET {target}{'&x=y' * (fields + 1)} HTTP/1.1\r\n\r\n".encode(),
+        ),
+    }
+
+
+@pytest.mark.parametrize(("bound", "answer"), [("bytes", b""), ("fields", b"HTTP/1.1 400 Bad Request\r\n")])
+def test_so_large_a_request(bound: str, answer: bytes, capfd: pytest.CaptureFixture[str]) -> None:
+    async def work() -> None:
+        listener = await Listener.open(None, None)
+        coming = asyncio.ensure_future(listener.follow("https://as.example/authorize", "right", "it wants a login"))
+        await asyncio.sleep(0)
+        fits, beyond = _bounds("/callback?code=x&state=right")[bound]
+        assert await _send(listener, beyond) == answer and not coming.done()
+        assert await _send(listener, fits) == b"HTTP/1.1 200 OK\r\n"
+        await coming
+        await listener.close()
+
+    run(work)
+
+
+@pytest.mark.parametrize("over", [-1, 0, 1])
+def test_so_many_connections(over: int) -> None:
+    async def work() -> None:
+        listener = await Listener.open(None, None)
+        port = urlsplit(listener.uri).port
+        others = redirect._MOST_CONNECTIONS + over - 1
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(others)]
+        answer = await _send(listener, b"GET / HTTP/1.1\r\n\r\n")
+        assert answer == (b"" if over > 0 else b"HTTP/1.1 404 Not Found\r\n")
+        for _, writer in silent:
+            writer.close()
+        await listener.close()
+
+    run(work)
+
+
 def test_nobody_comes(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("longshore.client.oauth.redirect.SECONDS", 0.05)
 
@@ -146,6 +203,20 @@ def test_a_port_that_was_asked_for_and_is_taken() -> None:
             uri = f"http://127.0.0.1:{taken.getsockname()[1]}/back"
             with pytest.raises(AuthorizationError, match="free the port or give another redirect_uri="):
                 await Listener.open(uri, None)
+
+    run(work)
+
+
+def test_a_way_back_by_ipv6() -> None:
+    async def work() -> None:
+        try:
+            with socket.create_server(("::1", 0), family=socket.AF_INET6) as free:
+                port = free.getsockname()[1]
+        except OSError:
+            pytest.skip("this machine has no IPv6")
+        listener = await Listener.open(None, f"http://[::1]:{port}/back")
+        await listener.close()
+        assert listener.uri == f"http://[::1]:{port}/back"
 
     run(work)
 

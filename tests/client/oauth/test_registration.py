@@ -137,6 +137,20 @@ def test_a_doubted_client_still_renews(authority: Authority, server: Protected, 
     assert talk(server, login(storage=storage, redirect=nobody)) == ["hello"]
 
 
+def test_a_timeout_of_the_callers_own_is_nobodys_absence(authority: Authority, server: Protected) -> None:
+    storage = MemoryStorage()
+    talk(server, login(storage=storage))
+    other = Protected(authority)
+
+    def impatient(url: str) -> str:
+        raise TimeoutError("of a proxy")
+
+    with living(other), pytest.raises(AuthorizationError, match="redirect= raised TimeoutError"):
+        talk(other, login(storage=storage, redirect=impatient))
+    [registered] = run(lambda: recall(login(storage=storage).cupboard, authority.issuer))
+    assert not registered.doubted
+
+
 def test_a_client_that_the_way_back_says_is_unknown() -> None:
     authority = Strict()
     authority.tells = "unauthorized_client"

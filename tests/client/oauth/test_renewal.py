@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
+import time
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -142,6 +145,91 @@ def test_what_another_process_renewed_is_used(authority: Authority, server: Prot
 
     run(work)
     assert grants(authority) == ["authorization_code", "refresh_token", "refresh_token"]
+
+
+class Clock:
+    """The time, and as much more as a test lets pass."""
+
+    def __init__(self) -> None:
+        self.passed = 0.0
+        self.monotonic = time.monotonic
+
+    def time(self) -> float:
+        return time.time() + self.passed
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr("longshore.client.oauth.holder.time", made)
+    monkeypatch.setattr("longshore.client.oauth.tokens.time", made)
+    return made
+
+
+def test_what_another_process_spent_is_not_sent(
+    authority: Authority, server: Protected, tmp_path: Any, clock: Clock
+) -> None:
+    """Another renewed, and then all was quiet until its token was old too: its refresh token is the good one."""
+    path = tmp_path / "oauth.json"
+    mine, other = login(storage=FileStorage(path)), login(storage=FileStorage(path))
+    talk(server, mine)
+    talk(server, other)
+    clock.passed = 3590
+    talk(server, other)
+    clock.passed = 7300
+    assert talk(server, mine) == talk(server, other) == ["hello"]
+    assert grants(authority) == ["authorization_code", "refresh_token", "refresh_token"]
+
+
+def test_a_refusal_does_not_cost_another_its_tokens(
+    authority: Authority, server: Protected, tmp_path: Any, clock: Clock
+) -> None:
+    """Another logged in anew, as a client of its own; what is refused to us is not what it has stored."""
+    storage = FileStorage(tmp_path / "oauth.json")
+    mine, other = login(storage=storage, client_name="mine"), login(storage=storage, client_name="other")
+    talk(server, mine)
+    authority.tokens.clear()
+    authority.refresh_tokens.clear()
+    for key in json.loads(Path(storage.path).read_bytes()):
+        storage.write(key, None if key.startswith("tokens ") else storage.read(key))
+    talk(server, other)
+    clock.passed = 7300
+    assert talk(server, mine) == ["hello"]
+    assert grants(authority) == ["authorization_code"] * 2 + ["refresh_token"] * 2
+
+
+@pytest.mark.parametrize("passed", [0, 7300])
+def test_a_login_that_another_process_made_is_used(
+    authority: Authority, server: Protected, tmp_path: Any, clock: Clock, passed: float
+) -> None:
+    """One had no token when it looked, and nobody to log in. What was brought since then is good, or renewed."""
+    path = tmp_path / "oauth.json"
+
+    async def nobody(url: str) -> str:
+        raise LookupError("nobody")
+
+    mine = login(storage=FileStorage(path), redirect=nobody)
+    with pytest.raises(AuthorizationError, match="redirect= raised LookupError"):
+        talk(server, mine)
+    talk(server, login(storage=FileStorage(path)))
+    clock.passed = passed
+    assert talk(server, mine) == ["hello"]
+    assert grants(authority) == ["authorization_code"] + ["refresh_token"] * bool(passed)
+
+
+def test_a_stored_token_that_is_refused_leads_to_a_login(authority: Authority, server: Protected) -> None:
+    storage = MemoryStorage()
+    auth = login(storage=storage)
+
+    async def work() -> None:
+        await auth.headers("POST", server.mcp, b"")  # it has looked, and there was nothing
+
+    run(work)
+    talk(server, login(storage=storage))
+    authority.tokens.clear()
+    authority.refresh_tokens.clear()
+    assert talk(server, auth) == ["hello"]
+    assert grants(authority) == ["authorization_code", "refresh_token", "authorization_code"]
 
 
 def test_scopes_by_the_challenge(authority: Authority, server: Protected) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ import pytest
 
 from longshore.client.oauth import FileStorage, KeyringStorage, MemoryStorage
 from longshore.client.oauth.cupboard import Cupboard
+from longshore.client.oauth.storage import MOST_BYTES
 from longshore.errors import AuthorizationError
 
 from .conftest import login, run, talk
@@ -71,6 +73,21 @@ def test_a_broken_file_is_put_aside(tmp_path: Path, content: bytes) -> None:
     storage.write("x", {"a": 1})
     assert storage.read("x") == {"a": 1}
     assert (tmp_path / "oauth.json.broken").read_bytes() == content
+
+
+def test_a_file_never_gets_larger_than_what_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "oauth.json"
+    storage = FileStorage(path)
+    storage.write("x", {"a": ""})
+    room = MOST_BYTES - path.stat().st_size
+    for size in (room - 1, room):
+        storage.write("x", {"a": "y" * size})
+        assert storage.read("x") == {"a": "y" * size}
+    assert path.stat().st_size == MOST_BYTES
+    with pytest.raises(OSError, match="more than 4 MiB") as caught:
+        storage.write("x", {"a": "y" * (room + 1)})
+    assert caught.value.errno == errno.EFBIG and storage.read("x") == {"a": "y" * room}
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["oauth.json", "oauth.json.lock"]
 
 
 WRITER = """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeGuard, final
+from typing import TYPE_CHECKING, Any, final
 from urllib.parse import quote_plus, urlencode
 
 import msgspec
@@ -13,6 +13,7 @@ from longshore.client.oauth.addresses import Wall, is_inside, shown
 from longshore.client.oauth.authorizer import Headers
 from longshore.errors import AuthorizationError, ConnectError
 from longshore.protocol.revisions import MODERN
+from longshore.schema.kinds import is_object
 
 if TYPE_CHECKING:
     from longshore.client.http.fetch import Http
@@ -24,6 +25,7 @@ MOST_BYTES = 256 << 10
 """Of one answer. The metadata of large issuers have 10 KiB."""
 
 _SHOWN_CHARS = 200
+"""What is shown of foreign text in an error: two or three lines of a terminal."""
 _FORM = ("Content-Type", "application/x-www-form-urlencoded")
 _JSON = ("Content-Type", "application/json")
 
@@ -134,11 +136,7 @@ def _read(body: bytes) -> dict[str, Any] | None:
         found: Any = msgspec.json.decode(body)
     except (ValueError, RecursionError):
         return None
-    return found if _is_object(found) else None
-
-
-def _is_object(value: Any) -> TypeGuard[dict[str, Any]]:
-    return isinstance(value, dict)
+    return found if is_object(found) else None
 
 
 class TryLater(AuthorizationError):

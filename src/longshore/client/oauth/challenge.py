@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 MOST_CHARS = 16 << 10
+"""Of one header; what is beyond is not read. Real ones have a few hundred."""
 _SCHEME = re.compile(r"[ \t,]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?=[ \t]|,|$)[ \t]*")
 _FIELD = re.compile(
     r"""[ \t,]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([!#$%&'*+.^_`|~0-9A-Za-z:/?=&@;-]+))"""

@@ -94,7 +94,11 @@ class Cupboard:
         )
 
     async def drop(self, server: str, tokens: Tokens) -> None:
-        await self.write(self._tokens_key(tokens.issuer, tokens.resource, server), None)
+        """Forget these. Others that took their place stay: they are another process's, and may be good."""
+        key = self._tokens_key(tokens.issuer, tokens.resource, server)
+        stored = from_record(await self.read(key))
+        if stored is None or stored.refresh == tokens.refresh:
+            await self.write(key, None)
 
     @asynccontextmanager
     async def alone(self) -> AsyncGenerator[None]:

@@ -17,6 +17,8 @@ from longshore.client.oauth.asking import Asker, Reply, TryLater
 from longshore.client.oauth.scopes import clean
 from longshore.errors import AuthorizationError
 
+MOST_LISTED = 100
+"""Entries that are taken of one list in metadata. No more scopes than that are asked for; other lists are shorter."""
 _RESOURCE = "oauth-protected-resource"
 _SERVER = "oauth-authorization-server"
 _OPENID = "openid-configuration"
@@ -150,7 +152,7 @@ def _read_server(asker: Asker, reply: Reply, issuers: tuple[str, ...], url: str)
 
 def _is_there(reply: Reply, url: str) -> bool:
     """Whether a place holds a document. Many servers answer what they don't have with a page, so that counts as no."""
-    if reply.status >= 500:
+    if reply.status >= 500 or reply.status == 429:  # too many ask, so there may well be one
         raise TryLater(f"{shown(url)} answered with status {reply.status}; try again later")
     return reply.status == 200 and reply.document is not None
 
@@ -168,4 +170,4 @@ def _root(parts: SplitResult) -> str:
 def _texts(value: Any) -> tuple[str, ...]:
     """The texts of a list, as far as it is one."""
     listed: list[Any] = value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
-    return tuple(each for each in listed if isinstance(each, str))[:100]
+    return tuple(each for each in listed if isinstance(each, str))[:MOST_LISTED]

@@ -16,6 +16,7 @@ from longshore.client.oauth.signing import load_signing
 NONCE = "dpop-nonce"
 USE_NONCE = "use_dpop_nonce"
 MOST_NONCE_CHARS = 1024
+"""Of one nonce. It is part of each proof, and so of a header of each request."""
 MOST_ORIGINS = 16
 """That a nonce is known of. There are two: the server, and its issuer."""
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from copy import copy
 from typing import Any, final
 
+from longshore.client.threads import name_of
 from longshore.errors import AuthorizationError
 
 CLOSE_SECONDS = 2.0
@@ -48,9 +50,9 @@ class Flights:
         try:
             await asyncio.shield(flight)
         except AuthorizationError as problem:
-            raise AuthorizationError(problem.what) from None  # each who waits gets an error of its own
+            raise copy(problem) from problem.__cause__  # an exception that two await must not be one object
         except Exception as problem:  # a function or a storage of the caller's
-            raise AuthorizationError(f"the authorization broke off with {type(problem).__name__}") from problem
+            raise AuthorizationError(f"the authorization broke off with {name_of(problem)}") from problem
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if flight.cancelled() and not (task and task.cancelling()):

@@ -18,7 +18,8 @@ from longshore.client.oauth.tokens import GrantRefused, Purpose
 from longshore.errors import AuthorizationError
 
 STEP = "authorization"
-_MOST_FIELDS = 64
+MOST_FIELDS = 64
+"""In the answer that a browser brings. There are five that count, and some add their own."""
 _ONCE = ("code", "state", "iss", "error", "error_description")
 
 
@@ -91,7 +92,7 @@ def read_code(attempt: Attempt, url: str) -> str:
 
 def _fields(url: str) -> dict[str, str]:
     try:
-        pairs = parse_qsl(urlsplit(url).query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+        pairs = parse_qsl(urlsplit(url).query, keep_blank_values=True, max_num_fields=MOST_FIELDS)
     except ValueError:
         raise AuthorizationError(f"{STEP}: the answer can't be read; log in again") from None
     names = [name for name, _ in pairs]

@@ -13,7 +13,7 @@ from longshore.client.oauth.challenge import read
 from longshore.client.oauth.cupboard import Cupboard, server_key
 from longshore.client.oauth.holder import Holder, Need, carried
 from longshore.client.oauth.identity import Identity
-from longshore.client.oauth.scopes import clean
+from longshore.client.oauth.scopes import MOST, MOST_CHARS, clean
 from longshore.client.oauth.storage import Storage
 from longshore.client.oauth.tokens import Tokens
 from longshore.errors import AuthorizationError
@@ -37,9 +37,13 @@ class Granter:
         if dpop not in (True, False, "auto"):
             raise ValueError(f'dpop is True, False or "auto", not {dpop!r}')
         listed = scopes.split(" ") if isinstance(scopes, str) else list(scopes or ())
+        given = len(set(listed) - {""})
+        if given > MOST:
+            raise ValueError(f"scopes: at most {MOST}, and there are {given}")
         self.scopes = clean(listed)
-        if len(self.scopes) != len(set(listed) - {""}):
-            raise ValueError("scopes are texts of printable ASCII characters without blanks and quotes")
+        if len(self.scopes) != given:
+            what = f"scopes are texts of at most {MOST_CHARS} printable ASCII characters"
+            raise ValueError(f"{what} without blanks and quotes")
         self.dpop = dpop
         self.issuer = issuer
         self.cupboard = Cupboard(storage, profile)

@@ -188,6 +188,8 @@ class Holder:
         server = await self._find(issuer, derived=resource.derived)
         if renews and tokens and await self._renew(tokens, server):
             return
+        if tokens is None and await self._use_stored(resource, server):
+            return
         await self._obtain(resource, server, demand, tokens)
 
     async def _obtain(self, resource: Resource, server: AuthServer, demand: Demand, old: Tokens | None) -> None:
@@ -243,6 +245,7 @@ class Holder:
         async with self._cupboard.alone():
             if await self._use_newer(tokens):
                 return True
+            tokens = await self._latest(tokens)
             self._flights.precious = True
             try:
                 self._take(await refresh(self._asker(self._wall), purpose, identity, tokens), self._prover)
@@ -265,6 +268,23 @@ class Holder:
             return False
         self._take(stored)
         return True
+
+    async def _latest(self, tokens: Tokens) -> Tokens:
+        """Those whose refresh token is to be sent: another process may have spent ours, and be as late as we are."""
+        stored, _ = await self._cupboard.tokens(self._server)
+        if stored is None or stored.refresh is None or not set(tokens.asked) <= set(stored.asked):
+            return tokens
+        return stored if _owner(stored) == _owner(tokens) and self._fits(stored) else tokens
+
+    async def _use_stored(self, resource: Resource, server: AuthServer) -> bool:
+        """Use what another process has brought since we looked: nobody is to log in who has just done that."""
+        stored, _ = await self._cupboard.tokens(self._server)
+        if stored is None or (stored.issuer, stored.resource) != (server.issuer, resource.identifier):
+            return False
+        if not self._fits(stored):
+            return False
+        self._take(stored)
+        return not stored.is_stale(time.time()) or await self._renew(stored, server)
 
     # -- small parts
 
@@ -335,6 +355,11 @@ def _wants_renewal(tokens: Tokens | None) -> bool:
     """Whether there is something to do about the tokens before a request."""
     now = time.time()
     return tokens is not None and tokens.is_stale(now) and (tokens.refresh is not None or tokens.is_over(now))
+
+
+def _owner(tokens: Tokens) -> tuple[object, ...]:
+    """Whose refresh token it is, and what it takes to use it."""
+    return tokens.issuer, tokens.resource, tokens.client_id, tokens.key
 
 
 def _is_temporary(problem: AuthorizationError) -> bool:

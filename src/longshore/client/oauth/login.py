@@ -60,6 +60,8 @@ class OAuth(Granter):
             raise ValueError(f"token_endpoint_auth_method is one of {', '.join(METHODS)}")
         if client_id is None and client_secret is not None:
             raise ValueError("client_secret needs the client_id that it belongs to")
+        if client_id is None and client_metadata_url is None and private_key is not None:
+            raise ValueError("private_key needs the client_id or the client_metadata_url that it belongs to")
         super().__init__(storage or FileStorage(), client_id or client_metadata_url or "", scopes, dpop, issuer)
         self._given = client_id, client_secret, private_key, algorithm
         self._document = _document(client_metadata_url)

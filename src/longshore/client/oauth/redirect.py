@@ -16,6 +16,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from longshore.client.oauth.addresses import is_loopback, split
 from longshore.client.oauth.calling import call
+from longshore.client.oauth.flow import MOST_FIELDS
+from longshore.client.threads import name_of
 from longshore.errors import AuthorizationError
 
 SECONDS = 300.0
@@ -23,7 +25,9 @@ SECONDS = 300.0
 _REQUEST_SECONDS = 10.0
 """For a browser to say what it wants. Some connect ahead and say nothing."""
 _MOST_BYTES = 64 << 10
+"""The head of a request. A browser sends the cookies of all that ever ran on this machine, whatever their port."""
 _MOST_CONNECTIONS = 32
+"""At once. A browser opens six to a host; whoever opens more is none, and must not use up our descriptors."""
 PATH = "/callback"
 ELSEWHERE = "http://127.0.0.1:9107/callback"
 """What is named as the way back where the caller's own function brings the answer."""
@@ -64,13 +68,14 @@ class Given:
         self.uri = uri
 
     async def follow(self, url: str, state: str, why: str) -> str:  # noqa: ARG002 - the caller sees to it
+        clock = asyncio.timeout(SECONDS)
         try:
-            async with asyncio.timeout(SECONDS):
+            async with clock:
                 found = await call(self._function, url)
-        except TimeoutError:
-            raise Late(_late()) from None
         except Exception as problem:
-            raise AuthorizationError(f"authorization: redirect= raised {type(problem).__name__}") from problem
+            if clock.expired():
+                raise Late(_late()) from None
+            raise AuthorizationError(f"authorization: redirect= raised {name_of(problem)}") from problem
         if not isinstance(found, str):
             what = f"authorization: redirect= returned {type(found).__name__}"
             raise AuthorizationError(f"{what}; return the whole URL that the browser was sent back to")
@@ -113,7 +118,8 @@ class Listener:
             host, path = "127.0.0.1", PATH
             server = await asyncio.start_server(connected, host, 0, limit=_MOST_BYTES)
         port = server.sockets[0].getsockname()[1]
-        made = cls(wanted or f"http://{host}:{port}{path}", server, path)
+        shown = f"[{host}]" if ":" in host else host
+        made = cls(wanted or f"http://{shown}:{port}{path}", server, path)
         holder.append(made)
         return made
 
@@ -165,7 +171,7 @@ class Listener:
             return "400 Bad Request", _STRANGE
         try:
             parts = urlsplit(target)
-            states = parse_qs(parts.query, max_num_fields=64).get("state", [])
+            states = parse_qs(parts.query, max_num_fields=MOST_FIELDS).get("state", [])
         except ValueError:
             return "400 Bad Request", _STRANGE
         if parts.path != self._path:

@@ -7,8 +7,11 @@ from collections.abc import Iterable
 
 OFFLINE = "offline_access"
 """Asks for a refresh token. Only authorization servers that list it know it."""
-_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,256}")
+MOST_CHARS = 256
+"""Of one scope. The longest in use are URLs of some 100."""
 MOST = 100
+"""At once. They all stand in the URL that a browser opens, and a person is to read them there."""
+_SCOPE = re.compile(rf"[\x21\x23-\x5b\x5d-\x7e]{{1,{MOST_CHARS}}}")
 
 
 def words(text: str | None) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ LOCK_SECONDS = 5.0
 RENEW_SECONDS = 25.0
 """How long another process may take to renew tokens."""
 MOST_BYTES = 4 << 20
+"""Of the file. A login takes a few KiB of it: what is larger was not written by us, and we write nothing larger."""
 _FILE = "oauth.json"
 
 
@@ -103,12 +104,15 @@ class FileStorage:
 
     def _save(self, records: Mapping[str, Record]) -> None:
         """Replace the file: whoever reads sees the old or the new, also if we are killed half-way."""
+        data = msgspec.json.format(msgspec.json.encode(records), indent=2) + b"\n"
+        if len(data) > MOST_BYTES:
+            raise OSError(errno.EFBIG, f"it would have more than {MOST_BYTES >> 20} MiB", self.path)
         draft = self.path + ".new"  # one name: who is killed leaves one draft at most, and the lock is ours
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             with open(descriptor, "wb") as file:
                 os.fchmod(descriptor, 0o600)
-                file.write(msgspec.json.format(msgspec.json.encode(records), indent=2) + b"\n")
+                file.write(data)
                 file.flush()
                 os.fsync(descriptor)
             os.replace(draft, self.path)

@@ -21,7 +21,9 @@ from longshore.errors import AuthorizationError
 LEEWAY_SECONDS = 20.0
 """A token is renewed this long before it expires: requests take time, and clocks differ. A short one at its half."""
 _MOST_CHARS = 64 << 10
+"""Of one token. It goes into a header of each request, where servers take 8 to 64 KiB."""
 _NONCE_TRIES = 2
+"""Times that a proof is made again: with the nonce that was asked for, and with another if that one ran out."""
 _SECRETS = ("code", "code_verifier", "refresh_token", "assertion", "client_secret", "client_assertion")
 
 
