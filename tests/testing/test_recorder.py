@@ -11,12 +11,14 @@ from typing import Annotated, Any
 
 import pytest
 
-from longshore import Ask, Client, ClientError, ConnectError, Context, HttpRefused, Server, Tool, ToolError
+from client.odd import script
+from longshore import Ask, Client, ClientError, ConnectError, Context, HttpRefused, Server, ServerError, Tool, ToolError
 from longshore.client.channel import About, Channel
 from longshore.client.targets import Target, Way, find
 from longshore.errors import LongshoreError
 from longshore.testing import check, record, replay
 from longshore.testing import recorder as recorder_module
+from longshore.testing.passing import PassingChannel
 from longshore.testing.redaction import HOLE, Redaction
 from longshore.testing.transcript import read_transcript
 from serving import serve
@@ -203,6 +205,58 @@ def test_a_parameter_that_sounds_secret_leaves_the_schema_whole(tmp_path: Path) 
     assert "sk-12345678" not in path.read_text()
 
 
+PLURALS = ["tokens", "secrets", "passwords", "apiKeys", "access_tokens", "Cookies", "jwt", "idJWTs"]
+
+
+@pytest.mark.parametrize("key", PLURALS)
+def test_several_secrets_are_secret_too(key: str) -> None:
+    for value in ("SECRET-1", ["SECRET-1", "SECRET-2"], {"gh": "SECRET-1"}, [{"value": "SECRET-1", "age": 5}]):
+        cleaned = Redaction().clean({key: value, "text": "it is SECRET-1"})
+        assert "SECRET" not in json.dumps(cleaned) and key in cleaned
+
+
+@pytest.mark.parametrize("count", [5, 1234567, 0.5, {"input": 1234567, "cache": {"read": 1}}, [1234567, 2], [], True])
+def test_how_many_there_are_is_no_secret(count: Any) -> None:
+    usage = {"max_tokens": count, "tokens": count, "nextPageTokens": ["page-two"], "text": "1234567"}
+    assert Redaction().clean(usage) == usage
+    assert Redaction().clean({"token": 1234567, "text": "1234567"}) == {"token": HOLE, "text": HOLE}
+
+
+def test_more_names_have_plurals_too() -> None:
+    assert Redaction(["pet"]).clean({"pets": ["Rex"], "firstPet": "Rex"}) == {"pets": [HOLE], "firstPet": HOLE}
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("https://h/x?token=sk-12345678", True),
+        ("see <https://h/x?a=b&api_key=sk-12345678#top>, please", True),
+        ('{"at": "https://h/x?access-token=sk-12345678"}', True),
+        ("https://h/x?pageToken=sk-12345678", False),
+        ("https://h/x?token={token}&q=sk-12345678", False),
+        ("https://h/x?tokenizer=sk-12345678", False),
+    ],
+)
+def test_secrets_in_the_query_of_a_url(text: str, secret: bool) -> None:
+    redaction = Redaction()
+    cleaned = redaction.clean({"url": text, "also": "sk-12345678"})
+    assert ("sk-12345678" not in str(cleaned)) == secret
+    assert (cleaned == {"url": text, "also": "sk-12345678"}) != secret
+
+
+def test_how_short_a_secret_is_looked_for() -> None:
+    for secret, found in (("abcde", False), ("abcdef", True), ("abcdefg", True)):
+        cleaned = Redaction().clean({"password": secret, "text": f"<{secret}>"})
+        assert cleaned == {"password": HOLE, "text": HOLE if found else f"<{secret}>"}
+
+
+def test_how_deep_texts_in_texts_are_looked_into() -> None:
+    text = json.dumps({"password": "hunter2hunter2"})
+    for depth, found in ((1, True), (2, True), (3, True), (4, False)):
+        assert ("hunter2" not in json.dumps(Redaction().clean({"text": text}))) == found, depth
+        text = json.dumps([text])
+
+
 def test_secrets_that_became_keys_and_remarks(tmp_path: Path) -> None:
     redaction = Redaction()
     redaction.clean({"token": "sk-12345678"})
@@ -371,10 +425,93 @@ def test_a_client_with_a_name_is_recorded(tmp_path: Path) -> None:
     assert asyncio.run(use(record(till(), tmp_path / "t"), name="mine"))[0] == "3"
 
 
-def test_a_server_with_odd_ids_is_recorded(tmp_path: Path) -> None:
-    server = tmp_path / "odd.py"
-    server.write_text('import os\nos.write(1, b\'{"jsonrpc":"2.0","id":[1],"result":{}}\\n\')\n' + SERVER)
-    assert asyncio.run(use(record([sys.executable, str(server)], tmp_path / "t")))[0] == "3"
+class Peculiar(Channel):
+    """Other than any channel is by itself, in all that one is asked."""
+
+    where, shared, handshake_only, logs_in, waiting, ended = "elsewhere", True, True, True, True, True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.congested = True
+
+
+def test_what_looks_on_is_what_it_looks_at() -> None:
+    """Whatever else a channel will be asked one day as well."""
+    plain, inner = Channel(), Peculiar()
+    outer = PassingChannel(inner)
+    asked = [name for name in dir(Channel) if name[0] != "_" and not callable(getattr(Channel, name))] + ["congested"]
+    for name in asked:
+        assert getattr(plain, name) != getattr(inner, name) == getattr(outer, name), name
+
+
+DONE = "for m in calls(): reply(m, DONE)"
+
+
+async def call(target: Any, era: str = "auto") -> str:
+    async with Client(target, era=era, timeout=10) as client:
+        await client.call("a")
+        return (await client.call("b")).text
+
+
+def test_one_that_dies_of_the_probe_is_recorded(tmp_path: Path) -> None:
+    """It is started again and shaken hands with, as without a recorder. The way that led nowhere is not kept."""
+    command = script(
+        tmp_path, "for m in asks(): usual(m) or reply(m, DONE) if m['method'] != 'server/discover' else sys.exit(1)"
+    )
+    path = tmp_path / "t"
+    assert asyncio.run(call(record(command, path))) == "done"
+    assert read_transcript(path)[0].method == "initialize"
+    assert asyncio.run(call(replay(path))) == "done"
+
+
+def test_a_server_that_is_known_is_recorded_as_if_it_were_not(tmp_path: Path) -> None:
+    command, path = script(tmp_path, DONE), tmp_path / "t"
+    for target in (command, record(command, path)):
+        assert asyncio.run(call(target)) == "done"
+    assert read_transcript(path)[0].method == "server/discover"
+
+
+ODDLY = {
+    "twice": "reply(m, DONE)",
+    "of another request": "send(dict(jsonrpc='2.0', id=1, result={}))",
+    "of none": "send(dict(jsonrpc='2.0', id=9999, result={}))",
+    "without an id": "send(dict(jsonrpc='2.0', id=None, result={}))",
+    "its id is a list": "send(dict(jsonrpc='2.0', id=[1], result={}))",
+    "its id is a fraction": "send(dict(jsonrpc='2.0', id=1.5, result={}))",
+    "so is a question's": "ask(1.5, 'ping')",
+    "or a token": "notify('notifications/progress', progressToken={}, progress=1)",
+    "no object": "send(5); send(None)",
+    "no JSON": "raw(b'hello\\n')",
+}
+
+
+@pytest.mark.parametrize("how", ODDLY)
+def test_a_server_that_answers_oddly_is_recorded(how: str, tmp_path: Path) -> None:
+    """What a client can use of it is said again, and the server does not differ from itself."""
+    code = f"for m in calls():\n    reply(m, DONE)\n    if m['params']['name'] == 'a': {ODDLY[how]}"
+    path, command = tmp_path / "t", script(tmp_path, code)
+    assert asyncio.run(call(record(command, path), "legacy")) == "done"
+    replayed = replay(path)
+    assert asyncio.run(call(replayed, "legacy")) == "done"
+    assert replayed.problems == [] and replayed.unused() == []
+    check(command, path)
+
+
+def test_a_complaint_without_an_id_is_that_of_the_only_request(tmp_path: Path) -> None:
+    code = "for m in calls(): send(dict(jsonrpc='2.0', id=None, error=dict(code=-32700, message='no JSON')))"
+    path, command = tmp_path / "t", script(tmp_path, code)
+    with pytest.raises(ServerError, match="no JSON"):
+        asyncio.run(call(record(command, path), "legacy"))
+    with pytest.raises(ServerError, match="no JSON"):
+        asyncio.run(call(replay(path), "legacy"))
+    check(command, path)
+
+
+def test_what_is_no_message_is_cleaned_too(tmp_path: Path) -> None:
+    recording = recorder_module.Recording(str(tmp_path / "t"), Redaction())
+    recording.frame("<", b'{"id":[1],"result":{"token":"sk-12345678","text":"a sk-12345678"}}')
+    [line] = vars(recording)["_lines"]
+    assert line.startswith("# < that is no message (id is a text or a number)") and "12345678" not in line
 
 
 def test_a_failing_tool_and_an_unknown_one_are_recorded(tmp_path: Path) -> None:

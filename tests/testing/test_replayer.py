@@ -307,7 +307,6 @@ def test_a_server_that_speaks_first(tmp_path: Path) -> None:
             "@let A " + "x" * 100 + "\n" + "".join(f"@let {b} {f'${a}' * 100}\n" for a, b in pairwise("ABCDEF")),
             "t:4: written out, the macros have more than",
         ),
-        ('< {"id":1,"result":{}}', "t:1: the server answers 1, which the client never asked"),
         ('> {"id":"x","result":{}}', "t:1: the client answers 'x', which the server never asked"),
     ],
 )
@@ -323,6 +322,29 @@ def test_a_transcript_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     with pytest.raises(LongshoreError, match="can't be read"):
         replay(tmp_path / "binary")
+
+
+def test_a_transcript_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path / "t", call(1, "a"), answer(1, "ä"))
+    size = path.stat().st_size
+    for most in (size + 1, size):
+        monkeypatch.setattr("longshore.testing.transcript.MOST_BYTES", most)
+        read_transcript(path)
+    monkeypatch.setattr("longshore.testing.transcript.MOST_BYTES", size - 1)
+    with pytest.raises(LongshoreError, match=f"t: the transcript is longer than {size - 1:,} bytes"):
+        read_transcript(path)
+
+
+def test_an_answer_that_nobody_waited_for_is_not_taken_for_anothers(tmp_path: Path) -> None:
+    """Its id was another request's then; now it may be that of one under way."""
+    lines = (call(2, "a"), answer(2, "A"), call(3, "b"), answer(2, "A"), answer(3, "B"), call(4, "c"), answer(4, "C"))
+    target = replay(written(tmp_path / "t", *lines))
+
+    async def work(client: Client) -> list[str]:
+        return [result.text for result in await asyncio.gather(*(client.call(name) for name in "cba"))]
+
+    assert talk(target, work, era="legacy") == ["C", "B", "A"]
+    assert target.problems == [] and target.unused() == []
 
 
 def test_a_line_ends_where_it_ends(tmp_path: Path) -> None:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from longshore import Server, SyncClient
-from longshore.testing import assert_surface
+from client.odd import script
+from longshore import Client, ClientError, Context, Server, SyncClient
+from longshore.testing import assert_surface, read_surface
 from longshore.testing.changes import compare
+
+WRONG = """
+for m in asks():
+    if m["method"] == "tools/list": reply(m, {"tools": [TOOL, {"name": "bad", "inputSchema": 5}]})
+    else: usual(m) or reply(m, {"resources": [], "resourceTemplates": [], "prompts": []})
+"""
 
 
 def library(*, turned: bool = False) -> Server:
@@ -73,6 +82,44 @@ def test_what_it_holds(tmp_path: Path) -> None:
     assert [each["uriTemplate"] for each in found["templates"]] == ["book://{name}"]
     assert [each["name"] for each in found["prompts"]] == ["review"]
     assert found["instructions"] == "Read."
+
+
+def test_what_was_odd_about_a_connection_is_not_on_the_surface(tmp_path: Path) -> None:
+    """A line on stdout, a handler of the test's own: what is offered is the same."""
+    app = library()
+
+    @app.tool
+    async def tell(ctx: Context) -> str:
+        """Tell."""
+        await ctx.info("told")
+        return "told"
+
+    def broken(_: Any) -> None:
+        raise ValueError("mine")
+
+    with SyncClient(app, on_log=broken, log_level="info") as client:
+        client.call("tell")
+        assert "on_log raised" in str(client.problems) and client.left_out == []
+        assert_surface(client, tmp_path / "s", update=True)
+    code = "import os; os.write(1, b'starting\\n')\nfrom longshore import Server\nServer('noisy').run()"
+    assert_surface([sys.executable, "-c", code], tmp_path / "noisy", update=True)
+
+
+def test_what_is_left_out_of_lists_is_told(tmp_path: Path) -> None:
+    """It is offered, but not to this client: the rest would pass for the whole."""
+    with SyncClient(script(tmp_path, WRONG)) as client:
+        with pytest.raises(ClientError, match=r"what it offers can't all be used: .*'bad'"):
+            assert_surface(client, tmp_path / "s", update=True)
+        assert len(client.left_out) == 1 and set(client.left_out) <= set(client.problems)
+
+    async def work() -> None:
+        async with Client(script(tmp_path, WRONG)) as client:
+            with pytest.raises(ClientError, match="can't all be used"):
+                await read_surface(client)
+            client.left_out.clear()
+            assert len(client.left_out) == 1, "it is a copy"
+
+    asyncio.run(work())
 
 
 def changed(tmp_path: Path, change: Any) -> tuple[list[str], list[str]]:

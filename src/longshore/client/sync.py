@@ -133,6 +133,10 @@ class SyncClient:
         return self._client.server
 
     @property
+    def left_out(self) -> list[str]:
+        return self._client.left_out
+
+    @property
     def problems(self) -> list[str]:
         return self._client.problems
 

@@ -25,13 +25,20 @@ from longshore.testing.canonical import differences, same
 from longshore.testing.connecting import in_memory
 from longshore.testing.exchanges import PROGRESS, progress_token
 from longshore.testing.patterns import ANY, LITERAL, Kept, has_inner_hole, matches, read_inner, read_json
-from longshore.testing.transcript import Line, is_id, read_transcript
+from longshore.testing.transcript import Line, find_fault, is_id, read_transcript
 from longshore.wire.codec import BROKEN, encode
 from longshore.wire.messages import Id
 
+_GARBAGE: Final = "no message"
+"""In the place of something that is none: the key to why. A recording has a remark there, so it is not compared."""
 _HANDED_BACK: Final = {"nextCursor": "cursor", "requestState": "requestState", "elicitationId": "elicitationId"}
 """What a server gives out -> under which key a client hands it back."""
+_LISTED: Final = 5
+"""Messages that an error shows."""
+_SHOWN: Final = 500
+"""Characters of each: most have fewer, and five of the longest are still read."""
 SECONDS: Final = 10.0
+"""Until an answer is late. A bound, not an expectation: a server on a busy machine must not fail for that."""
 
 
 def check(
@@ -122,9 +129,9 @@ class _Player:
         try:
             message = read_json(frame)
         except BROKEN as problem:
-            message = {"no message": repr(frame[:200]), "why": str(problem)}
+            message = {_GARBAGE: str(problem), "it was": repr(frame[:_SHOWN])}
         messages: list[Any] = message if is_array(message) else [message]
-        messages = [each if is_object(each) else {"no message": repr(each)[:200]} for each in messages]
+        messages = [_usable(each) for each in messages]
         self._answered |= {each["id"] for each in messages if "method" not in each and is_id(each.get("id"))}
         self._came.extend(messages)
         self._news.set()
@@ -281,20 +288,26 @@ class _Player:
                 self.channel.speak(REVISIONS[MODERN[-1]])
 
     def expect_no_more(self) -> None:
-        if self._came:
-            said = "\n".join(f"  {encode(each).decode()[:500]}" for each in self._came[:5])
-            raise AssertionError(f"{self._where}: the server said more than was recorded:\n{said}")
+        more = [each for each in self._came if _GARBAGE not in each]
+        if more:
+            raise AssertionError(f"{self._where}: the server said more than was recorded:\n{_shown(more)}")
 
     # -- in words
 
     def _missing(self, line: Line, why: str) -> str:
-        others = "\n".join(f"  {encode(each).decode()[:500]}" for each in self._came[:5])
-        text = (
-            f"{self._where}:{line.number}: the server did not say this: {why}\n  {encode(line.message).decode()[:500]}"
-        )
-        return f"{text}\nit said:\n{others}" if others else text
+        text = f"{self._where}:{line.number}: the server did not say this: {why}\n{_shown([line.message])}"
+        return f"{text}\nit said:\n{_shown(self._came)}" if self._came else text
 
     def _differ(self, line: Line, expected: Any, came: Any) -> str:
         asked = self._asked.get(line.id) if line.method is None else line.method
         lines = differences(expected, came, "recorded", "came")
         return f"{self._where}:{line.number}: {asked} is not answered as it was\n" + "\n".join(lines)
+
+
+def _usable(message: Any) -> dict[str, Any]:
+    fault = find_fault(message)
+    return message if fault is None else {_GARBAGE: fault, "it was": repr(message)[:_SHOWN]}
+
+
+def _shown(messages: list[dict[str, Any]]) -> str:
+    return "\n".join(f"  {encode(each).decode()[:_SHOWN]}" for each in messages[:_LISTED])

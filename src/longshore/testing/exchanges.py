@@ -1,7 +1,8 @@
 """A transcript as what a server does: for each thing that the client says, what it says then.
 
 An answer and the progress of a request belong to that request. Everything else that the server said (notices, log
-messages, questions of its own) belongs to whatever the client had said last, for a transcript does not tell why.
+messages, questions of its own) belongs to whatever the client had said last, for a transcript does not tell why. An
+answer that no request waited for is nobody's: no client could use it, and by its id it might be another's now.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def make_exchanges(lines: list[Line], where: str) -> list[Exchange]:
             elif line.method == "notifications/cancelled":
                 _give_up(line, waiting)
         elif line.method is None:
-            _answer(line, waiting, last, where)
+            _answer(line, waiting, last)
         else:
             home = _home(line, waiting, last)
             home.steps.append(line)
@@ -129,10 +130,13 @@ def _give_up(line: Line, waiting: dict[Any, Exchange]) -> None:
         given_up.given_up = True
 
 
-def _answer(line: Line, waiting: dict[Any, Exchange], last: Exchange, where: str) -> None:
-    own = waiting.pop(line.id, None)
+def _answer(line: Line, waiting: dict[Any, Exchange], last: Exchange) -> None:
+    id = line.id
+    if id is None and line.message.get("error") is not None and len(waiting) == 1:
+        [id] = waiting  # so does a client understand a complaint without an id
+    own = waiting.pop(id, None)
     if own is None:
-        raise LongshoreError(f"{where}:{line.number}: the server answers {line.id!r}, which the client never asked")
+        return
     own.answered = True
     # A subscription is answered when it ends, because of something else.
     (last if own.method == LISTEN else own).steps.append(line)

@@ -14,7 +14,7 @@ class PassingChannel(Channel):
     def __init__(self, inner: Channel) -> None:
         self._inner = inner
         super().__init__()
-        self.shared, self.handshake_only = inner.shared, inner.handshake_only
+        self.shared, self.handshake_only, self.logs_in = inner.shared, inner.handshake_only, inner.logs_in
         inner.hear, inner.fail, inner.lose = self.heard, self.failed, self.lost
         inner.note = lambda text: self.note(text)
 
@@ -39,6 +39,10 @@ class PassingChannel(Channel):
     @property
     def waiting(self) -> bool:
         return self._inner.waiting
+
+    @property
+    def ended(self) -> bool:
+        return self._inner.ended
 
     # -- what comes
 

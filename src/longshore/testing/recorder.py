@@ -23,11 +23,12 @@ from longshore.testing.connecting import in_memory
 from longshore.testing.passing import PassingChannel
 from longshore.testing.patterns import ANY, read_json, write_literally
 from longshore.testing.redaction import HOLE, Redaction
-from longshore.testing.transcript import MOST_BYTES, is_id
+from longshore.testing.transcript import MOST_BYTES, find_fault, is_id
 from longshore.wire.codec import BROKEN, encode
 from longshore.wire.messages import Id
 
 _SHOWN: Final = 200
+"""Characters of what is no message, in a remark: enough to know who printed it. The rest is nobody's to repeat."""
 
 
 def record(
@@ -106,7 +107,12 @@ class Recording:
         messages: list[Any] = message if is_array(message) else [message]
         for each in messages:
             text = encode(self._redaction.clean(each)).decode()
-            self._add(f"{mark} " + write_literally(text).replace(f'"{HOLE}"', f'"{ANY}"'))
+            text = write_literally(text).replace(f'"{HOLE}"', f'"{ANY}"')
+            fault = find_fault(each)
+            if fault is None:
+                self._add(f"{mark} {text}")
+            else:
+                self.remark(f"{mark} that is no message ({fault}): {text[:_SHOWN]}")
         return messages
 
     def remark(self, text: str) -> None:

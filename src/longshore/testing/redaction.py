@@ -28,17 +28,21 @@ SECRETS: Final = (
     "credential",
     "credentials",
     "cookie",
+    "jwt",
     "api_key",
     "access_key",
     "secret_key",
     "private_key",
 )
-"""Keys that say so, and keys that end in one, such as `githubToken`. Case, `-` and `_` make no difference."""
+"""Keys that say so, and keys that end in one, such as `githubToken`. Case, `-` and `_` make no difference, nor does an
+`s` behind it. `pwd` is none of them: it is as often a folder, and half of what a server says may hold that."""
 _HARMLESS: Final = frozenset(("progresstoken", "pagetoken", "nextpagetoken"))
 _SCHEMAS: Final = frozenset(("inputSchema", "outputSchema", "requestedSchema"))
 """Below these a key is the name of a parameter, and its value a schema."""
 _TYPES: Final = frozenset(("string", "number", "integer", "boolean", "object"))
 """Not looked for in other texts: schemas are full of them."""
+_QUERY: Final = re.compile(r"[?&]([^?&=#\s]+)=([^?&#\s\"'<>(){}]+)")
+"""A parameter of a URL, which may stand in a text: its name and its value. `{…}` is a place for one."""
 _QUESTIONS: Final = ("elicitation/create", "sampling/createMessage", "roots/list")
 
 
@@ -73,11 +77,18 @@ class Redaction:
                 self._look(each, secret, inner)
         elif secret and value is not None and not isinstance(value, bool):
             self._learn(str(value))
-        elif isinstance(value, str) and inner:
-            self._look(read_inner(value), False, inner - 1)
+        elif isinstance(value, str):
+            self._look_text(value, inner)
+
+    def _look_text(self, text: str, inner: int) -> None:
+        for name, value in _QUERY.findall(text):
+            if self._is_secret(name, value):
+                self._learn(value)
+        if inner:
+            self._look(read_inner(text), False, inner - 1)
 
     def _look_member(self, key: str, value: Any, secret: bool, inner: int) -> None:
-        if secret or not self._is_secret(key):
+        if secret or not self._is_secret(key, value):
             self._look(value, secret, inner)
         elif not _is_question(value):
             self._look(value.get("content") if _is_answer(value) else value, True, inner)
@@ -120,7 +131,7 @@ class Redaction:
             return key, self._states.setdefault(value, f"state-{len(self._states) + 1}")
         if key in _SCHEMAS:
             return key, self._replace(value, None, inner, hole)
-        if secret is not False or not self._is_secret(key) or _is_question(value):
+        if secret is not False or not self._is_secret(key, value) or _is_question(value):
             return key, self._replace(value, secret, inner, hole)
         if _is_answer(value):
             content = {"content": self._replace(value["content"], True, inner, hole)} if "content" in value else {}
@@ -130,10 +141,15 @@ class Redaction:
     def _holds_secret(self, text: str) -> bool:
         return any(known in text for known in self._seen)
 
-    def _is_secret(self, key: str) -> bool:
+    def _is_secret(self, key: str, value: Any) -> bool:
+        """Whether the key says so: `token`, or `tokens` unless the value is how many there are."""
         assert self._names is not None
         plain = _plain(key)
-        return plain.endswith(self._names) and plain not in _HARMLESS
+        if not plain.endswith(self._names):
+            plain = plain.removesuffix("s")
+            if not plain.endswith(self._names) or _is_count(value):
+                return False
+        return plain not in _HARMLESS
 
 
 def _is_question(value: Any) -> bool:
@@ -144,6 +160,13 @@ def _is_question(value: Any) -> bool:
 def _is_answer(value: Any) -> bool:
     """Whether it is what a person said to one, in `inputResponses`: whether they agreed is no secret."""
     return is_object(value) and "action" in value and value.keys() <= {"action", "content", "_meta"}
+
+
+def _is_count(value: Any) -> bool:
+    """Whether it is numbers and nothing else, such as `{"input": 5, "output": 7}`."""
+    if is_object(value):
+        return all(map(_is_count, value.values()))
+    return all(map(_is_count, value)) if is_array(value) else isinstance(value, (int, float))
 
 
 def _plain(name: str) -> str:

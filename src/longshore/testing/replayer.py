@@ -31,6 +31,8 @@ _LISTED: Final = 12
 """Requests that an error lists."""
 _LOOKED_AT: Final = 200
 """Requests among which it looks for the nearest."""
+_COMPARED: Final = 2000
+"""Characters of each that it compares: likeness shows by then, and 200 comparisons take no time that is noticed."""
 
 
 class Replay(Target, frozen=True):
@@ -239,7 +241,7 @@ def _name(said: dict[str, Any]) -> str:
 
 
 def _likeness(one: Any, other: Any) -> float:
-    return SequenceMatcher(None, pretty(one)[:2000], pretty(other)[:2000]).quick_ratio()
+    return SequenceMatcher(None, pretty(one)[:_COMPARED], pretty(other)[:_COMPARED]).quick_ratio()
 
 
 def _differences(recorded: Any, came: Any) -> str:

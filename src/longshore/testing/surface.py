@@ -28,8 +28,8 @@ def read_surface_of(client: SyncClient) -> Surface:
 
 
 def _surface(client: Client | SyncClient, *parts: Iterable[Any]) -> Surface:
-    if client.problems:
-        raise ClientError("what it offers can't all be used: " + "; ".join(client.problems), client.server.name)
+    if client.left_out:
+        raise ClientError("what it offers can't all be used: " + "; ".join(client.left_out), client.server.name)
     found: Surface = {}
     for (name, key), entries in zip(KEYS.items(), parts, strict=True):
         keyed = [(str(each.record[key]), _settled(each.record)) for each in entries]

@@ -118,12 +118,20 @@ def _read_line(marked: Marked, where: str) -> Line:
         message, pattern = read_json(marked.text), read_pattern(marked.text)
     except BROKEN as problem:
         raise LongshoreError(f"{place}: that is no JSON: {problem}") from None
+    fault = find_fault(message)
+    if fault is not None:
+        raise LongshoreError(f"{place}: {fault}")
+    return Line(marked.mark == ">", message, pattern, marked.number, marked.mark == "<|")
+
+
+def find_fault(message: Any) -> str | None:
+    """Why something that is JSON is no message; None: it is one."""
     if not is_object(message):
-        raise LongshoreError(f"{place}: a message is a JSON object")
+        return "a message is a JSON object"
     for name, value in _names(message):
         if value is not None and not is_id(value):
-            raise LongshoreError(f"{place}: {name} is a text or a number")
-    return Line(marked.mark == ">", message, pattern, marked.number, marked.mark == "<|")
+            return f"{name} is a text or a number"
+    return None
 
 
 def is_id(value: Any) -> bool:
