@@ -10,6 +10,7 @@ import pytest
 
 from client.odd import run, script, until
 from longshore.client import Client
+from longshore.client.cache import MOST_SECONDS, lifetime
 
 SERVER = """
 version = 0
@@ -103,7 +104,7 @@ def test_what_does_not_say_so_is_not_kept(tmp_path: Path, keep: str) -> None:
     run(test)
 
 
-@pytest.mark.parametrize("ttl", ["10**30", "1e308", "2**63"])
+@pytest.mark.parametrize("ttl", ["10**30", "1e308", "2**63", "10**400"])
 def test_for_ever_is_no_trouble(tmp_path: Path, ttl: str) -> None:
     async def test() -> None:
         async with open_odd(tmp_path, f"dict(ttlMs={ttl})") as client:
@@ -111,6 +112,11 @@ def test_for_ever_is_no_trouble(tmp_path: Path, ttl: str) -> None:
             assert await names(client) in ("v1", "v2")
 
     run(test)
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_nothing_is_kept_for_longer_than_a_day(more: int) -> None:
+    assert lifetime({"ttlMs": 1000 * MOST_SECONDS + more}) == MOST_SECONDS + min(more, 0) / 1000
 
 
 def test_it_is_over_when_it_is_over(tmp_path: Path) -> None:

@@ -193,6 +193,25 @@ def test_cancelling_a_close_does_not_stop_it(tmp_path: Path) -> None:
     run(test)
 
 
+@pytest.mark.parametrize("turns", range(1, 6))
+def test_cancelling_at_any_turn_of_closing_leaves_no_child(tmp_path: Path, turns: int) -> None:
+    """What is ended before the connection is no reason to leave that open."""
+
+    async def test() -> None:
+        code = "CAPABILITIES['tools'] = dict(listChanged=True)\n" + GOOD
+        client = open_odd(tmp_path, code, on_change=lambda _: None)
+        await client.open()
+        closing = asyncio.ensure_future(client.close())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        closing.cancel()
+        await asyncio.gather(closing, return_exceptions=True)
+        await until("its end", lambda: not any(map(is_alive, started(tmp_path))))
+        await client.close()
+
+    run(test)
+
+
 def test_a_loop_that_ends_during_a_close_leaves_no_child(tmp_path: Path) -> None:
     """As on the second Ctrl-C. The ladder is cut short: the group is killed at once."""
 
@@ -284,6 +303,32 @@ def test_closing_ends_handlers_that_still_think(tmp_path: Path) -> None:
         with pytest.raises(ConnectionLost):
             await call
         assert (len(begun), len(ended)) == (3, 3), "an id that is in use is not taken a second time"
+
+    run(test)
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_a_handler_that_is_too_slow_misses_messages(tmp_path: Path, more: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or whoever logs on and on would fill our memory."""
+    monkeypatch.setattr("longshore.client.session._UNTOLD", 5)
+
+    async def test() -> None:
+        begun: list[Any] = []
+
+        async def log(message: Any) -> None:
+            begun.append(message.data)
+            await asyncio.sleep(100)
+
+        code = f"""
+            for m in calls():
+                for n in range({5 + more}): notify("notifications/message", level="info", data=n)
+                reply(m, DONE)
+        """
+        async with open_odd(tmp_path, code, on_log=log) as client:
+            await client.call("x")
+            await until("those that are told", lambda: len(begun) == 5 + min(more, 0))
+            assert [problem for problem in client.problems if "on_log is too slow" in problem] == client.problems
+            assert len(client.problems) == (more > 0)
 
     run(test)
 

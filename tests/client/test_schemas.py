@@ -109,13 +109,31 @@ def test_what_a_schema_may_cost_is_bounded(tmp_path: Path, schema: Any) -> None:
     run(test)
 
 
-def test_a_schema_that_would_take_for_ever_is_not_checked_by(tmp_path: Path) -> None:
-    twice = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)}
-    schema = {"$ref": "#/$defs/d0", "$defs": {**twice, "d40": {"type": "object"}}}
+def doubling(levels: int, **last: Any) -> Any:
+    twice = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(levels)}
+    return {"$ref": "#/$defs/d0", "$defs": {**twice, f"d{levels}": {"type": "object"}, **last}}
 
+
+def leftovers(levels: int) -> Any:
+    schema: Any = {"properties": {"x": {}}}
+    for _ in range(levels):
+        schema = {"anyOf": [schema], "unevaluatedProperties": False}
+    return schema
+
+
+ENDLESS = {
+    "references that double": doubling(40),
+    "leftovers of leftovers": leftovers(28),
+    "a long name over and over": doubling(10, d10={"$ref": "#/$defs/" + "a%20" * 250_000}, **{"a " * 250_000: {}}),
+    "a place of 5,000 digits": {"anyOf": [{}, {"$ref": "#/anyOf/" + "1" * 5_000}]},
+}
+
+
+@pytest.mark.parametrize("schema", ENDLESS.values(), ids=list(ENDLESS))
+def test_a_schema_that_would_take_for_ever_is_not_checked_by(tmp_path: Path, schema: Any) -> None:
     async def test() -> None:
         async with open_odd(tmp_path, "legacy", offering(schema)) as client:
             await client.list_tools()
-            assert (await client.call("x", {"give": "{}"})).structured == {}
+            assert (await client.call("x", {"give": '{"x": 1}'})).structured == {"x": 1}
 
     run(test)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from longshore.client import servers
-from longshore.client.servers import File, Listed, NoSuchServer, find_server, look_up, read_servers
+from longshore.client import Client, servers
+from longshore.client.servers import File, Listed, NoSuchServer, find_server, look_up, read_servers, url_of
 from longshore.errors import ConfigError
 
 
@@ -104,6 +104,26 @@ def test_folders_from_the_environment(home: Home) -> None:
     home.write("d/config.toml", '[mcp_servers.b]\ncommand = "y"\n')
     home.environ |= {"CLAUDE_CONFIG_DIR": str(home.home / "c"), "CODEX_HOME": str(home.home / "d")}
     assert home.names() == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("variable", "file"),
+    [
+        ("XDG_CONFIG_HOME", "Claude/claude_desktop_config.json"),
+        ("CLAUDE_CONFIG_DIR", ".claude.json"),
+        ("CODEX_HOME", "config.toml"),
+    ],
+)
+def test_a_relative_folder_leads_into_no_project(
+    home: Home, monkeypatch: pytest.MonkeyPatch, variable: str, file: str
+) -> None:
+    """What is in a project is the project's, and not what the person configured."""
+    put(home, f"project/conf/{file}", "mcp_servers" if file.endswith(".toml") else "mcpServers", "run")
+    monkeypatch.chdir(home.project)
+    home.environ[variable] = "conf"
+    assert home.names() == set()
+    home.environ[variable] = str(home.project / "conf")
+    assert home.names() == {"here"}
 
 
 # -- variables
@@ -237,6 +257,28 @@ def test_a_strangers_file_is_read_only_if_it_is_named(home: Home, monkeypatch: p
     assert home.names(str(file)) == {"a"}
 
 
+def test_whose_file_it_is_is_asked_of_what_was_read(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger may put another in its place meanwhile, such as a way to one of root's."""
+    file = home.write("project/.mcp.json", {"mcpServers": {"a": {"command": "x"}}})
+    if os.geteuid() == 0:
+        os.chown(file, 12345, 12345)
+    else:
+        me = os.geteuid()
+        monkeypatch.setattr(os, "geteuid", lambda: me + 1)
+    way = home.home / "way"
+    way.symlink_to("/")
+    close = os.close
+
+    def close_and_swap(handle: int) -> None:
+        close(handle)
+        if way.is_symlink():
+            way.rename(file)
+
+    monkeypatch.setattr(os, "close", close_and_swap)
+    assert home.names() == set()
+    assert file.is_symlink()
+
+
 def test_a_pipe_that_is_named_is_read(home: Home) -> None:
     pipe = home.home / "pipe"
     os.mkfifo(pipe)
@@ -296,6 +338,21 @@ def test_an_entry_that_is_nested_too_deep_is_refused(home: Home) -> None:
         home.write("project/.mcp.json", '{"mcpServers": {"a": {"args": ' + "[" * levels + "]" * levels + "}}}")
         with pytest.raises(ConfigError, match="nested too deep") if refused else nullcontext():
             home.find("a")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"url": "https://a.test/x"},
+        {"httpUrl": "https://a.test/x", "command": "x"},
+        {"url": "", "serverUrl": "https://a.test/x"},
+        {"url": 5, "serverUrl": "https://a.test/x"},
+    ],
+)
+def test_a_url_is_found_by_one_rule(entry: dict[str, Any]) -> None:
+    """What is told of an entry is where a client goes with it."""
+    assert url_of(entry) == Client(entry).name == "https://a.test/x"
+    assert url_of({"url": "", "command": "x"}) is None
 
 
 def test_an_entry_is_what_a_client_takes(home: Home) -> None:

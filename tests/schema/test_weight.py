@@ -19,6 +19,21 @@ def doubling(levels: int) -> dict[str, Any]:
     return {"$ref": "#/$defs/d0", "$defs": {**defs, f"d{levels}": {"type": "object"}}}
 
 
+def leftovers(levels: int) -> dict[str, Any]:
+    """Each level asks what the one inside it has left over, for which that is checked again."""
+    schema: dict[str, Any] = {"properties": {"x": {}}}
+    for _ in range(levels):
+        schema = {"anyOf": [schema], "unevaluatedProperties": False}
+    return schema
+
+
+def long_name(levels: int) -> dict[str, Any]:
+    """A name of 20,000 letters, in percent, that is looked up 2 to the power of `levels` times."""
+    schema = doubling(levels)
+    schema["$defs"] |= {f"d{levels}": {"$ref": "#/$defs/" + "a%20" * 10_000}, "a " * 10_000: {"type": "object"}}
+    return schema
+
+
 REF = {"$ref": "#/$defs/node"}
 LIGHT: dict[str, dict[str, Any]] = {
     "nothing": {},
@@ -39,6 +54,10 @@ LIGHT: dict[str, dict[str, Any]] = {
     "a name of its own": {"$id": "https://example.test/x", "properties": {"next": {"$ref": "#"}}},
     "in a list": {"anyOf": [{"type": "string"}, {"items": {"$ref": "#/anyOf/0"}}]},
     "a little doubling": doubling(8),
+    "a few leftovers": leftovers(7),
+    "a plain tree without leftovers": {"properties": {"next": {"$ref": "#"}}, "unevaluatedProperties": False},
+    "a long name": long_name(8),
+    "a member that is called id": {"properties": {"a": {"properties": {"id": {"type": "string"}}}}},
 }
 HEAVY: dict[str, dict[str, Any]] = {
     "much doubling": doubling(40),
@@ -62,6 +81,18 @@ HEAVY: dict[str, dict[str, Any]] = {
     "outside": {"$ref": "https://example.test/schema"},
     "another's names": {"properties": {"a": {"$id": "https://example.test/x", "$ref": "#/$defs/d"}}},
     "dynamic": {"$dynamicRef": "#node"},
+    "many leftovers": leftovers(16),
+    "many leftovers of items": {
+        "$ref": "#/$defs/d0",
+        "$defs": {f"d{n}": {"$ref": f"#/$defs/d{n + 1}", "unevaluatedItems": False} for n in range(16)} | {"d16": {}},
+    },
+    "a long name over and over": long_name(12),
+    "a place of 5,000 digits": {"anyOf": [{}, {"$ref": "#/anyOf/" + "1" * 5_000}]},
+    "another's names, as draft 4 spells it": {
+        "$schema": "http://json-schema.org/draft-04/schema#",
+        "properties": {"a": {"id": "https://example.test/x", "allOf": [{"$ref": "#/definitions/d"}]}},
+        "definitions": {"d": {}},
+    },
 }
 
 

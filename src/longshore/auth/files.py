@@ -21,12 +21,12 @@ class Contents(Struct, frozen=True):
 def read(key: str, path: str, most: int) -> Contents:
     """Read a regular file of at most `most` bytes. Raises a ConfigError that names key and file."""
     try:
-        data, mode = read_regular(os.path.expanduser(path), most)
+        data, found = read_regular(os.path.expanduser(path), most)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = (getattr(error, "strerror", None) or "not a path").lower()
         raise ConfigError(f"{key}: {path!r} can't be read: {reason}") from None
-    if not stat.S_ISREG(mode):
+    if not stat.S_ISREG(found.st_mode):
         raise ConfigError(f"{key}: {path!r} is not a file")
     if len(data) > most:
         raise ConfigError(f"{key}: {path!r} is larger than {most} bytes")
-    return Contents(data, bool(mode & stat.S_IROTH))
+    return Contents(data, bool(found.st_mode & stat.S_IROTH))

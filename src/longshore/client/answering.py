@@ -16,6 +16,7 @@ from msgspec import UNSET, Struct
 
 from longshore.client.session import Session
 from longshore.client.tasks import end
+from longshore.client.threads import name_of
 from longshore.errors import Unanswerable
 from longshore.protocol.content import Text
 from longshore.protocol.questions import ElicitAnswer, Root, SampleAnswer
@@ -138,12 +139,11 @@ class Answering:
         """A request of the server's: answer it, in its own time."""
         assert message.id is not UNSET
         id = message.id
-        congested = session.channel.congested
-        if message.method == "ping" and not congested:
+        if message.method == "ping" and not session.stalled:
             session.answer(id, {})
             return
         if len(self._running) >= AT_ONCE:
-            if congested:  # it does not read its answers, so it gets no more of them
+            if session.stalled:  # it does not read its answers, so it gets no more of them
                 session.note(f"it asks on and on and does not read the answers: {message.method[:100]} was passed over")
             else:
                 session.refuse(id, INTERNAL_ERROR, f"{AT_ONCE} questions are being answered; ask again later")
@@ -166,7 +166,7 @@ class Answering:
         try:
             params: Any = msgspec.json.decode(message.params)
             answer: Any = {} if message.method == "ping" else await self._answer_meanwhile(session, message, params)
-            await session.channel.ready()
+            await _clear(session)
             session.answer(id, answer)
         except Unanswerable as problem:
             await _refuse(session, id, problem.code, problem.what)
@@ -174,7 +174,7 @@ class Answering:
             await _refuse(session, id, INVALID_PARAMS, str(problem)[:200])
         except Exception as problem:
             session.note(f"the handler of {message.method} raised {problem!r}")
-            await _refuse(session, id, INTERNAL_ERROR, f"the client failed to answer: {type(problem).__name__}")
+            await _refuse(session, id, INTERNAL_ERROR, f"the client failed to answer: {name_of(problem)}")
 
     async def _answer_meanwhile(self, session: Session, message: Message, params: Any) -> Any:
         """A person may take long, and the server waits for them: what it owes us is not late."""
@@ -199,8 +199,14 @@ builtins_id = id
 
 
 async def _refuse(session: Session, id: Id, code: int, text: str) -> None:
-    await session.channel.ready()
+    await _clear(session)
     session.refuse(id, code, text)
+
+
+async def _clear(session: Session) -> None:
+    """Wait until the server takes our answers. Not for a call to end: it may be the one that waits for this answer."""
+    if session.stalled:
+        await session.channel.ready()
 
 
 async def _call(handler: Callable[..., Any], *arguments: Any) -> Any:

@@ -13,6 +13,8 @@ MOST = 256
 MOST_CHARS = 16 << 20
 """Of text in all of them. One that is longer by itself is not kept."""
 
+MOST_SECONDS = 24 * 3600
+"""A day, also where the server says longer: who never asks again never sees what it has forgotten to tell."""
 Key = tuple[str, str | None]
 
 
@@ -91,7 +93,9 @@ def _copy(result: Mapping[str, Any]) -> dict[str, Any]:
 def lifetime(result: Mapping[str, Any]) -> float:
     """For how many seconds an answer may be kept, by the server's word. 0.0: not at all, or it does not say."""
     ttl = result.get("ttlMs")
-    return ttl / 1000 if isinstance(ttl, (int, float)) and not isinstance(ttl, bool) and ttl > 0 else 0.0
+    if not isinstance(ttl, (int, float)) or isinstance(ttl, bool) or ttl <= 0:
+        return 0.0
+    return min(ttl, 1000 * MOST_SECONDS) / 1000
 
 
 def weigh(value: Any) -> int:

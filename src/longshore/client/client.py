@@ -95,7 +95,6 @@ class Client:
         self.timeout = timeout
         self._validate = validate
         self._caching = cache
-        self._log_level = _checked_level(log_level)
         self._answering = Answering(on_elicit, on_sample, roots, sample_tools=sample_tools)
         self._cache = Cache()
         self._listing = Listing(self._ask_list, self._cache)
@@ -116,7 +115,7 @@ class Client:
         self.name = self._line.name
         self._watches = Watches(self._line, on_change)
         self._hearing = Hearing(self._cache, self._watches, on_log, self._answering.cancelled)
-        self._hearing.log_level = log_level
+        self._hearing.log_level = _checked_level(log_level)
         self._line.heard = self._hearing.hear
         self._line.lost = self._watches.lost
         self.relaying = Relaying(self._line, self._answering, self._hearing, self._listing)
@@ -139,9 +138,13 @@ class Client:
 
     async def close(self) -> None:
         """End the connection and everything that belongs to it."""
-        await self._watches.close()
-        await self._line.close()
-        await self._answering.close()
+        try:
+            await self._watches.close()
+        finally:  # also when this is cancelled: a child must not be left
+            try:
+                await self._line.close()
+            finally:
+                await self._answering.close()
 
     @property
     def server(self) -> ServerInfo:
@@ -158,6 +161,11 @@ class Client:
         return self._line.said()
 
     @property
+    def left_out(self) -> list[str]:
+        """Entries that were left out of lists, and why."""
+        return self.relaying.left_out
+
+    @property
     def problems(self) -> list[str]:
         """What was odd about the server: entries that were left out of lists, messages that made no sense."""
         return [*self._listing.problems, *self._line.notes]
@@ -165,12 +173,12 @@ class Client:
     async def _opened(self, session: Session, again: bool) -> None:
         """A connection was made: bring it to where the last one was."""
         self._cache.clear()
-        if self._log_level is not None:
+        level = self._hearing.log_level  # it may be another by now than at first
+        if level is not None:
             if session.envelope is not None:
-                # It may be another by now than at first.
-                session.envelope = {**session.envelope, PREFIX + "logLevel": self._log_level}
+                session.envelope = {**session.envelope, PREFIX + "logLevel": level}
             elif self.server.can("logging"):
-                await self._set_level(session, self._log_level)
+                await self._set_level(session, level)
         await self._watches.opened(session, self.server, again)
 
     async def _set_level(self, session: Session, level: str) -> None:
@@ -202,16 +210,15 @@ class Client:
             return self._line.read(read_object, raw)
         name = str(params.get("name"))
         safe = safe or (self._listing.repeatable(name) and "requestState" not in params)
-
         given: Any = params.get("arguments") or {}
         headers = self._listing.headers(name, given)
-        send = self._line.send
+        send, read = self._line.send, self._line.read
         try:
             raw = await send(method, params, timeout=timeout, progress=on_progress, headers=headers, safe=safe)
+            return read(read_object, raw)
         except ServerError as problem:
             headers = await self._other_headers(problem, name, given)
-            raw = await send(method, params, timeout=timeout, progress=on_progress, headers=headers)
-        return self._line.read(read_object, raw)
+        return read(read_object, await send(method, params, timeout=timeout, progress=on_progress, headers=headers))
 
     async def _other_headers(self, problem: ServerError, name: str, given: Any) -> Headers:
         """Those that repeat a call's arguments by a new list, if it was refused for them. Raises any other problem."""
@@ -223,7 +230,7 @@ class Client:
     async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Send any notification, as soon as the server takes it."""
         session = await self._line.session()
-        if session.channel.congested:
+        if session.stalled:
             await session.clear(method, self.timeout)
         session.notify(method, params)
 
@@ -393,7 +400,7 @@ class Client:
         """From which level on the server's log is wanted."""
         _checked_level(level)
         session = await self._line.session()
-        self._log_level = self._hearing.log_level = level
+        self._hearing.log_level = level
         if session.envelope is None:
             if self.server.can("logging"):  # who can't be told may log all the same
                 await self._line.send("logging/setLevel", {"level": level}, safe=True)

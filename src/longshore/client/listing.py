@@ -54,13 +54,13 @@ class Known:
 
 
 def _compile(schema: Any) -> Any:
-    from longshore.schema.validate import SchemaProblem, compile
+    from longshore.schema.validate import SchemaProblem, compile, measure
     from longshore.schema.weight import is_heavy
 
-    if is_heavy(schema):
-        return False  # checking it might never end, and a stranger wrote it
     try:
-        return compile(schema)
+        measure(schema)  # first: the larger it is, the longer it takes to see whether it is heavy
+        # Checking it might never end, and a stranger wrote it.
+        return False if is_heavy(schema) else compile(schema)
     except SchemaProblem:
         return False  # a promise that can't be read binds nobody
 

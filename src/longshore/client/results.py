@@ -73,7 +73,7 @@ def read_result(record: dict[str, Any]) -> Result:
 
 
 def read_block(block: Any) -> Any:
-    """A content block as its record; of a kind that we don't know, or not as it should be, the object as it came."""
+    """A content block as its record; of a kind that we don't know, the object as it came. Raises BadAnswer."""
     if not isinstance(block, dict):
         raise BadAnswer(f"a content block is no object: {str(block)[:100]}")
     fields = cast("dict[str, Any]", block)

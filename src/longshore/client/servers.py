@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from longshore.client.targets import url_of as url_of
 from longshore.client.variables import Scope, expand
 from longshore.config.reading import read_regular
 from longshore.errors import ConfigError
@@ -142,17 +143,23 @@ def _usual(here: str, environ: Mapping[str, str]) -> Iterator[File]:
     home = environ.get("HOME", "")
     if not os.path.isabs(home):
         return
-    yield File(os.path.join(environ.get("CLAUDE_CONFIG_DIR") or home, ".claude.json"), most=CLAUDE_BYTES)
+    yield File(os.path.join(_named(environ, "CLAUDE_CONFIG_DIR", home), ".claude.json"), most=CLAUDE_BYTES)
     for settings in _desktop(home, environ):
         yield File(os.path.join(settings, "claude_desktop_config.json"), expands=False)
-    codex = environ.get("CODEX_HOME") or os.path.join(home, ".codex")
+    codex = _named(environ, "CODEX_HOME", os.path.join(home, ".codex"))
     yield File(os.path.join(codex, "config.toml"), ("mcp_servers",), expands=False)
     yield File(os.path.join(home, ".gemini", "settings.json"))
 
 
 def _desktop(home: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-    settings = environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    settings = _named(environ, "XDG_CONFIG_HOME", os.path.join(home, ".config"))
     return os.path.join(home, "Library", "Application Support", "Claude"), os.path.join(settings, "Claude")
+
+
+def _named(environ: Mapping[str, str], variable: str, usual: str) -> str:
+    """A folder of the user's. A relative one is void: what it leads to is of the project that one stands in."""
+    folder = environ.get(variable, "")
+    return folder if os.path.isabs(folder) else usual
 
 
 def _here(folder: str | None) -> str:
@@ -207,11 +214,10 @@ def _found_bytes(file: File) -> bytes:
     Whoever puts a file into a shared folder must not choose what we start; --config does.
     """
     try:
-        data, mode = read_regular(file.path, file.most)
-        strange = os.stat(file.path).st_uid not in (os.geteuid(), 0)
+        data, found = read_regular(file.path, file.most)
     except OSError:
         return b""
-    return data if stat.S_ISREG(mode) and not strange else b""
+    return data if stat.S_ISREG(found.st_mode) and found.st_uid in (os.geteuid(), 0) else b""
 
 
 def _local(file: File, record: dict[str, Any], here: str) -> list[Listed]:
@@ -301,8 +307,3 @@ def _with_headers(entry: dict[str, Any], environ: Mapping[str, str], where: str)
 def _object(entry: dict[str, Any], key: str) -> dict[str, Any]:
     found: Any = entry.get(key)
     return found if is_object(found) else {}
-
-
-def url_of(entry: Mapping[str, Any]) -> str | None:
-    """Where connecting leads; None where it starts a program."""
-    return next((entry[key] for key in ("url", "serverUrl", "httpUrl") if isinstance(entry.get(key), str)), None)

@@ -28,6 +28,8 @@ from longshore.protocol.revisions import Revision
 from longshore.wire.codec import BROKEN, encode, error, read
 from longshore.wire.messages import ABSENT, Batch, Id, Malformed, Message, Notification, Reply, Request
 
+_UNTOLD = 10_000
+"""Messages that async handlers of the user's have not done with, at 2 KB each; more are passed over. A batch fits."""
 _NOTES = 50
 """Oddities of a server that are remembered."""
 _GARBAGE = 1000
@@ -82,6 +84,11 @@ class Session:
         self._envelope = envelope
         self._sealed = None if envelope is None else Raw(encode(envelope))  # once, not with every request
 
+    @property
+    def stalled(self) -> bool:
+        """Whether answers and notifications must wait as well. Over HTTP only requests do: for one of them to end."""
+        return self.channel.congested and not self.channel.shared
+
     # -- sending
 
     async def request(
@@ -114,7 +121,9 @@ class Session:
             async with asyncio.timeout(None if timeout is None else max(timeout - spent, 0.0)):
                 await self.channel.ready()
         except TimeoutError:
-            what = f"{method} could not be sent within {timeout:g} s: the server does not read what it was sent"
+            busy = "too many requests are under way"
+            why = busy if self.channel.shared else "the server does not read what it was sent"
+            what = f"{method} could not be sent within {timeout:g} s: {why}"
             raise CallTimeout(what).at(self.channel.where, self.channel.said()) from None
         if self.gone is not None:
             raise _again(self.gone, unsent=True)
@@ -341,14 +350,22 @@ class Session:
         self.tell("on_progress", pending.progress, said.progress, said.total, said.message)
 
     def tell(self, name: str, handler: Callable[..., Any], *news: Any) -> None:
-        """Call a handler of the user's, which may be async. What it raises is noted: no answer is lost by it."""
+        """Call a handler of the user's, which may be async. What it raises is noted: no answer is lost by it.
+
+        One that is slower than the server must not fill our memory: what is too much is passed over.
+        """
         try:
             work = handler(*news)
         except Exception as problem:
             self.note(f"{name} raised {problem!r}")
             return
-        if asyncio.iscoroutine(work):
+        if not asyncio.iscoroutine(work):
+            return
+        if len(self._telling) < _UNTOLD:
             self._telling.start(self._told(name, work))
+        else:
+            work.close()
+            self.note(f"{name} is too slow: {_UNTOLD:,} messages wait for it, and more were passed over")
 
     async def _told(self, name: str, work: Coroutine[Any, Any, Any]) -> None:
         try:

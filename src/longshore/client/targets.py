@@ -64,8 +64,8 @@ def find(target: Any, way: Way) -> Target:
 
 def from_entry(entry: Mapping[str, Any], way: Way, name: str = "") -> Target:
     """An entry of a client's `mcpServers`: a command with `args`, `env`, `cwd`, or a `url` with `headers`."""
-    url = entry.get("url") or entry.get("serverUrl") or entry.get("httpUrl")
-    if isinstance(url, str):
+    url = url_of(entry)
+    if url is not None:
         headers = {**_texts(entry, "headers"), **(way.headers or {})}
         return _url(url, Way(way.env, way.cwd, headers, way.auth, way.limits), name, old=entry.get("type") == "sse")
     command = entry.get("command")
@@ -82,6 +82,12 @@ def from_entry(entry: Mapping[str, Any], way: Way, name: str = "") -> Target:
         raise ConnectError('"cwd" of an entry of mcpServers is a text')
     words = [command, *(str(each) for each in arguments)]
     return _child(words, Way(env, cwd, way.headers, way.auth, way.limits), name)
+
+
+def url_of(entry: Mapping[str, Any]) -> str | None:
+    """Where connecting leads; None where it starts a program."""
+    texts = (entry.get(key) for key in ("url", "serverUrl", "httpUrl"))
+    return next((text for text in texts if isinstance(text, str) and text), None)
 
 
 def _texts(entry: Mapping[str, Any], key: str) -> dict[str, str]:

@@ -61,9 +61,10 @@ def show_path(path: str, cwd: str) -> str:
 
 def _read_bytes(path: str, shown: str) -> bytes:
     try:
-        raw, mode = read_regular(path, FILE_BYTES)
+        raw, found = read_regular(path, FILE_BYTES)
     except OSError as error:
         raise ConfigError(f"{shown}: can't be read: {(error.strerror or 'unknown error').lower()}") from None
+    mode = found.st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISCHR(mode)):  # /dev/null is a fine way to say "no project file"
         raise ConfigError(f"{shown}: {'a directory' if stat.S_ISDIR(mode) else 'not a file'}; expected a TOML file")
     if len(raw) > FILE_BYTES:

@@ -6,16 +6,18 @@ import os
 import stat
 
 
-def read_regular(path: str, most: int) -> tuple[bytes, int]:
-    """A file's bytes and its mode. One byte more than `most` says that there are more.
+def read_regular(path: str, most: int) -> tuple[bytes, os.stat_result]:
+    """A file's bytes, and what it is and whose: at its path another may lie by now. Raises OSError.
 
-    Of what is neither a file nor a device such as /dev/null nothing is read; the mode tells. Raises OSError.
+    One byte more than `most` says that there are more. Of what is neither a file nor a device such as /dev/null
+    nothing is read; the mode tells.
     """
     # Non-blocking: a FIFO in the file's place must not hold up the start for ever.
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        mode = os.fstat(handle).st_mode
-        return _read_some(handle, most + 1) if stat.S_ISREG(mode) or stat.S_ISCHR(mode) else b"", mode
+        found = os.fstat(handle)
+        is_read = stat.S_ISREG(found.st_mode) or stat.S_ISCHR(found.st_mode)
+        return _read_some(handle, most + 1) if is_read else b"", found
     finally:
         os.close(handle)
 

@@ -70,11 +70,12 @@ def compile(schema: Any) -> Validator:
     """Compile a schema, or raise `SchemaProblem`: too large, too deep, invalid, an outside `$ref`, another dialect."""
     if not is_object(schema):
         raise SchemaProblem("the schema is not an object", 'write it as a JSON object such as {"type": "object"}')
-    _measure(schema)
+    measure(schema)
     return Validator(_build(schema))
 
 
-def _measure(schema: dict[str, Any]) -> None:
+def measure(schema: dict[str, Any]) -> None:
+    """Raise `SchemaProblem` for one that is too large or too deep. By itself, for who looks before it compiles."""
     deep = f"the schema is nested deeper than {SCHEMA_DEPTH} levels"
     if _is_deeper(schema, SCHEMA_DEPTH):
         raise SchemaProblem(deep, "move the inner parts to $defs")

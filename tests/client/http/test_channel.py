@@ -200,6 +200,8 @@ def test_answers_that_are_none(status: int, body: bytes, kind: str, error: type[
 @pytest.mark.parametrize(("more", "fits"), [(0, True), (100_000, False)])
 def test_a_message_has_a_bound(stream: bool, more: int, fits: bool) -> None:
     async def take(got: Got, wire: Wire) -> None:
+        if await listed(got, wire):
+            return
         message = done(got, "x" * (30_000 + more))
         if stream:
             await wire.stream()
@@ -208,12 +210,15 @@ def test_a_message_has_a_bound(stream: bool, more: int, fits: bool) -> None:
         else:
             await wire.answer(200, message)
 
-    async def test(client: Client, _: ScriptedServer) -> None:
+    async def test(client: Client, server: ScriptedServer) -> None:
         if fits:
-            assert len((await client.call("x")).text) == 30_000
+            assert len((await client.call("read")).text) == 30_000
         else:
-            with pytest.raises(ClientError, match="more than 50,000 bytes"):
-                await client.call("x")
+            await client.list_tools()
+            with pytest.raises(BadAnswer, match="more than 50,000 bytes"):
+                await client.call("read")
+            assert [got.message["method"] for got in server.requests].count("tools/call") == 1, "it would come again"
+            assert client.connected
 
     attempt(modern(take), test, limits=Limits(frame_bytes=50_000))
 
@@ -676,6 +681,23 @@ def test_a_key_in_a_url_is_not_shown() -> None:
                 await Client(server.url + "?api_key=secret").open()
             assert "secret" not in str(caught.value)
             assert server.requests[0].path == "/mcp?api_key=secret"
+
+    run(whole)
+
+
+@pytest.mark.parametrize("mark", ["", "/", "?", "#", "/?", "@"])
+def test_a_password_in_a_url_is_not_shown(mark: str) -> None:
+    """Not even one that reaches beyond where a host must end."""
+
+    async def whole() -> None:
+        client = Client(f"https://user:sec{mark}ret@host.test/mcp")
+        with pytest.raises(ClientError) as unopened:
+            await client.call("x")
+        with pytest.raises(ConnectError) as caught:
+            await client.open()
+        for text in (client.name, str(unopened.value), str(caught.value)):
+            assert "host.test" in text
+            assert "sec" not in text and "ret" not in text
 
     run(whole)
 

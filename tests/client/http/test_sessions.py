@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, result, run, scripted
-from client.http.speaking import MODERN, Key, attempt, call_ok, legacy
+from client.http.speaking import MODERN, Key, attempt, call_ok, done, legacy
 from longshore.client import Client, era
 from longshore.client.http import channel as http_channel
 from longshore.client.http.channel import _SESSION_CHARS
@@ -210,6 +210,67 @@ def test_an_authorizer_with_a_bug_breaks_what_it_must_and_no_more(word: str, not
         assert noted or any("bug" in note for note in notes)
 
     attempt(legacy(call_ok), test, auth=Buggy(word))
+
+
+# -- while all places are taken
+
+
+QUESTIONS = {"elicitation/create": "result", "ping": "result", "sampling/createMessage": "error"}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_an_answer_of_ours_waits_for_no_place(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call whose place it would wait for waits for the answer."""
+    monkeypatch.setattr(http_channel, "MOST_REQUESTS", 1)
+    answers: list[Any] = []
+
+    async def take(got: Got, wire: Wire) -> None:
+        if "method" not in got.message:
+            answers.append(got.message)
+            await wire.answer(202)
+            return
+        await wire.stream()
+        await wire.event({"jsonrpc": "2.0", "id": "q", "method": question, "params": {"message": "Who?"}})
+        await server.until(lambda _: answers)
+        await wire.event(done(got))
+        wire.close()
+
+    async def whole() -> None:
+        nonlocal server
+        async with (
+            scripted(legacy(take)) as server,
+            Client(server.url, timeout=SECONDS, on_elicit=lambda _: {"name": "Ann"}) as client,
+        ):
+            assert (await client.call("x")).text == "ok"
+            assert [(each["id"], QUESTIONS[question] in each) for each in answers] == [("q", True)]
+
+    server: Any = None
+    run(whole)
+
+
+def test_a_notification_of_ours_waits_for_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a request that does is told what it waits for."""
+    monkeypatch.setattr(http_channel, "MOST_REQUESTS", 1)
+
+    async def take(got: Got, wire: Wire) -> None:
+        if "id" not in got.message:
+            await wire.answer(202)
+            return
+        await server.until(lambda _: count(server, "notifications/x"))
+        await wire.answer(200, done(got))
+
+    async def whole() -> None:
+        nonlocal server
+        async with scripted(legacy(take)) as server, Client(server.url, timeout=SECONDS) as client:
+            call = asyncio.ensure_future(client.call("x"))
+            await server.until(lambda _: count(server, "tools/call"))
+            with pytest.raises(CallTimeout, match=r"within 0\.1 s: too many requests are under way"):
+                await client.call("x", timeout=0.1)
+            await client.notify("notifications/x")
+            assert (await call).text == "ok"
+
+    server: Any = None
+    run(whole)
 
 
 # -- the end

@@ -73,7 +73,14 @@ def locate(url: str) -> Address:
 
 
 def without_secrets(url: str) -> str:
-    """A URL for people to read: queries hold keys often enough, and what stands before an @ a password."""
+    """A URL for people to read: queries hold keys often enough, and what stands before an @ a password.
+
+    One that can't be taken apart may have a password with / ? or # in it, so of that only the end is shown.
+    """
+    try:
+        _ = urlsplit(url).port
+    except ValueError:
+        url = url.rpartition("@")[2]
     scheme, colon, rest = url.partition("#")[0].partition("?")[0].partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}{colon}{host.rpartition('@')[2]}{slash}{path}"

@@ -12,9 +12,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from longshore.client.http.address import Pairs, locate, merge, without_secrets
-from longshore.client.http.exchange import Answer, Broken, Streaming, Unreachable
+from longshore.client.http.exchange import Answer, Broken, Streaming, TooMuch, Unreachable
 from longshore.client.http.fetch import Http
-from longshore.errors import AuthorizationError, ClientError, ConnectError, ConnectionLost, HttpRefused
+from longshore.errors import AuthorizationError, BadAnswer, ClientError, ConnectError, ConnectionLost, HttpRefused
 from longshore.wire.codec import BROKEN
 from longshore.wire.messages import Id
 
@@ -129,6 +129,8 @@ class Endpoint:
         """What a failure means to a caller. What surely did not arrive may be sent again."""
         if isinstance(problem, Unreachable) and self.worked:
             return ConnectionLost(problem.what, unsent=True)
+        if isinstance(problem, TooMuch):
+            return BadAnswer(problem.what)
         if isinstance(problem, Broken):
             return ConnectionLost(problem.what)
         if isinstance(problem, Unreachable):

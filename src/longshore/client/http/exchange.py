@@ -27,6 +27,10 @@ class Broken(ConnectError):
     """The connection was lost, or what came is no HTTP, or too much, after the request was sent."""
 
 
+class TooMuch(Broken):
+    """The answer is longer than it may be. So it would be another time: asking again does not help."""
+
+
 class Answer(Struct):
     """A whole answer. Names of headers are in lower case."""
 
@@ -86,14 +90,14 @@ class Streaming:
         return chunk
 
     async def read(self, most: int) -> bytes:
-        """The whole body. Raises Broken if it breaks off or is longer."""
+        """The whole body. Raises Broken if it breaks off, TooMuch if it is longer."""
         chunks: list[bytes] = []
         size = 0
         try:
             async for chunk in self:
                 size += len(chunk)
                 if size > most:
-                    raise Broken(f"it answered with more than {most:,} bytes")
+                    raise TooMuch(f"it answered with more than {most:,} bytes")
                 chunks.append(chunk)
         finally:
             self.close()
