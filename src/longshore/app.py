@@ -97,6 +97,10 @@ class Server:
         icons: Sequence[Icon] = (),
         meta: Mapping[str, Json] | None = None,
         scopes: Sequence[str] = (),
+        help: str | None = None,
+        aliases: Sequence[str] = (),
+        earlier: Sequence[Callable[..., Any]] = (),
+        waive: Mapping[str, str] | None = None,
         replace: bool = False,
     ) -> Callable[[F], F]: ...
     def tool(self, fn: F | None = None, /, *, replace: bool = False, **options: Any) -> F | Callable[[F], F]:

@@ -46,6 +46,10 @@ class ToolOptions(Struct, kw_only=True):
     icons: Sequence[Icon] = ()
     meta: Mapping[str, Json] | None = None
     scopes: Sequence[str] = ()
+    help: str | None = None
+    aliases: Sequence[str] = ()
+    earlier: Sequence[Callable[..., Any]] = ()
+    waive: Mapping[str, str] | None = None
 
 
 def read_options(kind: type[Options], options: Mapping[str, Any], what: str) -> Options:
@@ -106,6 +110,9 @@ def tool_entry(fn: Callable[..., Any], options: ToolOptions, context_type: type)
         tags=tuple(options.tags),
         examples=tuple(options.examples),
         errors=dict(options.errors or {}),
+        help=options.help,
+        aliases=tuple(options.aliases),
+        waived=dict(options.waive or {}),
     )
 
 
@@ -196,10 +203,10 @@ def check_options(fn: Callable[..., Any], options: ToolOptions | Tool, is_async:
     if options.replay and not is_async:
         refuse(fn, "replay=True is for a body that asks, and only async def can wait", "make it async def")
 
-    for option in ("tags", "examples"):
+    for option in ("tags", "examples", "aliases", "earlier"):
         if isinstance(getattr(options, option), (str, bytes, Mapping)):
             refuse(fn, f"{option}={getattr(options, option)!r} is one thing, not a list", f"{option}=[…]")
-    for option in ("errors", "meta", "annotations"):
+    for option in ("errors", "meta", "annotations", "waive"):
         if not isinstance(getattr(options, option), (Mapping, NoneType)):
             refuse(fn, f"{option}={getattr(options, option)!r} is no mapping", f"{option}={{…: …}}")
 

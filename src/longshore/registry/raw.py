@@ -57,6 +57,9 @@ def raw_entry(tool: Tool, handler: Callable[..., Any]) -> Entry:
         tags=tuple(tool.tags),
         examples=tuple(tool.examples),
         errors=dict(tool.errors or {}),
+        help=tool.help,
+        aliases=tuple(tool.aliases),
+        waived=dict(tool.waive or {}),
     )
 
 

@@ -47,6 +47,14 @@ class Tool(Struct, kw_only=True):
     validate: bool = True
     scopes: Sequence[str] = ()
     """What an authenticated caller's token must allow."""
+    help: str | None = None
+    """What `tool_help` tells beside the description, which every list carries."""
+    aliases: Sequence[str] = ()
+    """Names that it had before: they can be called, and are in no list."""
+    earlier: Sequence[Callable[..., Any]] = ()
+    """What makes arguments of today of those that callers knew before, the newest first."""
+    waive: Mapping[str, str] | None = None
+    """Rule of the standards → why it does not hold for this tool."""
 
 
 class Entry(Struct, kw_only=True):
@@ -102,6 +110,9 @@ class Entry(Struct, kw_only=True):
     tags: tuple[str, ...] = ()
     examples: tuple[Any, ...] = ()
     errors: dict[str, str] = {}
+    help: str | None = None
+    aliases: tuple[str, ...] = ()
+    waived: dict[str, str] = {}
     calls: int = 0
     failures: int = 0
 

@@ -1,0 +1,76 @@
+"""Holding a server's tools against the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from longshore.schema.standards.finding import Finding
+from longshore.schema.standards.rule import COMMON, LEVELS, Fault, Level, Profile, Rule
+from longshore.schema.standards.rules import RULES
+from longshore.schema.standards.subject import Subject, Surface
+
+_RANK: Final = {level: rank for rank, level in enumerate(LEVELS)}
+
+
+def lint(
+    surface: Surface,
+    *,
+    profiles: Collection[Profile] = COMMON,
+    waived: Mapping[str, str] | None = None,
+    levels: Collection[Level] = LEVELS,
+) -> list[Finding]:
+    """What breaks a rule of these profiles, the worst first, tools in their order.
+
+    `waived` are rules, or `tool:rule`, and why they don't hold here. What is waived is told too, with the reason.
+    """
+    rules = [rule for rule in RULES if not set(profiles).isdisjoint(rule.profiles)]
+    found = [*_of_server(surface, rules)]
+    for tool in surface.tools:
+        found += lint_tool(tool, surface, rules)
+    told = (_waive(finding, surface, waived or {}) for finding in found if finding.level in levels)
+    return sorted(told, key=lambda finding: _RANK[finding.level])
+
+
+def lint_tool(tool: Any, surface: Surface, rules: Iterable[Rule] = RULES) -> Iterator[Finding]:
+    """What one tool breaks."""
+    subject = Subject(tool, surface)
+    where = "" if subject.facts is None else subject.facts.where
+    for rule in rules:
+        if rule.check is not None:
+            for fault in rule.check(subject):
+                yield _finding(rule, fault, subject.name or "(no name)", where)
+
+
+def find_rule(id: str) -> Rule | None:
+    """The rule of this id, however it is written."""
+    return next((rule for rule in RULES if rule.id == id.strip().upper()), None)
+
+
+def _of_server(surface: Surface, rules: Iterable[Rule]) -> Iterator[Finding]:
+    for rule in rules:
+        if rule.whole is not None:
+            for fault in rule.whole(surface):
+                yield _finding(rule, fault, "", "")
+
+
+def _finding(rule: Rule, fault: Fault, tool: str, where: str) -> Finding:
+    return Finding(
+        tool=tool,
+        level=fault.level or rule.level,
+        rule=rule.id,
+        message=fault.message,
+        fix=fault.fix or rule.fix,
+        path=fault.path,
+        profiles=rule.profiles,
+        where=where,
+    )
+
+
+def _waive(finding: Finding, surface: Surface, waived: Mapping[str, str]) -> Finding:
+    from msgspec.structs import replace
+
+    facts = surface.facts.get(finding.tool)
+    own = {} if facts is None else facts.waived
+    reason = own.get(finding.rule) or waived.get(f"{finding.tool}:{finding.rule}") or waived.get(finding.rule)
+    return replace(finding, waived=reason) if reason else finding

@@ -1,0 +1,52 @@
+"""A rule about tools: what must hold, for whom, since when that is known, and what it looks like kept and broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from longshore.schema.standards.subject import Subject, Surface
+
+Level = Literal["error", "warning", "info"]
+Profile = Literal["mcp", "claude", "openai", "openai-strict", "gemini", "vscode", "cursor", "brooklyn"]
+LEVELS: Final[tuple[Level, ...]] = ("error", "warning", "info")
+PROFILES: Final[tuple[Profile, ...]] = (
+    *("mcp", "claude", "openai", "openai-strict", "gemini", "vscode", "cursor", "brooklyn"),
+)
+COMMON: Final[tuple[Profile, ...]] = ("mcp", "claude", "openai", "gemini", "vscode", "cursor")
+"""What is looked at unless somebody says otherwise. The other two are standards that a team chooses for itself."""
+
+
+class Fault(Struct, frozen=True):
+    """One place where a rule is broken. What is left out is the rule's own."""
+
+    message: str
+    path: str = ""
+    """Where in the tool: `inputSchema.properties.city`; empty for the tool itself."""
+    fix: str = ""
+    level: Level | None = None
+
+
+class Rule(Struct, frozen=True, kw_only=True):
+    """`check` looks at one tool, `whole` at the server; a rule has one of them.
+
+    `mend` gives a tool that keeps the rule and means the same, or the tool as it is where that can't be done.
+    """
+
+    id: str
+    title: str
+    """What must hold: a short sentence."""
+    level: Level
+    profiles: tuple[Profile, ...]
+    why: str
+    """What happens to one who breaks it."""
+    evidence: str
+    """Where that was seen or is written: a client and its version, a revision of MCP, an issue's number."""
+    fix: str
+    good: Surface
+    bad: Surface
+    check: Callable[[Subject], Iterable[Fault]] | None = None
+    whole: Callable[[Surface], Iterable[Fault]] | None = None
+    mend: Callable[[dict[str, Any]], dict[str, Any]] | None = None
