@@ -23,15 +23,16 @@ INSTALLED = HERE.parent.parent.parent / ".interop"
 NODE = INSTALLED / "node" / "node_modules"
 FASTMCP = INSTALLED / "fastmcp" / "bin" / "python"
 MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
+SCRIPTS = {"playwright": "@playwright/mcp/cli.js"}
 
 
 def command(peer: str, *arguments: str) -> list[str]:
-    """How to start one: `official`, `fast`, `everything`, `filesystem`, `memory`."""
+    """How to start one: `official`, `fast`, `everything`, `filesystem`, `memory`, `playwright`."""
     if peer == "official":
         return [sys.executable, str(SERVERS / "official.py"), *arguments]
     if peer == "fast":
         return [_need(FASTMCP), str(SERVERS / "fast.py"), *arguments]
-    script = NODE / "@modelcontextprotocol" / f"server-{peer}" / "dist" / "index.js"
+    script = NODE / SCRIPTS.get(peer, f"@modelcontextprotocol/server-{peer}/dist/index.js")
     node = NODE / f"node-linux-{MACHINES.get(platform.machine().lower(), 'unknown')}" / "bin" / "node"
     return [_need(node), "--require", str(SERVERS / "loopback.cjs"), _need(script), *arguments]
 

@@ -1,0 +1,1 @@
+"""The linter over the tools of servers that others wrote."""
