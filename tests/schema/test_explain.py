@@ -25,7 +25,8 @@ FORECAST = read_fn(forecast)
 
 
 def lines_of(raw: bytes, signature: Any = FORECAST) -> list[str]:
-    decoded, lines = explain("forecast", signature, raw)
+    reading = explain("forecast", signature, raw)
+    decoded, lines = reading.arguments, list(reading.faults)
     assert decoded is None
     return lines
 
@@ -108,7 +109,8 @@ def test_a_tool_without_parameters_says_so() -> None:
 )
 def test_json_inside_a_string_is_taken_where_no_string_can_be_meant(annotation: Any, value: str, decoded: Any) -> None:
     raw = msgspec.json.encode({"x": value})
-    arguments, lines = explain("f", taking(annotation), raw)
+    reading = explain("f", taking(annotation), raw)
+    arguments, lines = reading.arguments, list(reading.faults)
     assert lines == []
     assert arguments.x == decoded
 
@@ -127,7 +129,8 @@ def test_json_inside_a_string_is_taken_where_no_string_can_be_meant(annotation: 
     ],
 )
 def test_nothing_else_is_coerced(annotation: Any, value: Any) -> None:
-    decoded, lines = explain("f", taking(annotation), msgspec.json.encode({"x": value}))
+    reading = explain("f", taking(annotation), msgspec.json.encode({"x": value}))
+    decoded, lines = reading.arguments, list(reading.faults)
     assert decoded is None
     assert len(lines) == 1
 
@@ -142,14 +145,16 @@ def test_nesting_inside_a_string_is_limited_at_its_edge() -> None:
     signature = taking(list[Any])
     for depth, taken in [(DEFAULT_LIMITS.depth, True), (DEFAULT_LIMITS.depth + 1, False), (100_000, False)]:
         text = "[" * depth + '"]]["' + "]" * depth
-        decoded, lines = explain("f", signature, msgspec.json.encode({"x": text}))
+        reading = explain("f", signature, msgspec.json.encode({"x": text}))
+        decoded, lines = reading.arguments, list(reading.faults)
         assert (decoded is not None) is taken
         assert bool(lines) is not taken
 
 
 def test_a_string_of_nothing_but_escapes_is_looked_through_once() -> None:
     """A tokenizer that begins again at each quote would be at this for minutes."""
-    decoded, lines = explain("f", taking(list[Any]), msgspec.json.encode({"x": '["' + '\\"' * 200_000}))
+    reading = explain("f", taking(list[Any]), msgspec.json.encode({"x": '["' + '\\"' * 200_000}))
+    decoded, lines = reading.arguments, list(reading.faults)
     assert decoded is None
     assert lines
 
@@ -158,7 +163,8 @@ def test_a_string_of_nothing_but_escapes_is_looked_through_once() -> None:
     ("annotation", "text", "value"), [(int, "3.0", 3), (list[int], "[1.0,2]", [1, 2]), (Point, '{"x":1e0}', Point(1))]
 )
 def test_a_whole_number_written_as_a_float_is_an_integer(annotation: Any, text: str, value: Any) -> None:
-    arguments, lines = explain("f", taking(annotation), b'{"x":%s}' % text.encode())
+    reading = explain("f", taking(annotation), b'{"x":%s}' % text.encode())
+    arguments, lines = reading.arguments, list(reading.faults)
     assert lines == []
     assert arguments.x == value
 

@@ -14,6 +14,7 @@ from longshore.registry.catalog import Catalog
 from longshore.registry.function import no_timeout
 from longshore.registry.tool import Entry
 from longshore.registry.where import caller
+from longshore.schema.reading import say_why
 from longshore.telemetry.recorder import Recorder
 from longshore.wire.codec import INVALID_PARAMS
 
@@ -153,7 +154,7 @@ class Mounts:
             decode=lambda raw: raw,
             invoke=call_later,
             render=lambda value, call: call.entry.render(value, call),
-            explain=lambda _, problem: (None, [str(problem)]),
+            explain=say_why,
             describe=dict,
             raw=True,
             replay=True,

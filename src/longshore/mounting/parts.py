@@ -18,6 +18,7 @@ from longshore.registry.resource import Resource
 from longshore.registry.template import Template, TemplateProblem
 from longshore.registry.tool import Effects, Entry
 from longshore.schema.kinds import is_array, is_object
+from longshore.schema.reading import Reading, say_why
 from longshore.wire.codec import BROKEN, INVALID_PARAMS
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class Parts:
         name, theirs, passing = self._name(info.name), info.name, self._passing
         entry = self._entry("tool", name, info.record, TOOL)
         entry.decode = _read_arguments if headers else _take_arguments
-        entry.explain = lambda _, __: (None, ["arguments must be an object"])
+        entry.explain = lambda _, __: Reading(faults=("arguments must be an object",))
         entry.invoke = lambda arguments, call: passing.call_tool(theirs, arguments, call)
         entry.render = self._result
         entry.headers, entry.raw, entry.replay = headers, True, True
@@ -185,7 +186,7 @@ class Parts:
             decode=lambda given: given,
             invoke=_unset,
             render=_unset,
-            explain=lambda _, problem: (None, [str(problem)]),
+            explain=say_why,
             describe=lambda: described,
             toolset=self._holder,
             timeout=self._timeout,

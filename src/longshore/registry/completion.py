@@ -13,6 +13,7 @@ from longshore.registry.shape import read_shape
 from longshore.registry.tool import Entry
 from longshore.registry.where import Place, refuse
 from longshore.schema.output import OutputMismatch
+from longshore.schema.reading import say_why
 
 MAX_VALUES = 100
 """The specification's limit for one answer."""
@@ -39,7 +40,7 @@ def completion_entry(ref: str, argument: str, fn: Callable[..., Any]) -> Entry:
         decode=lambda completing: completing,
         invoke=lambda c, _: fn(c.value, c.settled) if both else fn(c.value),
         render=lambda values, _: render(values),
-        explain=lambda _, problem: (None, [str(problem)]),
+        explain=say_why,
         describe=dict,
         effects="read",
     )

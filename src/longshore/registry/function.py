@@ -16,6 +16,7 @@ from longshore.registry.results import PASSTHROUGH, render_data, renderer, schem
 from longshore.registry.tool import Effects, Entry, Json, Run, Tool, effect_hints
 from longshore.registry.where import Place, caller, refuse
 from longshore.schema.output import Output, read_output
+from longshore.schema.reading import Reading
 from longshore.schema.signature import Signature, SignatureProblem, read
 
 if TYPE_CHECKING:
@@ -176,10 +177,10 @@ def run_mode(fn: Callable[..., Any], wanted: str | None, is_async: bool) -> Run:
     return "inline" if wanted == "inline" else "thread"
 
 
-def explainer(name: str, signature: Signature) -> Callable[[Any, Exception], tuple[Any, list[str]]]:
+def explainer(name: str, signature: Signature) -> Callable[[Any, Exception], Reading]:
     """What says which arguments were wrong, after the typed pass refused them."""
 
-    def explain(raw: Any, _: Exception) -> tuple[Any, list[str]]:
+    def explain(raw: Any, _: Exception) -> Reading:
         from longshore.schema.explain import explain as find
 
         return find(name, signature, bytes(raw))

@@ -17,6 +17,7 @@ from longshore.registry.text import read_texts
 from longshore.registry.tool import Entry, Json
 from longshore.registry.where import Place
 from longshore.schema.output import OutputMismatch
+from longshore.schema.reading import say_why
 from longshore.schema.signature import Signature
 from longshore.wire.codec import INVALID_PARAMS
 
@@ -50,7 +51,7 @@ def prompt_entry(fn: Callable[..., Any], options: PromptOptions, context_type: t
         decode=lambda raw: read_texts(_read(raw), signature),
         invoke=invoker(fn, signature),
         render=lambda value, call: _render(value, call, describe),
-        explain=lambda _, problem: (None, [str(problem)]),
+        explain=say_why,
         describe=describe,
         timeout=options.timeout,
         asked=signature.asked,

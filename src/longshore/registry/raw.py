@@ -15,6 +15,7 @@ from longshore.registry.results import render_raw, schema_renderer
 from longshore.registry.shape import read_shape
 from longshore.registry.tool import Entry, Json, Tool, effect_hints
 from longshore.registry.where import Place, refuse
+from longshore.schema.reading import Reading
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -108,15 +109,15 @@ class _Arguments:
                 raise _Broken(faults)
         return values
 
-    def explain(self, raw: Any, problem: Exception) -> tuple[Any, list[str]]:
+    def explain(self, raw: Any, problem: Exception) -> Reading:
         if isinstance(problem, _Broken):
-            return None, problem.faults
+            return Reading(faults=tuple(problem.faults))
         try:
-            return self.decode(raw), []
+            return Reading(self.decode(raw))
         except _Broken as broken:
-            return None, broken.faults
+            return Reading(faults=tuple(broken.faults))
         except msgspec.DecodeError:
-            return None, ["arguments must be an object"]
+            return Reading(faults=("arguments must be an object",))
 
 
 class _OutputCheck:

@@ -15,6 +15,7 @@ from longshore.registry.text import read_texts
 from longshore.registry.tool import Entry, Json
 from longshore.registry.where import Place, refuse
 from longshore.schema.output import OutputMismatch, encode
+from longshore.schema.reading import say_why
 from longshore.schema.signature import Signature
 
 
@@ -77,7 +78,7 @@ def make_resource(uri: str, fn: Callable[..., Any], options: ResourceOptions, co
         decode=lambda reading: Reading(reading.uri, read_texts(reading.values, signature)),
         invoke=_invoker(fn, signature),
         render=_Render(options.mime_type),
-        explain=lambda _, problem: (None, [str(problem)]),
+        explain=say_why,
         describe=lambda: _describe(template, name, fn, options),
         timeout=options.timeout,
         asked=signature.asked,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 
 from longshore.protocol.content import Icon
+from longshore.schema.reading import Reading
 
 if TYPE_CHECKING:
     from longshore.protocol.headers import HeaderParam
@@ -72,7 +73,8 @@ class Entry(Struct, kw_only=True):
     decode: Callable[[Any], Any]
     invoke: Callable[[Any, Any], Any]
     render: Callable[[Any, Any], Any]
-    explain: Callable[[Any, Exception], tuple[Any, list[str]]]
+    explain: Callable[[Any, Exception], Reading]
+    """A second look at arguments that `decode` refused: what they mean after all, or what is wrong with each."""
     describe: Callable[[], dict[str, Json]]
     toolset: Any = None
     timeout: float | Literal[False] | None = None

@@ -17,6 +17,7 @@ from longshore.schema.failure import nearest
 from longshore.schema.infer import type_schema
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import cut, describe, kind, model_lines, plain
+from longshore.schema.reading import Reading
 from longshore.schema.signature import Parameter, Signature
 from longshore.schema.standin import decode_special
 from longshore.wire.depth import too_deep
@@ -25,12 +26,12 @@ SHOWN_LINES = 20
 """Lines of one explanation. An attacker's thousand unknown keys must not become a thousand lines."""
 
 
-def explain(tool_name: str, signature: Signature, raw: bytes | Raw) -> tuple[Any | None, list[str]]:
-    """`(arguments, [])` if they could be understood after all, else `(None, lines)`."""
+def explain(tool_name: str, signature: Signature, raw: bytes | Raw) -> Reading:
+    """The arguments if they could be understood after all, else a line for each fault."""
     try:
         given = msgspec.json.decode(raw, type=dict[str, Raw])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None, [_no_object(tool_name, raw)]
+        return Reading(faults=(_no_object(tool_name, raw),))
     mended: dict[str, Raw] = {}
     lines = _unknown(tool_name, signature, given)
     for parameter in signature.parameters:
@@ -40,15 +41,15 @@ def explain(tool_name: str, signature: Signature, raw: bytes | Raw) -> tuple[Any
         elif parameter.required:
             lines.append(f"{parameter.name}: missing ({describe(type_schema(parameter.type))}, required)")
     if lines:
-        return None, _shortened(lines)
+        return Reading(faults=tuple(_shortened(lines)))
     return _decoded(signature, msgspec.json.encode(mended))
 
 
-def _decoded(signature: Signature, text: bytes) -> tuple[Any | None, list[str]]:
+def _decoded(signature: Signature, text: bytes) -> Reading:
     try:
-        return signature.decode(text), []
+        return Reading(signature.decode(text))
     except Exception as error:  # a validator of the author's may raise anything
-        return None, [plain(error)]
+        return Reading(faults=(plain(error),))
 
 
 def _no_object(tool_name: str, raw: bytes | Raw) -> str:

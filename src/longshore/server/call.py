@@ -52,6 +52,8 @@ class Call(Struct, eq=False):
     task: Any = None
     thread: bool = False
     notes: Notes | None = None
+    remarks: tuple[str, ...] = ()
+    """What was mended in the arguments; the result carries it."""
     max_age: float = 0.0
     """Seconds for which the client may keep what it reads."""
     made_context: Context | None = None

@@ -28,7 +28,7 @@ from longshore.server.call import SMALL_BYTES, Call
 from longshore.server.replies import Replies
 from longshore.server.stopping import Stopped
 from longshore.telemetry.recorder import Recorder
-from longshore.telemetry.records import Outcome, RequestCompleted, ToolCompleted, ToolInvoked
+from longshore.telemetry.records import ArgumentsMended, Outcome, RequestCompleted, ToolCompleted, ToolInvoked
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle
@@ -182,10 +182,13 @@ class Executor:
         raw = call.arguments
         if raw.__class__ is Raw and bytes(raw) == _NULL:
             raw = _NO_ARGUMENTS  # some clients send null where they mean no arguments
-        call.arguments, faults = call.entry.explain(raw, problem)
-        if not faults:
+        reading = call.entry.explain(raw, problem)
+        call.arguments, call.remarks = reading.arguments, reading.notes
+        if not reading.faults:
+            if reading.notes and self.recorder.on:
+                self.recorder.record(ArgumentsMended(call.entry.name, call.id, reading.notes, time()))
             return None
-        text = f"{call.entry.name}: invalid arguments\n" + "\n".join(faults)
+        text = f"{call.entry.name}: invalid arguments\n" + "\n".join(reading.faults)
         return self.replies.failure(call, Failure("invalid_arguments", text))
 
     # -- running

@@ -15,6 +15,7 @@ from longshore.protocol.peer import Peer
 from longshore.protocol.revisions import CAPABILITIES, IMPLEMENTATION, METHODS, MODERN, lower, negotiate
 from longshore.registry.names import hint
 from longshore.registry.tool import Entry
+from longshore.schema.reading import say_why
 from longshore.server.call import Call
 from longshore.server.link import Link
 from longshore.server.params import (
@@ -175,7 +176,7 @@ def _later(
         decode=lambda nothing: nothing,
         invoke=wait,
         render=lambda found, _: found,
-        explain=lambda _, problem: (None, [str(problem)]),
+        explain=say_why,
         describe=dict,
     )
     return _run(engine, _call(engine, message, frame, link, peer, entry, None, UNSET), UNSET, UNSET)

@@ -23,6 +23,9 @@ from longshore.wire.messages import Fault, Id, Reply
 if TYPE_CHECKING:
     from longshore.server.call import Call
 
+NOTES = "longshore/notes"
+"""The key in `_meta` of what was mended in the arguments."""
+
 _OUTCOMES: dict[str, Outcome] = {"timeout": "timeout", "cancelled": "cancelled", "execution": "failed"}
 
 
@@ -42,6 +45,8 @@ class Replies:
         """The answer to a call whose handler returned. Raises if the value can't be a result."""
         entry, revision = call.entry, call.peer.revision
         result = entry.render(value, call)
+        if call.remarks:
+            _remark(result, call.remarks)
         if revision.plain and entry.plain:
             frame = encode(Reply(call.id, result))
             if len(frame) > self._limits.frame_bytes:
@@ -86,8 +91,10 @@ class Replies:
         shape = self._dialect.failed(failure, call.method, call.peer.revision)
         if isinstance(shape, Fault):
             return error(call.id, shape.code, shape.message, shape.data)
+        if call.remarks:
+            _remark(shape, call.remarks)
         if call.peer.revision.modern:
-            shape.result_type, shape.meta = "complete", self.server_meta
+            self.sign(shape)
         return encode(Reply(call.id, shape))
 
     def fault(self, id: Id | Raw | None, problem: ProtocolError) -> bytes:
@@ -136,6 +143,11 @@ class TooLarge(Exception):
 
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(f"the result has {size:,} bytes and the limit is {limit:,}; ask for less, or page by page")
+
+
+def _remark(result: Any, remarks: tuple[str, ...]) -> None:
+    """Tell what was mended. Only tools have arguments that are, and their results are ours to change."""
+    result.meta = {NOTES: remarks} | ({} if result.meta is UNSET else result.meta)
 
 
 def _text(problem: BaseException) -> str:

@@ -50,6 +50,15 @@ class ToolCompleted(Struct, frozen=True, tag="tool_completed"):
     at: float
 
 
+class ArgumentsMended(Struct, frozen=True, tag="arguments_mended"):
+    """A tool's arguments were not as it declares them, and could be understood all the same."""
+
+    tool: str
+    id: int | str
+    notes: tuple[str, ...]
+    at: float
+
+
 class Problem(Struct, frozen=True, tag="problem"):
     """Something that whoever runs the server should see, with its trace if it has one."""
 
@@ -59,7 +68,7 @@ class Problem(Struct, frozen=True, tag="problem"):
     trace: str = ""
 
 
-Record = RequestReceived | RequestCompleted | ToolInvoked | ToolCompleted | Problem
+Record = RequestReceived | RequestCompleted | ToolInvoked | ToolCompleted | ArgumentsMended | Problem
 
 
 def level_of(record: Record) -> Level:
