@@ -50,10 +50,17 @@ class Server:
         icons: Sequence[Icon] = (),
         instructions: str | None = None,
         limits: Limits | None = None,
+        standards: Literal["warn", "refuse", "off"] = "warn",
+        categories: Sequence[str] | None = None,
+        waive: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.version = version
         self.instructions = instructions
+        self.standards = standards
+        """What becomes of a tool that some client can't take: it is told, or refused."""
+        self.categories = None if categories is None else tuple(categories)
+        self.waived = dict(waive or {})
         self.catalog = Catalog()
         self.recorder = Recorder()
         self.asks_token = False

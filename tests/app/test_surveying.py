@@ -1,0 +1,52 @@
+"""A server as the standards look at it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from longshore import Icon, Server, Tool, Toolset, tool
+from longshore.surveying import surface_of
+
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}}
+
+
+class Weather(Toolset):
+    @tool(examples=[{"city": "Oslo"}], errors={"no_city": "there is none"}, waive={"W22": "it is plain"})
+    def look(self, city: str) -> str:
+        return city
+
+
+@pytest.fixture
+def app() -> Server:
+    made = Server("shop", instructions="Ask.", categories=["weather"], waive={"W25": "nobody uses it", "W22": "all"})
+    made.add(Weather())
+    made.add_tool(Tool(name="raw", input_schema=SCHEMA, icons=[Icon("https://e.com/i.png")]), lambda arguments, ctx: {})
+    return made
+
+
+def test_the_tools_are_as_a_list_has_them(app: Server) -> None:
+    surface = surface_of(app)
+    assert (surface.name, surface.instructions, surface.categories) == ("shop", "Ask.", ("weather",))
+    assert [each["name"] for each in surface.tools] == ["look", "raw"]
+    assert surface.tools[1] == {"name": "raw", "inputSchema": SCHEMA, "icons": [{"src": "https://e.com/i.png"}]}
+
+
+def test_facts_are_what_the_author_declared(app: Server) -> None:
+    facts = surface_of(app).facts
+    assert facts["look"].category == "weather"
+    assert (facts["look"].examples, facts["look"].errors) == (({"city": "Oslo"},), {"no_city": "there is none"})
+    assert facts["look"].waived == {"W22": "it is plain", "W25": "nobody uses it"}
+    assert "test_surveying.py:" in facts["look"].where and facts["look"].where.endswith("look(self, city)")
+    assert (facts["look"].typed, facts["raw"].typed) == (True, False)
+    assert facts["raw"].category is None
+
+
+def test_a_tool_without_a_schema_is_left_out_as_in_the_list(app: Server) -> None:
+    class Odd:
+        def __call__(self) -> dict[str, Any]:
+            raise TypeError("no schema")
+
+    app.catalog.tools["raw"].describe = Odd()
+    assert [each["name"] for each in surface_of(app).tools] == ["look"]
