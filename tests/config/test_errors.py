@@ -14,7 +14,7 @@ from longshore.errors import ConfigError
 
 from .conftest import Place
 
-ALL = "server, limits, toolsets, tools, telemetry, http, auth, tokens"
+ALL = "server, limits, toolsets, tools, telemetry, http, auth, tokens, lint"
 
 
 @pytest.mark.parametrize(

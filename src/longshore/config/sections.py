@@ -196,6 +196,22 @@ class TokenConfig(Struct, frozen=True, kw_only=True):
     """What the caller may do. Unset: everything."""
 
 
+class LintConfig(Struct, frozen=True, kw_only=True):
+    """What `longshore lint` looks at, unless its options say otherwise."""
+
+    profiles: list[str] = []
+    """Whose rules hold: mcp, claude, openai, openai-strict, gemini, vscode, cursor, brooklyn. None: the common six."""
+
+    level: Literal["error", "warning", "info"] = "info"
+    """The least severe finding that is shown."""
+
+    strict: bool = False
+    """Warnings fail too."""
+
+    waive: dict[str, Any] = {}
+    """Rules that do not hold here, each with the reason: `E04 = "why"`, or of one tool `"get_weather:E04" = "why"`."""
+
+
 class Sections(Struct, frozen=True, kw_only=True):
     """Every section by its name; a dict holds tables that the user names, as in `[tools.NAME]`."""
 
@@ -207,3 +223,4 @@ class Sections(Struct, frozen=True, kw_only=True):
     http: HttpConfig = HttpConfig()
     auth: AuthConfig = AuthConfig()
     tokens: dict[str, TokenConfig] = {}
+    lint: LintConfig = LintConfig()
