@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from longshore.schema.standards.finding import Finding
@@ -11,6 +12,9 @@ from longshore.schema.standards.rules import RULES
 from longshore.schema.standards.subject import Subject, Surface
 
 _RANK: Final = {level: rank for rank, level in enumerate(LEVELS)}
+
+MOST_FAULTS: Final = 20
+"""Places of one tool at which one rule is told. Who mends these will have seen how."""
 
 
 def lint(
@@ -28,7 +32,11 @@ def lint(
     found = [*_of_server(surface, rules)]
     for tool in surface.tools:
         found += lint_tool(tool, surface, rules)
-    told = (_waive(finding, surface, waived or {}) for finding in found if finding.level in levels)
+    told = (
+        _waive(finding, surface, waived or {})
+        for finding in found
+        if finding.level in levels and not set(profiles).isdisjoint(finding.profiles)
+    )
     return sorted(told, key=lambda finding: _RANK[finding.level])
 
 
@@ -38,7 +46,7 @@ def lint_tool(tool: Any, surface: Surface, rules: Iterable[Rule] = RULES) -> Ite
     where = "" if subject.facts is None else subject.facts.where
     for rule in rules:
         if rule.check is not None:
-            for fault in rule.check(subject):
+            for fault in islice(rule.check(subject), MOST_FAULTS):
                 yield _finding(rule, fault, subject.name or "(no name)", where)
 
 
@@ -50,8 +58,9 @@ def find_rule(id: str) -> Rule | None:
 def _of_server(surface: Surface, rules: Iterable[Rule]) -> Iterator[Finding]:
     for rule in rules:
         if rule.whole is not None:
-            for fault in rule.whole(surface):
-                yield _finding(rule, fault, "", "")
+            for fault in islice(rule.whole(surface), MOST_FAULTS):
+                facts = surface.facts.get(fault.tool)
+                yield _finding(rule, fault, fault.tool, "" if facts is None else facts.where)
 
 
 def _finding(rule: Rule, fault: Fault, tool: str, where: str) -> Finding:
@@ -62,7 +71,7 @@ def _finding(rule: Rule, fault: Fault, tool: str, where: str) -> Finding:
         message=fault.message,
         fix=fault.fix or rule.fix,
         path=fault.path,
-        profiles=rule.profiles,
+        profiles=fault.profiles or rule.profiles,
         where=where,
     )
 

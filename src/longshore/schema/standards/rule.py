@@ -18,6 +18,9 @@ PROFILES: Final[tuple[Profile, ...]] = (
 COMMON: Final[tuple[Profile, ...]] = ("mcp", "claude", "openai", "gemini", "vscode", "cursor")
 """What is looked at unless somebody says otherwise. The other two are standards that a team chooses for itself."""
 
+MESSAGE_CHARS: Final = 160
+"""A message is one line of a terminal that is wide."""
+
 
 class Fault(Struct, frozen=True):
     """One place where a rule is broken. What is left out is the rule's own."""
@@ -27,6 +30,25 @@ class Fault(Struct, frozen=True):
     """Where in the tool: `inputSchema.properties.city`; empty for the tool itself."""
     fix: str = ""
     level: Level | None = None
+    profiles: tuple[Profile, ...] = ()
+    """Whom this one concerns, where that is not everybody whom the rule concerns."""
+    tool: str = ""
+    """Which tool, where the rule looks at the whole server."""
+
+
+def fault(
+    message: str,
+    path: str = "",
+    *,
+    fix: str = "",
+    level: Level | None = None,
+    profiles: tuple[Profile, ...] = (),
+    tool: str = "",
+) -> Fault:
+    """A fault whose message is short: names and values in it come from strangers."""
+    if len(message) > MESSAGE_CHARS:
+        message = message[: MESSAGE_CHARS - 1] + "…"
+    return Fault(message, path, fix, level, profiles, tool)
 
 
 class Rule(Struct, frozen=True, kw_only=True):

@@ -9,11 +9,14 @@ from msgspec import Struct, field
 
 from longshore.protocol.subschemas import subschemas
 from longshore.schema.kinds import is_array, is_object
+from longshore.schema.phrase import cut
 
 Json = dict[str, Any]
 
 MOST_NODES: Final = 20_000
 """Places of one schema that are looked at. No list that a client takes has as many."""
+MOST_LEVELS: Final = 64
+"""How deep they are looked for. What is deeper can't be compiled, which is told."""
 
 
 class Facts(Struct, frozen=True, kw_only=True):
@@ -55,6 +58,8 @@ class Node(Struct, frozen=True):
     """How many objects and arrays it is inside of."""
     inside: str = ""
     """The keyword of the parent under which it stands; empty for the root."""
+    level: int = 0
+    """How many schemas it is inside of."""
 
 
 class Subject:
@@ -136,22 +141,27 @@ _DEEPER: Final = frozenset(
 
 
 def _below(node: Node) -> list[Node]:
-    if not is_object(node.schema):
+    if not is_object(node.schema) or node.level == MOST_LEVELS:
         return []
     found: list[Node] = []
+    level = node.level + 1
     for keyword, value in node.schema.items():
         depth = node.depth + (keyword in _DEEPER)
         if is_object(value) and subschemas(keyword, {"": None}) == [None]:  # a mapping of names to schemas
             named = keyword in ("properties", "patternProperties")
             found += [
-                Node(f"{node.path}.{keyword}.{name}", inner, name if named else "", depth, keyword)
+                Node(
+                    f"{node.path}.{keyword}.{cut(str(name))}", inner, str(name) if named else "", depth, keyword, level
+                )
                 for name, inner in value.items()
             ]
         elif is_array(value):
             inner = subschemas(keyword, value)
-            found += [Node(f"{node.path}.{keyword}[{i}]", each, "", depth, keyword) for i, each in enumerate(inner)]
+            found += [
+                Node(f"{node.path}.{keyword}[{i}]", each, "", depth, keyword, level) for i, each in enumerate(inner)
+            ]
         elif inner := subschemas(keyword, value):
-            found.append(Node(f"{node.path}.{keyword}", inner[0], "", depth, keyword))
+            found.append(Node(f"{node.path}.{keyword}", inner[0], "", depth, keyword, level))
     return found
 
 
@@ -160,7 +170,7 @@ def example(tool: Json, *, name: str = "example", facts: Facts | None = None, **
     filled: Json = {
         "name": "get_weather",
         "description": "Get the weather of a city",
-        "inputSchema": {"type": "object"},
+        "inputSchema": {"type": "object", "properties": {}},
     }
     whole = {**filled, **tool}
     return Surface(name=name, tools=(whole,), facts={} if facts is None else {str(whole["name"]): facts}, **more)
