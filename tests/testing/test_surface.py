@@ -13,8 +13,8 @@ import pytest
 
 from client.odd import script
 from longshore import Client, ClientError, Context, Server, SyncClient
+from longshore.schema.evolution.changes import compare
 from longshore.testing import assert_surface, read_surface
-from longshore.testing.changes import compare
 
 WRONG = """
 for m in asks():

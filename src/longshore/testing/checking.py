@@ -20,8 +20,8 @@ from longshore.errors import ClientError, LongshoreError
 from longshore.protocol.envelope import PREFIX
 from longshore.protocol.headers import NAME_BEARING
 from longshore.protocol.revisions import MODERN, REVISIONS
+from longshore.schema.evolution.canonical import differences, same
 from longshore.schema.kinds import is_array, is_object
-from longshore.testing.canonical import differences, same
 from longshore.testing.connecting import in_memory
 from longshore.testing.exchanges import PROGRESS, progress_token
 from longshore.testing.patterns import ANY, LITERAL, Kept, has_inner_hole, matches, read_inner, read_json

@@ -14,8 +14,8 @@ from typing import Any, Final
 import msgspec
 
 from longshore.client.channel import CLIENT_LIMITS
+from longshore.schema.evolution.canonical import same
 from longshore.schema.kinds import is_array, is_object
-from longshore.testing.canonical import same
 from longshore.wire.codec import BROKEN
 from longshore.wire.depth import too_deep
 

@@ -19,8 +19,8 @@ from longshore.client.channel import About, Channel
 from longshore.client.targets import Target
 from longshore.errors import ClientError, ConnectionLost
 from longshore.protocol.envelope import SUBSCRIPTION_ID
+from longshore.schema.evolution.canonical import differences, pretty
 from longshore.schema.kinds import is_object
-from longshore.testing.canonical import differences, pretty
 from longshore.testing.exchanges import LISTEN, Exchange, gist, make_exchanges, progress_token
 from longshore.testing.patterns import matches
 from longshore.testing.transcript import Line, read_transcript

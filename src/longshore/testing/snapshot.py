@@ -8,13 +8,17 @@ from typing import Any, Final
 from longshore.client.client import Client
 from longshore.client.sync import SyncClient
 from longshore.files import write_whole
-from longshore.schema.kinds import is_object
-from longshore.testing.canonical import pretty
-from longshore.testing.changes import Change, compare
+from longshore.schema.evolution.changes import Change, compare
+from longshore.schema.evolution.surface import (
+    NoSurface,
+    Surface,
+    count,
+    is_surface,
+    read_surface_file,
+    write_surface_file,
+)
 from longshore.testing.connecting import in_memory
-from longshore.testing.patterns import read_json
-from longshore.testing.surface import KEYS, Surface, read_surface_of
-from longshore.wire.codec import BROKEN
+from longshore.testing.surface import read_surface_of
 
 _AGAIN: Final = "pytest --mcp-update"
 
@@ -32,7 +36,7 @@ def assert_surface(what: Any, path: str | os.PathLike[str], *, update: bool | No
     surface = _surface(what)
     where = _shown(path)
     if updating if update is None else update:
-        _write(path, where, (pretty(surface) + "\n").encode())
+        _write(path, where, write_surface_file(surface))
         return
     changes = compare(_read(path, where, surface), surface)
     if changes:
@@ -44,8 +48,9 @@ def _surface(what: Any) -> Surface:
         raise TypeError("an async client is asked first: assert_surface(await read_surface(client), path)")
     if isinstance(what, SyncClient):
         return read_surface_of(what)
-    if is_object(what) and KEYS.keys() <= what.keys():
-        return what
+    if is_surface(what):
+        found: Surface = what
+        return found
     with SyncClient(in_memory(what)) as client:
         return read_surface_of(client)
 
@@ -73,18 +78,13 @@ def _shown(path: str | os.PathLike[str]) -> str:
 def _read(path: str | os.PathLike[str], where: str, surface: Surface) -> Surface:
     try:
         with open(path, "rb") as file:
-            found = read_json(file.read())
+            return read_surface_file(file.read())
     except FileNotFoundError:
-        raise AssertionError(f"there is no {where} yet; it would hold {_count(surface)}. Write it:  {_AGAIN}") from None
-    except (OSError, *BROKEN) as problem:
+        raise AssertionError(f"there is no {where} yet; it would hold {count(surface)}. Write it:  {_AGAIN}") from None
+    except OSError as problem:
         raise AssertionError(f"{where} can't be read: {problem}. Write it anew:  {_AGAIN}") from None
-    if not is_object(found) or not all(isinstance(found.get(part), list) for part in KEYS):
-        raise AssertionError(f"{where} is no surface of a server. Write it anew:  {_AGAIN}")
-    return found
-
-
-def _count(surface: Surface) -> str:
-    return ", ".join(f"{part}: {len(surface[part])}" for part in KEYS if surface[part]) or "nothing"
+    except NoSurface as problem:
+        raise AssertionError(f"{where} {problem}. Write it anew:  {_AGAIN}") from None
 
 
 def _explain(changes: list[Change], where: str) -> str:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from longshore.schema.evolution.narrowing import narrowed
 from longshore.schema.validate import compile
-from longshore.testing.narrowing import narrowed
 
 
 def holding(properties: dict[str, Any], *required: str, closed: bool = True) -> dict[str, Any]:
@@ -47,8 +47,8 @@ BREAKING = {
     "an alternative less": ({"anyOf": [INT, TEXT]}, {"anyOf": [INT]}, "the whole: anyOf was"),
     "closed": (holding({}, closed=False), holding({}), "parameter '.*': it was true and is false"),
     "a name that anything was taken under": (
-        holding({}, closed=False),
-        holding({"a": INT}, closed=False),
+        {**holding({}), "additionalProperties": True},
+        {**holding({"a": INT}), "additionalProperties": True},
         "parameter 'a' is new, and anything was taken there",
     ),
     "a name that a pattern took": (
@@ -79,9 +79,37 @@ BREAKING = {
     "behind a reference": (
         {"$ref": "#/$defs/n", "$defs": {"n": INT}},
         {"$ref": "#/$defs/n", "$defs": {"n": TEXT}},
-        "$defs was",
+        'the whole: type was "integer" and is "string"',
     ),
-    "another reference": ({"$ref": "#/$defs/n"}, {"$ref": "#/$defs/m"}, "$ref was"),
+    "behind a reference, deep down": (
+        {"properties": {"a": {"$ref": "#/$defs/node"}}, "$defs": {"node": NODE}},
+        {"properties": {"a": {"$ref": "#/$defs/node"}}, "$defs": {"node": OTHER_NODE}},
+        'parameter \'a.v\': type was "integer" and is "string"',
+    ),
+    "behind a reference that is compared by its words": (
+        {"not": {"$ref": "#/$defs/n"}, "$defs": {"n": TEXT}},
+        {"not": {"$ref": "#/$defs/n"}, "$defs": {"n": NUMBER}},
+        "not was",
+    ),
+    "more beside a reference": (
+        {"$ref": "#/$defs/n", "$defs": {"n": TEXT}},
+        {"$ref": "#/$defs/n", "maxLength": 3, "$defs": {"n": TEXT}},
+        "too involved to compare",
+    ),
+    "a reference that leads to itself": (
+        {"$ref": "#/$defs/n", "$defs": {"n": {"$ref": "#/$defs/n"}}},
+        TEXT,
+        "too involved to compare",
+    ),
+    "another reference": ({"$ref": "#/$defs/n"}, {"$ref": "#/$defs/m"}, "too involved to compare"),
+    "another dialect": ({"$schema": "http://json-schema.org/draft-07/schema#", **INT}, INT, "$schema was"),
+    "one of several types is narrower": (
+        {"type": ["string", "null"], "maxLength": 3},
+        {"type": ["string", "null"], "maxLength": 2},
+        "maxLength was 3 and is 2",
+    ),
+    "a multiple of more": ({**INT, "multipleOf": 2}, {**INT, "multipleOf": 4}, "multipleOf was 2 and is 4"),
+    "a constant among other values": ({"const": 1}, {"enum": [2, 3]}, "enum was"),
     "a reference elsewhere": ({"$ref": "https://a"}, {"$ref": "https://b"}, "too involved to compare"),
     "a reference to what words are": (
         {"default": INT, "properties": {"a": {"$ref": "#/default"}}},
@@ -114,6 +142,27 @@ SAFE = {
     ),
     "open": (holding({}), holding({}, closed=False)),
     "another alternative": ({"anyOf": [INT]}, {"anyOf": [TEXT, INT]}),
+    "a constant of another type's values": ({"const": "a"}, TEXT),
+    "a constant among more": ({"const": 1}, {"enum": [1, 2]}),
+    "values by their type": ({"enum": ["a", "b"]}, {"type": "string", "minLength": 1}),
+    "null in another form": ({"type": ["integer", "null"]}, MAYBE),
+    "null in another form, back": (MAYBE, {"type": ["integer", "null"]}),
+    "a multiple of less": ({**INT, "multipleOf": 4}, {**INT, "multipleOf": 2}),
+    "at least nothing": (TEXT, {**TEXT, "minLength": 0}),
+    "repeats": ({"uniqueItems": True}, {"uniqueItems": False}),
+    "the dialect that holds anyway": ({"$schema": "https://json-schema.org/draft/2020-12/schema", **INT}, INT),
+    "a new optional parameter where nothing is said of others": (
+        holding({}, closed=False),
+        holding({"a": INT}, closed=False),
+    ),
+    "written out": ({"properties": {"a": {"$ref": "#/$defs/n"}}, "$defs": {"n": INT}}, {"properties": {"a": NUMBER}}),
+    "what holds itself, wider": (
+        {"properties": {"a": {"$ref": "#/$defs/node"}}, "$defs": {"node": NODE}},
+        {
+            "properties": {"a": {"$ref": "#/$defs/m"}},
+            "$defs": {"m": {"type": "object", "properties": {"next": {"$ref": "#/$defs/m"}, "v": NUMBER}}},
+        },
+    ),
     "what holds itself, beside": (
         {"properties": {"a": {"$ref": "#/$defs/n"}, "b": INT}, "$defs": {"n": NODE}},
         {"properties": {"a": {"$ref": "#/$defs/n"}, "b": NUMBER}, "$defs": {"n": {**NODE, "description": "a node"}}},
@@ -130,6 +179,17 @@ def test_narrower(case: str) -> None:
 @pytest.mark.parametrize("case", SAFE)
 def test_not_narrower(case: str) -> None:
     assert narrowed(*SAFE[case]) == []
+
+
+def test_forms_inside_of_forms_come_to_an_end() -> None:
+    """Each level multiplies what there is to compare, and the schemas may be a stranger's."""
+
+    def nest(leaf: dict[str, Any]) -> Any:
+        for _ in range(8):
+            leaf = {"anyOf": [{"type": "array", "items": leaf}, {"type": "array", "items": leaf, "maxItems": 1}]}
+        return leaf
+
+    assert narrowed(nest(INT), nest(TEXT)) == ["the whole is too involved to compare"]
 
 
 def test_a_parameter_may_have_the_name_of_a_word() -> None:

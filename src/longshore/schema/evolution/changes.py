@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from longshore.schema.evolution.canonical import differences, same
+from longshore.schema.evolution.narrowing import narrowed
+from longshore.schema.evolution.surface import KEYS, Surface
 from longshore.schema.kinds import is_array, is_object
-from longshore.testing.canonical import differences, same
-from longshore.testing.narrowing import narrowed
-from longshore.testing.surface import KEYS, Surface
 
 _PROMISES: Final = {"readOnlyHint": True, "idempotentHint": True, "destructiveHint": False}
 """Hints by which clients decide whom to ask and what to repeat, and the value that promises something."""

@@ -1,0 +1,1 @@
+"""What a server offers, before and now: which changes its callers notice."""
