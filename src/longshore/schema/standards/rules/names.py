@@ -1,9 +1,176 @@
-"""To be written."""
+"""Rules about what a tool is called, and about the record that a tool is."""
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from collections.abc import Iterator
+from typing import Any, Final
 
-from longshore.schema.standards.rule import Rule
+from longshore.schema.phrase import cut, kind, quote
+from longshore.schema.standards.rule import Fault, Rule, fault
+from longshore.schema.standards.subject import Subject, Surface, example
 
-RULES: Final[tuple[Rule, ...]] = ()
+MOST_CHARS: Final = 64
+"""Of a name. MCP says 128; the APIs of OpenAI and Google refuse more than 64."""
+MCP_CHARS: Final = 128
+JOINED_CHARS: Final = 60
+"""Of the server's and the tool's name together. Cursor leaves out what is longer."""
+GEMINI_CHARS: Final = 63
+"""Of the whole name. Gemini CLI cuts what is longer in its middle."""
+
+_ILLEGAL: Final = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+def sanitise(name: str, *, dots: bool = False) -> str:
+    """The name as clients write it for their model: other characters become `_`. Gemini CLI keeps dots."""
+    return re.sub(r"[^A-Za-z0-9_.-]" if dots else r"[^A-Za-z0-9_-]", "_", name)
+
+
+def final_names(server: str, tool: str) -> dict[str, str]:
+    """What the models of three clients read."""
+    joined = f"mcp__{sanitise(server)}__{sanitise(tool)}"
+    gemini = sanitise(f"mcp_{server}_{tool}", dots=True)
+    if len(gemini) > GEMINI_CHARS:
+        gemini = f"{gemini[:30]}...{gemini[-30:]}"
+    return {"Claude Code": joined, "Codex": joined, "Gemini CLI": gemini}
+
+
+def _spelling(subject: Subject) -> Iterator[Fault]:
+    name = subject.name
+    if illegal := _ILLEGAL.search(name):
+        yield fault(f"the name {quote(name)} holds {quote(illegal[0])}", "name", fix=f"name it {_legal(name)!r}")
+    elif "." in name:
+        said = f"the name {cut(name)} has a dot: {sanitise(name)[:40]} in Claude Code and Codex, kept by Gemini CLI"
+        yield fault(said, "name", fix=f"name it {_legal(name)!r}", level="warning", profiles=("claude", "openai"))
+    if len(name) > MCP_CHARS:
+        yield fault(f"the name has {len(name)} characters, more than {MCP_CHARS}", "name")
+    elif len(name) > MOST_CHARS:
+        said = f"the name {quote(name)} has {len(name)} characters, more than {MOST_CHARS}"
+        yield fault(said, "name", profiles=("openai", "gemini", "vscode", "cursor"))
+
+
+def _legal(name: str) -> str:
+    return sanitise(name)[:MOST_CHARS]
+
+
+def _beginning(subject: Subject) -> Iterator[Fault]:
+    if subject.name and not re.match(r"[A-Za-z_]", subject.name):
+        said = f"the name {quote(subject.name)} begins with {quote(subject.name[0])}"
+        yield fault(said, "name", fix=f"name it {_legal('_' + subject.name)!r}")
+
+
+def _length(subject: Subject) -> Iterator[Fault]:
+    server, tool = subject.surface.name, subject.name
+    joined = len(server) + len(tool)
+    if tool and joined > JOINED_CHARS:
+        seen = final_names(server, tool)
+        read = f"Claude Code and Codex read {_shown(seen['Claude Code'])}, Gemini CLI {_shown(seen['Gemini CLI'])}"
+        yield fault(f"server and tool have {joined} characters: {read}", "name")
+
+
+def _shown(name: str) -> str:
+    return name if len(name) <= 34 else f"{name[:15]}…{name[-15:]} ({len(name)})"
+
+
+def _repeats(surface: Surface) -> Iterator[Fault]:
+    exact: set[str] = set()
+    clean: dict[str, str] = {}
+    for tool in surface.tools:
+        name = Subject(tool, surface).name
+        first = clean.setdefault(sanitise(name), name)
+        if not name:
+            continue
+        if name in exact:
+            yield fault(f"{quote(name)} is listed more than once", "name", tool=name)
+        elif first != name:
+            said = f"{quote(name)} and {quote(first)} are both {cut(sanitise(name))} in Claude Code and Codex"
+            yield fault(said, "name", tool=name, profiles=("claude", "openai"))
+        exact.add(name)
+
+
+_PARTS: Final[dict[str, tuple[type, str]]] = {
+    **dict.fromkeys(("name", "title", "description"), (str, "a string")),
+    **dict.fromkeys(("annotations", "execution", "_meta"), (dict, "an object")),
+    "icons": (list, "an array"),
+}
+
+
+def _record(subject: Subject) -> Iterator[Fault]:
+    if subject.tool.get("name", "") == "":
+        yield fault("the tool has no name", "name")
+    for key, (wanted, words) in _PARTS.items():
+        value: Any = subject.tool.get(key, wanted())
+        if not isinstance(value, wanted):
+            yield fault(f"{key} is {kind(value)}, not {words}", key)
+
+
+def _two(first: str, second: str) -> Surface:
+    tools = (*example({"name": first}).tools, *example({"name": second, "description": "Get the forecast"}).tools)
+    return Surface(tools=tools)
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    Rule(
+        id="E06",
+        title="A tool's name is 1 to 64 of A-Z a-z 0-9 _ -",
+        level="error",
+        profiles=("mcp", "claude", "openai", "gemini", "vscode", "cursor"),
+        why="Clients write other characters as _, each in its own way, and the APIs refuse the whole request "
+        "for one name that is longer or has others. With a dot it has three spellings in three clients.",
+        evidence="MCP 2025-11-25 (128 characters, dots too); measured with Claude Code 2.1.197, Codex 0.166 and "
+        "Gemini CLI 0.61; gradle-mcp-server #2, home-assistant #147760, DesktopCommanderMCP #79, mcp-access-point #10",
+        fix="Write the name in letters, digits, _ and -, at most 64 of them.",
+        good=example({"name": "get_weather"}),
+        bad=example({"name": "get weather/now"}),
+        check=_spelling,
+    ),
+    Rule(
+        id="E07",
+        title="No two tools have the same name, nor would have after clients have rewritten it",
+        level="error",
+        profiles=("mcp", "claude", "openai"),
+        why="The first one wins and the other can't be called; or both are sent, and the API refuses the request.",
+        evidence="MCP 2025-11-25 (unique within a server); measured with Claude Code 2.1.197 and Codex 0.166; "
+        "claude-code #10687, onyx #9229",
+        fix="Rename one of them.",
+        good=_two("get_weather", "get_forecast"),
+        bad=_two("get.weather", "get_weather"),
+        whole=_repeats,
+    ),
+    Rule(
+        id="E12",
+        title="A tool's name begins with a letter or _",
+        level="error",
+        profiles=("gemini",),
+        why="The Gemini API refuses the whole request where a client sends the name without a prefix of its own.",
+        evidence="DesktopCommanderMCP #79, KiCAD-MCP-Server #7",
+        fix="Begin the name with a letter.",
+        good=example({"name": "find_3d_model"}),
+        bad=example({"name": "3d_model"}),
+        check=_beginning,
+    ),
+    Rule(
+        id="E16",
+        title="A tool is the record that MCP says: a name, and texts and objects where it asks for them",
+        level="error",
+        profiles=("mcp", "claude", "gemini"),
+        why="The official TypeScript SDK refuses the whole list for one tool that has no name or a null description.",
+        evidence="MCP 2025-11-25; measured with @modelcontextprotocol/sdk 1.32.2",
+        fix="Give the tool a name, and leave out what has no value instead of sending null.",
+        good=example({"description": "Get the weather of a city"}),
+        bad=example({"description": None}),
+        check=_record,
+    ),
+    Rule(
+        id="W20",
+        title="The server's and the tool's name together have at most 60 characters",
+        level="warning",
+        profiles=("cursor", "gemini"),
+        why="Cursor leaves the tool out. Gemini CLI cuts the name in its middle, so that the model reads another one.",
+        evidence="mcp-playwright #145, composio #2788; measured with Gemini CLI 0.61",
+        fix="Shorten the tool's name, and leave out of it what the server's name says already.",
+        good=example({"name": "create_issue"}, name="project-tracker"),
+        bad=example({"name": "create_a_new_issue_in_the_project_tracker_now"}, name="project-tracker-server"),
+        check=_length,
+    ),
+)
