@@ -1,0 +1,92 @@
+"""A tool's parameters as a model reads them: what each may be, wherever its schema says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from msgspec import Struct
+
+from longshore.schema.kinds import is_array, is_object
+from longshore.schema.phrase import cut
+from longshore.schema.standards.subject import Json, Subject
+
+MOST_PARTS: Final = 200
+"""Alternatives of one parameter that are looked at."""
+
+NUMBERS: Final = frozenset(("number", "integer"))
+
+
+class Parameter(Struct, frozen=True):
+    """`parts` are its schema, what that refers to, and its alternatives: each says what a value may be."""
+
+    name: str
+    path: str
+    schema: Json
+    parts: list[Json]
+    required: bool
+
+    @property
+    def description(self) -> str:
+        return next((text for part in self.parts if isinstance(text := part.get("description"), str) and text), "")
+
+    @property
+    def types(self) -> set[str]:
+        """The names of its types; null is left out."""
+        return {name for part in self.parts for name in type_names(part)} - {"null"}
+
+    @property
+    def is_number(self) -> bool:
+        return bool(self.types) and self.types <= NUMBERS
+
+    @property
+    def is_string(self) -> bool:
+        return self.types == {"string"}
+
+    def find(self, *keywords: str) -> Any:
+        """What the first of its parts says under one of these keywords."""
+        return next((part[each] for part in self.parts for each in keywords if each in part), None)
+
+    def has(self, *keywords: str) -> bool:
+        return any(each in part for part in self.parts for each in keywords)
+
+
+def type_names(schema: Json) -> list[str]:
+    """The types of a schema. They may be anything: an author wrote them."""
+    named = schema.get("type")
+    return [each for each in (named if is_array(named) else [named]) if isinstance(each, str)]
+
+
+def parameters(subject: Subject) -> Iterator[Parameter]:
+    """The parameters of a tool that have a schema worth the name."""
+    for name, schema in subject.properties.items():
+        if is_object(schema):
+            path = f"inputSchema.properties.{cut(str(name))}"
+            yield Parameter(str(name), path, schema, find_parts(schema, subject.input), name in subject.required)
+
+
+def find_parts(schema: Json, root: Json) -> list[Json]:
+    """A schema, what it refers to and its alternatives. Cycles end where they began."""
+    parts, waiting, seen = list[Json](), [schema], set[int]()
+    while waiting and len(parts) < MOST_PARTS:
+        part = waiting.pop()
+        if id(part) not in seen:
+            seen.add(id(part))
+            parts.append(part)
+            waiting += reversed([each for each in _next(part, root) if is_object(each)])
+    return parts
+
+
+def _next(part: Json, root: Json) -> list[Any]:
+    choices = [part[key] for key in ("anyOf", "oneOf", "allOf") if is_array(part.get(key))]
+    return [follow(part.get("$ref"), root), *(each for group in choices for each in group)]
+
+
+def follow(ref: Any, root: Json) -> Any:
+    """What a `$ref` inside of the schema leads to; None where it leads nowhere."""
+    if not isinstance(ref, str) or not ref.startswith("#/"):
+        return None
+    found: Any = root
+    for step in ref[2:].split("/"):
+        found = found.get(step.replace("~1", "/").replace("~0", "~")) if is_object(found) else None
+    return found
