@@ -74,6 +74,23 @@ def complete_word(ctx: click.Context, incomplete: str) -> Items:
     return _starting(items, incomplete)
 
 
+@_quiet
+def complete_rule(ctx: click.Context, incomplete: str) -> Items:  # noqa: ARG001 - what every completion is given
+    from longshore.schema.standards.rules import RULES
+
+    found = [_item(rule.id, rule.title) for rule in RULES]
+    return _starting([*found, _item("all", "a list of them")], incomplete)
+
+
+@_quiet
+def complete_waiver(ctx: click.Context, incomplete: str) -> Items:  # noqa: ARG001
+    """`E04=`, or behind a tool's name; the reason is for its author to say."""
+    from longshore.schema.standards.rules import RULES
+
+    tool, colon, _ = incomplete.rpartition(":")
+    return _starting([_item(f"{tool}{colon}{rule.id}=", rule.title) for rule in RULES], incomplete)
+
+
 def _keys(tool: Tool, given: tuple[str, ...]) -> Items:
     from longshore.cli.schemas import child, keys_of, kinds, part
 

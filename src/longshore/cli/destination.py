@@ -42,6 +42,8 @@ class Destination(Struct, frozen=True):
     """Whether the person chose it, by configuring it or by pointing right at it, and no project or command line did."""
     origin: str = ""
     """The project's file that names it."""
+    source: str = ""
+    """The file or module of a server in Python, for whoever would rather look into it than run it."""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -98,7 +100,7 @@ def _word(text: str) -> Destination:
         return _listed(look_up(text))
     except NoSuchServer as problem:
         if _MODULE.fullmatch(text):
-            return Destination(_serve(text), text)
+            return Destination(_serve(text), text, source=text)
         if which(text):
             return Destination([text], text, ours=False)
         _check_program(text)
@@ -119,7 +121,8 @@ def _check_program(text: str) -> None:
 def _file(path: str, name: str) -> Destination:
     if not os.path.isfile(path):
         raise click.UsageError(f"{path}: there is no such file; {FORMS}")
-    return Destination(_serve(os.path.abspath(path) + name), path + name)
+    source = os.path.abspath(path) + name
+    return Destination(_serve(source), path + name, source=source)
 
 
 def _serve(target: str | None = None) -> list[str]:

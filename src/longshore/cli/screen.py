@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any, TextIO, final
@@ -26,6 +26,12 @@ EVERY_SECONDS = 0.05
 _BAR = 24
 _MOST_HELD = 1000
 """Notes that are kept while somebody types; older ones are lost."""
+
+_LEAST_COLUMNS = 20
+"""In a terminal that is narrower, lines break where they must."""
+
+Line = tuple[int, list[tuple[str, str]]]
+"""How far a line is set in, and its parts, each with its style."""
 
 _CONTROL = re.compile(f"[\\r{CONTROLS}{MARKS}{TAGS}]")
 _IN_JSON = re.compile(f"[\\x7f-\\x9f{MARKS}]")
@@ -74,6 +80,23 @@ class Screen:
         from rich.text import Text
 
         Console(highlight=False).print(Text(shown, overflow="fold"))
+
+    def lines(self, lines: Iterable[Line]) -> None:
+        """Lines of styled parts: coloured and folded under their indent on a terminal, plain and whole for a pipe."""
+        cleaned = [(indent, [(clean(text), style) for text, style in parts]) for indent, parts in lines]
+        if not self.out_is_terminal:
+            self.data("".join(" " * indent + "".join(text for text, _ in parts) + "\n" for indent, parts in cleaned))
+            return
+        from rich.console import Console
+        from rich.text import Text
+
+        self.clear()
+        console = Console(highlight=False)
+        for indent, parts in cleaned:
+            width = max(_LEAST_COLUMNS, console.width - indent)
+            for row in Text.assemble(*parts).wrap(console, width, overflow="fold"):
+                row.rstrip()
+                console.print(Text(" " * indent) + row, no_wrap=True, overflow="ignore", crop=False)
 
     def data(self, data: str | bytes) -> None:
         """Bytes for a pipe, exactly these. Raises OSError."""

@@ -37,10 +37,12 @@ _OPTIONS = {"timeout": "--timeout", "auth": "--auth", "headers": "--header", "cw
 _KEYWORD = re.compile(rf"\b({'|'.join(_OPTIONS)})=")
 
 
-def visit(target: str, options: Options, screen: Screen, work: Callable[[Client, Destination], Awaitable[int]]) -> int:
+def visit(
+    target: str | Destination, options: Options, screen: Screen, work: Callable[[Client, Destination], Awaitable[int]]
+) -> int:
     """Do the work with a client of the target; the exit code. Raises for wrong usage only."""
     try:
-        place = locate(target, options.config)
+        place = target if isinstance(target, Destination) else locate(target, options.config)
         client = Client(place.target, **client_options(place, options, screen))
     except (ConfigError, ConnectError) as problem:
         screen.fail(str(problem))

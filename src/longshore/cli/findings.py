@@ -1,0 +1,160 @@
+"""What was found, in the forms in which it is wanted: for people, for programs, for a pull request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from longshore.cli.screen import Line, clean, one_line
+from longshore.schema.standards.finding import Finding
+from longshore.schema.standards.rule import LEVELS, Level
+
+SHOWN: Final = 1000
+"""Findings that are told to people. A list that is wrong throughout needs no more; programs get all."""
+ROWS: Final = 200
+"""The same for a comment: a forge takes 65,536 characters."""
+CHARACTERS: Final = 600
+"""Of one message or fix, for people. A stranger may have written most of it."""
+_STYLES: Final[dict[Level, str]] = {"error": "bold red", "warning": "yellow", "info": "cyan"}
+_MARKS = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$-])")
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """All that a look at one server brought."""
+
+    server: str
+    tools: int
+    tokens: int
+    findings: tuple[Finding, ...]
+    """Also those that are waived, the worst first."""
+    level: Level = "info"
+    """The least severe that is shown to people."""
+    file: str = ""
+    """The file that holds the tools, where one does."""
+
+    @property
+    def counted(self) -> list[Finding]:
+        """Those that count."""
+        return [each for each in self.findings if not each.waived]
+
+    @property
+    def waived(self) -> list[Finding]:
+        return [each for each in self.findings if each.waived]
+
+    @property
+    def shown(self) -> list[Finding]:
+        levels = LEVELS[: LEVELS.index(self.level) + 1]
+        return [each for each in self.counted if each.level in levels]
+
+    def count(self, level: Level) -> int:
+        return sum(each.level == level for each in self.counted)
+
+
+def summary(report: Report) -> str:
+    """One line: how many of what, in how much."""
+    counts = [_many(report.count(level), level) for level in LEVELS if report.count(level)]
+    hidden = len(report.counted) - len(report.shown)
+    text = ", ".join(counts) or "nothing found"
+    text += f" in {_many(report.tools, 'tool')} ({_many(report.tokens, 'token')})"
+    text += f"; {len(report.waived)} waived" if report.waived else ""
+    return text + (f"; {hidden} below --level {report.level}" if hidden else "")
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 or noun == "info" else "s")
+
+
+# -- for people
+
+
+def lines(report: Report) -> Iterator[Line]:
+    """Tool by tool, the one with the worst first."""
+    shown = report.shown
+    for tool, found in _by_tool(shown[:SHOWN]).items():
+        places = {each.where for each in found}
+        place = next(iter(places)) if len(places) == 1 else ""
+        yield 0, [(_short(tool) if tool else report.server, "bold"), (f"  {place}" if place else "", "dim")]
+        for each in found:
+            yield from _told(each, "" if place else each.where)
+        yield 0, []
+    if len(shown) > SHOWN:
+        yield 0, [(f"… and {len(shown) - SHOWN:,} more: --format json has them all", "dim")]
+    yield 0, [(f"{one_line(report.server)}: {summary(report)}", "bold" if report.counted else "green")]
+
+
+def _told(found: Finding, where: str) -> Iterator[Line]:
+    before = "".join(f"{_short(part)}: " for part in (where, found.path) if part)
+    level = (f"{found.level:<7}", _STYLES[found.level])
+    yield 2, [level, (f"  {found.rule}  ", "bold"), (before, "dim"), (_short(found.message), "")]
+    yield 6, [(f"fix: {_short(found.fix)}", "green")]
+
+
+def _by_tool(found: Iterable[Finding]) -> dict[str, list[Finding]]:
+    """They come with the worst first, so the tools do, too."""
+    tools: dict[str, list[Finding]] = {}
+    for each in found:
+        tools.setdefault(each.tool, []).append(each)
+    return tools
+
+
+def _short(text: str) -> str:
+    """On one line, and no longer than anybody reads. Cut before it is cleaned: a stranger may have sent megabytes."""
+    plain = one_line(text[: 2 * CHARACTERS])
+    return plain if len(plain) <= CHARACTERS else plain[: CHARACTERS - 1] + "…"
+
+
+# -- for programs
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """Everything, and nothing cut."""
+    return {
+        "server": report.server,
+        "tools": report.tools,
+        "tokens": report.tokens,
+        "counts": {**{level: report.count(level) for level in LEVELS}, "waived": len(report.waived)},
+        "findings": [asdict(each) for each in report.findings],
+    }
+
+
+# -- for a pull request
+
+
+def as_markdown(report: Report) -> str:
+    """A comment: a line, a table, and below it what is waived."""
+    shown = report.shown
+    text = [f"### longshore lint: {_escape(report.server)}", "", f"**{_escape(summary(report))}**"]
+    if shown:
+        text += ["", *_table(["", "rule", "tool", "finding", "fix"], (_row(each) for each in shown[:ROWS]))]
+    if len(shown) > ROWS:
+        text += ["", f"… and {len(shown) - ROWS:,} more."]
+    if report.waived:
+        rows = ([each.rule, _code(each.tool), _escape(_short(each.waived))] for each in report.waived[:ROWS])
+        text += ["", "<details><summary>waived</summary>", "", *_table(["rule", "tool", "why"], rows), "", "</details>"]
+    return "\n".join(text) + "\n"
+
+
+def _table(titles: list[str], rows: Iterable[list[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(titles)} |"
+    yield "|---" * len(titles) + "|"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+
+
+def _row(found: Finding) -> list[str]:
+    place = " ".join(_code(part) for part in (found.tool, found.path or found.where) if part)
+    return [found.level, found.rule, place, _escape(_short(found.message)), _escape(_short(found.fix))]
+
+
+def _escape(text: str) -> str:
+    """A stranger's words as words: no markup, no table's end, and nobody is called by an @."""
+    return _MARKS.sub(r"\\\1", clean(text)).replace("@", "@\u2060")
+
+
+def _code(text: str) -> str:
+    inner = _short(text).replace("`", "'").replace("|", "\\|")
+    return f"`{inner}`" if inner else ""

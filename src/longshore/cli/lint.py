@@ -1,0 +1,198 @@
+"""`longshore lint`: hold the tools of any server against what clients ask of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from msgspec import Struct
+
+from longshore.cli.completing import complete_rule, complete_target, complete_waiver
+from longshore.cli.options import Options, Visiting, with_options
+from longshore.cli.screen import Screen
+from longshore.schema.standards.clients import CLIENTS, ClientName
+from longshore.schema.standards.rule import LEVELS, PROFILES, Level, Profile
+
+if TYPE_CHECKING:
+    from longshore.cli.findings import Report
+    from longshore.cli.surfaces import Survey
+    from longshore.schema.standards.subject import Surface
+
+FOUND: Final = 1
+FORMS: Final = ("text", "json", "sarif", "markdown")
+_COMMAND = "longshore.lint.command"
+_CODES = (
+    "Exit codes: 0 clean; 1 findings at error level, with --strict also at warning level; 2 it could not be looked "
+    "at; 130 interrupted."
+)
+_PROFILE = (
+    f"Whose rules hold: {', '.join(PROFILES)}. Repeatable.  [default: mcp, claude, openai, gemini, vscode and cursor; "
+    "for the built-in server all]"
+)
+_LEVEL = "The least severe finding that is shown: error, warning or info.  [default: info]"
+_FIX = "Print the tools as JSON, mended where that keeps their meaning. No file is changed."
+_AS = f"Print the tools as this client hands them to its model: {', '.join(CLIENTS)}."
+
+
+class Linting(Visiting):
+    """A command with a TARGET, or with a command line after `--`, which need not be one word."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta[_COMMAND] = tuple(args[at + 1 :])
+            if not ctx.meta[_COMMAND] and not ctx.resilient_parsing:
+                raise click.UsageError("after -- comes the command that starts a server: -- npx some-server", ctx)
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), "[-- COMMAND ...]"]
+
+
+class Wish(Struct, frozen=True):
+    """What is looked at: the options, and where they are silent the configuration."""
+
+    profiles: tuple[Profile, ...]
+    waived: dict[str, str]
+    level: Level
+    strict: bool
+
+
+@click.command(cls=Linting, epilog=_CODES)
+@click.argument("target", required=False, shell_complete=complete_target)
+@click.option("--format", "form", type=click.Choice(FORMS), default="text", help="How it is told.  [default: text]")
+@click.option("--profile", multiple=True, type=click.Choice(PROFILES), metavar="NAME", help=_PROFILE)
+@click.option("--level", type=click.Choice(LEVELS), metavar="LEVEL", help=_LEVEL)
+@click.option("--strict", is_flag=True, help="Warnings fail too.")
+@click.option(
+    "--waive",
+    multiple=True,
+    metavar="[TOOL:]RULE=REASON",
+    shell_complete=complete_waiver,
+    help="A rule that does not hold here, and why. Repeatable.",
+)
+@click.option("--fix", is_flag=True, help=_FIX)
+@click.option("--as", "client", type=click.Choice(list(CLIENTS)), metavar="CLIENT", help=_AS)
+@click.option("--explain", metavar="RULE", shell_complete=complete_rule, help="Tell about a rule; all lists them.")
+@with_options
+@click.pass_context
+def lint(ctx: click.Context, target: str | None, form: str, explain: str | None, **given: Any) -> int:
+    """Check the tools of a server against what clients ask.
+
+    TARGET is a server of yours (path/to/server.py, path/to/server.py:name or module:name), which is loaded and not
+    run; a URL; the name of a server in a client's configuration; a JSON file with a tools/list result, or - for
+    stdin. Or it is a command after --, as in longshore lint -- npx some-server. Without any, the built-in server is
+    checked.
+
+    What holds for a project is written into its longshore.toml, in [lint].
+    """
+    screen = Screen()
+    if explain is not None:
+        return _explain(explain, form, screen)
+    command: tuple[str, ...] = ctx.meta.get(_COMMAND, ())
+    client, fix = given.pop("client"), given.pop("fix")
+    if command and target is not None:
+        raise click.UsageError(f"either TARGET or a command after --, not both: {target}")
+    if client and fix:
+        raise click.UsageError("--fix and --as print the tools in two ways; take one")
+    wish = _wish(given, builtin=target is None and not command)
+    from longshore.cli.surfaces import survey
+
+    found = survey(target, command, Options(**given), screen)
+    if client:
+        return _show_as(found.surface, client, form, screen)
+    return _fix(found, wish, screen) if fix else _report(found, wish, form, screen)
+
+
+def _wish(given: dict[str, Any], *, builtin: bool) -> Wish:
+    """Takes its options out of those that were given. Raises ConfigError and click.UsageError."""
+    from longshore import config as configuration
+    from longshore.cli.rules import read_profiles, read_waivers
+
+    config = configuration.load()
+    return Wish(
+        read_profiles(given.pop("profile"), config, builtin=builtin),
+        read_waivers(given.pop("waive"), config),
+        given.pop("level") or config.lint.level,
+        given.pop("strict") or config.lint.strict,
+    )
+
+
+def _explain(id: str, form: str, screen: Screen) -> int:
+    from longshore.cli import rules
+
+    found = rules.explain(id)
+    if form == "json":
+        screen.json(rules.as_json(found))
+    elif form == "text":
+        screen.lines(rules.lines(found))
+    else:
+        raise click.UsageError(f"a rule is explained as text or json, not as {form}; docs/lint-rules.md has them all")
+    return 0
+
+
+def _show_as(surface: Surface, client: ClientName, form: str, screen: Screen) -> int:
+    from longshore.cli.sights import show
+
+    if form not in ("text", "json"):
+        raise click.UsageError(f"--as prints text or json, not {form}")
+    show(surface, client, form, screen)
+    return 0
+
+
+def _fix(found: Survey, wish: Wish, screen: Screen) -> int:
+    """Print the mended tools, and beside them what was mended and what is left."""
+    from msgspec.structs import replace
+
+    from longshore.cli.findings import summary
+    from longshore.cli.mending import mend
+    from longshore.cli.screen import one_line
+
+    mended, done = mend(found.surface, wish.profiles, wish.waived)
+    screen.json({"tools": list(mended.tools)})
+    for tool, ids in done.items():
+        screen.note(f"mended {one_line(tool[:100])}: {', '.join(ids)}")
+    left = look(replace(found, surface=mended), wish)
+    screen.note(f"left: {summary(left)}")
+    return failing(left, wish)
+
+
+def _report(found: Survey, wish: Wish, form: str, screen: Screen) -> int:
+    from longshore.cli import findings
+
+    report = look(found, wish)
+    match form:
+        case "json":
+            screen.json(findings.as_json(report))
+        case "sarif":
+            from longshore.cli.sarif import as_sarif
+
+            screen.json(as_sarif(report))
+        case "markdown":
+            screen.data(findings.as_markdown(report))
+        case _:
+            screen.lines(findings.lines(report))
+    return failing(report, wish)
+
+
+def look(found: Survey, wish: Wish) -> Report:
+    """Hold a server against the rules."""
+    from longshore.cli.findings import Report
+    from longshore.cli.tools import tokens
+    from longshore.schema.standards.linting import lint as hold
+
+    surface = found.surface
+    return Report(
+        server=surface.name,
+        tools=len(surface.tools),
+        tokens=tokens(list(surface.tools)),
+        findings=(*found.refused, *hold(surface, profiles=wish.profiles, waived=wish.waived)),
+        level=wish.level,
+        file=found.file,
+    )
+
+
+def failing(report: Report, wish: Wish) -> int:
+    """The exit code of what was found."""
+    return FOUND if report.count("error") or (wish.strict and report.count("warning")) else 0

@@ -1,0 +1,129 @@
+"""The rules as a command line names them: to be explained, to be waived, to be looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import click
+
+from longshore.cli.screen import Line, json_text
+from longshore.config import Config, origin
+from longshore.config.names import dotted, nearest
+from longshore.errors import ConfigError
+from longshore.schema.standards.linting import find_rule
+from longshore.schema.standards.rule import COMMON, PROFILES, Profile, Rule
+from longshore.schema.standards.rules import RULES
+from longshore.schema.standards.subject import Surface
+
+ALL: Final = "all"
+_EXAMPLES: Final = 3
+"""Tools of an example that are shown: a rule about too many has too many."""
+
+
+def read_waivers(given: Iterable[str], config: Config) -> dict[str, str]:
+    """Rule, or `tool:rule`, → why. Raises ConfigError and click.UsageError for what nobody could mean."""
+    found: dict[str, str] = {}
+    for key, reason in config.lint.waive.items():
+        path = dotted(("lint", "waive", key))
+        try:
+            found |= _waiver(key, reason)
+        except ValueError as problem:
+            raise ConfigError(f"{origin(config, path).where}: {path}: {problem}") from None
+    for each in given:
+        key, _, reason = each.partition("=")
+        try:
+            found |= _waiver(key, reason)
+        except ValueError as problem:
+            raise click.UsageError(f"--waive {each}: {problem}") from None
+    return found
+
+
+def _waiver(key: str, reason: Any) -> dict[str, str]:
+    tool, colon, id = key.rpartition(":")
+    if not isinstance(reason, str) or not reason.strip():
+        raise ValueError(f"a waiver says why: {key.strip() or 'E04'}=REASON")
+    return {tool + colon + known_rule(id).id: reason.strip()}
+
+
+def known_rule(id: str) -> Rule:
+    """The rule of an id. Raises ValueError, with the nearest."""
+    rule = find_rule(id)
+    if rule is None:
+        near = nearest(id.strip().upper(), [each.id for each in RULES])
+        hint = f"did you mean {near}?" if near else "`longshore lint --explain all` lists them"
+        raise ValueError(f"there is no rule {id.strip()[:40]!r}; {hint}")
+    return rule
+
+
+def read_profiles(given: Iterable[str], config: Config, *, builtin: bool) -> tuple[Profile, ...]:
+    """Those of the options, else of the configuration, else all for our own server and the common ones for others'."""
+    named = tuple(given) or tuple(config.lint.profiles)
+    for each in named:
+        if each not in PROFILES:
+            where = origin(config, "lint.profiles").where
+            raise ConfigError(f"{where}: lint.profiles: no profile {each[:40]!r}; there are {', '.join(PROFILES)}")
+    chosen = tuple(profile for profile in PROFILES if profile in named)
+    return chosen or (PROFILES if builtin else COMMON)
+
+
+# -- explained
+
+
+def explain(id: str) -> list[Rule]:
+    """The rules that are meant. Raises click.UsageError."""
+    if id.strip().lower() == ALL:
+        return list(RULES)
+    try:
+        return [known_rule(id)]
+    except ValueError as problem:
+        raise click.UsageError(f"--explain: {problem}") from None
+
+
+def lines(rules: list[Rule]) -> Iterator[Line]:
+    """One rule whole, or a line for each of several."""
+    if len(rules) > 1:
+        for rule in rules:
+            yield 0, [(f"{rule.id}  ", "bold"), (f"{rule.level:<7}  ", ""), (rule.title, "")]
+        return
+    for rule in rules:
+        yield from _whole(rule)
+
+
+def _whole(rule: Rule) -> Iterator[Line]:
+    yield 0, [(f"{rule.id}  {rule.title}", "bold")]
+    yield 0, [(f"{rule.level}, for {', '.join(rule.profiles)}", "dim")]
+    for name, text in {"why": rule.why, "seen": rule.evidence, "fix": rule.fix}.items():
+        yield 0, [(f"{name}: ", "bold"), (text, "")]
+    if rule.mend is not None:
+        yield 0, [("--fix mends it.", "")]
+    for name, surface in {"broken": rule.bad, "kept": rule.good}.items():
+        yield 0, []
+        yield 0, [(f"{name}:", "bold")]
+        yield 2, [(json_text(_example(surface)).replace("\n", "\n  "), "")]
+
+
+def _example(surface: Surface) -> Any:
+    tools = list(surface.tools)
+    if len(tools) == 1:
+        return tools[0]
+    more: list[Any] = [f"… {len(tools) - _EXAMPLES} more"] if len(tools) > _EXAMPLES else []
+    return tools[:_EXAMPLES] + more
+
+
+def as_json(rules: list[Rule]) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": rule.id,
+            "title": rule.title,
+            "level": rule.level,
+            "profiles": list(rule.profiles),
+            "why": rule.why,
+            "evidence": rule.evidence,
+            "fix": rule.fix,
+            "mends": rule.mend is not None,
+            "bad": _example(rule.bad),
+            "good": _example(rule.good),
+        }
+        for rule in rules
+    ]
