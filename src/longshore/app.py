@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, final, overload
 
 from longshore import config as configuration
 from longshore.config import Config
-from longshore.errors import ConfigError, LongshoreError
+from longshore.errors import ConfigError, LongshoreError, RegistrationError
 from longshore.limits import Limits
 from longshore.offering import limit, offer
 from longshore.registry.catalog import Catalog, Part
 from longshore.registry.function import ToolOptions, check_function, check_uri, read_options, tool_entry
-from longshore.registry.tool import Effects, Json, Tool
+from longshore.registry.tool import Effects, Entry, Json, Tool
 from longshore.server.context import Context
 from longshore.server.dispatch import Engine
 from longshore.telemetry.recorder import Listener, Recorder
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from longshore.mounting.mounts import Mounts
     from longshore.protocol.content import Annotations, Icon
+    from longshore.registry.standards import Policy, Standards
     from longshore.registry.toolset import Toolset
     from longshore.transports.http.app import HttpApp
 
@@ -50,7 +51,7 @@ class Server:
         icons: Sequence[Icon] = (),
         instructions: str | None = None,
         limits: Limits | None = None,
-        standards: Literal["warn", "refuse", "off"] = "warn",
+        standards: Policy = "warn",
         categories: Sequence[str] | None = None,
         waive: Mapping[str, str] | None = None,
     ) -> None:
@@ -62,6 +63,10 @@ class Server:
         self.categories = None if categories is None else tuple(categories)
         self.waived = dict(waive or {})
         self.catalog = Catalog()
+        self._checks: Standards | None = None
+        if standards != "warn" or categories is not None or waive:
+            self._make_checks()
+        self.catalog.check = self._check
         self.recorder = Recorder()
         self.asks_token = False
         """Whether, served over HTTP where nobody has configured a token, it makes one and asks for that."""
@@ -116,7 +121,7 @@ class Server:
         made = read_options(ToolOptions, options, "@app.tool(…)")
 
         def declare(function: F) -> F:
-            self.catalog.add_tool(tool_entry(function, made, Context), replace=replace)
+            self._try(lambda: self.catalog.add_tool(tool_entry(function, made, Context), replace=replace))
             return function
 
         return declare if fn is None else declare(fn)
@@ -205,7 +210,7 @@ class Server:
         """The raw level: the author's own schema, a handler of `(arguments, context)`, a whole result."""
         from longshore.registry.raw import raw_entry
 
-        self.catalog.add_tool(raw_entry(tool, handler), replace=replace)
+        self._try(lambda: self.catalog.add_tool(raw_entry(tool, handler), replace=replace))
 
     def remove_tool(self, name: str) -> None:
         """Take a tool away."""
@@ -216,8 +221,8 @@ class Server:
         from longshore.registry.toolset import toolset_name
 
         old = self.catalog.holders.get(toolset_name(toolset))
-        self.catalog.add_toolset(toolset, Context, replace=replace)
-        if old is not None:
+        self._try(lambda: self.catalog.add_toolset(toolset, Context, replace=replace))
+        if old is not None and self.catalog.holders.get(old.name) is not old:
             self._close_later(old)
 
     def remove(self, name: str) -> None:
@@ -277,6 +282,43 @@ class Server:
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Hear every telemetry record from now on; call the result to stop."""
         return self.recorder.add(listener)
+
+    # -- standards
+
+    def _make_checks(self) -> Standards:
+        from longshore.registry.standards import Standards
+
+        self._checks = Standards(self.name, self.standards, self.categories, self.waived, self.catalog)
+        return self._checks
+
+    def _check(self, entries: Sequence[Entry]) -> None:
+        """Hold new tools against the standards. Plain ones keep them, and cost one look."""
+        if self._checks is None and not any(entry.raw or entry.odd for entry in entries):
+            return
+        checks = self._checks or self._make_checks()
+        checks.check(entries)
+        if self.recorder.on or self.recorder.fallback is not None:
+            checks.tell(self._warn)
+
+    def _settle_checks(self) -> None:
+        """Tell what the standards found before anybody could hear it, and remember what was looked at."""
+        if self._checks is not None:
+            self._checks.tell(self._warn)
+            self._checks.save()
+
+    def _warn(self, line: str) -> None:
+        self.recorder.problem("warning", line)
+
+    @staticmethod
+    def _try(step: Callable[[], object]) -> None:
+        """Declare something. What can't be is raised, unless somebody wants to see all that can't."""
+        try:
+            step()
+        except RegistrationError as problem:
+            from longshore.registry.standards import defer
+
+            if not defer(problem):
+                raise
 
     # -- running
 
@@ -348,6 +390,8 @@ class Server:
         stdio.when_looping(lambda loop: self._watch(load, loop))
         if self.config.tools or self.config.toolsets:
             stdio.when_idle(self._warn_unmatched)
+        if self._checks is not None:
+            stdio.when_idle(self._settle_checks)
         try:
             stdio.run()
         finally:
@@ -360,6 +404,7 @@ class Server:
 
         load = self._configure(flags, config_path)
         self._warn_unmatched()
+        self._settle_checks()
         served = Served(
             name=self.name,
             engine=self.engine,
@@ -392,6 +437,7 @@ class Server:
         flags = {f"http.{name}": value for name, value in settings.items()}
         self.config = configuration.load(flags, path=config_path)
         self._listen_on_stderr()
+        self._settle_checks()
         http = make_app(self.engine, self.config)
         http.closing = self._close_toolsets
         return http
@@ -442,6 +488,8 @@ class Server:
                 self._mounts.let_end(loop)
             loop.close()
         release_threads(process, engine.limits)
+        if self._checks is not None:
+            self._checks.save()
 
     def _close_later(self, holder: Any) -> None:
         holder.gone = True

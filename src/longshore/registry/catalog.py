@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, final
 
 from longshore.errors import RegistrationError
@@ -49,8 +49,12 @@ class Catalog:
         self.holders: dict[str, Holder] = {}
         self.arrivals: Arrivals | None = None
         self.changed: Callable[[set[Part]], None] = lambda _: None
+        self.check: Callable[[Sequence[Entry]], None] = lambda _: None
+        """Refuses tools that break what the server asks of them, before any of them is added."""
 
     def add_tool(self, entry: Entry, *, replace: bool = False) -> None:
+        if replace or entry.name not in self.tools:
+            self.check((entry,))
         self._put(self.tools, entry.name, entry, replace)
         self.changed({"tools"})
 
@@ -92,6 +96,7 @@ class Catalog:
             raise RegistrationError(f"{caller()} {_class_name(toolset)}", what, "replace=True, or another name")
         made = list(_make_parts(holder, context_type))
         self._check_free(made, self.holders.get(holder.name))
+        self.check([thing for part, _, thing in made if part == "tools"])
         gone: set[Part] = self._drop(holder.name) if replace else set()
         self.holders[holder.name] = holder
         for part, name, thing in made:

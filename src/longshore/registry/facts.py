@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from longshore.registry.tool import Entry
+from longshore.registry.tool import Entry, category_of
 from longshore.schema.standards.subject import Facts
 
 
@@ -20,8 +20,3 @@ def facts_of(entry: Entry, waived: Mapping[str, str]) -> Facts:
         where=str(entry.where),
         typed=not entry.raw,
     )
-
-
-def category_of(entry: Entry) -> str | None:
-    """The declared category, else the name of the toolset that it is a part of."""
-    return entry.category or (entry.toolset.name if entry.toolset is not None else None)

@@ -11,7 +11,7 @@ from msgspec import UNSET, Struct
 from longshore.errors import RegistrationError
 from longshore.protocol.content import Icon
 from longshore.protocol.questions import Ask
-from longshore.registry.names import check_name
+from longshore.registry.names import MAX_NAME_CHARACTERS, check_name
 from longshore.registry.results import PASSTHROUGH, render_data, renderer, schema_renderer
 from longshore.registry.tool import Effects, Entry, Json, Run, Tool, effect_hints
 from longshore.registry.where import Place, caller, refuse
@@ -114,7 +114,18 @@ def tool_entry(fn: Callable[..., Any], options: ToolOptions, context_type: type)
         help=options.help,
         aliases=tuple(options.aliases),
         waived=dict(options.waive or {}),
+        odd=_is_odd(name, options, signature),
+        documented=bool(options.description or getattr(fn, "__doc__", None)),
     )
+
+
+def _is_odd(name: str, options: ToolOptions, signature: Signature) -> bool:
+    """Whether something that clients are told does not follow from plain types and names. Costs a microsecond."""
+    if options.output_schema is not None or options.annotations is not None or options.waive is not None:
+        return True
+    if not name.replace("-", "_").isidentifier():
+        return True
+    return any(p.odd or not p.name.isascii() or len(p.name) > MAX_NAME_CHARACTERS for p in signature.parameters)
 
 
 def _headers(fn: Callable[..., Any], signature: Signature) -> tuple[HeaderParam, ...]:

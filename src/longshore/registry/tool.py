@@ -115,8 +115,17 @@ class Entry(Struct, kw_only=True):
     help: str | None = None
     aliases: tuple[str, ...] = ()
     waived: dict[str, str] = {}
+    odd: bool = False
+    """Whether a part of what clients are told is the author's own writing, so that no rule is kept by construction."""
+    documented: bool = False
+    """Whether it says what it does."""
     calls: int = 0
     failures: int = 0
+
+
+def category_of(entry: Entry) -> str | None:
+    """The declared category, else the name of the toolset that it is a part of."""
+    return entry.category or (entry.toolset.name if entry.toolset is not None else None)
 
 
 def effect_hints(

@@ -21,7 +21,7 @@ import msgspec
 from longshore.protocol.annotation import ANNOTATION
 from longshore.schema import records, standin
 from longshore.schema.annotated import Notes, read_notes
-from longshore.schema.kinds import is_class
+from longshore.schema.kinds import is_class, is_plain_key
 from longshore.schema.signature import SignatureProblem
 
 _NoneType = type(None)
@@ -99,6 +99,8 @@ class Hints:
         self.slots: dict[Any, list[standin.Slot]] = {}
         self.headed = False
         """Whether something inside is marked with a header's name; perhaps so, where only pydantic looks inside."""
+        self.odd = False
+        """Whether the schema has keywords of the author's, or keys that are no plain names."""
 
     def ready(self, tp: Any) -> Any:
         """The annotation itself where msgspec takes it, else one rebuilt around stand-ins."""
@@ -138,6 +140,7 @@ class Hints:
     def _annotated(self, tp: Any) -> Any:
         notes = read_notes(tp.__metadata__, _Unmarked)
         self.headed |= ANNOTATION in notes.extra
+        self.odd |= bool(notes.extra)
         native = all(isinstance(m, msgspec.Meta) for m in tp.__metadata__)
         if native and self.ready(tp.__origin__) is tp.__origin__ and refusal(tp) is None:
             return tp
@@ -245,6 +248,7 @@ class Hints:
     def _slots(self, tp: Any) -> list[tuple[standin.Slot, Any]]:
         found: list[tuple[standin.Slot, Any]] = []
         for slot in records.slots(tp):
+            self.odd |= not is_plain_key(slot.key)
             try:
                 ready = self.ready(slot.type)
             except SignatureProblem as problem:

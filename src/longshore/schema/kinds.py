@@ -18,3 +18,12 @@ def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
 def is_array(value: Any) -> TypeGuard[list[Any]]:
     """A JSON array."""
     return isinstance(value, list)
+
+
+KEY_CHARACTERS = 64
+"""The longest key of an object that the APIs behind the clients take."""
+
+
+def is_plain_key(name: str) -> bool:
+    """A key that every client takes: an ASCII name, in which `-` may stand."""
+    return len(name) <= KEY_CHARACTERS and name.isascii() and name.replace("-", "_").isidentifier()

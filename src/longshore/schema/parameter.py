@@ -41,6 +41,7 @@ def read_parameter(name: str, annotation: Any, default: Any, keyword_only: bool,
         notes.marker,
         notes.extra or None,
         hints.headed or ANNOTATION in notes.extra,
+        hints.odd or hints.headed or bool(notes.extra),
     )
 
 

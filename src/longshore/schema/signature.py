@@ -52,6 +52,8 @@ class Parameter(Struct, frozen=True):
     """Schema keywords that the author gave, through `Header(…)` or `Meta(extra_json_schema=…)`."""
     headed: bool = False
     """Whether it may be repeated in a header, or something in it may: the schema tells, and costs more than a look."""
+    odd: bool = False
+    """Whether a part of its schema may not be ours: an author's keywords, keys that are no plain names."""
 
 
 class Signature(Struct, frozen=True):

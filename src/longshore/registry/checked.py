@@ -1,0 +1,133 @@
+"""What was found when tools were looked at, remembered between starts.
+
+A start that finds everything here imports none of the rules. Nothing depends on it: a file that is gone, foreign or
+broken costs one more look.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from stat import S_ISREG
+from typing import Any, Final, final
+
+import msgspec
+
+from longshore import __version__
+
+FILE_BYTES: Final = 256 << 10
+"""More is not read: a thousand tools without faults take a tenth of it."""
+MOST_TOOLS: Final = 1000
+"""Verdicts in one file, the newest. More tools than that no client takes."""
+MOST_FILES: Final = 200
+"""One for each server's name. The oldest go first."""
+
+
+class Memory(msgspec.Struct):
+    """The file: which rules said so, and for each tool what is to be told."""
+
+    rules: str
+    found: dict[str, list[str]]
+
+
+@final
+class Checked:
+    """What is known of one server's tools."""
+
+    def __init__(self, server: str) -> None:
+        self._rules = _stamp()
+        self._path = _path(server)
+        self._known = _read(self._path, self._rules)
+        self._used: dict[str, list[str]] = {}
+        self._new = False
+
+    def recall(self, subject: Any, judge: Callable[[], list[str]]) -> list[str]:
+        """What is to be told of this, judged unless it was before. What `judge` raises is not remembered."""
+        key = _key(subject)
+        found = self._used.get(key)
+        if found is None:
+            found = self._known.get(key)
+        if found is None:
+            found = judge()
+            self._new = bool(key) or self._new
+        if key:
+            self._used[key] = found
+        return found
+
+    def save(self) -> None:
+        """Write down what is new. Another process may write as well: then one of them looks again next time."""
+        if not self._new or self._path is None:
+            return
+        from longshore.files import write_whole
+
+        self._new = False
+        both = {**_read(self._path, self._rules), **self._used}
+        kept = dict(list(both.items())[-MOST_TOOLS:])
+        try:
+            write_whole(self._path, msgspec.json.encode(Memory(self._rules, kept)), 0o600)
+            _forget_oldest(os.path.dirname(self._path))
+        except OSError:
+            pass  # a read-only home, a full disk: the next start looks again
+
+
+def _stamp() -> str:
+    """Which rules these are: the release, and when each of their files was written."""
+    folder = os.path.join(os.path.dirname(os.path.dirname(__file__)), "schema", "standards")
+    stamps: list[str] = []
+    try:
+        for path in (folder, os.path.join(folder, "rules")):
+            with os.scandir(path) as files:
+                stamps += [f"{f.name} {s.st_mtime_ns} {s.st_size}" for f in files if (s := f.stat()) and f.is_file()]
+    except OSError:
+        pass  # the package is not in a folder, so it changes with its release only
+    return digest([__version__, sorted(stamps)])
+
+
+def _key(subject: Any) -> str:
+    """Empty for what has no JSON form, which is judged each time."""
+    try:
+        return digest(subject)
+    except Exception:
+        return ""
+
+
+def digest(value: Any) -> str:
+    """By the C module itself: hashlib brings OpenSSL, which costs more than all else here."""
+    from _blake2 import blake2b
+
+    return blake2b(msgspec.json.encode(value), digest_size=16).hexdigest()
+
+
+def _path(server: str) -> str | None:
+    """A file for each name of a server. None where there is no home."""
+    folder = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(folder):
+        home = os.path.expanduser("~")
+        if not os.path.isabs(home):
+            return None
+        folder = os.path.join(home, ".cache")
+    return os.path.join(folder, "longshore", "checked", f"{digest(server)}.json")
+
+
+def _read(path: str | None, rules: str) -> dict[str, list[str]]:
+    """What the file holds, if it is a plain file of this user's and about these rules."""
+    if path is None:
+        return {}
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_size > FILE_BYTES:
+                return {}
+            memory = msgspec.json.decode(file.read(FILE_BYTES), type=Memory)
+    except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
+        return {}
+    return memory.found if memory.rules == rules else {}
+
+
+def _forget_oldest(folder: str) -> None:
+    names = os.listdir(folder)
+    if len(names) > MOST_FILES:
+        paths = sorted((os.path.join(folder, name) for name in names), key=os.path.getmtime)
+        for path in paths[: len(paths) - MOST_FILES]:
+            os.unlink(path)

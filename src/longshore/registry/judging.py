@@ -1,0 +1,92 @@
+"""What the rules say of a tool that is being declared. Comes in only for a tool that nobody has looked at before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from longshore.errors import RegistrationError
+from longshore.registry.facts import facts_of
+from longshore.registry.tool import Entry
+from longshore.schema.standards.finding import Finding
+from longshore.schema.standards.linting import find_rule, lint_tool
+from longshore.schema.standards.rule import COMMON, Profile
+from longshore.schema.standards.rules import RULES
+from longshore.schema.standards.subject import Surface
+
+if TYPE_CHECKING:
+    from longshore.registry.standards import Standards
+
+TEXT_CHARACTERS: Final = 600
+"""Of what is told in one line: it is read on a terminal, and names and values in it can be of any length."""
+
+
+def judge(standards: Standards, entry: Entry, described: dict[str, Any]) -> list[str]:
+    """What is to be told of a tool, one text for each rule that it breaks. Raises for what is to be refused."""
+    judge_waivers(entry.waived, str(entry.where))
+    if standards.policy == "refuse" and entry.raw:
+        from longshore.registry.standards import check_examples
+
+        check_examples(entry)
+    facts = facts_of(entry, standards.waived)
+    surface = Surface(tools=(described,), facts={entry.name: facts}, categories=standards.categories)
+    found: dict[str, list[Finding]] = {}
+    for finding in _errors(described, surface, standards):
+        if finding.rule not in facts.waived:
+            found.setdefault(finding.rule, []).append(finding)
+    for same in found.values():
+        if standards.policy == "refuse" or any("mcp" in each.profiles for each in same):
+            raise RegistrationError(facts.where, _what(same), f"{same[0].fix} ({_more(same[0].rule)})")
+    return [_line(same) for same in found.values()]
+
+
+def judge_twins(standards: Standards, entry: Entry, twin: str) -> list[str]:
+    """What is to be told of a tool whose name is another's, too, for some clients."""
+    rule, what = "E07", f"the tools {entry.name!r} and {twin!r} are one to clients that write a dot as _"
+    if rule in standards.waived or rule in entry.waived:
+        return []
+    fix = f"give {entry.name!r} another name"
+    if standards.policy == "refuse":
+        raise RegistrationError(str(entry.where), f"{rule}: {what}", f"{fix} ({_more(rule)})")
+    return [f"{rule}: {what}; {fix}; {_more(rule)}"]
+
+
+def judge_waivers(waived: Mapping[str, str], where: str) -> None:
+    """Refuse a waiver of a rule that does not exist, or one that says no reason."""
+    for rule, reason in waived.items():
+        if find_rule(str(rule)) is None:
+            from longshore.registry.names import nearest
+
+            near = nearest(str(rule).upper(), [each.id for each in RULES])
+            fix = f"did you mean {near!r}?" if near else "longshore lint --explain shows all rules"
+            raise RegistrationError(where, f"waive={{{rule!r}: …}}: there is no such rule", fix)
+        if find_rule(rule) is not None and rule != rule.strip().upper():
+            raise RegistrationError(where, f"waive={{{rule!r}: …}}: that is no rule's id", f"{rule.strip().upper()!r}")
+        if not isinstance(reason, str) or not reason.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise RegistrationError(where, f"{rule} is waived without a reason", f'waive={{{rule!r}: "why"}}')
+
+
+def _errors(described: dict[str, Any], surface: Surface, standards: Standards) -> list[Finding]:
+    profiles: set[Profile] = {*COMMON} if standards.categories is None else {*COMMON, "brooklyn"}
+    rules = [rule for rule in RULES if rule.level == "error" and not profiles.isdisjoint(rule.profiles)]
+    found = lint_tool(described, surface, rules)
+    return [each for each in found if each.level == "error" and not profiles.isdisjoint(each.profiles)]
+
+
+def _what(same: list[Finding]) -> str:
+    """One rule and all the places where it is broken, the first of them in words."""
+    more = f" (and {len(same) - 1} more)" if len(same) > 1 else ""
+    return _fit(f"{same[0].rule}: the tool {same[0].tool!r}: {same[0].message}{more}")
+
+
+def _line(same: list[Finding]) -> str:
+    return f"{_what(same)}; {_fit(same[0].fix)}; {_more(same[0].rule)}"
+
+
+def _more(rule: str) -> str:
+    return f"longshore lint --explain {rule}"
+
+
+def _fit(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= TEXT_CHARACTERS else text[: TEXT_CHARACTERS - 1] + "…"

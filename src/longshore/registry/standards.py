@@ -1,0 +1,173 @@
+"""Holding tools against the standards when they are declared.
+
+On the cold-start path of servers with raw tools, so it imports nothing of the rules: what was found before is
+remembered by `checked`, and `judging` comes in for what is new.
+"""
+
+from __future__ import annotations
+
+import _thread
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, final
+
+from longshore.errors import RegistrationError
+from longshore.registry.catalog import Catalog
+from longshore.registry.tool import Entry, category_of
+from longshore.registry.where import caller
+
+if TYPE_CHECKING:
+    from longshore.registry.checked import Checked
+
+Policy = Literal["warn", "refuse", "off"]
+_POLICIES = ("warn", "refuse", "off")
+SHOWN_CHARACTERS = 80
+"""Of an example that is wrong: enough to know which it is."""
+_deferring = _thread._local()  # pyright: ignore[reportPrivateUsage]  (threading costs a millisecond)
+
+
+@contextmanager
+def deferring() -> Iterator[list[RegistrationError]]:
+    """On this thread, tools that can't be offered are left out and listed here, and no standard is held against any.
+
+    For who wants to tell everything that is wrong with a server, not what is wrong first.
+    """
+    before, _deferring.found = getattr(_deferring, "found", None), []
+    try:
+        yield _deferring.found
+    finally:
+        _deferring.found = before
+
+
+def defer(problem: RegistrationError) -> bool:
+    """Whether somebody on this thread collects such problems. Then this one is among them."""
+    found = getattr(_deferring, "found", None)
+    if found is not None:
+        found.append(problem)
+    return found is not None
+
+
+@final
+class Standards:
+    """What one server asks of its tools, and what was found that is still to be told."""
+
+    def __init__(
+        self,
+        server: str,
+        policy: Policy,
+        categories: tuple[str, ...] | None,
+        waived: Mapping[str, str],
+        catalog: Catalog,
+    ) -> None:
+        self.policy = _known(policy)
+        self.categories, self.waived = categories, waived
+        self._server, self._catalog = server, catalog
+        self._checked: Checked | None = None
+        self._dotted: set[str] = set()
+        """Names with a dot, as clients write them that know no dots."""
+        self._found: list[tuple[Any, str]] = []
+        self._told: set[tuple[str, str]] = set()
+        if waived and policy != "off":
+            self._verdict(["waive", waived], lambda: _judge_waivers(waived, caller()))
+
+    def check(self, entries: Sequence[Entry]) -> None:
+        """Refuse these tools, or keep what is to be told of them. All or nothing: what is told follows at the end."""
+        if self.policy == "off" or getattr(_deferring, "found", None) is not None:
+            return
+        found: list[tuple[Entry, str]] = []
+        for entry in entries:
+            found += [(entry, text) for text in self._look(entry)]
+            found += [(entry, text) for text in self._compare(entry, entries)]
+            if self.policy == "refuse" and entry.examples and not entry.raw:
+                check_examples(entry)
+        for entry, text in found:
+            if (entry.name, text) not in self._told:
+                self._told.add((entry.name, text))
+                self._found.append((entry.where, text))
+
+    def tell(self, hear: Callable[[str], None]) -> None:
+        """Say what was found since the last time, each thing once."""
+        while self._found:
+            where, text = self._found.pop(0)
+            hear(f"{where}: {text}")
+
+    def save(self) -> None:
+        """Remember what was looked at, so that the next start need not look again."""
+        if self._checked is not None:
+            self._checked.save()
+
+    def _look(self, entry: Entry) -> list[str]:
+        """What is wrong with a tool. Nothing can be, where all that clients are told follows from its types."""
+        usual = self.categories is None or (entry.documented and category_of(entry) in self.categories)
+        if usual and not entry.raw and not entry.odd:
+            return []
+        try:
+            described = entry.describe()
+        except Exception:
+            return []  # it has no schema: the list says so
+        told = [self.policy, self.categories, self.waived, described, entry.raw, category_of(entry)]
+        return self._verdict(
+            [*told, entry.examples, entry.errors, entry.waived], lambda: _judge(self, entry, described)
+        )
+
+    def _verdict(self, subject: Any, judge: Callable[[], list[str]]) -> list[str]:
+        if self._checked is None:
+            from longshore.registry.checked import Checked
+
+            self._checked = Checked(self._server)
+        return self._checked.recall(subject, judge)
+
+    def _compare(self, entry: Entry, beside: Sequence[Entry]) -> list[str]:
+        """`a.b` and `a_b` are one name to clients that know no dots."""
+        flat = entry.name.replace(".", "_")
+        if flat != entry.name:
+            self._dotted.add(flat)
+        elif flat not in self._dotted:
+            return []
+        others = {**self._catalog.tools, **{each.name: each for each in beside}}
+        twin = next((name for name in others if name != entry.name and name.replace(".", "_") == flat), None)
+        return [] if twin is None else _judge_twins(self, entry, twin)
+
+
+def _known(policy: Policy) -> Policy:
+    if policy not in _POLICIES:  # pyright: ignore[reportUnnecessaryContains]
+        raise RegistrationError(caller(), f"standards={policy!r} is unknown", 'standards="warn", "refuse" or "off"')
+    return policy
+
+
+def _judge(standards: Standards, entry: Entry, described: dict[str, Any]) -> list[str]:
+    from longshore.registry.judging import judge
+
+    return judge(standards, entry, described)
+
+
+def _judge_twins(standards: Standards, entry: Entry, twin: str) -> list[str]:
+    from longshore.registry.judging import judge_twins
+
+    return judge_twins(standards, entry, twin)
+
+
+def _judge_waivers(waived: Mapping[str, str], where: str) -> list[str]:
+    from longshore.registry.judging import judge_waivers
+
+    judge_waivers(waived, where)
+    return []
+
+
+def check_examples(entry: Entry) -> None:
+    """Refuse an example that the tool itself would refuse."""
+    from longshore.schema.output import encode
+
+    for example in entry.examples:
+        raw = encode(example)
+        try:
+            entry.decode(raw)
+        except Exception as problem:
+            faults = entry.explain(raw, problem).faults or (str(problem),)
+            what = f"B58: the tool {entry.name!r} does not take its example {_show(example)}: {'; '.join(faults)}"
+            raise RegistrationError(str(entry.where), what, "correct the example") from None
+
+
+def _show(example: Any) -> str:
+    text = repr(example)
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
