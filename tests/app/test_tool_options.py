@@ -14,6 +14,11 @@ from longshore.protocol.revisions import NAMES
 from longshore.registry.function import ToolOptions
 from talk import ERAS, NEWEST, NEWEST_LEGACY, call, converse, listed, result, talk, text
 
+
+def from_town(town: str) -> dict[str, str]:
+    return {"city": town}
+
+
 ICON = Icon("https://example.com/i.png", mime_type="image/png", sizes=["48x48"])
 OPTIONS: dict[str, Any] = {
     "name": "get-weather",
@@ -33,6 +38,10 @@ OPTIONS: dict[str, Any] = {
     "icons": [ICON],
     "meta": {"example.com/shelf": 3},
     "scopes": ["weather:read"],
+    "help": "Degrees are those of Celsius.",
+    "aliases": ["weather-now"],
+    "earlier": [from_town],
+    "waive": {"W22": "a city needs no words"},
 }
 
 
