@@ -48,15 +48,15 @@ def _lines(sight: Sight) -> Iterator[str]:
         yield ""
     for mark in sight.marks:
         yield f"server: {_told(mark)}"
-    handed = sum(bool(tool.sent) for tool in sight.tools)
-    yield f"{sight.title} hands on {handed} of {_count(len(sight.tools), 'tool')}, about {_count(sight.tokens, 'token')}."
+    handed, all_tools = sum(not tool.is_lost for tool in sight.tools), _count(len(sight.tools), "tool")
+    yield f"{sight.title} hands on {handed} of {all_tools}, about {_count(sight.tokens, 'token')}."
     if any(mark.costs == "request" for mark in sight.every_mark()):
         yield "No request gets through with this list."
 
 
 def _tool_lines(tool: Seen) -> Iterator[str]:
-    name = one_line(tool.name) or "(no name)"
-    yield f"{one_line(tool.sent)}  {_count(tool.tokens, 'token')}" if tool.sent else f"{name}  lost"
+    name = one_line(tool.name if tool.is_lost else tool.sent) or "(no name)"
+    yield f"{name}  lost" if tool.is_lost else f"{name}  {_count(tool.tokens, 'token')}"
     if head := one_line(str(tool.handed.get("description", ""))):
         yield f"  {head[:HEAD_CHARACTERS]}{'…' if len(head) > HEAD_CHARACTERS else ''}"
     told = list(_told_together(tool.marks))

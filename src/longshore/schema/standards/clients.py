@@ -82,8 +82,13 @@ _KEY: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
 _OPENAI_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 
 
-def _nameless(subject: Subject) -> Iterable[str]:
-    return () if subject.name else ("name",)
+def _odd_record(subject: Subject) -> Iterable[str]:
+    """No name, or a text that is none, such as null."""
+    texts = {
+        "name": "",
+        **{key: value for key, value in subject.tool.items() if key in ("name", "title", "description")},
+    }
+    return (key for key, value in texts.items() if not isinstance(value, str) or (key == "name" and not value))
 
 
 def _rootless(subject: Subject) -> Iterable[str]:
@@ -237,7 +242,7 @@ def _short(server: str) -> str:
 # -- the clients
 
 _LIST_FAILS: Final = (
-    (_nameless, "E06", "a tool without a name"),
+    (_odd_record, "E16", "a tool without a name, or with a text that is none"),
     (_rootless, "E01", "the input schema does not say type: object"),
     (_odd_properties, "E02", "a property's schema is no object"),
     (_output_is_odd, "E03", "the output schema does not say type: object"),
@@ -416,7 +421,7 @@ CLIENTS: Final[dict[ClientName, Habits]] = {
             Fact(
                 what="the request is refused: an object without `properties`",
                 known=_OPENAI,
-                rule="E13",
+                rule="E14",
                 costs="request",
                 find=_without_properties,
             ),

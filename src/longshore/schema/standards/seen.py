@@ -33,7 +33,7 @@ class Mark(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Seen(Struct, frozen=True, kw_only=True):
-    """One tool. `sent` is the name that the model calls; empty where the tool is lost."""
+    """One tool. `sent` is the name that the model calls."""
 
     name: str
     sent: str
@@ -42,9 +42,13 @@ class Seen(Struct, frozen=True, kw_only=True):
     marks: tuple[Mark, ...] = ()
     tokens: int = 0
 
+    @property
+    def is_lost(self) -> bool:
+        return not self.handed
+
 
 class Sight(Struct, frozen=True, kw_only=True):
-    """All tools. Where the list fails, none has a `sent`."""
+    """All tools. Where the list fails, all are lost."""
 
     client: ClientName
     title: str
@@ -166,7 +170,7 @@ def _cut(text: str | None, what: str, habits: Habits, marks: list[Mark]) -> str 
 
 def _pack(tools: list[Seen], surface: Surface, habits: Habits, instructions: str | None) -> tuple[Json, ...]:
     """The list as it stands in the request."""
-    handed = tuple(tool.handed for tool in tools if tool.sent)
+    handed = tuple(tool.handed for tool in tools if not tool.is_lost)
     if not habits.naming.space or not handed:
         return handed
     space = _prefix(surface, habits).removesuffix("__")

@@ -41,7 +41,8 @@ def _spelling(subject: Subject) -> Iterator[Fault]:
         yield fault(f"the name {quote(name)} holds {quote(illegal[0])}", "name", fix=f"name it {_legal(name)!r}")
     elif "." in name:
         said = f"the name {cut(name)} has a dot: {sanitise(name)[:40]} in Claude Code and Codex, kept by Gemini CLI"
-        yield fault(said, "name", fix=f"name it {_legal(name)!r}", level="warning", profiles=("claude", "openai"))
+        fix = f"name it {_legal(name)!r}"
+        yield fault(said, "name", fix=fix, level="warning", profiles=("claude", "openai", "vscode"))
     if len(name) > MCP_CHARS:
         yield fault(f"the name has {len(name)} characters, more than {MCP_CHARS}", "name")
     elif len(name) > MOST_CHARS:
