@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from longshore import Context, Icon, RegistrationError, Server, Tool
-from longshore.builtin import make
 from longshore.protocol.revisions import NAMES
 from longshore.registry.function import ToolOptions
+from longshore.toolsets.discovery.tools import Discovery
 from talk import ERAS, NEWEST, NEWEST_LEGACY, call, converse, listed, result, talk, text
 
 
@@ -51,7 +51,8 @@ def weather(city: str) -> dict[str, float]:
 
 
 def app_with(**options: Any) -> Server:
-    app = make()
+    app = Server("t")
+    app.add(Discovery(app))
     app.tool(**options)(weather)
     return app
 

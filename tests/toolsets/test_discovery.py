@@ -11,15 +11,22 @@ import pytest
 
 from longshore import Server, Tool, Toolset, __version__, tool
 from longshore.builtin import make
-from longshore.toolsets.discovery.tools import PAGE
+from longshore.toolsets.discovery.tools import PAGE, Discovery
 from talk import ERAS, Refused, call, listed, result, text
 
 BUDGET_TOKENS = 600
 """What the built-in server's tools/list may cost a model, at four characters a token."""
 
 
+def anybodys() -> Server:
+    """A server like the built-in one, to which tools of any kind can be added."""
+    app = Server("longshore", version=__version__, standards="off")
+    app.add(Discovery(app))
+    return app
+
+
 def many(count: int) -> Server:
-    app = make()
+    app = anybodys()
     for n in range(count):
         category = "even" if n % 2 == 0 else "odd"
         app.tool(name=f"tool_{n:03}", description=f"Do thing {n}. And more.", category=category, tags=[f"tag{n % 3}"])(
@@ -53,7 +60,7 @@ def test_the_status_counts_what_runs_and_what_is_open(revision: str) -> None:
         def put(self) -> str:
             return "x"
 
-    app = make()
+    app = anybodys()
     app.add(Store())
     status = call(app, "server_status", revision=revision)["structuredContent"]
     assert status["name"] == "longshore" and status["version"] == __version__
@@ -79,7 +86,7 @@ def test_a_toolset_that_can_not_say_how_it_is_does_not_hide_the_rest() -> None:
         def status(self) -> dict[str, Any]:
             return {"x": object()}
 
-    app = make()
+    app = anybodys()
     app.add(Broken())
     app.add(Odd())
     status = call(app, "server_status")
@@ -104,7 +111,7 @@ class Item:
 
 
 def test_the_help_of_a_tool_says_what_it_takes_gives_and_how_it_fails() -> None:
-    app = make()
+    app = anybodys()
 
     @app.tool(effects="destroy", errors={"gone": "it was sold"}, examples=[{"item": {"name": "tea"}, "size": "small"}])
     def order(
@@ -133,7 +140,7 @@ def test_the_help_of_a_tool_says_what_it_takes_gives_and_how_it_fails() -> None:
 
 
 def test_the_help_of_a_raw_tool_reads_its_schema() -> None:
-    app = make()
+    app = anybodys()
     schema = {
         "type": "object",
         "properties": {

@@ -52,6 +52,8 @@ class Checked:
             self._new = bool(key) or self._new
         if key:
             self._used[key] = found
+            if len(self._used) > MOST_TOOLS:
+                del self._used[next(iter(self._used))]
         return found
 
     def save(self) -> None:

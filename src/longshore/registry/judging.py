@@ -36,8 +36,8 @@ def judge(standards: Standards, entry: Entry, described: dict[str, Any]) -> list
             found.setdefault(finding.rule, []).append(finding)
     for same in found.values():
         if standards.policy == "refuse" or any("mcp" in each.profiles for each in same):
-            raise RegistrationError(facts.where, _what(same), f"{same[0].fix} ({_more(same[0].rule)})")
-    return [_line(same) for same in found.values()]
+            raise RegistrationError(facts.where, _what(same), _fix(same[0].fix, same[0].rule))
+    return [f"{_what(same)}; {_fix(same[0].fix, same[0].rule)}" for same in found.values()]
 
 
 def judge_twins(standards: Standards, entry: Entry, twin: str) -> list[str]:
@@ -47,8 +47,8 @@ def judge_twins(standards: Standards, entry: Entry, twin: str) -> list[str]:
         return []
     fix = f"give {entry.name!r} another name"
     if standards.policy == "refuse":
-        raise RegistrationError(str(entry.where), f"{rule}: {what}", f"{fix} ({_more(rule)})")
-    return [f"{rule}: {what}; {fix}; {_more(rule)}"]
+        raise RegistrationError(str(entry.where), f"{rule}: {what}", _fix(fix, rule))
+    return [f"{rule}: {what}; {_fix(fix, rule)}"]
 
 
 def judge_waivers(waived: Mapping[str, str], where: str) -> None:
@@ -79,12 +79,8 @@ def _what(same: list[Finding]) -> str:
     return _fit(f"{same[0].rule}: the tool {same[0].tool!r}: {same[0].message}{more}")
 
 
-def _line(same: list[Finding]) -> str:
-    return f"{_what(same)}; {_fit(same[0].fix)}; {_more(same[0].rule)}"
-
-
-def _more(rule: str) -> str:
-    return f"longshore lint --explain {rule}"
+def _fix(fix: str, rule: str) -> str:
+    return f"{_fit(fix).rstrip('.')} (longshore lint --explain {rule})"
 
 
 def _fit(text: str) -> str:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Policy = Literal["warn", "refuse", "off"]
 _POLICIES = ("warn", "refuse", "off")
+MOST_TOLD = 500
+"""Lines about one server's tools: a log is no report, and tools can come and go for ever."""
 SHOWN_CHARACTERS = 80
 """Of an example that is wrong: enough to know which it is."""
 _deferring = _thread._local()  # pyright: ignore[reportPrivateUsage]  (threading costs a millisecond)
@@ -37,6 +39,11 @@ def deferring() -> Iterator[list[RegistrationError]]:
         yield _deferring.found
     finally:
         _deferring.found = before
+
+
+def is_deferring() -> bool:
+    """Whether somebody on this thread collects what is wrong."""
+    return getattr(_deferring, "found", None) is not None
 
 
 def defer(problem: RegistrationError) -> bool:
@@ -81,9 +88,13 @@ class Standards:
             if self.policy == "refuse" and entry.examples and not entry.raw:
                 check_examples(entry)
         for entry, text in found:
-            if (entry.name, text) not in self._told:
-                self._told.add((entry.name, text))
-                self._found.append((entry.where, text))
+            self._keep(entry, text)
+
+    def _keep(self, entry: Entry, text: str) -> None:
+        if (entry.name, text) not in self._told and len(self._told) <= MOST_TOLD:
+            full = len(self._told) == MOST_TOLD
+            self._told.add((entry.name, text))
+            self._found.append((entry.where, "and more, which `longshore lint` tells" if full else text))
 
     def tell(self, hear: Callable[[str], None]) -> None:
         """Say what was found since the last time, each thing once."""
