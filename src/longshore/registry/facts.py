@@ -11,7 +11,7 @@ from longshore.schema.standards.subject import Facts
 def facts_of(entry: Entry, waived: Mapping[str, str]) -> Facts:
     """The facts of one tool; `waived` is what its server waives for all. Of a mounted tool only its place is known."""
     if entry.toolset is not None and entry.toolset.rank:
-        return Facts(where=str(entry.where), waived=waived)
+        return Facts(where=str(entry.where), waived=waived, foreign=True)
     return Facts(
         category=category_of(entry),
         examples=entry.examples,

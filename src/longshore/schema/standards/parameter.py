@@ -59,10 +59,11 @@ def type_names(schema: Json) -> list[str]:
 
 def parameters(subject: Subject) -> Iterator[Parameter]:
     """The parameters of a tool that have a schema worth the name."""
+    required = frozenset(subject.required)
     for name, schema in subject.properties.items():
         if is_object(schema):
             path = f"inputSchema.properties.{cut(str(name))}"
-            yield Parameter(str(name), path, schema, find_parts(schema, subject.input), name in subject.required)
+            yield Parameter(str(name), path, schema, find_parts(schema, subject.input), name in required)
 
 
 def find_parts(schema: Json, root: Json) -> list[Json]:
@@ -78,7 +79,7 @@ def find_parts(schema: Json, root: Json) -> list[Json]:
 
 
 def _next(part: Json, root: Json) -> list[Any]:
-    choices = [part[key] for key in ("anyOf", "oneOf", "allOf") if is_array(part.get(key))]
+    choices = [part[key][:MOST_PARTS] for key in ("anyOf", "oneOf", "allOf") if is_array(part.get(key))]
     return [follow(part.get("$ref"), root), *(each for group in choices for each in group)]
 
 

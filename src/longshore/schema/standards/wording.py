@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any, Final
 
 from longshore.schema.standards.vocabulary import (
@@ -42,10 +43,11 @@ def find_words(text: str) -> list[str]:
     return re.findall(r"[a-z]+", text[:READ].lower())
 
 
-def find_numbers(text: str) -> set[float]:
+@lru_cache(16)  # every parameter asks for those of its tool's description
+def find_numbers(text: str) -> frozenset[float]:
     """The numbers that a text says, in digits or in words."""
     digits = {float(found) for found in _NUMBER.findall(_GROUPED.sub("", text[:READ]))}
-    return digits | {_SPELLED[word] for word in find_words(text) if word in _SPELLED}
+    return frozenset(digits) | {_SPELLED[word] for word in find_words(text) if word in _SPELLED}
 
 
 def says_number(text: str, value: float) -> bool:

@@ -12,7 +12,7 @@ from longshore.schema.standards.subject import Json, Node, Subject, example
 
 PROPERTIES: Final = 5_000
 """Properties of all objects of a schema together."""
-LEVELS: Final = 10
+DEPTH: Final = 10
 """Objects and arrays inside one another, the root among them."""
 ENUM_VALUES: Final = 1_000
 """Values of all enums together."""
@@ -21,7 +21,7 @@ CHARACTERS: Final = 120_000
 
 _UNKNOWN: Final = (
     *("allOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies"),
-    *("patternProperties", "propertyNames", "unevaluatedProperties"),
+    "patternProperties",
 )
 _SAYS_KIND: Final = frozenset(("type", "enum", "const", "$ref", "anyOf", "oneOf", "allOf"))
 
@@ -59,7 +59,7 @@ def _is_open(node: Node) -> bool:
 def _check_totals(nodes: list[Node]) -> Iterator[Fault]:
     counts = (
         (sum(len(_names(node.schema)) for node in nodes), PROPERTIES, "properties"),
-        (1 + max((node.depth for node in nodes if _holds(node.schema)), default=0), LEVELS, "levels"),
+        (1 + max((node.depth for node in nodes if _holds(node.schema)), default=0), DEPTH, "levels"),
         (sum(len(_values(node.schema)) for node in nodes), ENUM_VALUES, "enum values"),
         (sum(_measure(node.schema) for node in nodes), CHARACTERS, "characters of names and values"),
     )
