@@ -131,7 +131,7 @@ def _declare(premises: Premises) -> None:
         ran["peruse"] += 1
         return "perused"
 
-    @app.tool(run="inline", scopes=["notes:write", "admin"])
+    @app.tool(run="inline", scopes=["notes:write", "admin"], aliases=["correct"])
     def amend() -> str:
         """Needs two."""
         ran["amend"] += 1

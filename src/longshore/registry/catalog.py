@@ -51,9 +51,12 @@ class Catalog:
         self.changed: Callable[[set[Part]], None] = lambda _: None
         self.check: Callable[[Sequence[Entry]], None] = lambda _: None
         """Refuses tools that break what the server asks of them, before any of them is added."""
+        self.aliased = False
+        """Whether a tool has, or had, another name than its own."""
 
     def add_tool(self, entry: Entry, *, replace: bool = False) -> None:
         if replace or entry.name not in self.tools:
+            self._check_aliases((entry,), lambda there: there.name == entry.name)
             self.check((entry,))
         self._put(self.tools, entry.name, entry, replace)
         self.changed({"tools"})
@@ -96,7 +99,10 @@ class Catalog:
             raise RegistrationError(f"{caller()} {_class_name(toolset)}", what, "replace=True, or another name")
         made = list(_make_parts(holder, context_type))
         self._check_free(made, self.holders.get(holder.name))
-        self.check([thing for part, _, thing in made if part == "tools"])
+        leaving = self.holders.get(holder.name)
+        tools: list[Entry] = [thing for part, _, thing in made if part == "tools"]
+        self._check_aliases(tools, lambda there: leaving is not None and there.toolset is leaving)
+        self.check(tools)
         gone: set[Part] = self._drop(holder.name) if replace else set()
         self.holders[holder.name] = holder
         for part, name, thing in made:
@@ -185,6 +191,15 @@ class Catalog:
             if there is not None and (leaving is None or there.toolset is not leaving):
                 _refuse_twice(entry.where, f"{entry.kind} {name!r}", there.where)
             seen[part, name] = entry
+
+    def _check_aliases(self, added: Sequence[Entry], leaves: Callable[[Entry], bool]) -> None:
+        """Refuse names that two tools would answer to, where any tool has more than one."""
+        if not self.aliased and not any(entry.aliases for entry in added):
+            return
+        from longshore.registry.aliases import check_aliases
+
+        check_aliases(added, {name: entry for name, entry in self.tools.items() if not leaves(entry)})
+        self.aliased = True
 
     def _drop(self, name: str) -> set[Part]:
         holder = self.holders.pop(name, None)

@@ -112,7 +112,7 @@ def tool_entry(fn: Callable[..., Any], options: ToolOptions, context_type: type)
         examples=tuple(options.examples),
         errors=dict(options.errors or {}),
         help=options.help,
-        aliases=tuple(options.aliases),
+        aliases=read_aliases(fn, name, options.aliases),
         waived=dict(options.waive or {}),
         odd=_is_odd(name, options, signature),
         documented=bool(options.description or getattr(fn, "__doc__", None)),
@@ -134,6 +134,15 @@ def _headers(fn: Callable[..., Any], signature: Signature) -> tuple[HeaderParam,
     from longshore.registry.headers import signature_headers
 
     return signature_headers(fn, signature)
+
+
+def read_aliases(fn: Callable[..., Any], name: str, aliases: Sequence[str]) -> tuple[str, ...]:
+    """The earlier names of a tool, checked as names are."""
+    if not aliases:
+        return ()
+    from longshore.registry.aliases import read_aliases as read_all
+
+    return read_all(fn, name, aliases)
 
 
 def read_scopes(fn: Any, scopes: Sequence[str]) -> frozenset[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from longshore.errors import RegistrationError
-from longshore.registry.function import check_options, read_scopes, run_mode, tool_meta
+from longshore.registry.function import check_options, read_aliases, read_scopes, run_mode, tool_meta
 from longshore.registry.headers import schema_headers
 from longshore.registry.names import check_name
 from longshore.registry.results import render_raw, schema_renderer
@@ -59,7 +59,7 @@ def raw_entry(tool: Tool, handler: Callable[..., Any]) -> Entry:
         examples=tuple(tool.examples),
         errors=dict(tool.errors or {}),
         help=tool.help,
-        aliases=tuple(tool.aliases),
+        aliases=read_aliases(handler, tool.name, tool.aliases),
         waived=dict(tool.waive or {}),
     )
 

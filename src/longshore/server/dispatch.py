@@ -24,7 +24,7 @@ from longshore.registry.catalog import Catalog, Part
 from longshore.registry.tool import Entry
 from longshore.server.call import Call
 from longshore.server.executor import Executor
-from longshore.server.lane import JOIN_CALLS, Lane, read_call
+from longshore.server.lane import JOIN_CALLS, CallParams, Lane, read_call
 from longshore.server.link import Link
 from longshore.server.questions import Questions
 from longshore.server.replies import Replies, TooLarge
@@ -197,7 +197,7 @@ class Engine:
             ):
                 return self._call_directly(entry, params.arguments, id, peer, link)
             call = Call(self.executor, link, session, peer, id, "tools/call", entry, params.arguments, frame, meta)
-            if params.request_state is not UNSET or params.input_responses is not UNSET:
+            if entry.aliases or params.request_state is not UNSET or params.input_responses is not UNSET:
                 self._resume(call, params)
         except ProtocolError as problem:
             return self._refuse(id, problem)
@@ -241,18 +241,31 @@ class Engine:
         return frame
 
     def _resume(self, call: Call, params: Any) -> None:
-        if call.peer.revision.modern and (call.entry.asked or call.entry.replay):
+        """What few calls bring along: answers to what was asked, or a name that the tool had."""
+        entry = call.entry
+        if params.__class__ is CallParams and params.name in entry.aliases:
+            call.remarks = (f"{params.name} is now {entry.name}",)
+        asks = params.request_state is not UNSET or params.input_responses is not UNSET
+        if asks and call.peer.revision.modern and (entry.asked or entry.replay):
             self.questions.resume(call, params.input_responses, params.request_state)
 
     def _find_tool(self, name: str, peer: Peer) -> Entry:
-        entry = self.tools.get(name)
+        entry = self.tools.get(name) or self.find_renamed(name)
         if entry is None and self.catalog.arrivals is not None:
             entry = self.catalog.arrivals.stand_in(name)
         if entry is None:
             raise self._unknown_tool(name, peer)
-        if entry.calls >= JOIN_CALLS and name not in self._lane.tried:
+        if entry.calls >= JOIN_CALLS and entry.name not in self._lane.tried:
             self._lane.join(entry)
         return entry
+
+    def find_renamed(self, name: str) -> Entry | None:
+        """The tool that had this name before, if one is offered."""
+        if not self.catalog.aliased:
+            return None
+        from longshore.registry.aliases import find_alias
+
+        return find_alias(self.tools, name)
 
     def _unknown_tool(self, name: str, peer: Peer) -> ProtocolError:
         from longshore.registry.names import hint

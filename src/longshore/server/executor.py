@@ -183,7 +183,7 @@ class Executor:
         if raw.__class__ is Raw and bytes(raw) == _NULL:
             raw = _NO_ARGUMENTS  # some clients send null where they mean no arguments
         reading = call.entry.explain(raw, problem)
-        call.arguments, call.remarks = reading.arguments, reading.notes
+        call.arguments, call.remarks = reading.arguments, (*call.remarks, *reading.notes)
         if not reading.faults:
             if reading.notes and self.recorder.on:
                 self.recorder.record(ArgumentsMended(call.entry.name, call.id, reading.notes, time()))

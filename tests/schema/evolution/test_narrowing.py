@@ -185,7 +185,7 @@ def test_forms_inside_of_forms_come_to_an_end() -> None:
     """Each level multiplies what there is to compare, and the schemas may be a stranger's."""
 
     def nest(leaf: dict[str, Any]) -> Any:
-        for _ in range(8):
+        for _ in range(10):
             leaf = {"anyOf": [{"type": "array", "items": leaf}, {"type": "array", "items": leaf, "maxItems": 1}]}
         return leaf
 

@@ -120,10 +120,11 @@ class Rest:
         if self._app.stopping:
             denied = shutting_down()
             raise Trouble("busy", denied.text, denied.headers)
-        if name not in self._app.engine.tools:
+        engine = self._app.engine
+        if name not in engine.tools and engine.find_renamed(name) is None:
             from longshore.registry.names import nearest
 
-            near = nearest(name, self._app.engine.tools)
+            near = nearest(name, engine.tools)
             hint = f"did you mean {near!r}?" if near else "GET /tools has them all"
             raise Trouble("unknown_tool", f"no tool {name[:100]!r}; {hint}")
 
