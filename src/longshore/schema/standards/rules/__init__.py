@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from longshore.schema.standards.rule import Rule
-from longshore.schema.standards.rules import brooklyn, names, schemas, server, strict, words
+from longshore.schema.standards.rules import brooklyn, keywords, names, schemas, server, strict, words
 
 RULES: Final[tuple[Rule, ...]] = tuple(
     sorted(
-        (*names.RULES, *schemas.RULES, *words.RULES, *server.RULES, *strict.RULES, *brooklyn.RULES),
+        (*names.RULES, *schemas.RULES, *keywords.RULES, *words.RULES, *server.RULES, *strict.RULES, *brooklyn.RULES),
         key=lambda rule: ("EWIB".index(rule.id[0]), rule.id),
     )
 )

@@ -1,0 +1,386 @@
+"""Rules about the keywords inside of a tool's schemas: what they refer to, what contradicts itself, what is lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+from urllib.parse import unquote
+
+from longshore.schema.ecmascript import find_flaw
+from longshore.schema.kinds import is_array, is_object
+from longshore.schema.phrase import cut, quote
+from longshore.schema.rewriting import inlined, modernised
+from longshore.schema.rewriting.dialects import is_old
+from longshore.schema.standards.place import changed, schemas_of, show
+from longshore.schema.standards.rule import Fault, Level, Profile, Rule, fault
+from longshore.schema.standards.subject import Json, Node, Subject, example
+
+MOST_DEPTH: Final = 5
+"""Objects and arrays inside each other. Google's API has refused what is nested deeper than a few."""
+
+TYPES: Final = ("string", "number", "integer", "boolean", "object", "array", "null")
+_BRANCHES: Final = frozenset(("$ref", "anyOf", "oneOf", "allOf", "if", "then", "else", "dependentSchemas"))
+_BRANCH: Final = re.compile(r"\.(?:anyOf|oneOf|allOf)\[|(?<!properties)\.(?:not|if|then|else|dependentSchemas)(?=\.|$)")
+"""What is said there is said of an object that is described elsewhere too."""
+
+
+def _of(subject: Subject, key: str) -> list[Node]:
+    return [node for node in subject.nodes() if node.path.startswith(key) and is_object(node.schema)]
+
+
+# -- references
+
+
+def _dangling(subject: Subject) -> Iterator[Fault]:
+    for key, root in schemas_of(subject):
+        nodes = _of(subject, key)
+        if any("$id" in node.schema or "id" in node.schema for node in nodes if node.level):
+            continue  # then references lead from there, and the compiler knows where
+        for node in nodes:
+            ref = node.schema.get("$ref")
+            if isinstance(ref, str) and not _leads(ref, root, nodes):
+                outside = "points outside of the schema" if not ref.startswith("#") else "leads nowhere"
+                yield fault(f"{show(node.path)}: the $ref {quote(ref)} {outside}", f"{node.path}.$ref")
+
+
+def _leads(ref: str, root: Json, nodes: list[Node]) -> bool:
+    if ref in ("#", root.get("$id"), root.get("id")):
+        return True
+    if ref.startswith("#/"):
+        return _find(root, unquote(ref[2:]).split("/"))
+    named = ("$anchor", "$dynamicAnchor")
+    return ref.startswith("#") and any(node.schema.get(word) == ref[1:] for node in nodes for word in named)
+
+
+def _find(root: Any, parts: list[str]) -> bool:
+    for part in parts:
+        name = part.replace("~1", "/").replace("~0", "~")
+        if is_object(root) and name in root:
+            root = root[name]
+        elif is_array(root) and name.isdecimal() and len(name) < 9 and int(name) < len(root):
+            root = root[int(name)]
+        else:
+            return False
+    return True
+
+
+def _references(subject: Subject) -> Iterator[Fault]:
+    found = [node for node in _of(subject, "inputSchema") if isinstance(node.schema.get("$ref"), str)]
+    if found:
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        said = f"{show(found[0].path)} refers to {quote(found[0].schema['$ref'])}{more}"
+        yield fault(said, f"{found[0].path}.$ref")
+
+
+# -- types
+
+
+def _types(subject: Subject) -> Iterator[Fault]:
+    for node in subject.nodes():
+        named = node.schema.get("type", []) if is_object(node.schema) else []
+        for each in named if is_array(named) else [named]:
+            if each not in TYPES:
+                yield fault(f"{show(node.path)} has the type {quote(each)}, which is none", f"{node.path}.type")
+
+
+def _nulls(subject: Subject) -> Iterator[Fault]:
+    for node in _of(subject, "inputSchema"):
+        if is_array(node.schema.get("type")):
+            yield fault(f"{show(node.path)} has the types {quote(node.schema['type'])}", f"{node.path}.type")
+        for word in ("anyOf", "oneOf"):
+            options = node.schema.get(word)
+            if is_array(options) and {"type": "null"} in options:
+                yield fault(f"{show(node.path)} may be null", f"{node.path}.{word}")
+
+
+# -- what contradicts itself
+
+
+def _contradictions(subject: Subject) -> Iterator[Fault]:
+    for node in _of(subject, "inputSchema"):
+        yield from _missing(node)
+    for key, root in schemas_of(subject):
+        yield from _defaults(_of(subject, key), root)
+
+
+def _missing(node: Node) -> Iterator[Fault]:
+    """`required` of what `properties` beside it does not name. Where others say more of the object, one can't tell."""
+    required, properties = node.schema.get("required"), node.schema.get("properties", {})
+    if not is_array(required) or not is_object(properties) or not _BRANCHES.isdisjoint(node.schema):
+        return
+    branch = _BRANCH.search(node.path)
+    closed = node.schema.get("additionalProperties") is False and not branch
+    for name in required:
+        if isinstance(name, str) and name not in properties:
+            said = f"{show(node.path)} requires {quote(name)}, which is none of its properties"
+            whom: tuple[Profile, ...] = () if closed else ("gemini",)
+            yield fault(said, f"{node.path}.required", level="warning" if branch else None, profiles=whom)
+
+
+def _defaults(nodes: list[Node], root: Json) -> Iterator[Fault]:
+    from longshore.schema.validate import SchemaProblem, compile
+    from longshore.schema.weight import is_heavy
+
+    found = [node for node in nodes if "default" in node.schema and node.level]
+    kept = {key: root[key] for key in ("$schema", "$defs", "definitions") if key in root}
+    whole: Json = {
+        "type": "object",
+        **kept,
+        "properties": {str(place): node.schema for place, node in enumerate(found)},
+    }
+    try:
+        validator = None if not found or is_heavy(whole) else compile(whole)
+    except SchemaProblem:  # told by others, or it refers to something that is not kept here
+        return
+    for place, node in enumerate(found if validator is not None else ()):
+        value = node.schema["default"]
+        if validator is not None and not validator.is_valid({str(place): value}):
+            said = f"{show(node.path)} has the default {cut(quote(value))}, which breaks its own schema"
+            yield fault(said, f"{node.path}.default", level="warning" if value is None else None)
+
+
+# -- the schema as a whole
+
+
+def _unsound(subject: Subject) -> Iterator[Fault]:
+    from longshore.schema.validate import SchemaProblem, compile, measure
+
+    for key, schema in schemas_of(subject):
+        try:
+            measure(schema)
+        except SchemaProblem as problem:  # what strangers can't check is their own affair
+            yield _problem(key, problem, "warning" if subject.facts is None else "error")
+            continue
+        try:
+            compile(schema)
+        except SchemaProblem as problem:
+            if not _is_told(subject, key):
+                yield _problem(key, problem, "error")
+
+
+def _problem(key: str, problem: Any, level: Level) -> Fault:
+    return fault(f"{key}: {problem.what}", key, fix=f"{problem.fix[:1].upper()}{problem.fix[1:]}.", level=level)
+
+
+def _is_told(subject: Subject, key: str) -> bool:
+    """Another rule says what is wrong, and where."""
+    told = [each.path for check in (_types, _dangling) for each in check(subject)]
+    told += [node.path for node in subject.nodes() if not isinstance(node.schema, (dict, bool))]
+    return any(path.startswith(key) for path in told)
+
+
+def _patterns(subject: Subject) -> Iterator[Fault]:
+    for key, _ in schemas_of(subject):
+        for node in _of(subject, key):
+            for place, pattern in _written(node):
+                if flaw := find_flaw(pattern):
+                    said = f"{show(node.path)}: the pattern {quote(pattern)[:50]} has {cut(flaw)}"
+                    yield fault(said, f"{node.path}.{place}", level=None if key == "outputSchema" else "warning")
+
+
+def _written(node: Node) -> Iterator[tuple[str, str]]:
+    if isinstance(pattern := node.schema.get("pattern"), str):
+        yield "pattern", pattern
+    named = node.schema.get("patternProperties")
+    yield from (("patternProperties", str(key)) for key in (named if is_object(named) else ()))
+
+
+# -- what is old, or lost on the way
+
+
+def _tuples(subject: Subject) -> Iterator[Fault]:
+    for node in _of(subject, "inputSchema"):
+        if "prefixItems" in node.schema or is_array(node.schema.get("items")):
+            yield fault(f"{show(node.path)} gives each place of an array a schema of its own", node.path)
+
+
+def _leftovers(subject: Subject) -> Iterator[Fault]:
+    for key, root in schemas_of(subject):
+        for node in _of(subject, key):
+            for word in ("exclusiveMinimum", "exclusiveMaximum"):
+                if isinstance(node.schema.get(word), bool):
+                    said = f"{show(node.path)} has {word}: {quote(node.schema[word])}, which is a number today"
+                    yield fault(said, f"{node.path}.{word}", level="error")
+            if isinstance(node.schema.get("id"), str):
+                level: Level = "error" if key == "outputSchema" else "warning"
+                yield fault(f"{show(node.path)} has id, which is $id today", f"{node.path}.id", level=level)
+            yield from () if is_old(root) else _renamed(node)
+
+
+def _renamed(node: Node) -> Iterator[Fault]:
+    today = {"definitions": "$defs", "dependencies": "dependentRequired or dependentSchemas"}
+    for word, now in today.items():
+        if is_object(node.schema.get(word)):
+            yield fault(f"{show(node.path)} has {word}, which is {now} today", f"{node.path}.{word}")
+    if is_array(node.schema.get("items")):
+        yield fault(f"{show(node.path)} has a list of items, which is prefixItems today", f"{node.path}.items")
+
+
+def _depth(subject: Subject) -> Iterator[Fault]:
+    deepest = max(_of(subject, "inputSchema"), key=lambda node: node.depth, default=None)
+    if deepest is not None and deepest.depth > MOST_DEPTH:
+        yield fault(f"{show(deepest.path)} is {deepest.depth} levels deep", deepest.path)
+
+
+def _taking(name: str, schema: Any, **root: Any) -> Json:
+    return {"inputSchema": {"type": "object", "properties": {name: schema}, **root}}
+
+
+def _giving(schema: Any) -> Json:
+    return {"outputSchema": {"type": "object", "properties": {"code": schema}}}
+
+
+def _nested(levels: int) -> Json:
+    schema: Json = {"type": "string"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"part": schema}}
+    return schema
+
+
+_POINT: Final[Json] = {"type": "object", "properties": {"x": {"type": "number"}, "y": {"type": "number"}}}
+
+RULES: Final[tuple[Rule, ...]] = (
+    Rule(
+        id="E09",
+        title="Every $ref leads to a place inside of the same schema",
+        level="error",
+        profiles=("mcp", "claude", "gemini"),
+        why="Nobody fetches what lies elsewhere. The Gemini API refuses the request, and the official TypeScript SDK "
+        "the whole list where it is an outputSchema.",
+        evidence="MCP 2026-07-28; gemini-cli #13326; measured with @modelcontextprotocol/sdk 1.32.2",
+        fix="Copy what it refers to into $defs, or write it where it is used.",
+        good=example(_taking("at", {"$ref": "#/$defs/Point"}, **{"$defs": {"Point": _POINT}})),
+        bad=example(_taking("at", {"$ref": "#/$defs/Point"})),
+        check=_dangling,
+    ),
+    Rule(
+        id="E10",
+        title="A type is one of JSON Schema's seven",
+        level="error",
+        profiles=("mcp", "claude", "openai"),
+        why="The APIs refuse the whole request; Codex tells its model nothing of the parameter; the official "
+        "TypeScript SDK refuses the whole list where it is an outputSchema.",
+        evidence="JSON Schema 2020-12; apify-mcp-server #738; measured with Codex 0.166 and "
+        "@modelcontextprotocol/sdk 1.32.2",
+        fix="Write string, number, integer, boolean, object, array or null; leave the type out where anything goes.",
+        good=example(_taking("value", {"description": "Anything"})),
+        bad=example(_taking("value", {"type": "any", "description": "Anything"})),
+        check=_types,
+    ),
+    Rule(
+        id="E11",
+        title="A default keeps its own schema, and what is required is one of the properties",
+        level="error",
+        profiles=("claude", "openai", "gemini", "vscode", "cursor"),
+        why="A model that sends the default it was told is refused by the server. The Gemini API refuses the whole "
+        "request for a required name that is no property.",
+        evidence="JSON Schema 2020-12; mcp-obsidian #105, probe #569, hermes-agent #64054",
+        fix="Correct the default, or name the property.",
+        good=example(_taking("days", {"type": "integer", "minimum": 1, "default": 3}, required=["days"])),
+        bad=example(_taking("days", {"type": "integer", "minimum": 1, "default": "three"}, required=["day"])),
+        check=_contradictions,
+    ),
+    Rule(
+        id="E13",
+        title="A schema is a JSON Schema of a known dialect, of bounded size and depth",
+        level="error",
+        profiles=("mcp", "claude", "gemini"),
+        why="Arguments can't be checked by it. The Anthropic API refuses the whole request, and the official "
+        "TypeScript SDK the whole list.",
+        evidence="MCP 2025-11-25 (JSON Schema 2020-12); Dokploy/mcp #74; measured with "
+        "@modelcontextprotocol/sdk 1.32.2",
+        fix="Correct the schema.",
+        good=example(_taking("name", {"type": "string", "minLength": 1})),
+        bad=example(_taking("name", {"type": "string", "minLength": "1"})),
+        check=_unsound,
+    ),
+    Rule(
+        id="E15",
+        title="Patterns are regular expressions of ECMAScript with the u flag",
+        level="error",
+        profiles=("claude", "gemini"),
+        why="The official TypeScript SDK compiles every outputSchema when it lists tools, and refuses the whole list "
+        "for one pattern that JavaScript does not know. In an inputSchema other clients fail at each call.",
+        evidence="measured with @modelcontextprotocol/sdk 1.32.2 on Node 20; opencode #35624, langchainjs #11351",
+        fix="Write (?<n>…) for (?P<n>…), ^ and $ for \\A and \\Z, [Aa] for (?i), and no \\ before - or @ outside [].",
+        good=example(_giving({"type": "string", "pattern": "^[A-Z]{3}-\\d+$"})),
+        bad=example(_giving({"type": "string", "pattern": "\\A[A-Z]{3}\\-\\d+\\Z"})),
+        check=_patterns,
+    ),
+    Rule(
+        id="W23",
+        title="An inputSchema is written without $ref",
+        level="warning",
+        profiles=("gemini", "vscode"),
+        why="VS Code and the older field of the Gemini API handle references badly: the model is told nothing of what "
+        "they stand for, or the request is refused.",
+        evidence="opencode #12295, gemini-cli #13326, ToolsForMCPServer #9",
+        fix="Write the definition where it is used. Only what holds itself needs a reference.",
+        good=example(_taking("at", _POINT)),
+        bad=example(_taking("at", {"$ref": "#/$defs/Point"}, **{"$defs": {"Point": _POINT}})),
+        check=_references,
+        mend=changed(inlined, "inputSchema"),
+    ),
+    Rule(
+        id="W24",
+        title="A parameter has one type, and is left out rather than null",
+        level="warning",
+        profiles=("gemini",),
+        why="Google's API knows one type each. Gemini CLI rewrites a list with null; who sends it on is refused.",
+        evidence="gemini-cli #21094, copilot-cli #4623, mcp-server-excel #674; measured with Gemini CLI 0.61",
+        fix="Make the parameter optional instead of null.",
+        good=example(_taking("unit", {"type": "string", "description": "Unit (optional)"})),
+        bad=example(_taking("unit", {"type": ["string", "null"], "description": "Unit"}, required=["unit"])),
+        check=_nulls,
+    ),
+    Rule(
+        id="W26",
+        title="The items of an array are all of one kind",
+        level="warning",
+        profiles=("openai", "gemini"),
+        why="Codex tells its model that the items are strings, and Google's API refuses prefixItems.",
+        evidence="measured with Codex 0.166; LibreChat #13850, adk-rust #330",
+        fix="Write an object with a named property for each place.",
+        good=example(_taking("at", _POINT)),
+        bad=example(
+            _taking("at", {"type": "array", "prefixItems": [{"type": "number"}, {"type": "string"}], "items": {}})
+        ),
+        check=_tuples,
+    ),
+    Rule(
+        id="W27",
+        title="Schemas are written in today's words, not in those of older drafts",
+        level="warning",
+        profiles=("claude", "gemini"),
+        why="The Anthropic API checks schemas by 2020-12 and refuses the whole request for exclusiveMinimum: true; the "
+        "official TypeScript SDK refuses id and exclusiveMinimum: true in an outputSchema. The rest is merely old.",
+        evidence="Dokploy/mcp #74, LibreChat #13850; measured with @modelcontextprotocol/sdk 1.32.2",
+        fix='Write "exclusiveMinimum": 0, $defs, $id and prefixItems.',
+        good=example(_taking("ratio", {"type": "number", "exclusiveMinimum": 0})),
+        bad=example(
+            _taking(
+                "ratio",
+                {"$ref": "#/definitions/Ratio"},
+                **{
+                    "$schema": "http://json-schema.org/draft-04/schema#",
+                    "definitions": {"Ratio": {"type": "number", "minimum": 0, "exclusiveMinimum": True}},
+                },
+            )
+        ),
+        check=_leftovers,
+        mend=changed(modernised),
+    ),
+    Rule(
+        id="W30",
+        title="Objects and arrays are nested at most 5 deep",
+        level="warning",
+        profiles=("gemini",),
+        why="Google's API refuses the whole request beyond a depth that it does not tell, and models err more often.",
+        evidence="gemini-cli #5923, gitlab-mcp #223, directus #25896",
+        fix="Flatten the parameters, or take the inner part as an id of something that another tool made.",
+        good=example(_taking("plan", _nested(MOST_DEPTH - 1))),
+        bad=example(_taking("plan", _nested(MOST_DEPTH))),
+        check=_depth,
+    ),
+)
