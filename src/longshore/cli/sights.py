@@ -2,83 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from longshore.cli.screen import Screen, one_line
+from longshore.cli.screen import Line, Screen, one_line
 
 if TYPE_CHECKING:
     from longshore.schema.standards.clients import ClientName
     from longshore.schema.standards.seen import Mark, Seen, Sight
     from longshore.schema.standards.subject import Surface
 
-HEAD_CHARACTERS = 100
-"""Of a description: enough to know the tool again. The whole of it is in the JSON."""
-MOST_LINES = 20
+HEAD_CHARACTERS: Final = 100
+"""Of a description, a name or a place: enough to know it again. The whole of it is in the JSON."""
+MOST_LINES: Final = 20
 """Of changes to one tool."""
 
 
-def show(surface: Surface, client: ClientName, form: Literal["text", "json"], screen: Screen) -> None:
-    """Print the tools as this client sees them: for people, or the list as it stands in the client's request."""
+def show(surface: Surface, client: ClientName, form: str, screen: Screen) -> None:
+    """Print the tools as this client sees them: `text` for people, `json` with the list as it stands in a request."""
     from longshore.schema.standards.seen import see
 
     sight = see(surface, client)
     if form == "json":
         screen.json(_as_json(sight))
     else:
-        screen.text("\n".join(_lines(sight)))
+        screen.lines(_lines(sight))
 
 
-def _as_json(sight: Sight) -> dict[str, object]:
+def _as_json(sight: Sight) -> dict[str, Any]:
     return {
         "client": sight.client,
         "tokens": sight.tokens,
         "instructions": sight.instructions,
         "tools": sight.handed,
         "marks": sight.marks,
-        "changes": [{"tool": tool.name, "sent": tool.sent, "marks": tool.marks} for tool in sight.tools if tool.marks],
+        "changes": [
+            {"tool": tool.name, "sent": "" if tool.is_lost else tool.sent, "marks": tool.marks}
+            for tool in sight.tools
+            if tool.marks
+        ],
     }
 
 
-def _lines(sight: Sight) -> Iterator[str]:
+def _lines(sight: Sight) -> Iterator[Line]:
     for tool in sight.tools:
         yield from _tool_lines(tool)
-        yield ""
-    for mark in sight.marks:
-        yield f"server: {_told(mark)}"
-    handed, all_tools = sum(not tool.is_lost for tool in sight.tools), _count(len(sight.tools), "tool")
-    yield f"{sight.title} hands on {handed} of {all_tools}, about {_count(sight.tokens, 'token')}."
+        yield 0, []
+    yield from _told(sight.marks, 0)
+    kept, listed = sum(not tool.is_lost for tool in sight.tools), _count(len(sight.tools), "tool")
+    yield 0, [(f"{sight.title} hands on {kept} of {listed}, about {_count(sight.tokens, 'token')}", "bold")]
     if any(mark.costs == "request" for mark in sight.every_mark()):
-        yield "No request gets through with this list."
+        yield 0, [("no request gets through with this list", "bold red")]
 
 
-def _tool_lines(tool: Seen) -> Iterator[str]:
-    name = one_line(tool.name if tool.is_lost else tool.sent) or "(no name)"
-    yield f"{name}  lost" if tool.is_lost else f"{name}  {_count(tool.tokens, 'token')}"
-    if head := one_line(str(tool.handed.get("description", ""))):
-        yield f"  {head[:HEAD_CHARACTERS]}{'…' if len(head) > HEAD_CHARACTERS else ''}"
-    told = list(_told_together(tool.marks))
-    yield from (f"  {line}" for line in told[:MOST_LINES])
+def _tool_lines(tool: Seen) -> Iterator[Line]:
+    name = _head(tool.name if tool.is_lost else tool.sent) or "(no name)"
+    yield 0, [(name, "bold"), ("  lost", "bold red") if tool.is_lost else (f"  {_count(tool.tokens, 'token')}", "dim")]
+    if said := _head(tool.handed.get("description") or ""):
+        yield 2, [(said, "")]
+    told = list(_told(tool.marks, 2))
+    yield from told[:MOST_LINES]
     if more := len(told[MOST_LINES:]):
-        yield f"  ~ and {more} more"
+        yield 2, [(f"~ and {more} more", "dim")]
 
 
-def _told_together(marks: tuple[Mark, ...]) -> Iterator[str]:
+def _told(marks: Iterable[Mark], indent: int) -> Iterator[Line]:
     """What happened in many places is said once."""
     places: dict[Mark, list[Mark]] = {}
     for mark in marks:
         places.setdefault(replace(mark, path=""), []).append(mark)
     for first, *others in places.values():
+        where = f"{_head(first.path)}: " if first.path else ""
         more = f", and in {_count(len(others), 'more place')}" if others else ""
-        yield f"{'!' if first.costs else '~'} {_told(first)}{more}"
+        known = f"  ({first.rule}; {first.known})" if first.rule else f"  ({first.known})"
+        text = f"{'!' if first.costs else '~'} {where}{one_line(first.what)}{more}"
+        yield indent, [(text, "red" if first.costs else "yellow"), (known, "dim")]
 
 
-def _told(mark: Mark) -> str:
-    place = f"{one_line(mark.path)}: " if mark.path else ""
-    rule = f"{mark.rule}; " if mark.rule else ""
-    return f"{place}{one_line(mark.what)} ({rule}{mark.known})"
+def _head(text: str) -> str:
+    line = one_line(text[: 4 * HEAD_CHARACTERS])
+    return line if len(line) <= HEAD_CHARACTERS else line[: HEAD_CHARACTERS - 1] + "…"
 
 
 def _count(number: int, noun: str) -> str:

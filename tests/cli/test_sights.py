@@ -1,0 +1,84 @@
+"""Tools as a client hands them on, printed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from longshore.cli.screen import Screen
+from longshore.cli.sights import MOST_LINES, show
+from longshore.schema.standards.clients import ClientName
+from longshore.schema.standards.subject import Surface
+
+CITY = {"type": "string", "description": "a city", "pattern": "^[A-Z]"}
+GET: dict[str, Any] = {
+    "name": "get.weather",
+    "description": "Get the weather",
+    "inputSchema": {"type": "object", "properties": {"city": CITY, "other": CITY}},
+}
+SKIPPED = {**GET, "name": "skipped", "inputSchema": {"type": "object", "properties": {}, "anyOf": [{}]}}
+HARBOUR = Surface(name="harbour", tools=(GET, SKIPPED), instructions="i" * 3000)
+
+
+@pytest.fixture
+def shown(capsysbinary: pytest.CaptureFixture[bytes]) -> Any:
+    def run(surface: Surface, client: ClientName, form: str = "text") -> str:
+        show(surface, client, form, Screen())
+        return capsysbinary.readouterr().out.decode()
+
+    return run
+
+
+def test_for_people(shown: Any) -> None:
+    assert shown(HARBOUR, "claude") == (
+        "mcp__harbour__get_weather  63 tokens\n"
+        "  Get the weather\n"
+        "  ~ name: called `get_weather`  (E06; measured with Claude Code 2.1.197)\n"
+        "\n"
+        "skipped  lost\n"
+        "  ! inputSchema.anyOf: the tool is skipped: a combinator at the root of its schema"
+        "  (E04; measured with Claude Code 2.1.197)\n"
+        "\n"
+        "~ instructions: cut to 2,048 of 3,000 characters  (W21; measured with Claude Code 2.1.197)\n"
+        "Claude Code hands on 1 of 2 tools, about 64 tokens\n"
+    )
+
+
+def test_what_happens_in_many_places_is_said_once(shown: Any) -> None:
+    told = shown(HARBOUR, "codex")
+    assert "~ inputSchema.properties.city: `pattern` dropped, and in 1 more place  (W25; measured with Codex" in told
+
+
+def test_a_list_with_which_no_request_gets_through(shown: Any) -> None:
+    assert shown(HARBOUR, "openai").endswith("no request gets through with this list\n")
+
+
+def test_as_the_client_hands_it_on(shown: Any) -> None:
+    told = json.loads(shown(HARBOUR, "claude", "json"))
+    assert told["tools"] == [
+        {"name": "mcp__harbour__get_weather", "description": "Get the weather", "input_schema": GET["inputSchema"]}
+    ]
+    assert (told["client"], told["tokens"], told["instructions"][2046:]) == ("claude", 64, "ii… [truncated]")
+    assert [(each["tool"], each["sent"]) for each in told["changes"]] == [
+        ("get.weather", "mcp__harbour__get_weather"),
+        ("skipped", ""),
+    ]
+    assert told["changes"][1]["marks"][0]["costs"] == "tool"
+
+
+def test_strangers_do_nothing_to_a_terminal(shown: Any) -> None:
+    bad = "\x1b]0;owned\x07\u202e" + "x" * 5000
+    properties = {f"{bad}{n}": {"type": "any" * n} for n in range(1, 3 * MOST_LINES)}
+    tool = {"name": bad, "description": bad, "inputSchema": {"type": "object", "properties": properties}}
+    for client in ("claude", "codex", "openai"):
+        for form in ("text", "json"):
+            told = shown(Surface(name=bad, tools=(tool, None, {})), client, form)
+            assert not set(told) & set("\x1b\x07\u202e\x9b")
+            assert form == "json" or len(told) < 10_000
+
+
+def test_nothing_at_all(shown: Any) -> None:
+    assert shown(Surface(), "codex") == "Codex hands on 0 of 0 tools, about 0 tokens\n"
+    assert json.loads(shown(Surface(), "codex", "json"))["tools"] == []
