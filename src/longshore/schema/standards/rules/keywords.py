@@ -20,6 +20,7 @@ MOST_DEPTH: Final = 5
 """Objects and arrays inside each other. Google's API has refused what is nested deeper than a few."""
 
 TYPES: Final = ("string", "number", "integer", "boolean", "object", "array", "null")
+_ANCHORS: Final = ("$anchor", "$dynamicAnchor")
 _BRANCHES: Final = frozenset(("$ref", "anyOf", "oneOf", "allOf", "if", "then", "else", "dependentSchemas"))
 _BRANCH: Final = re.compile(r"\.(?:anyOf|oneOf|allOf)\[|(?<!properties)\.(?:not|if|then|else|dependentSchemas)(?=\.|$)")
 """What is said there is said of an object that is described elsewhere too."""
@@ -37,20 +38,18 @@ def _dangling(subject: Subject) -> Iterator[Fault]:
         nodes = _of(subject, key)
         if any("$id" in node.schema or "id" in node.schema for node in nodes if node.level):
             continue  # then references lead from there, and the compiler knows where
+        named = {f"#{each}" for node in nodes for word in _ANCHORS if isinstance(each := node.schema.get(word), str)}
         for node in nodes:
             ref = node.schema.get("$ref")
-            if isinstance(ref, str) and not _leads(ref, root, nodes):
+            if isinstance(ref, str) and ref not in named and not _leads(ref, root):
                 outside = "points outside of the schema" if not ref.startswith("#") else "leads nowhere"
                 yield fault(f"{show(node.path)}: the $ref {quote(ref)} {outside}", f"{node.path}.$ref")
 
 
-def _leads(ref: str, root: Json, nodes: list[Node]) -> bool:
-    if ref in ("#", root.get("$id"), root.get("id")):
-        return True
+def _leads(ref: str, root: Json) -> bool:
     if ref.startswith("#/"):
         return _find(root, unquote(ref[2:]).split("/"))
-    named = ("$anchor", "$dynamicAnchor")
-    return ref.startswith("#") and any(node.schema.get(word) == ref[1:] for node in nodes for word in named)
+    return ref in ("#", root.get("$id"), root.get("id"))
 
 
 def _find(root: Any, parts: list[str]) -> bool:
@@ -123,7 +122,7 @@ def _defaults(nodes: list[Node], root: Json) -> Iterator[Fault]:
     from longshore.schema.weight import is_heavy
 
     found = [node for node in nodes if "default" in node.schema and node.level]
-    kept = {key: root[key] for key in ("$schema", "$defs", "definitions") if key in root}
+    kept: Json = {key: root[key] for key in ("$schema", "$defs", "definitions") if key in root}
     whole: Json = {
         "type": "object",
         **kept,

@@ -64,7 +64,7 @@ def _length(subject: Subject) -> Iterator[Fault]:
     server, tool = subject.surface.name, subject.name
     joined = len(server) + len(tool)
     if tool and joined > JOINED_CHARS:
-        seen = final_names(server, tool)
+        seen = final_names(server[:MCP_CHARS], tool[:MCP_CHARS])
         read = f"Claude Code and Codex read {_shown(seen['Claude Code'])}, Gemini CLI {_shown(seen['Gemini CLI'])}"
         yield fault(f"server and tool have {joined} characters: {read}", "name")
 
