@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from longshore.schema.phrase import cut, kind, quote
-from longshore.schema.standards.rule import Fault, Rule, fault
+from longshore.schema.standards.rule import Fault, Profile, Rule, fault
 from longshore.schema.standards.subject import Subject, Surface, example
 
 MOST_CHARS: Final = 64
 """Of a name. MCP says 128; the APIs of OpenAI and Google refuse more than 64."""
 MCP_CHARS: Final = 128
+"""Of a name in MCP; and of the whole name for the API of Anthropic."""
 JOINED_CHARS: Final = 60
 """Of the server's and the tool's name together. Cursor leaves out what is longer."""
 GEMINI_CHARS: Final = 63
@@ -48,6 +49,9 @@ def _spelling(subject: Subject) -> Iterator[Fault]:
     elif len(name) > MOST_CHARS:
         said = f"the name {quote(name)} has {len(name)} characters, more than {MOST_CHARS}"
         yield fault(said, "name", profiles=("openai", "gemini", "vscode", "cursor"))
+    if (whole := len(f"mcp__{subject.surface.name}__{name}")) > MCP_CHARS >= len(name):
+        said = f"the name has {whole} characters in Claude Code, with the server's before it, more than {MCP_CHARS}"
+        yield fault(said, "name", profiles=("claude",))
 
 
 def _legal(name: str) -> str:
@@ -61,12 +65,14 @@ def _beginning(subject: Subject) -> Iterator[Fault]:
 
 
 def _length(subject: Subject) -> Iterator[Fault]:
-    server, tool = subject.surface.name, subject.name
-    joined = len(server) + len(tool)
-    if tool and joined > JOINED_CHARS:
-        seen = final_names(server[:MCP_CHARS], tool[:MCP_CHARS])
+    server, tool = subject.surface.name[:MCP_CHARS], subject.name[:MCP_CHARS]
+    joined = len(subject.surface.name) + len(subject.name)
+    seen = final_names(server, tool)
+    whom: list[Profile] = ["cursor"] if joined > JOINED_CHARS else []
+    whom += ["gemini"] if joined + len("mcp__") > GEMINI_CHARS else []
+    if tool and whom:
         read = f"Claude Code and Codex read {_shown(seen['Claude Code'])}, Gemini CLI {_shown(seen['Gemini CLI'])}"
-        yield fault(f"server and tool have {joined} characters: {read}", "name")
+        yield fault(f"server and tool have {joined} characters: {read}", "name", profiles=tuple(whom))
 
 
 def _shown(name: str) -> str:
