@@ -17,7 +17,7 @@ from longshore.registry.tool import Effects, Entry, Json, Run, Tool, effect_hint
 from longshore.registry.where import Place, caller, refuse
 from longshore.schema.output import Output, read_output
 from longshore.schema.reading import Reading
-from longshore.schema.signature import Signature, SignatureProblem, read
+from longshore.schema.signature import Parameter, Signature, SignatureProblem, read
 
 if TYPE_CHECKING:
     from longshore.protocol.headers import HeaderParam
@@ -95,7 +95,7 @@ def tool_entry(fn: Callable[..., Any], options: ToolOptions, context_type: type)
         render=renderer(output)
         if options.output_schema is None
         else schema_renderer(_checker(fn, options.output_schema), options.output_schema, render_data),
-        explain=explainer(name, signature),
+        explain=second_look(fn, explainer(name, signature), signature.decode, signature.parameters, options.earlier),
         describe=_Describe(fn, name, options, signature, output),
         timeout=options.timeout,
         replay=options.replay,
@@ -206,6 +206,21 @@ def explainer(name: str, signature: Signature) -> Callable[[Any, Exception], Rea
         return find(name, signature, bytes(raw))
 
     return explain
+
+
+def second_look(
+    fn: Callable[..., Any],
+    explain: Callable[[Any, Exception], Reading],
+    decode: Callable[[Any], Any],
+    parameters: Sequence[Parameter],
+    earlier: Sequence[Callable[..., Any]],
+) -> Callable[[Any, Exception], Reading]:
+    """What looks at refused arguments, also for those that callers knew before."""
+    if not earlier and not any(parameter.was for parameter in parameters):
+        return explain
+    from longshore.registry.earlier import Earlier, read_migrations, read_renames
+
+    return Earlier(explain, decode, read_renames(fn, parameters), read_migrations(fn, earlier))
 
 
 def name_of(fn: Callable[..., Any]) -> str:

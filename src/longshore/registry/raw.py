@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from longshore.errors import RegistrationError
-from longshore.registry.function import check_options, read_aliases, read_scopes, run_mode, tool_meta
+from longshore.registry.function import check_options, read_aliases, read_scopes, run_mode, second_look, tool_meta
 from longshore.registry.headers import schema_headers
 from longshore.registry.names import check_name
 from longshore.registry.results import render_raw, schema_renderer
@@ -45,7 +45,7 @@ def raw_entry(tool: Tool, handler: Callable[..., Any]) -> Entry:
         decode=arguments.decode,
         invoke=lambda values, call: handler(values, call.context),
         render=render_raw if output is None else schema_renderer(_OutputCheck(tool, handler), output, render_raw),
-        explain=arguments.explain,
+        explain=second_look(handler, arguments.explain, arguments.decode, (), tool.earlier),
         describe=lambda: describe(tool),
         timeout=tool.timeout,
         replay=tool.replay,

@@ -19,6 +19,21 @@ _TRANSFORMS = ("strip_whitespace", "to_upper", "to_lower")
 CONSTRAINTS = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length", "pattern")
 
 
+class Was:
+    """Marks a parameter that had another name: `city: Annotated[str, Was("town")]`.
+
+    Callers who still send the old name are understood, and told the new one. No schema shows it.
+    """
+
+    __slots__ = ("names",)
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def __repr__(self) -> str:
+        return f"Was({', '.join(map(repr, self.names))})"
+
+
 class Notes(Struct):
     """All metadata of one annotation, sorted."""
 
@@ -26,6 +41,7 @@ class Notes(Struct):
     marker: Any = None
     constraints: dict[str, Any] = {}
     extra: dict[str, Any] = {}
+    was: tuple[str, ...] = ()
     originals: tuple[Any, ...] = ()
     """The metadata as written, for pydantic to read."""
     needs_pydantic: bool = False
@@ -59,6 +75,8 @@ def _note(item: Any, notes: Notes, marker_type: type) -> None:
         notes.marker = item
     elif isinstance(item, Header):
         notes.extra[ANNOTATION] = item.name
+    elif isinstance(item, Was):
+        notes.was += item.names
     elif isinstance(item, str):
         notes.description = notes.description or item
     elif isinstance(item, Meta):

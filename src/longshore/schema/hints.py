@@ -25,6 +25,7 @@ from longshore.schema.kinds import is_class, is_plain_key
 from longshore.schema.signature import SignatureProblem
 
 _NoneType = type(None)
+_MIGRATE = "mark the parameter, or write a migration: earlier=[…]"
 
 _SCALARS: frozenset[Any] = frozenset(
     (Any, str, int, float, bool, _NoneType, bytes, bytearray, datetime, date, time, timedelta, UUID, Decimal)
@@ -141,6 +142,8 @@ class Hints:
         notes = read_notes(tp.__metadata__, _Unmarked)
         self.headed |= ANNOTATION in notes.extra
         self.odd |= bool(notes.extra)
+        if notes.was:
+            raise SignatureProblem("Was(…) is for a parameter, not for what is inside of one", _MIGRATE)
         native = all(isinstance(m, msgspec.Meta) for m in tp.__metadata__)
         if native and self.ready(tp.__origin__) is tp.__origin__ and refusal(tp) is None:
             return tp

@@ -42,6 +42,7 @@ def read_parameter(name: str, annotation: Any, default: Any, keyword_only: bool,
         notes.extra or None,
         hints.headed or ANNOTATION in notes.extra,
         hints.odd or hints.headed or bool(notes.extra),
+        notes.was,
     )
 
 
@@ -108,7 +109,7 @@ def _from_field(field: Any, notes: Notes, marker_type: type) -> tuple[Notes, Any
     given.description = notes.description or given.description
     given.constraints = {**notes.constraints, **given.constraints}
     given.extra = {**notes.extra, **given.extra}
-    given.marker, given.originals = notes.marker, (*notes.originals, field)
+    given.marker, given.was, given.originals = notes.marker, notes.was, (*notes.originals, field)
     if field.is_required():
         return given, NODEFAULT
     return given, field.get_default(call_default_factory=True)

@@ -54,6 +54,8 @@ class Parameter(Struct, frozen=True):
     """Whether it may be repeated in a header, or something in it may: the schema tells, and costs more than a look."""
     odd: bool = False
     """Whether a part of its schema may not be ours: an author's keywords, keys that are no plain names."""
+    was: tuple[str, ...] = ()
+    """The names that it had before."""
 
 
 class Signature(Struct, frozen=True):
