@@ -1,40 +1,42 @@
-"""What servers of others list, as they said it and as it was kept."""
+"""What servers of others list, as they say it now and as it was kept, and what the linter finds in it."""
 
 from __future__ import annotations
 
-import asyncio
+from collections import Counter
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
 
-from longshore.client import Client
+from interop.client.peers import command
+from longshore.cli.options import Options
+from longshore.cli.screen import Screen
+from longshore.cli.surfaces import survey
+from longshore.schema.standards.linting import lint
+from longshore.schema.standards.rule import PROFILES
 from longshore.schema.standards.subject import Surface
-from waiting import PATIENCE
-
-from ..client.peers import command
 
 HERE = Path(__file__).parent
 STRANGERS = ("everything", "filesystem", "memory", "playwright")
 
 
-async def _visit(peer: str, folder: str) -> dict[str, Any]:
-    arguments = {"filesystem": [folder], "playwright": ["--headless"]}.get(peer, [])
-    env = {"MEMORY_FILE_PATH": f"{folder}/memory.jsonl"}
-    async with asyncio.timeout(PATIENCE), Client(command(peer, *arguments), env=env, timeout=PATIENCE) as client:
-        tools = [tool.record for tool in await client.list_tools()]
-        return {"name": peer, "instructions": client.server.instructions, "tools": tools}
+def ask(peer: str, folder: Path) -> dict[str, Any]:
+    """What a server lists now, asked as `longshore lint -- COMMAND` does; in the form of `longshore list --json`."""
+    arguments = {"filesystem": [str(folder)], "playwright": ["--headless"]}.get(peer, [])
+    env = (f"MEMORY_FILE_PATH={folder / 'memory.jsonl'}",)
+    found = survey(None, tuple(command(peer, *arguments)), Options(env=env), Screen()).surface
+    return {"server": {"name": found.name, "instructions": found.instructions}, "tools": list(found.tools)}
 
 
-async def _visit_all() -> list[dict[str, Any]]:
-    with TemporaryDirectory() as folder:
-        return await asyncio.gather(*(_visit(peer, folder) for peer in STRANGERS))
+def find(listed: dict[str, Any]) -> Any:
+    """What all profiles find in it, as JSON."""
+    server = listed["server"]
+    surface = Surface(name=server["name"], tools=tuple(listed["tools"]), instructions=server["instructions"])
+    return msgspec.json.decode(msgspec.json.encode(lint(surface, profiles=PROFILES)))
 
 
-def fetch() -> dict[str, dict[str, Any]]:
-    """What each lists now, all asked at once. The instructions of one name the folder that it is installed in."""
-    return {each["name"]: each for each in asyncio.run(_visit_all())}
+def count(findings: list[dict[str, Any]]) -> Counter[str]:
+    return Counter(finding["rule"] for finding in findings)
 
 
 def kept(kind: str, peer: str) -> Any:
@@ -45,7 +47,3 @@ def kept(kind: str, peer: str) -> Any:
 def keep(kind: str, peer: str, value: Any) -> None:
     text = msgspec.json.format(msgspec.json.encode(value), indent=2)
     (HERE / kind / f"{peer}.json").write_bytes(text + b"\n")
-
-
-def surface(listed: dict[str, Any]) -> Surface:
-    return Surface(name=listed["name"], tools=tuple(listed["tools"]), instructions=listed["instructions"])

@@ -161,7 +161,7 @@ def test_what_codex_makes_of_a_combinator_at_the_root() -> None:
         ({"inputSchema": {"properties": {}}}, {"claude": "list", "gemini": "list", "openai": "request"}),
         (takes(x=True), {"claude": "list", "gemini": "list"}),
         ({**takes(), "outputSchema": {"type": "array", "items": {}}}, {"claude": "list", "gemini": "list"}),
-        (takes(x={"type": "array"}), {"openai": "request", "vscode": "request"}),
+        (takes(x={"type": "array"}), dict.fromkeys(("openai", "vscode", "gemini"), "request")),
         (takes(**{"has space": {}}), {"claude": "request"}),
         (takes(x={"type": "any"}), {"claude": "request"}),
         ({"inputSchema": {"type": "object"}}, {"openai": "request"}),
@@ -204,8 +204,10 @@ def test_a_token_is_four_characters_of_the_json() -> None:
 
 # -- the rules and the sights say the same
 
-TOLD_OTHERWISE: dict[tuple[str, str], str] = {}
-"""(rule, client) → why the client's change is no finding of it."""
+TOLD_OTHERWISE = {
+    "W25": "it is silent where a description says the constraint again, and on what is deeper than a parameter",
+}
+"""Rules → why what a client does need not be a finding. In their own examples it is one all the same."""
 SEEN_OTHERWISE = {
     "E12": "Gemini CLI puts `mcp_` before every name; it is for those who hand tools to the API themselves",
 }
@@ -218,7 +220,7 @@ def test_what_a_client_does_is_a_finding_of_its_profile(client: ClientName, rule
     """Every rule's bad example, whatever it was made for. What MCP demands is demanded for every client."""
     found = {finding.rule for finding in lint(rule.bad, profiles=[CLIENTS[client].profile, "mcp"])}
     for mark in see(rule.bad, client).every_mark():
-        if mark.rule and (mark.rule, client) not in TOLD_OTHERWISE:
+        if mark.rule == rule.id or (mark.rule and mark.rule not in TOLD_OTHERWISE):
             assert mark.rule in found, f"{mark} is not told"
 
 

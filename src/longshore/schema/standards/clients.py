@@ -25,6 +25,9 @@ _OPENAI = "reported in mcphost #35 and github-mcp-server #1548"
 _ANTHROPIC = "measured that it is sent; that the API refuses it is reported in claude-code #79418"
 
 
+_Find = Callable[[Subject], Iterable[str]]
+
+
 class Fact(Struct, frozen=True, kw_only=True):
     """`find` says where a client stumbles, `edit` gives a schema as the client changes it, or None if it does not."""
 
@@ -34,7 +37,7 @@ class Fact(Struct, frozen=True, kw_only=True):
     rule: str = ""
     """The rule that warns of it."""
     costs: Cost = ""
-    find: Callable[[Subject], Iterable[str]] | None = None
+    find: _Find | None = None
     edit: Callable[[Any], Any | None] | None = None
 
 
@@ -111,7 +114,7 @@ def _items(value: Any) -> list[tuple[str, Any]]:
     return list(value.items()) if is_object(value) else []
 
 
-def _at_root(*keywords: str) -> Callable[[Subject], Iterable[str]]:
+def _at_root(*keywords: str) -> _Find:
     return lambda subject: (f"inputSchema.{keyword}" for keyword in keywords if keyword in subject.input)
 
 
@@ -137,6 +140,10 @@ def _itemless(subject: Subject) -> Iterable[str]:
     return (node.path for node in subject.inputs() if "array" in _types(node.schema) and "items" not in node.schema)
 
 
+def _requires_nothing(subject: Subject) -> Iterable[str]:
+    return (f"inputSchema.required[{n}]" for n, key in enumerate(subject.required) if key not in subject.properties)
+
+
 def _without_properties(subject: Subject) -> Iterable[str]:
     root = subject.input
     return ("inputSchema",) if root.get("type") == "object" and "properties" not in root else ()
@@ -157,6 +164,19 @@ def _long_in_claude(subject: Subject) -> Iterable[str]:
 
 def _wordless(subject: Subject) -> Iterable[str]:
     return () if subject.description else ("description",)
+
+
+def _broken(rule: str, *places: str) -> _Find:
+    """Where a rule is broken: for what is looked at in the same way here as there."""
+
+    def find(subject: Subject) -> Iterable[str]:
+        from longshore.schema.standards.linting import find_rule
+
+        found = find_rule(rule)
+        faults = found.check(subject) if found is not None and found.check is not None else ()
+        return (fault.path for fault in faults if fault.path.startswith(places))
+
+    return find
 
 
 _CURSOR_NAME: Final = 60
@@ -191,6 +211,12 @@ def _type_to_nothing(schema: Any) -> Any | None:
 
 def _invent_items(schema: Any) -> Any | None:
     return {**schema, "items": {"type": "string"}} if "array" in _types(schema) and "items" not in schema else None
+
+
+def _drop_tuple(schema: Any) -> Any | None:
+    if not is_object(schema) or "prefixItems" not in schema:
+        return None
+    return {"items": {"type": "string"}} | {key: value for key, value in schema.items() if key != "prefixItems"}
 
 
 def _drop_unknown(schema: Any) -> Any | None:
@@ -247,13 +273,22 @@ _LIST_FAILS: Final = (
     (_odd_properties, "E02", "a property's schema is no object"),
     (_output_is_odd, "E03", "the output schema does not say type: object"),
 )
+_SDK_FAILS: Final = (
+    ("E09", "a reference in the output schema leads nowhere"),
+    ("E10", "an unknown type in the output schema"),
+    ("E13", "the output schema is none"),
+    ("E15", "a pattern in the output schema is none in JavaScript"),
+)
+_SDK: Final = "measured with the official TypeScript SDK 1.32.2, on which it is built"
 
 
 def _failing(known: str) -> tuple[Fact, ...]:
     """What the official TypeScript SDK refuses to read, and with it whoever is built on it."""
+    fails: list[tuple[_Find, str, str, str]] = [(find, rule, what, known) for find, rule, what in _LIST_FAILS]
+    fails += [(_broken(rule, "outputSchema"), rule, what, _SDK) for rule, what in _SDK_FAILS]
     return tuple(
         Fact(what=f"the whole list fails: {what}", known=known, rule=rule, costs="list", find=find)
-        for find, rule, what in _LIST_FAILS
+        for find, rule, what, known in fails
     )
 
 
@@ -293,6 +328,13 @@ CLIENTS: Final[dict[ClientName, Habits]] = {
                 find=_odd_types,
             ),
             Fact(
+                what="the API refuses the request: a schema that is none",
+                known="reported in Dokploy/mcp #74",
+                rule="E13",
+                costs="request",
+                find=_broken("E13", "inputSchema"),
+            ),
+            Fact(
                 what=f"the API refuses the request: the name is longer than {_CLAUDE_NAME} characters",
                 known="measured that it is sent; that the API refuses it is reported in home-assistant #147760",
                 rule="E06",
@@ -314,6 +356,7 @@ CLIENTS: Final[dict[ClientName, Habits]] = {
             Fact(what="an unknown type becomes anything", known=_CODEX, rule="E10", edit=_type_to_nothing),
             Fact(what="`const` becomes `enum`", known=_CODEX, edit=_const_to_enum),
             Fact(what="{gone} dropped", known=_CODEX, edit=_drop_title),
+            Fact(what="{gone} dropped, and `items` invented", known=_CODEX, rule="W26", edit=_drop_tuple),
             Fact(
                 what="{gone} dropped",
                 known=f"{_CODEX} for minimum, pattern, format, default; its source keeps no other constraint",
@@ -332,6 +375,27 @@ CLIENTS: Final[dict[ClientName, Habits]] = {
         facts=(
             *_failing(_GEMINI),
             Fact(what=_EMPTY, known=_GEMINI, rule="W22", find=_wordless),
+            Fact(
+                what="the API refuses the request: a reference that leads nowhere",
+                known="measured that it is sent; that the API refuses it is reported in gemini-cli #13326",
+                rule="E09",
+                costs="request",
+                find=_broken("E09", "inputSchema"),
+            ),
+            Fact(
+                what="the API refuses the request: what is required is no property",
+                known="reported in mcp-obsidian #105",
+                rule="E11",
+                costs="request",
+                find=_requires_nothing,
+            ),
+            Fact(
+                what="the API refuses the request: an array without `items`",
+                known="measured that it is sent; that the API refuses it is reported in cesium-mcp #37",
+                rule="E08",
+                costs="request",
+                find=_itemless,
+            ),
             Fact(what="null among types becomes `nullable`", known=_GEMINI, rule="W24", edit=_null_to_nullable),
         ),
     ),

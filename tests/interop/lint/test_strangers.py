@@ -1,0 +1,54 @@
+"""The linter over the real tools of servers that others wrote: what it finds is known and explained.
+
+After a new version of one of them, or of a rule: `python -m tests.interop.lint.refresh`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from interop.client.peers import command
+from longshore.schema.standards.rule import PROFILES
+from waiting import PATIENCE
+
+from .strangers import HERE, STRANGERS, ask, count, find, kept
+
+REFRESH = "run `python -m tests.interop.lint.refresh`, look at the difference, and explain what is new"
+
+
+@pytest.mark.parametrize("peer", STRANGERS)
+def test_it_lists_what_was_kept(peer: str, tmp_path: Path) -> None:
+    assert ask(peer, tmp_path) == kept("lists", peer), REFRESH
+
+
+@pytest.mark.parametrize("peer", STRANGERS)
+def test_the_findings_are_those_that_were_kept(peer: str) -> None:
+    assert find(kept("lists", peer)) == kept("findings", peer), REFRESH
+
+
+@pytest.mark.parametrize("peer", STRANGERS)
+def test_every_finding_is_explained(peer: str) -> None:
+    """A line for each rule that finds something: `- **W22** (3): why`."""
+    [chapter] = re.findall(rf"^## {peer}\b.*?\n(.*?)(?=^## |\Z)", (HERE / "README.md").read_text(), re.M | re.S)
+    told = re.findall(r"^- \*\*([A-Z]\d+)\*\* \((\d+)\): (\S.*)$", chapter, re.M)
+    assert {rule: int(many) for rule, many, _ in told} == count(kept("findings", peer))
+    assert len(told) == len({rule for rule, _, _ in told})
+
+
+@pytest.mark.parametrize("peer", ["memory"])
+def test_the_command_finds_the_same(peer: str, tmp_path: Path) -> None:
+    profiles = [word for profile in PROFILES for word in ("--profile", profile)]
+    env = ["--env", f"MEMORY_FILE_PATH={tmp_path / 'memory.jsonl'}"]
+    argv = [sys.executable, "-m", "longshore", "lint", "--format", "json", *profiles, *env, "--", *command(peer)]
+    done = subprocess.run(argv, capture_output=True, timeout=PATIENCE, cwd=tmp_path, check=False)
+    told, expected = json.loads(done.stdout)["findings"], kept("findings", peer)
+    assert [(each["tool"], each["rule"], each["message"]) for each in told] == [
+        (each["tool"], each["rule"], each["message"]) for each in expected
+    ]
+    assert done.returncode == any(each["level"] == "error" for each in expected), done.stderr
