@@ -20,7 +20,7 @@ ROWS: Final = 200
 CHARACTERS: Final = 600
 """Of one message or fix, for people. A stranger may have written most of it."""
 _STYLES: Final[dict[Level, str]] = {"error": "bold red", "warning": "yellow", "info": "cyan"}
-_MARKS = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$-])")
+_MARKS = re.compile(r"([\\`*_{}\[\]<>|~&$])")
 
 
 class Report(Struct, frozen=True, kw_only=True):

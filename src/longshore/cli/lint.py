@@ -11,7 +11,7 @@ from longshore.cli.completing import complete_rule, complete_target, complete_wa
 from longshore.cli.options import Options, Visiting, with_options
 from longshore.cli.screen import Screen
 from longshore.schema.standards.clients import CLIENTS, ClientName
-from longshore.schema.standards.rule import LEVELS, PROFILES, Level, Profile
+from longshore.schema.standards.rule import COMMON, LEVELS, PROFILES, Level, Profile
 
 if TYPE_CHECKING:
     from longshore.cli.findings import Report
@@ -26,8 +26,8 @@ _CODES = (
     "at; 130 interrupted."
 )
 _PROFILE = (
-    f"Whose rules hold: {', '.join(PROFILES)}. Repeatable.  [default: mcp, claude, openai, gemini, vscode and cursor; "
-    "for the built-in server all]"
+    f"Whose rules hold: {', '.join(PROFILES)}. Repeatable.  [default: {', '.join(COMMON)}; brooklyn too where a server "
+    "declares categories; all for the built-in server]"
 )
 _LEVEL = "The least severe finding that is shown: error, warning or info.  [default: info]"
 _FIX = "Print the tools as JSON, mended where that keeps their meaning. No file is changed."
@@ -54,6 +54,7 @@ class Wish(Struct, frozen=True):
     """What is looked at: the options, and where they are silent the configuration."""
 
     profiles: tuple[Profile, ...]
+    """None: those that the server is usually held against."""
     waived: dict[str, str]
     level: Level
     strict: bool
@@ -77,7 +78,7 @@ class Wish(Struct, frozen=True):
 @click.option("--explain", metavar="RULE", shell_complete=complete_rule, help="Tell about a rule; all lists them.")
 @with_options
 @click.pass_context
-def lint(ctx: click.Context, target: str | None, form: str, explain: str | None, **given: Any) -> int:
+def lint(ctx: click.Context, /, target: str | None, form: str, explain: str | None, **given: Any) -> int:
     """Check the tools of a server against what clients ask.
 
     TARGET is a server of yours (path/to/server.py, path/to/server.py:name or module:name), which is loaded and not
@@ -96,7 +97,7 @@ def lint(ctx: click.Context, target: str | None, form: str, explain: str | None,
         raise click.UsageError(f"either TARGET or a command after --, not both: {target}")
     if client and fix:
         raise click.UsageError("--fix and --as print the tools in two ways; take one")
-    wish = _wish(given, builtin=target is None and not command)
+    wish = _wish(given)
     from longshore.cli.surfaces import survey
 
     found = survey(target, command, Options(**given), screen)
@@ -105,14 +106,14 @@ def lint(ctx: click.Context, target: str | None, form: str, explain: str | None,
     return _fix(found, wish, screen) if fix else _report(found, wish, form, screen)
 
 
-def _wish(given: dict[str, Any], *, builtin: bool) -> Wish:
+def _wish(given: dict[str, Any]) -> Wish:
     """Takes its options out of those that were given. Raises ConfigError and click.UsageError."""
     from longshore import config as configuration
     from longshore.cli.rules import read_profiles, read_waivers
 
     config = configuration.load()
     return Wish(
-        read_profiles(given.pop("profile"), config, builtin=builtin),
+        read_profiles(given.pop("profile"), config),
         read_waivers(given.pop("waive"), config),
         given.pop("level") or config.lint.level,
         given.pop("strict") or config.lint.strict,
@@ -137,7 +138,7 @@ def _show_as(surface: Surface, client: ClientName, form: str, screen: Screen) ->
 
     if form not in ("text", "json"):
         raise click.UsageError(f"--as prints text or json, not {form}")
-    show(surface, client, form, screen)
+    show(surface, client, "json" if form == "json" else "text", screen)
     return 0
 
 
@@ -149,7 +150,7 @@ def _fix(found: Survey, wish: Wish, screen: Screen) -> int:
     from longshore.cli.mending import mend
     from longshore.cli.screen import one_line
 
-    mended, done = mend(found.surface, wish.profiles, wish.waived)
+    mended, done = mend(found.surface, wish.profiles or found.profiles, wish.waived)
     screen.json({"tools": list(mended.tools)})
     for tool, ids in done.items():
         screen.note(f"mended {one_line(tool[:100])}: {', '.join(ids)}")
@@ -187,7 +188,7 @@ def look(found: Survey, wish: Wish) -> Report:
         server=surface.name,
         tools=len(surface.tools),
         tokens=tokens(list(surface.tools)),
-        findings=(*found.refused, *hold(surface, profiles=wish.profiles, waived=wish.waived)),
+        findings=(*found.refused, *hold(surface, profiles=wish.profiles or found.profiles, waived=wish.waived)),
         level=wish.level,
         file=found.file,
     )

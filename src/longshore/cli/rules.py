@@ -12,11 +12,23 @@ from longshore.config import Config, origin
 from longshore.config.names import dotted, nearest
 from longshore.errors import ConfigError
 from longshore.schema.standards.linting import find_rule
-from longshore.schema.standards.rule import COMMON, PROFILES, Profile, Rule
+from longshore.schema.standards.rule import PROFILES, Profile, Rule
 from longshore.schema.standards.rules import RULES
-from longshore.schema.standards.subject import Surface
+from longshore.schema.standards.subject import Surface, example
 
 ALL: Final = "all"
+OFFERED: Final = Rule(
+    id="E00",
+    title="What is declared can be offered",
+    level="error",
+    profiles=("mcp",),
+    why="The server does not start: Python or MCP itself forbids what was declared.",
+    evidence="Longshore refuses it when it is registered. The linter goes on, and tells all of it at once.",
+    fix="as the finding says",
+    good=example({}),
+    bad=Surface(),
+)
+"""What no list can break, since it never comes into one."""
 _EXAMPLES: Final = 3
 """Tools of an example that are shown: a rule about too many has too many."""
 
@@ -46,6 +58,11 @@ def _waiver(key: str, reason: Any) -> dict[str, str]:
     return {tool + colon + known_rule(id).id: reason.strip()}
 
 
+def find(id: str) -> Rule | None:
+    """The rule of a finding."""
+    return OFFERED if id.strip().upper() == OFFERED.id else find_rule(id)
+
+
 def known_rule(id: str) -> Rule:
     """The rule of an id. Raises ValueError, with the nearest."""
     rule = find_rule(id)
@@ -56,15 +73,14 @@ def known_rule(id: str) -> Rule:
     return rule
 
 
-def read_profiles(given: Iterable[str], config: Config, *, builtin: bool) -> tuple[Profile, ...]:
-    """Those of the options, else of the configuration, else all for our own server and the common ones for others'."""
+def read_profiles(given: Iterable[str], config: Config) -> tuple[Profile, ...]:
+    """Those of the options, else of the configuration; none where neither says. Raises ConfigError."""
     named = tuple(given) or tuple(config.lint.profiles)
     for each in named:
         if each not in PROFILES:
             where = origin(config, "lint.profiles").where
             raise ConfigError(f"{where}: lint.profiles: no profile {each[:40]!r}; there are {', '.join(PROFILES)}")
-    chosen = tuple(profile for profile in PROFILES if profile in named)
-    return chosen or (PROFILES if builtin else COMMON)
+    return tuple(profile for profile in PROFILES if profile in named)
 
 
 # -- explained
@@ -73,9 +89,9 @@ def read_profiles(given: Iterable[str], config: Config, *, builtin: bool) -> tup
 def explain(id: str) -> list[Rule]:
     """The rules that are meant. Raises click.UsageError."""
     if id.strip().lower() == ALL:
-        return list(RULES)
+        return [OFFERED, *RULES]
     try:
-        return [known_rule(id)]
+        return [find(id) or known_rule(id)]
     except ValueError as problem:
         raise click.UsageError(f"--explain: {problem}") from None
 
@@ -98,9 +114,10 @@ def _whole(rule: Rule) -> Iterator[Line]:
     if rule.mend is not None:
         yield 0, [("--fix mends it.", "")]
     for name, surface in {"broken": rule.bad, "kept": rule.good}.items():
-        yield 0, []
-        yield 0, [(f"{name}:", "bold")]
-        yield 2, [(json_text(_example(surface)).replace("\n", "\n  "), "")]
+        if surface.tools:
+            yield 0, []
+            yield 0, [(f"{name}:", "bold")]
+            yield from ((2, [(line, "")]) for line in json_text(_example(surface)).splitlines())
 
 
 def _example(surface: Surface) -> Any:

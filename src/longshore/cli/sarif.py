@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from longshore import __version__
 from longshore.cli.findings import Report
+from longshore.cli.rules import find
 from longshore.schema.standards.finding import Finding
-from longshore.schema.standards.linting import find_rule
 from longshore.schema.standards.rule import Level, Rule
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -29,9 +29,8 @@ def as_sarif(report: Report) -> dict[str, Any]:
 
 
 def _rule(id: str) -> dict[str, Any]:
-    rule = find_rule(id)
-    if rule is None:  # what was refused at registration; its message says all
-        return {"id": id, "shortDescription": {"text": "A declaration is refused"}}
+    rule = find(id)
+    assert rule is not None  # it was found by one
     return {
         "id": id,
         "shortDescription": {"text": rule.title},

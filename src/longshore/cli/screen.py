@@ -30,6 +30,9 @@ _MOST_HELD = 1000
 _LEAST_COLUMNS = 20
 """In a terminal that is narrower, lines break where they must."""
 
+_HANGING = 4
+"""How far the rest of a folded line is set in."""
+
 Line = tuple[int, list[tuple[str, str]]]
 """How far a line is set in, and its parts, each with its style."""
 
@@ -93,10 +96,11 @@ class Screen:
         self.clear()
         console = Console(highlight=False)
         for indent, parts in cleaned:
-            width = max(_LEAST_COLUMNS, console.width - indent)
-            for row in Text.assemble(*parts).wrap(console, width, overflow="fold"):
+            width = max(_LEAST_COLUMNS, console.width - indent - _HANGING)
+            for number, row in enumerate(Text.assemble(*parts).wrap(console, width, overflow="fold")):
                 row.rstrip()
-                console.print(Text(" " * indent) + row, no_wrap=True, overflow="ignore", crop=False)
+                before = Text(" " * (indent + (_HANGING if number else 0)))
+                console.print(before + row, no_wrap=True, overflow="ignore", crop=False)
 
     def data(self, data: str | bytes) -> None:
         """Bytes for a pipe, exactly these. Raises OSError."""

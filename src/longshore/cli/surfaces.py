@@ -16,11 +16,13 @@ import click
 from msgspec import Struct
 
 from longshore.cli.destination import BUILTIN, Destination, locate
+from longshore.cli.rules import OFFERED
 from longshore.cli.visit import INTERRUPTED, USAGE, visit
 from longshore.client.channel import CLIENT_LIMITS
 from longshore.errors import BadAnswer, TargetError, ToolError
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.standards.finding import Finding
+from longshore.schema.standards.rule import COMMON, PROFILES, Profile
 from longshore.schema.standards.subject import Surface
 
 if TYPE_CHECKING:
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
     from longshore.client.client import Client
     from longshore.mounting.mount import Mount
 
-REFUSED: Final = "E00"
-"""The rule of what is refused when it is registered: Python or MCP itself forbids it."""
 STDIN: Final = "-"
 _FORMS = "expected a tools/list result, an array of tools, or what `longshore schema snapshot` wrote"
 
@@ -44,6 +44,14 @@ class Survey(Struct, frozen=True):
     """What the author declared, and the server would not have."""
     file: str = ""
     """The file that holds the list, where one does."""
+    builtin: bool = False
+
+    @property
+    def profiles(self) -> tuple[Profile, ...]:
+        """Whose rules hold for such a server, unless somebody says otherwise."""
+        if self.builtin:
+            return PROFILES
+        return COMMON if self.surface.categories is None else (*COMMON, "brooklyn")
 
 
 def survey(target: str | None, command: tuple[str, ...], options: Options, screen: Screen) -> Survey:
@@ -118,10 +126,18 @@ def _loaded(source: str | None, options: Options, screen: Screen) -> Survey:
         app = _find(source)
     surface = surface_of(app) if app.catalog.arrivals is None else _with_mounts(app, options, screen)
     told = [
-        Finding(tool="", level="error", rule=REFUSED, message=each.what, fix=each.fix, where=each.where)
+        Finding(
+            tool="",
+            level="error",
+            rule=OFFERED.id,
+            message=each.what,
+            fix=each.fix,
+            profiles=OFFERED.profiles,
+            where=each.where,
+        )
         for each in refused
     ]
-    return Survey(surface, tuple(told))
+    return Survey(surface, tuple(told), builtin=source is None)
 
 
 def _refuse_stray(options: Options) -> None:
@@ -172,7 +188,7 @@ async def _arrive(mount: Mount, seconds: float, screen: Screen) -> None:
         await mount.keeper().ready(seconds or float("inf"))
     except ToolError as problem:
         what = str(problem).partition("; it is ")[0]
-        screen.note(f"{what}\n  its tools are not looked at; see whether it starts: longshore list …")
+        screen.note(f"{what}; its tools are not looked at")
     for line in (each for lines in mount.left_out.values() for each in lines):
         screen.note(f"mounted {mount.prefix}: {line}")
 

@@ -200,7 +200,7 @@ class LintConfig(Struct, frozen=True, kw_only=True):
     """What `longshore lint` looks at, unless its options say otherwise."""
 
     profiles: list[str] = []
-    """Whose rules hold: mcp, claude, openai, openai-strict, gemini, vscode, cursor, brooklyn. None: the common six."""
+    """Whose rules hold: mcp, claude, openai, openai-strict, gemini, vscode, cursor, brooklyn. None: the usual ones."""
 
     level: Literal["error", "warning", "info"] = "info"
     """The least severe finding that is shown."""
