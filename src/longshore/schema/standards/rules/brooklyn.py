@@ -54,15 +54,15 @@ def _check_category(subject: Subject) -> Iterator[Fault]:
         return
     kebab = _to_kebab(category)
     if not _KEBAB.fullmatch(category):
-        yield fault(f"the category {cut(category)!r} is not lower-case-with-hyphens", fix=f"call it {cut(kebab)!r}")
+        yield fault(f"the category {cut(category)!r} is not lower-case-with-hyphens", fix=f"Call it {cut(kebab)!r}.")
     elif declared is not None:
         near = get_close_matches(category, declared, 1) or list(declared[:5])
         named = ", ".join(cut(each) for each in near)
-        yield fault(f"the category {cut(category)!r} is none of those that the server declares", fix=f"use {named}")
+        yield fault(f"the category {cut(category)!r} is none of those that the server declares", fix=f"Use {named}.")
     elif short := [word for word in category.split("-") if word in _SHORT]:
         whole = "-".join(_SHORT.get(word, word) for word in category.split("-"))
         yield fault(
-            f"the category {cut(category)!r} abbreviates {short[0]!r}", fix=f"call it {whole!r}", level="warning"
+            f"the category {cut(category)!r} abbreviates {short[0]!r}", fix=f"Call it {whole!r}.", level="warning"
         )
 
 
@@ -89,10 +89,10 @@ def _check_examples(subject: Subject) -> Iterator[Fault]:
         return
     count = len(subject.properties)
     if count > COMPLEX and not facts.examples:
-        yield fault(f"{count} parameters and no example", fix="add examples=[{…}], a whole call each")
+        yield fault(f"{count} parameters and no example", fix="Add examples=[{…}], a whole call each.")
     for number, line in _find_broken(subject.input, facts.examples):
         message = f"example {quote(facts.examples[number])} breaks the tool's own schema: {line}"
-        fix = "correct the example, or the schema if the example is right"
+        fix = "Correct the example, or the schema if the example is right."
         yield fault(message, f"examples[{number}]", fix=fix, level="error")
 
 
@@ -121,11 +121,11 @@ def _check_errors(subject: Subject) -> Iterator[Fault]:
 
 def _check_present(subject: Subject) -> Iterator[Fault]:
     if not subject.name:
-        yield fault("the tool has no name", fix='add "name"')
+        yield fault("the tool has no name", fix='Add "name".')
     if not subject.description.strip():
-        yield fault("the tool has no description", fix='add "description": what it does and when to use it')
+        yield fault("the tool has no description", fix='Add "description": what it does and when to use it.')
     if _known(subject) is not None and not subject.category:
-        yield fault("the tool has no category", fix="add category=, or make it part of a toolset, whose name counts")
+        yield fault("the tool has no category", fix="Add category=, or make it part of a toolset, whose name counts.")
 
 
 def _filed(category: str) -> Any:
@@ -145,8 +145,8 @@ _OWN: Final[tuple[Rule, ...]] = (
         level="error",
         profiles=("brooklyn",),
         why="Tools are found by category. One that is spelt in two ways is two categories.",
-        evidence=f"{STANDARD}, Category System and Inconsistent Categorization.",
-        fix="use lower-case words joined by hyphens, out of those that the server declares",
+        evidence=f"{STANDARD}, Category System and Inconsistent Categorization",
+        fix="Use lower-case words joined by hyphens, out of those that the server declares.",
         good=_filed("browser-lifecycle"),
         bad=_filed("Browser_Lifecycle"),
         check=_check_category,
@@ -158,8 +158,8 @@ _OWN: Final[tuple[Rule, ...]] = (
         level="warning",
         profiles=("brooklyn",),
         why="A model looks for an action. A noun phrase, or a sentence about the tool, leaves it to guess which.",
-        evidence=f"{STANDARD}, Action-Oriented Descriptions.",
-        fix='begin with the verb, as an order: "Navigate browser to a specific URL and wait for page load"',
+        evidence=f"{STANDARD}, Action-Oriented Descriptions",
+        fix='Begin with the verb, as an order: "Navigate browser to a specific URL and wait for page load".',
         good=example({"description": "Navigate browser to a specific URL and wait for page load"}),
         bad=example({"description": "URL navigation functionality"}),
         check=_check_action,
@@ -170,8 +170,8 @@ _OWN: Final[tuple[Rule, ...]] = (
         level="warning",
         profiles=("brooklyn",),
         why="A model copies an example. One that the server refuses is worse than none.",
-        evidence=f"{STANDARD}, Tool Definition Structure and Tool Definition Validation.",
-        fix="add examples that the tool accepts",
+        evidence=f"{STANDARD}, Tool Definition Structure and Tool Definition Validation",
+        fix="Add examples that the tool accepts.",
         good=example(_takes(4), facts=Facts(examples=({"city": "Paris", "day": "today"},))),
         bad=example(_takes(4), facts=Facts(examples=({"town": "Paris"},))),
         check=_check_examples,
@@ -182,8 +182,8 @@ _OWN: Final[tuple[Rule, ...]] = (
         level="info",
         profiles=("brooklyn",),
         why="A model that knows what can go wrong, and what helps, tries the right thing next.",
-        evidence=f"{STANDARD}, Tool Definition Structure.",
-        fix='add errors={"no such city": "check the spelling"}',
+        evidence=f"{STANDARD}, Tool Definition Structure",
+        fix='Add errors={"no such city": "check the spelling"}.',
         good=example(_takes(1), facts=Facts(errors={"no such city": "check the spelling"})),
         bad=example(_takes(1), facts=Facts(category="weather")),
         check=_check_errors,
@@ -194,8 +194,8 @@ _OWN: Final[tuple[Rule, ...]] = (
         level="error",
         profiles=("brooklyn",),
         why="Without one of them a tool can't be called, found or understood.",
-        evidence=f"{STANDARD}, Tool Definition Validation: the build fails.",
-        fix="add what is missing",
+        evidence=f"{STANDARD}, Tool Definition Validation: the build fails",
+        fix="Add what is missing.",
         good=example({}, facts=Facts(category="weather")),
         bad=example({"description": ""}, facts=Facts()),
         check=_check_present,

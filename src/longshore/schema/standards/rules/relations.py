@@ -30,7 +30,7 @@ def _check_either(subject: Subject) -> Iterator[Fault]:
         yield from _check_pair(pair, described)
     for pair in _find_meant(subject, described) - stated:
         sentence = f"Either '{pair[0]}' or '{pair[1]}' must be provided."
-        fix = f'add to the description: "{sentence}", leave both out of "required", and check it in the tool'
+        fix = f'Add to the description: "{sentence}", leave both out of "required", and check it in the tool.'
         yield fault(f"one of {pair[0]!r} and {pair[1]!r} is needed, and the description doesn't say so", fix=fix)
 
 
@@ -75,9 +75,9 @@ def _check_pair(pair: tuple[str, str], described: dict[str, Parameter]) -> Itera
         parameter = described[name]
         if parameter.required:
             message = f"the description lets one choose between {name!r} and {other!r}, and {name!r} is required"
-            yield fault(message, parameter.path, fix=f'take {name!r} out of "required"', level="error")
+            yield fault(message, parameter.path, fix=f'Take {name!r} out of "required".', level="error")
         elif not _OPTIONAL.search(parameter.description, 0, READ):
-            fix = f"add to its description: (optional if {other} provided)"
+            fix = f"Add to its description: (optional if {other} provided)."
             yield fault(f"{name!r} doesn't say that {other!r} will do instead", parameter.path, fix=fix)
 
 
@@ -87,7 +87,7 @@ def _check_target(subject: Subject) -> Iterator[Fault]:
     if browser is None:
         return
     if browser.required:
-        yield fault(f"{browser.name!r} is required", browser.path, fix=f'take {browser.name!r} out of "required"')
+        yield fault(f"{browser.name!r} is required", browser.path, fix=f'Take {browser.name!r} out of "required".')
     yield from _check_strategy(found.get("target"), browser.name)
 
 
@@ -95,10 +95,10 @@ def _check_strategy(target: Parameter | None, browser: str) -> Iterator[Fault]:
     wanted = '"target": {"type": "string", "enum": ["latest", "current", "byId"], "default": "latest"}'
     if target is None:
         yield fault(
-            f"{browser!r} without {'target'!r}: nothing says which browser is meant without it", fix=f"add {wanted}"
+            f"{browser!r} without {'target'!r}: nothing says which browser is meant without it", fix=f"Add {wanted}."
         )
     elif target.find("enum") != list(TARGETS) or target.find("default") != TARGETS[0]:
-        yield fault("'target' is not the strategy that other browser tools have", target.path, fix=f"write {wanted}")
+        yield fault("'target' is not the strategy that other browser tools have", target.path, fix=f"Write {wanted}.")
 
 
 def _text(description: str, **more: Any) -> Json:
@@ -118,8 +118,8 @@ RULES: Final[tuple[Rule, ...]] = (
         level="warning",
         profiles=("brooklyn",),
         why="Clients refuse the schema that says it, so the words must. A model that reads neither gives none or both.",
-        evidence=f"{STANDARD}, Optional Parameter Pattern.",
-        fix="say “Either 'a' or 'b' must be provided.”, and at each that it is optional if the other is provided",
+        evidence=f"{STANDARD}, Optional Parameter Pattern",
+        fix="Say “Either 'a' or 'b' must be provided.”, and at each that it is optional if the other is provided.",
         good=example(
             {
                 "description": "Get the weather. Either 'city' or 'zip' must be provided.",
@@ -143,8 +143,8 @@ RULES: Final[tuple[Rule, ...]] = (
         level="warning",
         profiles=("brooklyn",),
         why="Models forget ids. The strategy says which browser is meant, in the same way for every tool.",
-        evidence=f"{STANDARD}, Browser Targeting Pattern.",
-        fix="take an optional browserId, and target: latest, current or byId, by default latest",
+        evidence=f"{STANDARD}, Browser Targeting Pattern",
+        fix="Take an optional browserId, and target: latest, current or byId, by default latest.",
         good=example(
             _takes(
                 browserId=_text("Optional. ID of the browser. If omitted or invalid, 'target' decides."),

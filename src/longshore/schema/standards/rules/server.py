@@ -57,8 +57,8 @@ RULES: Final[tuple[Rule, ...]] = (
         profiles=("claude", "openai", "gemini", "vscode", "cursor"),
         why="Clients leave out the tools above their number, and every tool costs its tokens in every conversation.",
         evidence="Cursor took 40, later 80 (Snowflake-Labs/mcp #77), Windsurf 50 (go-mcp-mysql #3), VS Code 128 in a "
-        "request (vscode-copilot-release #11653).",
-        fix="list fewer tools: merge those that are alike, split the server, or let the operator choose toolsets",
+        "request (vscode-copilot-release #11653)",
+        fix="List fewer tools: merge those that are alike, split the server, or let the operator choose toolsets.",
         good=_many(2),
         bad=_many(TOOLS[0][0] + 1),
         whole=_check_size,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from longshore.schema.kinds import is_array, is_object
+from longshore.schema.rewriting.combinators import with_all_joined
 from longshore.schema.standards.parameter import type_names
 from longshore.schema.standards.rule import Fault, Rule, fault
 from longshore.schema.standards.subject import Json, Node, Subject, example
@@ -20,10 +21,11 @@ CHARACTERS: Final = 120_000
 """Characters of all names and values together."""
 
 _UNKNOWN: Final = (
-    *("allOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies"),
+    *("not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies"),
     "patternProperties",
 )
 _SAYS_KIND: Final = frozenset(("type", "enum", "const", "$ref", "anyOf", "oneOf", "allOf"))
+"""One of these says what kind of value is meant."""
 
 
 def _check_strict(subject: Subject) -> Iterator[Fault]:
@@ -41,10 +43,17 @@ def _find_reasons(node: Node) -> Iterator[str]:
     for keyword in _UNKNOWN:
         if keyword in node.schema:
             yield keyword
+    if "allOf" in node.schema and not _can_join(node.schema):
+        yield "allOf, and what stands in this one can't be written beside it"
     if _is_open(node):
         yield "objects with names of their own: it takes the properties that are listed, and no others"
     if node.inside and _SAYS_KIND.isdisjoint(node.schema) and node.inside not in _UNKNOWN:
         yield "values of any kind: each schema has a type"
+
+
+def _can_join(schema: Json) -> bool:
+    joined, parts = with_all_joined(schema), schema["allOf"]
+    return is_array(parts) and all(is_object(part) and part.keys() <= joined.keys() for part in parts)
 
 
 def _is_open(node: Node) -> bool:
@@ -52,8 +61,7 @@ def _is_open(node: Node) -> bool:
     schema = node.schema
     if "object" not in type_names(schema) or "$ref" in schema:
         return False
-    listed = is_object(schema.get("properties"))
-    return schema.get("additionalProperties", not listed and bool(node.inside)) not in (False, None)
+    return is_object(schema.get("additionalProperties")) or (bool(node.inside) and "properties" not in schema)
 
 
 def _check_totals(nodes: list[Node]) -> Iterator[Fault]:
@@ -101,8 +109,8 @@ RULES: Final[tuple[Rule, ...]] = (
         why="A tool that strict mode can't say is sent without it, so the model's arguments may break the schema. "
         "Optional parameters are no hindrance: they become required and may be null.",
         evidence="OpenAI's Structured Outputs as of February 2026 (jsonschemaprofiles.unitvectorylabs.com): no allOf, "
-        "not, if or dependent*, no open objects, 5,000 properties, 10 levels, 1,000 enum values, 120,000 characters.",
-        fix="say it with listed properties, anyOf inside a property and enums, and check the rest in the tool",
+        "not, if or dependent*, no open objects, 5,000 properties, 10 levels, 1,000 enum values, 120,000 characters",
+        fix="Say it with listed properties, anyOf inside a property and enums, and check the rest in the tool.",
         good=example(
             {
                 "inputSchema": {

@@ -66,12 +66,12 @@ def _check_context(subject: Subject) -> Iterator[Fault]:
             continue  # told elsewhere
         if restates(parameter.name, text):
             message = f"{parameter.name!r} is described by its name again: {quote(text)}"
-            yield fault(message, parameter.path, fix="say what it is for, in which form, and what happens without it")
+            yield fault(message, parameter.path, fix="Say what it is for, in which form, and what happens without it.")
         elif unit := _find_missing_unit(parameter):
-            fix = f"say which unit: “… in {unit}”"
+            fix = f"Say which unit: “… in {unit}”."
             yield fault(f"{parameter.name!r} is a number without a unit", parameter.path, fix=fix)
         elif _hides_optionality(parameter):
-            fix = "begin with “Optional.” and say what happens without it, or give a default"
+            fix = "Begin with “Optional.” and say what happens without it, or give a default."
             yield fault(f"{parameter.name!r} is optional and doesn't say so", parameter.path, fix=fix, level="info")
 
 
@@ -94,10 +94,10 @@ def _check_closed(subject: Subject) -> Iterator[Fault]:
         if not parameter.is_string or parameter.has("enum", "const", "pattern", "format"):
             continue
         if listed := _find_listed(parameter.description):
-            fix = f'add "enum": {quote(listed)}'
+            fix = f'Add "enum": {quote(listed)}.'
             yield fault(f"{parameter.name!r} lists its values in words only", parameter.path, fix=fix)
         elif _sounds_closed(parameter):
-            fix = 'add "enum": […], or say in the description that other values are taken too, with examples'
+            fix = 'Add "enum": […], or say in the description that other values are taken too, with examples.'
             yield fault(
                 f"{parameter.name!r} sounds like a closed set and takes any text", parameter.path, fix=fix, level="info"
             )
@@ -127,7 +127,7 @@ def _check_bounds(subject: Subject) -> Iterator[Fault]:
         if not parameter.is_number or parameter.has("enum", "const"):
             continue
         if missing := [names[0] for names in _BOUNDS if not parameter.has(*names)]:
-            fix = f"add {' and '.join(quote(each) for each in missing)}: what the tool can really take"
+            fix = f"Add {' and '.join(quote(each) for each in missing)}: what the tool can really take."
             yield fault(f"{parameter.name!r} has no {' and no '.join(missing)}", parameter.path, fix=fix)
 
 
@@ -143,7 +143,8 @@ def _is_opaque(schema: Json) -> bool:
 
 def _check_typed(subject: Subject) -> Iterator[Fault]:
     for node in subject.inputs():
-        if node.name and is_object(node.schema) and _SAYS_KIND.isdisjoint(node.schema):
+        schema = node.schema
+        if node.name and is_object(schema) and (_SAYS_KIND.isdisjoint(schema) or "any" in type_names(schema)):
             yield fault(f"{node.name!r} takes anything", node.path)
 
 
@@ -165,8 +166,8 @@ RULES: Final[tuple[Rule, ...]] = (
         level="warning",
         profiles=("brooklyn",),
         why="A name said twice helps nobody, and a number without its unit is wrong by a thousand half of the time.",
-        evidence=f"{STANDARD}, Parameter Descriptions and Missing Parameter Context.",
-        fix="say its purpose, its unit and what happens without it",
+        evidence=f"{STANDARD}, Parameter Descriptions and Missing Parameter Context",
+        fix="Say its purpose, its unit and what happens without it.",
         good=example(
             _takes(timeout=_number("Timeout in milliseconds", default=5000, minimum=100, maximum=30000)),
         ),
@@ -179,8 +180,8 @@ RULES: Final[tuple[Rule, ...]] = (
         level="warning",
         profiles=("brooklyn",),
         why="A model invents values for an open text; from an enum it chooses.",
-        evidence=f"{STANDARD}, Enum Constraints.",
-        fix='add "enum"',
+        evidence=f"{STANDARD}, Enum Constraints",
+        fix='Add "enum".',
         good=example(_takes(engine={"type": "string", "description": "Browser engine to launch", "enum": _ENGINES})),
         bad=example(
             _takes(engine={"type": "string", "description": "Engine to launch: one of chromium, firefox, webkit"})
@@ -193,8 +194,8 @@ RULES: Final[tuple[Rule, ...]] = (
         level="warning",
         profiles=("brooklyn",),
         why="Without a range a model tries 0, -1 or a million, and the tool finds out what that does.",
-        evidence=f"{STANDARD}, Numeric Constraints: always specify ranges.",
-        fix='add "minimum" and "maximum"',
+        evidence=f"{STANDARD}, Numeric Constraints: always specify ranges",
+        fix='Add "minimum" and "maximum".',
         good=example(
             _takes(quality=_number("JPEG quality (1-100, ignored for PNG)", minimum=1, maximum=100, default=90))
         ),
@@ -207,8 +208,8 @@ RULES: Final[tuple[Rule, ...]] = (
         level="warning",
         profiles=("brooklyn",),
         why="A model that isn't told what belongs into an object makes it up.",
-        evidence=f"{STANDARD}, Object Properties.",
-        fix='add "properties", or "additionalProperties" with the schema of its values where the names are free',
+        evidence=f"{STANDARD}, Object Properties",
+        fix='Add "properties", or "additionalProperties" with the schema of its values where the names are free.',
         good=example(
             _takes(viewport={"type": "object", "properties": _SIDES, "description": "Browser viewport dimensions"})
         ),
@@ -221,8 +222,8 @@ RULES: Final[tuple[Rule, ...]] = (
         level="warning",
         profiles=("brooklyn",),
         why="A parameter that takes anything gets anything.",
-        evidence=f"{STANDARD}, Type Safety.",
-        fix='add "type", "enum", or the alternatives under "anyOf"',
+        evidence=f"{STANDARD}, Type Safety",
+        fix='Add "type", "enum", or the alternatives under "anyOf".',
         good=example(_takes(value={"type": "string", "description": "text to type into the field"})),
         bad=example(_takes(value={"description": "text to type into the field"})),
         check=_check_typed,

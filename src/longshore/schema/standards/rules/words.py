@@ -46,7 +46,7 @@ def _check_length(subject: Subject) -> Iterator[Fault]:
 def _check_instructions(surface: Surface) -> Iterator[Fault]:
     if (length := _length(surface.instructions or "")) > DESCRIPTION_UNITS:
         message = f"the instructions have {length:,} characters; Claude Code passes on the first {DESCRIPTION_UNITS:,}"
-        yield fault(message, "instructions", fix="say first what matters most, and leave the rest to the tools")
+        yield fault(message, "instructions", fix="Say first what matters most, and leave the rest to the tools.")
 
 
 def _check_described(subject: Subject) -> Iterator[Fault]:
@@ -55,7 +55,7 @@ def _check_described(subject: Subject) -> Iterator[Fault]:
     for parameter in parameters(subject):
         if not parameter.description.strip():
             message = f"the parameter {parameter.name!r} has no description"
-            yield fault(message, parameter.path, fix='add "description": what it is for, in which form and unit')
+            yield fault(message, parameter.path, fix='Add "description": what it is for, in which form and unit.')
 
 
 def _check_repeated(subject: Subject) -> Iterator[Fault]:
@@ -64,7 +64,7 @@ def _check_repeated(subject: Subject) -> Iterator[Fault]:
         if unsaid:
             message = f"Codex drops {', '.join(unsaid)} of {parameter.name!r}, and no description says it"
             level: Level | None = "info" if set(unsaid) == {"default"} else None
-            yield fault(message, parameter.path, fix=f"add to its description: ({phrase(unsaid)})", level=level)
+            yield fault(message, parameter.path, fix=f"Add to its description: ({phrase(unsaid)}).", level=level)
 
 
 def _repeat(tool: Json) -> Json:
@@ -140,8 +140,8 @@ RULES: Final[tuple[Rule, ...]] = (
         level="warning",
         profiles=("claude",),
         why="Claude Code cuts what is longer and appends “... [truncated]”; the model never sees the rest.",
-        evidence="Claude Code 2.1.197: of a description of 20,000 characters 2,048 reached the model.",
-        fix="say first what the tool does and when to use it; move the rest to parameter descriptions or a help tool",
+        evidence="Claude Code 2.1.197: of a description of 20,000 characters 2,048 reached the model",
+        fix="Say first what the tool does and when to use it; move the rest to parameter descriptions or a help tool.",
         good=example({"description": "Get the weather of a city. Use it for today and the six days after."}),
         bad=example({"description": "Get the weather of a city. " * 80}),
         check=_check_length,
@@ -153,8 +153,8 @@ RULES: Final[tuple[Rule, ...]] = (
         level="warning",
         profiles=(*COMMON, "brooklyn"),
         why="The model picks a tool and fills its parameters by what their descriptions say, and guesses without.",
-        evidence="Claude Code 2.1.197, Codex 0.166 and Gemini CLI 0.61 send an empty text where there is none.",
-        fix='add "description": what the tool does and when to use it',
+        evidence="Claude Code 2.1.197, Codex 0.166 and Gemini CLI 0.61 send an empty text where there is none",
+        fix='Add "description": what the tool does and when to use it.',
         good=example(_takes(city={"type": "string", "description": "the city's name in English"})),
         bad=example(_takes(city={"type": "string"})),
         check=_check_described,
@@ -165,8 +165,8 @@ RULES: Final[tuple[Rule, ...]] = (
         level="warning",
         profiles=("openai",),
         why="Codex keeps types, enums and descriptions only. The model does not see the rest, and its calls fail.",
-        evidence="Codex 0.166 sent tools without minimum, pattern, format, default and title.",
-        fix="repeat the constraint in the parameter's description",
+        evidence="Codex 0.166 sent tools without minimum, pattern, format, default and title",
+        fix="Repeat the constraint in the parameter's description.",
         good=example(
             _takes(
                 days={"type": "integer", "description": "days to look ahead, at most 14", "minimum": 1, "maximum": 14}
@@ -182,8 +182,8 @@ RULES: Final[tuple[Rule, ...]] = (
         level="info",
         profiles=("claude",),
         why="Claude Code puts an answer of more than 25,000 tokens into a file and shows a preview of 2 KB.",
-        evidence="Claude Code 2.1.197 with a result of 400 KB. Whether a tool answers as much is guessed by its name.",
-        fix='add a parameter such as "limit" or "cursor", or say in the description how much it answers at most',
+        evidence="Claude Code 2.1.197 with a result of 400 KB. Whether a tool answers as much is guessed by its name",
+        fix='Add a parameter such as "limit" or "cursor", or say in the description how much it answers at most.',
         good=example({"name": "list_cities", **_takes(cursor={"type": "string", "description": "for the next page"})}),
         bad=example({"name": "list_cities", "description": "List the cities that have a weather station"}),
         check=_check_paged,
@@ -194,8 +194,8 @@ RULES: Final[tuple[Rule, ...]] = (
         level="warning",
         profiles=("mcp", "claude", "openai", "vscode"),
         why="Clients decide by the annotations whether they ask a person first.",
-        evidence="MCP 2025-03-26 and later, ToolAnnotations: destructiveHint counts as true where it is left out.",
-        fix='add "annotations": {"destructiveHint": true}, or false if nothing is lost',
+        evidence="MCP 2025-03-26 and later, ToolAnnotations: destructiveHint counts as true where it is left out",
+        fix='Add "annotations": {"destructiveHint": true}, or false if nothing is lost.',
         good=example({"name": "delete_city", "annotations": {"destructiveHint": True}}),
         bad=example({"name": "delete_city", "description": "Delete a city and its history"}),
         check=_check_hints,
