@@ -10,7 +10,10 @@ from longshore.app import Server
 from longshore.registry.facts import facts_of
 from longshore.registry.tool import Entry
 from longshore.schema.standards.subject import Surface
+from longshore.server.lists import wrap
 from longshore.wire.codec import encode
+
+_OBJECT = {"type": "object"}
 
 
 def surface_of(app: Server) -> Surface:
@@ -26,8 +29,10 @@ def surface_of(app: Server) -> Surface:
 
 
 def _show(entry: Entry) -> Any:
-    """A tool as `tools/list` has it. None: it has no schema, so it is in no list either."""
+    """A tool as `tools/list` has it for today's clients. None: it has no schema, so it is in no list either."""
     try:
-        return msgspec.json.decode(encode(entry.describe()))
+        shown = msgspec.json.decode(encode(entry.describe()))
+        output = shown.get("outputSchema", _OBJECT)
+        return shown if output.get("type") == "object" else {**shown, "outputSchema": wrap(output)}
     except Exception:
         return None

@@ -119,11 +119,11 @@ def _lower(record: dict[str, Any], table: Mapping[str, int], revision: Revision)
     schema = lowered.get("outputSchema")
     if schema is not None and revision.index < ANY_STRUCTURED and schema.get("type") != "object":
         # Before 2026-07-28 structured content is an object; what is none is wrapped, in schema and value alike.
-        lowered["outputSchema"] = _wrap(schema)
+        lowered["outputSchema"] = wrap(schema)
     return lowered
 
 
-def _wrap(schema: dict[str, Any]) -> dict[str, Any]:
+def wrap(schema: dict[str, Any]) -> dict[str, Any]:
     """An object with the schema as its `result`. Definitions stay at the root; references to the root move along."""
     inner = {key: _moved(value) for key, value in schema.items() if key not in _ROOT_ONLY}
     outer = {key: _moved(schema[key]) for key in _ROOT_ONLY if key in schema}
