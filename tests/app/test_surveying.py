@@ -50,3 +50,9 @@ def test_a_tool_without_a_schema_is_left_out_as_in_the_list(app: Server) -> None
 
     app.catalog.tools["raw"].describe = Odd()
     assert [each["name"] for each in surface_of(app).tools] == ["look"]
+
+
+def test_a_result_that_is_no_object_is_shown_in_one_as_it_is_sent(app: Server) -> None:
+    tool = Tool(name="many", input_schema=SCHEMA, output_schema={"type": "array", "items": {"type": "string"}})
+    app.add_tool(tool, lambda arguments, ctx: {})
+    assert surface_of(app).tools[2]["outputSchema"]["properties"]["result"]["type"] == "array"

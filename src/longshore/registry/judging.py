@@ -17,6 +17,8 @@ from longshore.schema.standards.subject import Surface
 if TYPE_CHECKING:
     from longshore.registry.standards import Standards
 
+MENDED: Final = frozenset({"E03"})
+"""What a server of ours keeps whatever the author writes: a result that is no object goes out in one."""
 TEXT_CHARACTERS: Final = 600
 """Of what is told in one line: it is read on a terminal, and names and values in it can be of any length."""
 
@@ -68,7 +70,7 @@ def judge_waivers(waived: Mapping[str, str], where: str) -> None:
 
 def _errors(described: dict[str, Any], surface: Surface, standards: Standards) -> list[Finding]:
     profiles: set[Profile] = {*COMMON} if standards.categories is None else {*COMMON, "brooklyn"}
-    rules = [rule for rule in RULES if rule.level == "error" and not profiles.isdisjoint(rule.profiles)]
+    rules = [rule for rule in RULES if rule.id not in MENDED and not profiles.isdisjoint(rule.profiles)]
     found = lint_tool(described, surface, rules)
     return [each for each in found if each.level == "error" and not profiles.isdisjoint(each.profiles)]
 
