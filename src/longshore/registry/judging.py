@@ -10,7 +10,7 @@ from longshore.registry.facts import facts_of
 from longshore.registry.tool import Entry
 from longshore.schema.standards.finding import Finding
 from longshore.schema.standards.linting import find_rule, lint_tool
-from longshore.schema.standards.rule import COMMON, Profile
+from longshore.schema.standards.rule import COMMON, Profile, Rule
 from longshore.schema.standards.rules import RULES
 from longshore.schema.standards.subject import Surface
 
@@ -70,9 +70,14 @@ def judge_waivers(waived: Mapping[str, str], where: str) -> None:
 
 def _errors(described: dict[str, Any], surface: Surface, standards: Standards) -> list[Finding]:
     profiles: set[Profile] = {*COMMON} if standards.categories is None else {*COMMON, "brooklyn"}
-    rules = [rule for rule in RULES if rule.id not in MENDED and not profiles.isdisjoint(rule.profiles)]
-    found = lint_tool(described, surface, rules)
+    found = lint_tool(described, surface, [rule for rule in RULES if _applies(rule, profiles)])
     return [each for each in found if each.level == "error" and not profiles.isdisjoint(each.profiles)]
+
+
+def _applies(rule: Rule, profiles: set[Profile]) -> bool:
+    """Whether a rule can find an error here. Of a team's own standard one that warns can, too: an example is wrong."""
+    grave = rule.level == "error" or "brooklyn" in rule.profiles
+    return grave and rule.id not in MENDED and not profiles.isdisjoint(rule.profiles)
 
 
 def _what(same: list[Finding]) -> str:
