@@ -9,7 +9,7 @@ import pytest
 
 from longshore.cli.screen import Screen
 from longshore.cli.sights import MOST_LINES, show
-from longshore.schema.standards.clients import ClientName
+from longshore.schema.standards.habit import ClientName
 from longshore.schema.standards.subject import Surface
 
 CITY = {"type": "string", "description": "a city", "pattern": "^[A-Z]"}

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from longshore.cli.screen import Line, Screen, one_line
 
 if TYPE_CHECKING:
-    from longshore.schema.standards.clients import ClientName
+    from longshore.schema.standards.habit import ClientName
     from longshore.schema.standards.seen import Mark, Seen, Sight
     from longshore.schema.standards.subject import Surface
 

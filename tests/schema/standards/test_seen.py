@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longshore.schema.standards.clients import CLIENTS, ClientName
+from longshore.schema.standards.clients import CLIENTS
+from longshore.schema.standards.habit import ClientName
 from longshore.schema.standards.linting import find_rule, lint
 from longshore.schema.standards.rule import Rule
 from longshore.schema.standards.rules import RULES

@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from longshore.protocol.subschemas import ALONE, BY_NAME, IN_LISTS
 from longshore.schema.kinds import is_array, is_object
-from longshore.schema.standards.clients import CLIENTS, ClientName, Cost, Fact, Habits
+from longshore.schema.standards.clients import CLIENTS
+from longshore.schema.standards.habit import ClientName, Cost, Fact, Habits
 from longshore.schema.standards.subject import MOST_NODES, Json, Subject, Surface
 
 CHARACTERS_PER_TOKEN: Final = 4
@@ -142,7 +143,7 @@ def _rename(subject: Subject, habits: Habits, taken: dict[str, str], marks: list
         mark(f"called `{plain}`", "E06")
     if naming.most is not None and len(sent) > naming.most:
         sent = naming.cut(sent, naming.most)
-        mark(f"the name is cut to {naming.most} characters", "W20")
+        mark(f"the name is cut to {naming.most} characters", naming.cut_rule)
     return _tell_apart(sent, subject, habits, taken, marks)
 
 

@@ -16,6 +16,8 @@ MCP_CHARS: Final = 128
 """Of a name in MCP; and of the whole name for the API of Anthropic."""
 JOINED_CHARS: Final = 60
 """Of the server's and the tool's name together. Cursor leaves out what is longer."""
+VSCODE_SERVER: Final = 13
+"""Characters of the server's name that VS Code keeps, of a whole name of 64."""
 GEMINI_CHARS: Final = 63
 """Of the whole name. Gemini CLI cuts what is longer in its middle."""
 
@@ -70,6 +72,7 @@ def _length(subject: Subject) -> Iterator[Fault]:
     seen = final_names(server, tool)
     whom: list[Profile] = ["cursor"] if joined > JOINED_CHARS else []
     whom += ["gemini"] if joined + len("mcp__") > GEMINI_CHARS else []
+    whom += ["vscode"] if min(len(server), VSCODE_SERVER) + len(tool) + len("mcp__") > MOST_CHARS else []
     if tool and whom:
         read = f"Claude Code and Codex read {_shown(seen['Claude Code'])}, Gemini CLI {_shown(seen['Gemini CLI'])}"
         yield fault(f"server and tool have {joined} characters: {read}", "name", profiles=tuple(whom))
@@ -172,9 +175,10 @@ RULES: Final[tuple[Rule, ...]] = (
         id="W20",
         title="The server's and the tool's name together have at most 60 characters",
         level="warning",
-        profiles=("cursor", "gemini"),
-        why="Cursor leaves the tool out. Gemini CLI cuts the name in its middle, so that the model reads another one.",
-        evidence="mcp-playwright #145, composio #2788; measured with Gemini CLI 0.61",
+        profiles=("cursor", "gemini", "vscode"),
+        why="Cursor leaves the tool out. Gemini CLI cuts the name in its middle, and VS Code at its end, so that the "
+        "model reads another one.",
+        evidence="mcp-playwright #145, composio #2788; measured with Gemini CLI 0.61; VS Code's mcpServer.ts",
         fix="Shorten the tool's name, and leave out of it what the server's name says already.",
         good=example({"name": "create_issue"}, name="project-tracker"),
         bad=example({"name": "create_a_new_issue_in_the_project_tracker_now"}, name="project-tracker-server"),
