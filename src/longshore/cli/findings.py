@@ -127,13 +127,13 @@ def as_json(report: Report) -> dict[str, Any]:
 def as_markdown(report: Report) -> str:
     """A comment: a line, a table, and below it what is waived."""
     shown = report.shown
-    text = [f"### longshore lint: {_escape(report.server)}", "", f"**{_escape(summary(report))}**"]
+    text = [f"### longshore lint: {escape(report.server)}", "", f"**{escape(summary(report))}**"]
     if shown:
         text += ["", *_table(["", "rule", "tool", "finding", "fix"], (_row(each) for each in shown[:ROWS]))]
     if len(shown) > ROWS:
         text += ["", f"… and {len(shown) - ROWS:,} more."]
     if report.waived:
-        rows = ([each.rule, _code(each.tool), _escape(_short(each.waived))] for each in report.waived[:ROWS])
+        rows = ([each.rule, _code(each.tool), escape(_short(each.waived))] for each in report.waived[:ROWS])
         text += ["", "<details><summary>waived</summary>", "", *_table(["rule", "tool", "why"], rows), "", "</details>"]
     return "\n".join(text) + "\n"
 
@@ -147,10 +147,10 @@ def _table(titles: list[str], rows: Iterable[list[str]]) -> Iterator[str]:
 
 def _row(found: Finding) -> list[str]:
     place = " ".join(_code(part) for part in (found.tool, found.path or found.where) if part)
-    return [found.level, found.rule, place, _escape(_short(found.message)), _escape(_short(found.fix))]
+    return [found.level, found.rule, place, escape(_short(found.message)), escape(_short(found.fix))]
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
     """A stranger's words as words: no markup, no table's end, and nobody is called by an @."""
     return _MARKS.sub(r"\\\1", clean(text)).replace("@", "@\u2060")
 

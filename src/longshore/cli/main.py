@@ -20,6 +20,7 @@ COMMANDS = {
     "list": ("longshore.cli.list:list_", "List what a server offers."),
     "read": ("longshore.cli.read:read", "Read a resource of a server."),
     "lint": ("longshore.cli.lint:lint", "Check the tools of a server against what clients ask."),
+    "schema": ("longshore.cli.schema:schema", "Keep what a server offers, and see which changes break callers."),
     "completion": ("longshore.cli.completion:completion", "Print a shell's completion script."),
 }
 """Name → where the command is, and its line in the overview: `longshore --help` loads none of them."""

@@ -37,7 +37,7 @@ class Visiting(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as problem:
-            fix = f"Is it TARGET's? A command line is one word: longshore {self.name} 'npx -y some-server' …"
+            fix = f"Is it TARGET's? A command line is one word: {ctx.command_path} 'npx -y some-server' …"
             raise click.UsageError(f"{problem.format_message()} {fix}", ctx) from None
 
 

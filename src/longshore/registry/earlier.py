@@ -42,7 +42,8 @@ class Earlier:
         migrations: tuple[Migration, ...],
     ) -> None:
         self._explain, self._decode = explain, decode
-        self._renames, self._migrations = renames, migrations
+        self.renames, self._migrations = renames, migrations
+        """Old names of parameters → those of today."""
 
     def __call__(self, raw: Any, problem: Exception) -> Reading:
         reading = self._rename(raw, problem)
@@ -54,8 +55,8 @@ class Earlier:
 
     def _rename(self, raw: Any, problem: Exception) -> Reading:
         """The second look at the arguments under today's names."""
-        given = _members(raw) if self._renames else None
-        if given is None or self._renames.keys().isdisjoint(given):
+        given = _members(raw) if self.renames else None
+        if given is None or self.renames.keys().isdisjoint(given):
             return self._explain(raw, problem)
         renamed, notes, both = self._sorted(given)
         reading = self._explain(msgspec.json.encode(renamed), problem)
@@ -65,11 +66,11 @@ class Earlier:
 
     def _sorted(self, given: dict[str, Raw]) -> tuple[dict[str, Raw], list[str], list[str]]:
         """The arguments by today's names, what is noted of that, and what is there twice."""
-        renamed = {name: value for name, value in given.items() if name not in self._renames}
+        renamed = {name: value for name, value in given.items() if name not in self.renames}
         notes: list[str] = []
         both: list[str] = []
-        for old in (name for name in given if name in self._renames):
-            new = self._renames[old]
+        for old in (name for name in given if name in self.renames):
+            new = self.renames[old]
             if new in renamed:
                 both.append(f"{old}: this is now {new}, which is given too; send {new} only")
             else:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from longshore.client.client import Client
 from longshore.client.sync import SyncClient
 from longshore.files import write_whole
-from longshore.schema.evolution.changes import Change, compare
+from longshore.schema.evolution.changes import Change, compare, verdict, worst_first
 from longshore.schema.evolution.surface import (
     NoSurface,
     Surface,
@@ -88,10 +88,8 @@ def _read(path: str | os.PathLike[str], where: str, surface: Surface) -> Surface
 
 
 def _explain(changes: list[Change], where: str) -> str:
-    breaking = [each for each in changes if each.breaks]
-    verdict = f"{len(breaking)} of {len(changes)} changes break callers" if breaking else "no change breaks callers"
-    text = [f"the server does not offer what {where} says; {verdict}", ""]
-    for change in [*breaking, *(each for each in changes if not each.breaks)]:
+    text = [f"the server does not offer what {where} says; {verdict(changes)}", ""]
+    for change in worst_first(changes):
         text.append(change.title)
         text += [f"  BREAKS  {line}" for line in change.broken]
         text += [f"  safe    {line}" for line in change.safe]

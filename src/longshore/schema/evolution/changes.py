@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from longshore.schema.evolution.canonical import differences, same
 from longshore.schema.evolution.narrowing import narrowed
@@ -32,23 +33,43 @@ class Change(Struct, frozen=True):
         return bool(self.broken)
 
 
-def compare(old: Surface, new: Surface) -> list[Change]:
-    """Every difference, entry by entry."""
-    return [change for part in KEYS for change in _compare_part(part, old[part], new[part])] + _compare_instructions(
-        old, new
-    )
+class Renamed(Struct, frozen=True):
+    """What a server understands besides what it lists. Only of one of ours in Python is it known."""
+
+    tools: Mapping[str, str] = {}
+    """Earlier name → today's."""
+    parameters: Mapping[str, Mapping[str, str]] = {}
+    """The same of a tool's parameters."""
 
 
-def _compare_part(part: str, old: list[Any], new: list[Any]) -> Iterator[Change]:
+NOTHING: Final = Renamed()
+
+
+def compare(old: Surface, new: Surface, renamed: Renamed = NOTHING) -> list[Change]:
+    """Every difference, entry by entry. A part that one of them does not tell of is not compared."""
+    parts = [part for part in KEYS if part in old and part in new]
+    found = [change for part in parts for change in _compare_part(part, old[part], new[part], renamed)]
+    return found + (_compare_instructions(old, new) if "instructions" in old and "instructions" in new else [])
+
+
+def _compare_part(part: str, old: list[Any], new: list[Any], renamed: Renamed) -> Iterator[Change]:
     before, after = _by_key(part, old), _by_key(part, new)
     for key in sorted(before.keys() | after.keys()):
         title = f"{_ONE[part]} {key}"
-        if key not in after:
+        successor = renamed.tools.get(key, "") if part == "tools" else ""
+        if key not in after and successor in after:
+            yield _compare_renamed(title, before[key], after[successor], successor, renamed)
+        elif key not in after:
             yield Change(title, ["it is gone"], [], [])
         elif key not in before:
             yield Change(title, [], ["it is new"], [])
         elif not same(before[key], after[key]):
-            yield _compare_entry(part, title, before[key], after[key])
+            yield _compare_entry(part, title, before[key], after[key], renamed.parameters.get(key, {}))
+
+
+def _compare_renamed(title: str, old: dict[str, Any], new: dict[str, Any], name: str, renamed: Renamed) -> Change:
+    found = _compare_entry("tools", title, {**old, "name": name}, new, renamed.parameters.get(name, {}))
+    return replace(found, safe=[f"it is now {name}, and can be called by its old name, too", *found.safe])
 
 
 def _by_key(part: str, entries: list[Any]) -> dict[str, dict[str, Any]]:
@@ -62,7 +83,9 @@ def _by_key(part: str, entries: list[Any]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _compare_entry(part: str, title: str, old: dict[str, Any], new: dict[str, Any]) -> Change:
+def _compare_entry(
+    part: str, title: str, old: dict[str, Any], new: dict[str, Any], renames: Mapping[str, str]
+) -> Change:
     broken: list[str] = []
     safe: list[str] = []
     for key in sorted(old.keys() | new.keys()):
@@ -70,6 +93,8 @@ def _compare_entry(part: str, title: str, old: dict[str, Any], new: dict[str, An
         if same(before, after):
             continue
         if part == "tools" and key == "inputSchema":
+            before, told = _with_new_names(before, renames)
+            safe += told
             broken += narrowed(before, after)
         elif part == "tools" and key == "outputSchema":
             broken += _compare_output(before, after)
@@ -84,6 +109,19 @@ def _compare_entry(part: str, title: str, old: dict[str, Any], new: dict[str, An
     if not broken and not safe:
         safe.append("what callers may send and get is the same or more")
     return Change(title, broken, safe, differences(old, new, "before", "now", 2))
+
+
+def _with_new_names(schema: Any, renames: Mapping[str, str]) -> tuple[Any, list[str]]:
+    """The old input by the new names of parameters whose old ones are still taken, and what is told of that."""
+    properties: Any = schema.get("properties") if is_object(schema) else None
+    if not is_object(properties):
+        return schema, []
+    known = {old: new for old, new in renames.items() if old in properties and new not in properties}
+    required: Any = schema.get("required")
+    found = {**schema, "properties": {known.get(name, name): each for name, each in properties.items()}}
+    if is_array(required):
+        found["required"] = [known.get(name, name) for name in required if isinstance(name, str)]
+    return found, [f"parameter {old!r} is now {new!r}, and is taken by its old name, too" for old, new in known.items()]
 
 
 def _compare_output(old: Any, new: Any) -> list[str]:
@@ -120,3 +158,15 @@ def _compare_instructions(old: Surface, new: Surface) -> list[Change]:
     if before == after:
         return []
     return [Change("instructions", [], ["they are others"], differences(before, after, "before", "now", 2))]
+
+
+def verdict(changes: Sequence[Change]) -> str:
+    """How many there are, and how many of them break callers."""
+    breaking = sum(each.breaks for each in changes)
+    if not changes:
+        return "nothing has changed"
+    return f"{breaking} of {len(changes)} changes break callers" if breaking else "no change breaks callers"
+
+
+def worst_first(changes: Sequence[Change]) -> list[Change]:
+    return sorted(changes, key=lambda change: not change.breaks)

@@ -33,6 +33,27 @@ def make_surface(parts: Mapping[str, Iterable[dict[str, Any]]], instructions: st
     return found
 
 
+def read_offers(value: Any) -> Surface | None:
+    """What any list of a server's tells: a surface, an answer to `tools/list`, an array of tools; None for others.
+
+    It has only the parts that the list tells of.
+    """
+    if is_array(value):
+        return _partial({"tools": value})
+    if not is_object(value):
+        return None
+    whole: dict[str, Any] = value["result"] if is_object(value.get("result")) else value
+    server = whole.get("server")  # as `longshore list --json` has it
+    parts = {"templates": whole.get("resourceTemplates"), **(server if is_object(server) else {}), **whole}
+    return _partial(parts) if any(is_array(parts.get(part)) for part in KEYS) else None
+
+
+def _partial(parts: dict[str, Any]) -> Surface:
+    records = {part: [each for each in parts[part] if is_object(each)] for part in KEYS if is_array(parts.get(part))}
+    whole = make_surface(records, parts.get("instructions"))
+    return {key: each for key, each in whole.items() if key in records or (key == "instructions" and key in parts)}
+
+
 def is_surface(value: Any) -> bool:
     """Whether a value has all the parts of one."""
     return is_object(value) and all(is_array(value.get(part)) for part in KEYS)

@@ -1,0 +1,129 @@
+"""`longshore schema`: what a server offers, kept in a file, and which changes of it break callers."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from longshore.cli.completing import complete_target
+from longshore.cli.options import Options, Visiting, with_options
+from longshore.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from longshore.cli.snapshots import Snapshot
+    from longshore.schema.evolution.changes import Change
+
+FORMS: Final = ("text", "json", "markdown")
+KEPT: Final = "surface.json"
+"""The file that is compared where none is named."""
+_CODES = "Exit codes: 0 {}; 1 {}; 2 it could not be compared; 130 interrupted."
+_FORMAT = click.option("--format", "form", type=click.Choice(FORMS), default="text", help="How it is told.")
+
+
+@click.group()
+def schema() -> None:
+    """Keep what a server offers, and see which changes of it break callers."""
+
+
+@schema.command(cls=Visiting, epilog=_CODES.format("no change breaks callers", "some do"))
+@click.argument("old", shell_complete=complete_target)
+@click.argument("new", shell_complete=complete_target)
+@_FORMAT
+@with_options
+def diff(old: str, new: str, form: str, **given: Any) -> int:
+    """Say which changes break callers.
+
+    OLD and NEW are files that `longshore schema snapshot` wrote, lists of tools as JSON, - for stdin, or servers: all
+    that `longshore lint` takes. Of a server in Python it is known which old names it still takes; of others a name
+    that is gone counts as gone.
+    """
+    from longshore.cli.snapshots import STDIN, take
+
+    if old == new == STDIN:
+        raise click.UsageError("one of OLD and NEW may be stdin, not both")
+    screen, options = Screen(), Options(**given)
+    before, now = take(old, options, screen), take(new, options, screen)
+    changes = _compare(before, now)
+    _show(changes, before.name, now.name, form, screen)
+    return int(any(change.breaks for change in changes))
+
+
+@schema.command(cls=Visiting, epilog=_CODES.format("it is written, or the same", "--check found a change"))
+@click.argument("target", required=False, shell_complete=complete_target)
+@click.option("--check", is_flag=True, help="Write nothing; compare with the file.")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help=f"The file.  [default: stdout; with --check: {KEPT}]",
+)
+@_FORMAT
+@with_options
+def snapshot(target: str | None, check: bool, output: str | None, form: str, **given: Any) -> int:
+    """Write what a server offers to a file, or check it.
+
+    The file holds the tools, prompts, resources, templates and instructions, in an order that is always the same; it is
+    the one that `assert_surface` of the pytest plugin keeps. Without TARGET, it is about the built-in server.
+    """
+    from longshore.cli.snapshots import take
+
+    screen, options = Screen(), Options(**given)
+    if check:
+        kept = take(_named(output or KEPT), Options(), screen)
+        now = take(target, options, screen)
+        changes = _compare(kept, now)
+        _show(changes, kept.name, now.name, form, screen)
+        if changes:
+            screen.note(f"if that is meant: longshore schema snapshot {shlex.join(_words(target, output))}")
+        return int(bool(changes))
+    if form != "text":
+        raise click.UsageError("--format is for --check; a snapshot is always JSON")
+    return _write(take(target, options, screen), output, screen)
+
+
+def _words(target: str | None, output: str | None) -> list[str]:
+    return [*([target] if target else []), "--output", output or KEPT]
+
+
+def _named(path: str) -> str:
+    """The file as a target. One whose name does not say that it is JSON would be taken for something else."""
+    if not path.lower().endswith(".json"):
+        raise click.UsageError(f"--output {path}: the file's name ends in .json")
+    return path
+
+
+def _compare(before: Snapshot, now: Snapshot) -> list[Change]:
+    from longshore.schema.evolution.changes import compare
+
+    return compare(before.surface, now.surface, now.renamed)
+
+
+def _show(changes: Sequence[Change], before: str, now: str, form: str, screen: Screen) -> None:
+    from longshore.cli import changes as telling
+
+    if form == "json":
+        screen.json(telling.as_json(changes, before, now))
+    elif form == "markdown":
+        screen.data(telling.as_markdown(changes, before, now))
+    else:
+        screen.lines(telling.lines(changes, before, now))
+
+
+def _write(taken: Snapshot, output: str | None, screen: Screen) -> int:
+    from longshore.errors import TargetError
+    from longshore.files import write_whole
+    from longshore.schema.evolution.surface import count, write_surface_file
+
+    data = write_surface_file(taken.surface)
+    if output is None:
+        screen.data(data)
+        return 0
+    try:
+        write_whole(_named(output), data)
+    except OSError as problem:
+        raise TargetError(f"{output} can't be written: {problem.strerror or problem}") from None
+    screen.note(f"{output}: {count(taken.surface)}")
+    return 0
