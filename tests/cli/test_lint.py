@@ -270,6 +270,8 @@ def test_many_findings_and_long_ones_are_cut_for_people_only(shore: Shore) -> No
         (["--explain", "E0"], "there is no rule 'E0'"),
         (["--explain", "E01", "--format", "sarif"], "docs/lint-rules.md"),
         (["list.json", "--", "npx", "x"], "either TARGET or a command"),
+        (["npx", "some-server"], "longshore lint -- npx some-server"),
+        (["caf\udce9.json"], "is no UTF-8"),
         (["--"], "after -- comes the command"),
         (["--config", "x.json"], "--config is a file"),
         (["--env", "A=b"], "--env is for a server that is run"),
@@ -525,6 +527,14 @@ def test_a_reader_that_leaves_early_hears_nothing(quay: Quay) -> None:
     child.stdout.close()
     child.wait(PATIENCE)
     assert child.stderr.read() == b""
+
+
+def test_a_full_disk_is_told(quay: Quay) -> None:
+    quay.write("list.json", "[]")
+    with open("/dev/full", "wb") as full:
+        child = quay.start("lint", "list.json", stdout=full, stderr=-1)
+    assert child.wait(PATIENCE) == 2 and child.stderr is not None
+    assert child.stderr.read() == b"the output could not be written: No space left on device\n"
 
 
 def test_rules_clients_and_profiles_are_completed() -> None:

@@ -8,9 +8,10 @@ import click
 from msgspec import Struct
 
 from longshore.cli.completing import complete_rule, complete_target, complete_waiver
-from longshore.cli.options import Options, Visiting, with_options
-from longshore.cli.screen import Screen
-from longshore.schema.standards.clients import CLIENTS, ClientName
+from longshore.cli.options import Options, Visiting, utf8, with_options
+from longshore.cli.screen import Screen, abandon_stdout
+from longshore.schema.standards.clients import CLIENTS
+from longshore.schema.standards.habit import ClientName
 from longshore.schema.standards.rule import COMMON, LEVELS, PROFILES, Level, Profile
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from longshore.cli.surfaces import Survey
     from longshore.schema.standards.subject import Surface
 
-FOUND: Final = 1
+FOUND, UNREAD = 1, 2
+"""Exit codes."""
 FORMS: Final = ("text", "json", "sarif", "markdown")
 _COMMAND = "longshore.lint.command"
 _CODES = (
@@ -44,7 +46,23 @@ class Linting(Visiting):
             if not ctx.meta[_COMMAND] and not ctx.resilient_parsing:
                 raise click.UsageError("after -- comes the command that starts a server: -- npx some-server", ctx)
             args = args[:at]
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as problem:
+            if "extra argument" not in problem.message:
+                raise
+            fix = "A command comes after --: longshore lint -- npx some-server"
+            raise click.UsageError(f"{problem.message}. {fix}", ctx) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise  # whoever read has left, and `run` knows what to do
+        except OSError as problem:
+            abandon_stdout()
+            Screen().fail(f"the output could not be written: {problem.strerror or problem}")
+            return UNREAD
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return [*super().collect_usage_pieces(ctx), "[-- COMMAND ...]"]
@@ -100,7 +118,7 @@ def lint(ctx: click.Context, /, target: str | None, form: str, explain: str | No
     wish = _wish(given)
     from longshore.cli.surfaces import survey
 
-    found = survey(target, command, Options(**given), screen)
+    found = survey(None if target is None else utf8(target), command, Options(**given), screen)
     if client:
         return _show_as(found.surface, client, form, screen)
     return _fix(found, wish, screen) if fix else _report(found, wish, form, screen)
@@ -114,7 +132,7 @@ def _wish(given: dict[str, Any]) -> Wish:
     config = configuration.load()
     return Wish(
         read_profiles(given.pop("profile"), config),
-        read_waivers(given.pop("waive"), config),
+        read_waivers(map(utf8, given.pop("waive")), config),
         given.pop("level") or config.lint.level,
         given.pop("strict") or config.lint.strict,
     )

@@ -77,7 +77,7 @@ def _physical(where: str, file: str) -> dict[str, Any] | None:
 
 
 def _uri(path: str) -> str:
-    return ("file://" if os.path.isabs(path) else "") + quote(path)
+    return ("file://" if os.path.isabs(path) else "") + quote(os.fsencode(path))
 
 
 def _fingerprint(found: Finding) -> str:

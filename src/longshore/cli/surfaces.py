@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from longshore.cli.destination import BUILTIN, Destination, locate
 from longshore.cli.rules import OFFERED
-from longshore.cli.visit import INTERRUPTED, USAGE, visit
+from longshore.cli.visit import USAGE, visit
 from longshore.client.channel import CLIENT_LIMITS
 from longshore.errors import BadAnswer, TargetError, ToolError
 from longshore.schema.kinds import is_array, is_object
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from longshore.mounting.mount import Mount
 
 STDIN: Final = "-"
+SIGNALLED: Final = 128
+"""Exit codes above this tell which signal ended us."""
 _FORMS = "expected a tools/list result, an array of tools, or what `longshore schema snapshot` wrote"
 
 
@@ -84,7 +86,7 @@ def _visited(place: Destination, options: Options, screen: Screen) -> Survey:
 def _result(found: list[Surface], code: int) -> Surface:
     """What a visit found. One that found nothing has said why, and ends us: by a signal, or as what could not run."""
     if not found:
-        raise click.exceptions.Exit(code if code >= INTERRUPTED - 2 else USAGE)
+        raise click.exceptions.Exit(code if code > SIGNALLED else USAGE)
     return found[0]
 
 
@@ -94,6 +96,8 @@ async def _ask(client: Client, place: Destination, screen: Screen) -> Surface:
     tools = await _pages(client) if server.can("tools") else []
     if not server.can("tools"):
         screen.note(f"{place.name} does not say that it has tools, so clients won't ask for them")
+    for line in client.problems:
+        screen.note(f"{place.name}: {line}")
     name = place.name if configured else server.name or place.name
     return Surface(name=name, tools=tuple(tools), instructions=server.instructions)
 
