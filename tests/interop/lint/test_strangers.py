@@ -32,6 +32,10 @@ def test_the_findings_are_those_that_were_kept(peer: str) -> None:
     assert find(kept("lists", peer)) == kept("findings", peer), REFRESH
 
 
+def test_servers_that_are_used_every_day_break_no_rule_at_error_level() -> None:
+    assert [each for peer in STRANGERS for each in kept("findings", peer) if each["level"] == "error"] == []
+
+
 @pytest.mark.parametrize("peer", STRANGERS)
 def test_every_finding_is_explained(peer: str) -> None:
     """A line for each rule that finds something: `- **W22** (3): why`."""
