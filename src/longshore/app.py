@@ -60,11 +60,14 @@ class Server:
         self.instructions = instructions
         self.standards = standards
         """What becomes of a tool that some client can't take: it is told, or refused."""
-        self.categories = None if categories is None else tuple(categories)
+        self.categories: tuple[str, ...] | None = None
         self.waived = dict(waive or {})
         self.catalog = Catalog()
         self._checks: Standards | None = None
         if standards != "warn" or categories is not None or waive:
+            from longshore.registry.standards import read_categories
+
+            self.categories = read_categories(categories)
             self._make_checks()
         self.catalog.check = self._check
         self.recorder = Recorder()

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MENDED: Final = frozenset({"E03"})
 """What a server of ours keeps whatever the author writes: a result that is no object goes out in one."""
+RAISED: Final = frozenset({"W27", "B53", "B58"})
+"""Rules that warn, but find errors in some places. All others that warn are left to the linter: they cost the most."""
 TEXT_CHARACTERS: Final = 600
 """Of what is told in one line: it is read on a terminal, and names and values in it can be of any length."""
 
@@ -75,8 +77,7 @@ def _errors(described: dict[str, Any], surface: Surface, standards: Standards) -
 
 
 def _applies(rule: Rule, profiles: set[Profile]) -> bool:
-    """Whether a rule can find an error here. Of a team's own standard one that warns can, too: an example is wrong."""
-    grave = rule.level == "error" or "brooklyn" in rule.profiles
+    grave = rule.level == "error" or rule.id in RAISED
     return grave and rule.id not in MENDED and not profiles.isdisjoint(rule.profiles)
 
 

@@ -140,6 +140,13 @@ class Standards:
         return [] if twin is None else _judge_twins(self, entry, twin)
 
 
+def read_categories(categories: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The categories that a server declares."""
+    if isinstance(categories, str):
+        raise RegistrationError(caller(), f"categories={categories!r} is one text", f"categories=[{categories!r}]")
+    return None if categories is None else tuple(categories)
+
+
 def _known(policy: Policy) -> Policy:
     if policy not in _POLICIES:  # pyright: ignore[reportUnnecessaryContains]
         raise RegistrationError(caller(), f"standards={policy!r} is unknown", 'standards="warn", "refuse" or "off"')

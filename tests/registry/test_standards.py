@@ -1,0 +1,403 @@
+"""The standards at registration: what is refused, what is told, and what nobody looks at."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+
+from longshore import RegistrationError, Server, Tool, Toolset, tool
+from longshore.registry import standards as room
+from longshore.registry.judging import MENDED, RAISED
+from longshore.registry.standards import deferring
+from longshore.schema.standards.linting import RULES, lint_tool
+from longshore.telemetry.records import Problem
+from talk import result
+
+PATH = {"type": "string", "description": "where"}
+ROOT_CHOICE: dict[str, Any] = {"type": "object", "properties": {"path": PATH}, "anyOf": [{"required": ["path"]}]}
+GOOD: dict[str, Any] = {"type": "object", "properties": {"path": PATH}}
+DANGLING: dict[str, Any] = {"type": "object", "properties": {"path": {"$ref": "#/$defs/none"}}}
+
+
+@pytest.fixture(autouse=True)
+def _no_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+def handle(arguments: Any, ctx: Any) -> dict[str, Any]:
+    return {"content": []}
+
+
+def raw(schema: dict[str, Any], name: str = "find", **options: Any) -> Tool:
+    return Tool(name=name, input_schema=schema, description="Find a file", **options)
+
+
+def told(app: Server) -> list[str]:
+    """What whoever runs the server reads. Before that nobody could have heard it."""
+    lines: list[str] = []
+    stop = app.listen(lambda record: lines.append(record.text) if isinstance(record, Problem) else None)
+    app._settle_checks()
+    stop()
+    return lines
+
+
+def refusal(step: Callable[[], Any]) -> RegistrationError:
+    with pytest.raises(RegistrationError) as caught:
+        step()
+    return caught.value
+
+
+# -- what becomes of a tool
+
+
+def test_what_a_client_cant_take_is_told_in_a_users_server() -> None:
+    app = Server("t")
+    app.add_tool(raw(ROOT_CHOICE), handle)
+    (line,) = told(app)
+    assert "test_standards.py:" in line and "handle(arguments, ctx): E04: the tool 'find'" in line
+    assert line.endswith("(longshore lint --explain E04)") and "optional" in line
+    assert told(app) == [], "each thing is told once"
+    assert [each["name"] for each in result(app, "tools/list")["tools"]] == ["find"]
+
+
+def test_it_is_refused_where_the_server_says_so_with_place_and_fix() -> None:
+    app = Server("t", standards="refuse")
+    problem = refusal(lambda: app.add_tool(raw(ROOT_CHOICE), handle))
+    assert "test_standards.py:" in problem.where and problem.where.endswith("handle(arguments, ctx)")
+    assert problem.what.startswith("E04: the tool 'find': ")
+    assert "optional" in problem.fix and problem.fix.endswith("(longshore lint --explain E04)")
+    assert app.catalog.tools == {}
+
+
+def test_nobody_looks_where_the_standards_are_off() -> None:
+    app = Server("t", standards="off")
+    app.add_tool(raw(ROOT_CHOICE), handle)
+    app.add_tool(raw(DANGLING, "other"), handle)
+    assert told(app) == []
+
+
+@pytest.mark.parametrize("policy", ["warn", "refuse"])
+def test_what_mcp_forbids_is_refused_everywhere(policy: Any) -> None:
+    app = Server("t", standards=policy)
+    assert refusal(lambda: app.add_tool(raw(DANGLING), handle)).what.startswith("E09: ")
+
+
+@pytest.mark.parametrize("policy", ["warn", "refuse", "off"])
+def test_a_root_that_is_no_object_is_refused_everywhere(policy: Any) -> None:
+    with pytest.raises(RegistrationError, match="no object at its root"):
+        Server("t", standards=policy).add_tool(raw({"type": "string"}), handle)
+
+
+def test_several_places_of_one_rule_are_one_line() -> None:
+    app = Server("t")
+    app.add_tool(raw({"type": "object", "properties": {"a": {"type": "array"}, "b": {"type": "array"}}}), handle)
+    (line,) = told(app)
+    assert "E08" in line and "(and 1 more)" in line
+
+
+def test_an_answer_that_is_no_object_is_no_fault_of_a_server_that_wraps_it() -> None:
+    app = Server("t", standards="refuse")
+    app.add_tool(raw(GOOD, output_schema={"type": "array", "items": {"type": "string"}}), handle)
+    assert told(app) == []
+
+
+def test_a_tool_that_comes_while_somebody_listens_is_told_of_at_once() -> None:
+    app, lines = Server("t"), []
+    app.listen(lines.append)
+    app.add_tool(raw(ROOT_CHOICE), handle)
+    assert len(lines) == 1
+    app.add_tool(raw(ROOT_CHOICE), handle, replace=True)
+    assert len(lines) == 1, "the same of the same tool is not told twice"
+
+
+def test_a_log_is_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "MOST_TOLD", 3)
+    app = Server("t")
+    for number in range(6):
+        app.add_tool(raw(ROOT_CHOICE, f"find_{number}"), handle)
+    lines = told(app)
+    assert len(lines) == 4 and "longshore lint" in lines[3] and "E04" not in lines[3]
+
+
+# -- typed tools
+
+
+class Shelf(msgspec.Struct, rename={"row": "the row"}):
+    row: int
+
+
+def by_name(app: Server) -> None:
+    app.tool(name="3d_model")(lambda path: path)
+
+
+def by_parameter(app: Server) -> None:
+    exec("def measure(größe: int) -> int:\n    return 1", names := {})
+    app.tool(names["measure"])
+
+
+def by_extra_keyword(app: Server) -> None:
+    @app.tool
+    def find(path: Annotated[str, msgspec.Meta(extra_json_schema={"default": 3})]) -> str:
+        return path
+
+
+def by_nested_keyword(app: Server) -> None:
+    @app.tool
+    def find(paths: list[Annotated[str, msgspec.Meta(extra_json_schema={"default": 3})]]) -> str:
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("declare", "rule"),
+    [(by_name, "E12"), (by_parameter, "E05"), (by_extra_keyword, "E11"), (by_nested_keyword, "E11")],
+)
+def test_what_an_author_adds_to_a_typed_tool_is_looked_at(declare: Callable[[Server], None], rule: str) -> None:
+    app = Server("t")
+    declare(app)
+    assert [line for line in told(app) if f": {rule}: " in line]
+    assert refusal(lambda: declare(Server("t", standards="refuse"))).what.startswith(f"{rule}: ")
+
+
+@pytest.mark.parametrize("kind", [list[Shelf], Shelf, dict[str, Shelf] | None])
+def test_keys_that_are_no_names_are_looked_at_wherever_they_stand(kind: Any) -> None:
+    def find(shelf: Any) -> str:
+        return ""
+
+    find.__annotations__["shelf"] = kind
+    app = Server("t")
+    app.tool(find)
+    assert app.catalog.tools["find"].odd
+
+
+def test_a_plain_typed_tool_costs_no_look() -> None:
+    app = Server("t")
+
+    @app.tool(effects="read", examples=[{"path": 3}], category="What ever", tags=["x"])
+    def find(path: str, depth: Annotated[int, msgspec.Meta(ge=0)] = 3, kinds: list[str] | None = None) -> list[str]:
+        return []
+
+    assert app._checks is None
+
+
+def test_no_other_rule_that_warns_finds_an_error() -> None:
+    for rule in RULES:
+        if rule.level != "error" and rule.id not in RAISED and rule.check is not None:
+            for each in rule.bad.tools:
+                assert all(f.level != "error" for f in lint_tool(each, rule.bad, [rule])), rule.id
+    assert {*RAISED, *MENDED} <= {rule.id for rule in RULES}
+
+
+# -- names that are one to some clients
+
+
+@pytest.mark.parametrize("names", [("a.b", "a_b"), ("a_b", "a.b"), ("a.b.c", "a_b.c")])
+def test_names_that_differ_by_a_dot_are_one_name_to_some(names: tuple[str, str]) -> None:
+    app, strict = Server("t"), Server("t", standards="refuse", waive={"E06": "ours know dots"})
+    for name in names:
+        app.add_tool(raw(GOOD, name), handle)
+    assert any(": E07: " in line for line in told(app))
+    strict.add_tool(raw(GOOD, names[0]), handle)
+    assert refusal(lambda: strict.add_tool(raw(GOOD, names[1]), handle)).what.startswith("E07: ")
+
+
+def test_a_name_whose_twin_has_gone_is_free() -> None:
+    app = Server("t", waive={"E06": "ours know dots"})
+    app.add_tool(raw(GOOD, "a.b"), handle)
+    app.remove_tool("a.b")
+    app.add_tool(raw(GOOD, "a_b"), handle)
+    assert told(app) == []
+
+
+# -- toolsets
+
+
+class Mixed(Toolset):
+    @tool
+    def first(self, path: str) -> str:
+        return path
+
+    @tool(name="2nd")
+    def second(self, path: str) -> str:
+        return path
+
+
+def test_a_toolset_one_of_whose_tools_is_refused_adds_nothing() -> None:
+    app = Server("t", standards="refuse")
+    assert refusal(lambda: app.add(Mixed())).what.startswith("E12: the tool '2nd'")
+    assert (app.catalog.tools, app.catalog.holders) == ({}, {})
+    mild = Server("t")
+    mild.add(Mixed())
+    assert list(mild.catalog.tools) == ["first", "2nd"] and len(told(mild)) == 1
+
+
+def test_what_takes_the_place_of_another_leaves_it_there_if_it_is_refused() -> None:
+    app = Server("t", standards="refuse")
+    app.add_tool(raw(GOOD), handle)
+    before = app.catalog.tools["find"]
+    refusal(lambda: app.add_tool(raw(ROOT_CHOICE), handle, replace=True))
+    assert app.catalog.tools == {"find": before}
+
+
+# -- waivers
+
+
+@pytest.mark.parametrize("policy", ["warn", "refuse"])
+def test_a_waiver_says_why_and_nothing_more_is_said(policy: Any) -> None:
+    of_tool = Server("t", standards=policy)
+    of_tool.add_tool(raw(ROOT_CHOICE, waive={"E04": "our only client takes it"}), handle)
+    of_all = Server("t", standards=policy, waive={"E04": "our only client takes it"})
+    of_all.add_tool(raw(ROOT_CHOICE), handle)
+    assert told(of_tool) == told(of_all) == []
+
+
+@pytest.mark.parametrize(
+    ("waive", "what"),
+    [
+        ({"E99": "why"}, "there is no such rule"),
+        ({"e04": "why"}, "fix: 'E04'"),
+        ({"E04": ""}, "E04 is waived without a reason"),
+        ({"E04": " \n"}, "E04 is waived without a reason"),
+        ({"E04": None}, "E04 is waived without a reason"),
+        ({4: "why"}, "there is no such rule"),
+    ],
+)
+def test_a_waiver_of_nothing_or_without_a_reason_is_refused(waive: Any, what: str) -> None:
+    app = Server("t")
+    assert what in str(refusal(lambda: app.add_tool(raw(GOOD, waive=waive), handle)))
+    assert what in str(refusal(lambda: app.tool(waive=waive)(handle)))
+    assert what in str(refusal(lambda: Server("t", waive=waive)))
+
+
+def test_a_policy_that_does_not_exist_is_refused() -> None:
+    problem = refusal(lambda: Server("t", standards="strict"))  # type: ignore[arg-type]
+    assert "test_standards.py:" in problem.where and "'strict'" in problem.what
+
+
+# -- categories and examples
+
+
+def test_a_server_that_declares_categories_asks_for_them() -> None:
+    def find(path: str) -> str:
+        """Find a file."""
+        return path
+
+    app = Server("t", categories=["files"])
+    app.tool(category="files")(find)
+    app.tool(name="b", category="Files")(find)
+    app.tool(name="c")(find)
+    app.tool(name="d", category="files")(lambda path: path)
+    lines = told(app)
+    assert {line.split("the tool ")[1][:3] for line in lines} == {"'b'", "'c'", "'d'"}
+    strict = Server("t", standards="refuse", categories=["files"])
+    strict.tool(category="files")(find)
+    assert "'Files'" in refusal(lambda: strict.tool(name="b", category="Files")(find)).what
+
+
+def test_a_toolset_is_a_category_by_its_name() -> None:
+    class Files(Toolset):
+        @tool
+        def find(self, path: str) -> str:
+            """Find a file."""
+            return path
+
+    app = Server("t", standards="refuse", categories=["files"])
+    app.add(Files())
+    assert list(app.catalog.tools) == ["find"]
+
+
+def test_one_text_is_no_list_of_categories() -> None:
+    assert "categories=['files']" in refusal(lambda: Server("t", categories="files")).fix
+
+
+@pytest.mark.parametrize("example", [{"path": 3}, {"where": "x"}, {}, "path", None, [1], {"path": "x" * 500, "b": 1}])
+def test_an_example_that_the_tool_would_refuse_is_refused(example: Any) -> None:
+    def find(path: str) -> str:
+        return path
+
+    closed = {**GOOD, "required": ["path"], "additionalProperties": False}
+    strict = Server("t", standards="refuse")
+    for declare in (
+        lambda: strict.tool(examples=[{"path": "x"}, example])(find),
+        lambda: strict.add_tool(raw(closed, examples=[{"path": "x"}, example]), handle),
+    ):
+        problem = refusal(declare)
+        assert problem.what.startswith("B58: the tool 'find' does not take its example ")
+        assert len(problem.what) < 400
+    Server("t").tool(examples=[example])(find)
+
+
+# -- what strangers write
+
+
+def _deep(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+def _cyclic() -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "object", "properties": {}}
+    schema["properties"]["self"] = schema
+    return schema
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        _deep(5000),
+        _cyclic(),
+        {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(20_000)}},
+        {"type": "object", "properties": 3, "required": {}, "$defs": None},
+        {"type": "object", "properties": {"a": {"default": {1, 2}}}},
+        {"type": "object", 3: 4},
+        {"type": "object", "properties": {"\ud800": {"type": "string"}}},
+    ],
+    ids=["deep", "cyclic", "wide", "no maps", "no JSON", "odd key", "surrogate"],
+)
+def test_an_odd_schema_is_refused_told_or_taken_and_nothing_else(schema: Any) -> None:
+    app = Server("t")
+    try:
+        app.add_tool(raw(schema), handle)
+    except RegistrationError:
+        return
+    assert all(len(line) < 2000 for line in told(app))
+
+
+# -- collecting
+
+
+def test_refusals_can_be_collected_and_the_rest_is_there() -> None:
+    with deferring() as found:
+        app = Server("t", standards="refuse")
+        app.tool(name="bad name")(handle)
+        app.add_tool(raw({"type": "array"}), handle)
+        app.add_tool(raw(ROOT_CHOICE, "odd"), handle)
+        app.add(Mixed())
+        app.add(Mixed())
+    reasons = ("'bad name' can't be", "no object at its root", "a toolset named 'mixed' is there")
+    assert all(reason in problem.what for problem, reason in zip(found, reasons, strict=True))
+    assert list(app.catalog.tools) == ["odd", "first", "2nd"]
+    refusal(lambda: app.add_tool(raw(ROOT_CHOICE), handle))
+
+
+def test_collecting_holds_for_one_thread_and_within_itself() -> None:
+    seen: list[Any] = []
+
+    def elsewhere() -> None:
+        try:
+            Server("t").add_tool(raw({"type": "array"}), handle)
+        except RegistrationError as problem:
+            seen.append(problem)
+
+    with deferring() as outer:
+        with deferring() as inner:
+            Server("t").add_tool(raw({"type": "array"}), handle)
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+    assert (len(outer), len(inner), len(seen)) == (0, 1, 1)
