@@ -1,10 +1,14 @@
 """Patterns as `new RegExp(pattern, "u")` takes them. The table was measured with Node 20."""
 
+import re
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longshore.schema.ecmascript import MOST_CHARS, find_flaw
+from longshore.schema.ecmascript import MOST_CHARS, find_flaw, translate
+from longshore.schema.validate import compile
 
 FINE = [
     *(
@@ -118,3 +122,67 @@ def test_a_very_long_pattern_is_not_read() -> None:
 @given(st.text(alphabet="ab(?<>)[]{}\\-^$|*+:=!,1pux\ud800", max_size=30))
 def test_reading_never_raises(pattern: str) -> None:
     assert isinstance(find_flaw(pattern), str)
+
+
+# -- from Python's syntax
+
+PYTHON: dict[str, str | None] = {
+    "^[a-z]+$": "^[a-z]+$",
+    r"\A[a-z]+\Z": "^[a-z]+$",
+    r"(?P<w>[ab]+)-\1": r"(?<w>[ab]+)-\1",
+    r"(?P<w>[ab]+)-(?P=w)": None,
+    r"a\-b\@c\_\ d": "a-b@c_ d",
+    r"[\-\@\_]+": r"[\-@_]+",
+    "[]a]+": r"[\]a]+",
+    "[^]a]": r"[^\]a]",
+    "[][]": r"[\]\[]",
+    "a{": r"a\{",
+    "{a}": r"\{a\}",
+    "a{,2}$": "a{0,2}$",
+    "]": r"\]",
+    r"\U0001F600": r"\u{1F600}",
+    r"\a": r"\x07",
+    "(?i)yes": None,
+    "(?s).*": None,
+    "(?#why)a": None,
+    "(a)(?(1)b)": None,
+    "a++": None,
+    r"\N{DASH}": None,
+    "(" * (MOST_CHARS + 1): None,
+}
+TEXTS = [
+    "",
+    "a",
+    "ab",
+    "aa",
+    "aaa",
+    "ab-ab",
+    "ab-ba",
+    "a-b@c_ d",
+    "-",
+    "@",
+    "]",
+    "[",
+    "a{",
+    "{a}",
+    "b",
+    "A",
+    "😀",
+    "\a",
+]
+
+
+@pytest.mark.parametrize(("pattern", "written"), PYTHON.items(), ids=lambda value: str(value)[:20])
+def test_what_is_plainly_python_is_translated(pattern: str, written: str | None) -> None:
+    assert translate(pattern) == written
+    if written is not None:
+        assert find_flaw(written) == "" and translate(written) == written
+        schema: Any = {"pattern": written}
+        assert [compile(schema).is_valid(text) for text in TEXTS] == [bool(re.search(pattern, text)) for text in TEXTS]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(alphabet="ab(?P<>=)[]{}\\-^$|*+:!,1AZU", max_size=30))
+def test_what_is_translated_has_no_flaw(pattern: str) -> None:
+    written = translate(pattern)
+    assert written is None or find_flaw(written) == ""

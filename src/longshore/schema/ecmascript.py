@@ -1,7 +1,7 @@
 """Whether a pattern is a regular expression of ECMAScript with the `u` flag, as JavaScript's validators compile it.
 
 Python's own syntax is close enough to be written by mistake: a group `(?P<n>…)`, an anchor `\\Z`, a needless `\\-`.
-Nothing is matched here; a pattern is read once, from left to right.
+Nothing is matched here; a pattern is read once, from left to right. What is plainly Python's can be translated.
 """
 
 from __future__ import annotations
@@ -170,3 +170,59 @@ def _is_less(one: str, other: str) -> bool:
     """Of numbers of any length."""
     one, other = one.lstrip("0"), other.lstrip("0")
     return (len(one), one) < (len(other), other)
+
+
+# -- from Python's syntax
+
+_TOKEN: Final = re.compile(
+    r"\\U(?P<point>[0-9A-Fa-f]{8})|\\(?P<escaped>[\s\S])|\(\?P<(?P<name>\w+)>"
+    r"|(?P<group>\(\?(?![:=!<]))|\{\d+(?:,\d*)?\}|(?P<upto>\{,\d+\})|(?P<open>\[\^?\]?)|(?P<lone>[{}\]])|[\s\S]"
+)
+_KEPT: Final = frozenset("dDsSwWbBfnrtvux0123456789^$\\.*+?()[]{}|/")
+_ANCHORS: Final = {"A": "^", "Z": "$", "z": "$", "a": "\\x07"}
+
+
+def translate(pattern: str) -> str | None:
+    """A pattern of Python's as JavaScript reads it, or None where that is not plain to see."""
+    if len(pattern) > MOST_CHARS:
+        return None
+    alike = not find_flaw(pattern) and "[]" not in pattern and "[^]" not in pattern
+    written = pattern if alike else _rewrite(pattern)
+    return None if written is None or find_flaw(written) else written
+
+
+def _rewrite(pattern: str) -> str | None:
+    parts: list[str] = []
+    inside = False
+    for token in _TOKEN.finditer(pattern):
+        if token["group"] and not inside:
+            return None  # a flag, a comment, a condition, or a name that our own validator does not know
+        parts.append(_in_set(token) if inside else _outside(token))
+        inside = (inside or token["open"] is not None) and token[0] != "]"
+    return "".join(parts)
+
+
+def _outside(token: re.Match[str]) -> str:
+    if token["name"]:
+        return f"(?<{token['name']}>"
+    if token["upto"]:
+        return f"{{0{token['upto'][1:]}"
+    if token["open"]:
+        return token["open"].replace("]", "\\]")  # the first one in a set is a character
+    if token["lone"]:
+        return f"\\{token['lone']}"
+    return _ANCHORS.get(token["escaped"] or "") or _plain(token)
+
+
+def _in_set(token: re.Match[str]) -> str:
+    if token["open"]:
+        return token["open"].replace("[", "\\[")
+    return token[0] if token["escaped"] == "-" else _plain(token)
+
+
+def _plain(token: re.Match[str]) -> str:
+    """Without a needless backslash. What has one and is a letter stays as it is, and is found to be a flaw."""
+    if token["point"]:
+        return f"\\u{{{token['point'].lstrip('0') or '0'}}}"
+    escaped = token["escaped"]
+    return escaped if escaped and not escaped.isalnum() and escaped not in _KEPT else token[0]

@@ -26,6 +26,16 @@ def common_type(values: list[Any]) -> Schema:
     return {"type": types.pop()} if len(types) == 1 and "" not in types else {}
 
 
+def readable(schema: Schema) -> Schema:
+    """A pattern as JavaScript reads it; without it where that can't be: one client would lose all tools by it."""
+    if not isinstance(pattern := schema.get("pattern"), str):
+        return schema
+    from longshore.schema.ecmascript import translate
+
+    written = translate(pattern)
+    return {k: written if k == "pattern" else v for k, v in schema.items() if k != "pattern" or written is not None}
+
+
 class Foreign:
     """One foreign schema and its definitions."""
 
@@ -41,7 +51,7 @@ class Foreign:
         if ref:
             body = self.schemas.named(self._key(ref), ref, lambda: self.rewrite(self.defs[ref]))
             return body | self._inner(kept)
-        rewritten = self._inner(kept)
+        rewritten = readable(self._inner(kept))
         if rewritten.get("type") == "array" and not isinstance(rewritten.get("items"), dict):
             rewritten["items"] = {}
         if "enum" in rewritten:

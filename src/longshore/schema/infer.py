@@ -15,7 +15,7 @@ from msgspec import inspect as mi
 
 from longshore.protocol.annotation import ANNOTATION
 from longshore.schema import standin
-from longshore.schema.foreign import Foreign, common_type
+from longshore.schema.foreign import Foreign, common_type, readable
 from longshore.schema.output import encode_special
 from longshore.schema.signature import Parameter, Signature
 from longshore.schema.standin import Mode, Schema, Slot
@@ -289,7 +289,7 @@ _WRITERS: dict[type, Callable[[Schemas, Any], Schema]] = {
     mi.BoolType: _constant({"type": "boolean"}),
     mi.IntType: lambda _, node: {"type": "integer", **_limits(node)},
     mi.FloatType: lambda _, node: {"type": "number", **_limits(node)},
-    mi.StrType: lambda _, node: {"type": "string", **_limits(node)},
+    mi.StrType: lambda _, node: {"type": "string", **readable(_limits(node))},
     mi.BytesType: _bytes,
     mi.ByteArrayType: _bytes,
     mi.DateTimeType: _constant({"type": "string", "format": "date-time"}),

@@ -211,6 +211,9 @@ EDGES: list[tuple[str, Json, Places]] = [
     ("E13", takes({"type": "any"}), []),  # told by E10
     ("E13", takes("string"), []),  # told by E02
     ("E13", takes(REF), []),  # told by E09
+    ("E13", takes({"pattern": "(?<a>b)\\k<a>"}), []),
+    ("E13", takes({"pattern": "\\Z"}), []),  # told by E15
+    ("E13", takes({"pattern": 3}), [("inputSchema", "error")]),
     ("E14", {"inputSchema": {"type": "object", "additionalProperties": False}}, [("inputSchema", "error")]),
     ("E14", takes({"type": "object"}), [(A, "warning")]),
     ("E14", takes({"type": "object", "additionalProperties": {"type": "string"}}), [(A, "warning")]),
@@ -284,6 +287,10 @@ def test_our_own_server_wraps_results_that_are_no_objects() -> None:
 def test_a_schema_that_is_too_large_is_an_error_where_we_must_check_by_it() -> None:
     large = takes({"enum": ["x" * 70_000]})
     assert [found.level for found in findings(example(large, facts=Facts()), "E13")] == ["error"]
+
+
+def test_a_pattern_that_our_validator_does_not_know_is_an_error_where_we_must_check_by_it() -> None:
+    assert findings(example(takes({"pattern": "(?<a>b)\\k<a>"}), facts=Facts()), "E13")
 
 
 # -- whatever comes
