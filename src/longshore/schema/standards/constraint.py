@@ -74,7 +74,7 @@ class Said(NamedTuple):
 
 def find_unsaid(parameter: Parameter, text: str, root: Json) -> dict[str, Any]:
     """The constraints of a parameter that would be lost with its schema: neither its own words nor `text` say them."""
-    said = Said(f"{parameter.name}\n{_read(parameter.parts)}", text[:READ].lower())
+    said = Said(f"{parameter.name[:READ]}\n{_read(parameter.parts)}", text[:READ].lower())
     held = [*parameter.parts, *(part for each in _items(parameter.parts) for part in find_parts(each, root))]
     found = {key: part[key] for part in reversed(held) for key in DROPPED if key in part}
     return {key: value for key, value in found.items() if not _is_said(key, value, said)}

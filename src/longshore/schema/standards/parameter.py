@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
 from typing import Any, Final
 
 from msgspec import Struct
@@ -11,8 +12,11 @@ from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import cut
 from longshore.schema.standards.subject import Json, Subject
 
-MOST_PARTS: Final = 200
+MOST_PARTS: Final = 50
 """Alternatives of one parameter that are looked at."""
+
+MOST_PARAMETERS: Final = 1_000
+"""Parameters of one tool that are looked at. No model fills as many."""
 
 NUMBERS: Final = frozenset(("number", "integer"))
 
@@ -57,13 +61,20 @@ def type_names(schema: Json) -> list[str]:
     return [each for each in (named if is_array(named) else [named]) if isinstance(each, str)]
 
 
-def parameters(subject: Subject) -> Iterator[Parameter]:
+@lru_cache(1)  # every rule asks for those of the same tool
+def parameters(subject: Subject) -> tuple[Parameter, ...]:
     """The parameters of a tool that have a schema worth the name."""
     required = frozenset(subject.required)
-    for name, schema in subject.properties.items():
-        if is_object(schema):
-            path = f"inputSchema.properties.{cut(str(name))}"
-            yield Parameter(str(name), path, schema, find_parts(schema, subject.input), name in required)
+    return tuple(
+        _parameter(str(name), schema, subject, name in required)
+        for name, schema in islice(subject.properties.items(), MOST_PARAMETERS)
+        if is_object(schema)
+    )
+
+
+def _parameter(name: str, schema: Json, subject: Subject, required: bool) -> Parameter:
+    path = f"inputSchema.properties.{cut(name)}"
+    return Parameter(name, path, schema, find_parts(schema, subject.input), required)
 
 
 def find_parts(schema: Json, root: Json) -> list[Json]:

@@ -173,7 +173,7 @@ _OWN: Final[tuple[Rule, ...]] = (
         evidence=f"{STANDARD}, Tool Definition Structure and Tool Definition Validation",
         fix="Add examples that the tool accepts.",
         good=example(_takes(4), facts=Facts(category="weather", examples=({"city": "Paris", "day": "today"},))),
-        bad=example(_takes(4), facts=Facts(examples=({"town": "Paris"},))),
+        bad=example(_takes(4), facts=Facts(category="weather")),
         check=_check_examples,
     ),
     Rule(

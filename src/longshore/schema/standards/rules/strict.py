@@ -19,11 +19,15 @@ ENUM_VALUES: Final = 1_000
 """Values of all enums together."""
 CHARACTERS: Final = 120_000
 """Characters of all names and values together."""
+JOINED: Final = 50
+"""Parts of one allOf that we try to write as one schema. Nobody writes more by hand."""
 
 _UNKNOWN: Final = (
     *("not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies"),
     "patternProperties",
 )
+_OF_VALUES: Final = frozenset(("properties", "items", "prefixItems", "anyOf", "oneOf", "$defs", "definitions"))
+"""Where a schema stands by itself; elsewhere it is only a part of one."""
 _SAYS_KIND: Final = frozenset(("type", "enum", "const", "$ref", "anyOf", "oneOf", "allOf"))
 """One of these says what kind of value is meant."""
 
@@ -47,13 +51,16 @@ def _find_reasons(node: Node) -> Iterator[str]:
         yield "allOf, and what stands in this one can't be written beside it"
     if _is_open(node):
         yield "objects with names of their own: it takes the properties that are listed, and no others"
-    if node.inside and _SAYS_KIND.isdisjoint(node.schema) and node.inside not in _UNKNOWN:
+    if node.inside in _OF_VALUES and _SAYS_KIND.isdisjoint(node.schema):
         yield "values of any kind: each schema has a type"
 
 
 def _can_join(schema: Json) -> bool:
-    joined, parts = with_all_joined(schema), schema["allOf"]
-    return is_array(parts) and all(is_object(part) and part.keys() <= joined.keys() for part in parts)
+    parts = schema["allOf"]
+    if not is_array(parts) or len(parts) > JOINED:
+        return False
+    joined = with_all_joined(schema)
+    return all(is_object(part) and part.keys() <= joined.keys() for part in parts)
 
 
 def _is_open(node: Node) -> bool:
