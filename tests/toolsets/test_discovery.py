@@ -11,7 +11,8 @@ import pytest
 
 from longshore import Server, Tool, Toolset, __version__, tool
 from longshore.builtin import make
-from longshore.toolsets.discovery.tools import PAGE, Discovery
+from longshore.toolsets.discovery import Discovery
+from longshore.toolsets.discovery.tools import MOST_OFFSET, PAGE
 from talk import ERAS, Refused, call, listed, result, text
 
 BUDGET_TOKENS = 600
@@ -177,6 +178,48 @@ def test_the_help_of_a_raw_tool_reads_its_schema() -> None:
     ]
 
 
+def helpful() -> Server:
+    app = anybodys()
+
+    @app.tool(
+        category="money",
+        aliases=["refund_v1"],
+        help="""
+        Ask for the receipt first.
+
+            A refund takes three days.
+        """,
+    )
+    def refund(order: str) -> str:
+        """Pay an order back."""
+        return order
+
+    return app
+
+
+@pytest.mark.parametrize("name", ["refund", "refund_v1"])
+def test_the_long_help_is_told_here_and_in_no_list(name: str) -> None:
+    assert said(helpful(), "tool_help", name=name).splitlines() == [
+        "refund: Pay an order back.",
+        "",
+        "Ask for the receipt first.",
+        "",
+        "    A refund takes three days.",
+        "",
+        "Category: money",
+        "Earlier names: refund_v1",
+        "Takes:",
+        "  order (string, required)",
+    ]
+    lists = json.dumps(result(helpful(), "tools/list")) + said(helpful(), "list_tools")
+    assert "receipt" not in lists and "refund_v1" not in lists
+
+
+@pytest.mark.parametrize("search", ["receipt", "refund_v1", "Three DAYS", "pay"])
+def test_the_search_looks_into_help_and_earlier_names(search: str) -> None:
+    assert said(helpful(), "list_tools", search=search) == "refund [money] Pay an order back."
+
+
 @pytest.mark.parametrize("name", ["hello", "server_status", "tool_help", "list_tools"])
 def test_every_built_in_tool_has_help_that_is_short(name: str) -> None:
     words = said(make(), "tool_help", name=name)
@@ -198,9 +241,10 @@ def test_help_for_what_is_not_there_names_the_nearest(name: str, answer: str, re
 
 def test_the_list_has_a_line_for_each_tool_with_its_category_and_first_sentence() -> None:
     lines = said(many(2), "list_tools").splitlines()
-    assert len(lines) == 6
-    assert lines[0].startswith("hello [discovery] Say what this server is and what its tools are for.")
-    assert lines[4:] == ["tool_000 [even] Do thing 0.", "tool_001 [odd] Do thing 1."]
+    assert len(lines) == 7
+    assert lines[0] == "Categories: discovery (4), even (1), odd (1)"
+    assert lines[1].startswith("hello [discovery] Say what this server is and what its tools are for.")
+    assert lines[5:] == ["tool_000 [even] Do thing 0.", "tool_001 [odd] Do thing 1."]
 
 
 @pytest.mark.parametrize(
@@ -225,7 +269,9 @@ def test_what_fits_nothing_says_what_to_try() -> None:
     answer = call(many(6), "list_tools", {"category": "evn"})
     assert answer["isError"] is True
     assert text(answer) == "no category 'evn'; there are: discovery, even, odd"
-    assert call(many(1), "list_tools", {"offset": -1})["isError"] is True
+    for offset in (-1, MOST_OFFSET + 1):
+        assert call(many(1), "list_tools", {"offset": offset})["isError"] is True
+    assert "isError" not in call(many(1), "list_tools", {"offset": MOST_OFFSET})
 
 
 @pytest.mark.parametrize("tools", [PAGE - 1, PAGE, PAGE + 1, 2 * PAGE, 137])
@@ -235,6 +281,8 @@ def test_the_pages_of_the_list_are_the_list(tools: int) -> None:
     offset: int | None = 0
     while offset is not None:
         lines = said(app, "list_tools", offset=offset).splitlines()
+        assert lines[0].startswith("Categories: ") is (offset == 0)
+        lines = lines[1:] if offset == 0 else lines
         offset = int(lines.pop().rpartition("=")[2]) if lines[-1].startswith("… ") else None
         assert len(lines) <= PAGE
         found += [line.split()[0] for line in lines]

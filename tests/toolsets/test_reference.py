@@ -23,6 +23,12 @@ def test_the_page_of_the_built_in_tools_is_fresh(capsys: pytest.CaptureFixture[s
     assert (DOCS / "tools.md").read_text() == capsys.readouterr().out, "longshore tools --markdown > docs/tools.md"
 
 
+def test_the_surface_is_the_one_that_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    """To write it anew: `longshore schema snapshot --output tests/toolsets/surface.json`."""
+    code = run(["schema", "snapshot", "--check", "--output", str(Path(__file__).with_name("surface.json"))])
+    assert code == 0, capsys.readouterr().out
+
+
 @pytest.mark.parametrize("revision", ERAS)
 def test_the_page_says_what_the_list_costs(revision: str) -> None:
     tools = result(make(), "tools/list", revision=revision)["tools"]

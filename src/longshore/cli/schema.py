@@ -25,7 +25,7 @@ _FORMAT = click.option("--format", "form", type=click.Choice(FORMS), default="te
 
 @click.group()
 def schema() -> None:
-    """Keep what a server offers, and see which changes of it break callers."""
+    """Keep what a server offers, and see which changes break callers."""
 
 
 @schema.command(cls=Visiting, epilog=_CODES.format("no change breaks callers", "some do"))

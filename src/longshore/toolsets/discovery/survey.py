@@ -39,23 +39,43 @@ def tool_line(entry: Entry) -> ToolLine:
     return ToolLine(entry.name, category_of(entry), first_sentence(entry.describe().get("description", "")))
 
 
+def count_categories(entries: Iterable[Entry]) -> str:
+    """The categories and how many tools each has: `browser (12), discovery (4)`."""
+    counts: dict[str, int] = {}
+    for entry in entries:
+        counts[category_of(entry)] = counts.get(category_of(entry), 0) + 1
+    return ", ".join(f"{name} ({count})" for name, count in counts.items())
+
+
 def find(entries: Iterable[Entry], category: str | None, search: str | None) -> list[ToolLine]:
-    """The tools of a category whose name, tags or description hold every word of the search."""
+    """The tools of a category whose names, tags, description or help hold every word of the search."""
     words = (search or "").lower().split()
     found: list[ToolLine] = []
     for entry in entries:
         if category is not None and category_of(entry) != category:
             continue
-        text = " ".join([entry.name, *entry.tags, entry.describe().get("description", "")]).lower()
+        said = (entry.describe().get("description", ""), entry.help or "")
+        text = " ".join([entry.name, *entry.aliases, *entry.tags, *said]).lower()
         if all(word in text for word in words):
             found.append(tool_line(entry))
     return found
 
 
 def explain(entry: Entry) -> str:
-    """Everything about one tool, as text: what it does, what it takes, what it gives, how it fails."""
+    """Everything about one tool, as text: what it does, what it takes, what it gives, how it fails.
+
+    The long help stands here and in no list, which every client reads whole.
+    """
+    from inspect import cleandoc  # 14 ms, for who asks
+
     described = entry.describe()
     parts = [f"{entry.name}: {described.get('description', 'no description')}"]
+    if entry.help:
+        parts += ["", cleandoc(entry.help), ""]
+    if entry.category or entry.toolset is not None:
+        parts.append(f"Category: {category_of(entry)}")
+    if entry.aliases:
+        parts.append(f"Earlier names: {', '.join(entry.aliases)}")
     arguments = argument_lines(described.get("inputSchema", {}))
     parts.append("Takes:" if arguments else "Takes no arguments.")
     parts += [f"  {name} ({kind}){': ' if text else ''}{text}" for name, kind, text in arguments]

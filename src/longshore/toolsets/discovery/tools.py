@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from longshore.app import Server
 
 PAGE = 50
+"""Tools on a page: some 2,000 tokens."""
+MOST_OFFSET = 100_000
+"""More tools than any server has; a schema without an end is one that a client may drop."""
 
 
 class ToolsetStatus(Struct):
@@ -53,14 +56,12 @@ class Discovery(Toolset):
     @tool(effects="read", run="inline", title="Overview")
     def hello(self) -> str:
         """Say what this server is and what its tools are for. Call it first if you are new here."""
-        from longshore.toolsets.discovery.survey import category_of
+        from longshore.toolsets.discovery.survey import count_categories
 
-        counts: dict[str, int] = {}
-        for entry in self._app.engine.tools.values():
-            counts[category_of(entry)] = counts.get(category_of(entry), 0) + 1
-        groups = ", ".join(f"{name} ({count})" for name, count in counts.items())
+        tools = self._app.engine.tools
         return (
-            f"This is {self._app.name} {self._app.version}. It has {sum(counts.values())} tools: {groups}.\n"
+            f"This is {self._app.name} {self._app.version}. "
+            f"It has {len(tools)} tools: {count_categories(tools.values())}.\n"
             "list_tools shows them by category or search word; tool_help explains one."
         )
 
@@ -82,27 +83,41 @@ class Discovery(Toolset):
             toolsets=[self._toolset(name) for name in app.catalog.holders],
         )
 
-    @tool(effects="read", run="inline", title="Explain a tool", examples=[{"name": "list_tools"}])
+    @tool(
+        effects="read",
+        run="inline",
+        title="Explain a tool",
+        examples=[{"name": "list_tools"}],
+        errors={"no tool of this name": "take the one that the error names, or look it up with list_tools"},
+    )
     def tool_help(self, name: Annotated[str, "the tool's name, as list_tools shows it"]) -> str:
         """Explain one tool: what it does, its arguments with defaults, what it returns, its errors and examples."""
         from longshore.registry.names import hint
         from longshore.toolsets.discovery.survey import explain
 
         tools = self._app.engine.tools
-        entry = tools.get(name)
+        entry = tools.get(name) or self._app.engine.find_renamed(name)
         if entry is None:
             raise ToolError(f"no tool {name!r}" + (hint(name, tools) or "; list_tools shows all"))
         return explain(entry)
 
-    @tool(effects="read", run="inline", title="Find tools", examples=[{"search": "status"}, {"category": "discovery"}])
+    @tool(
+        effects="read",
+        run="inline",
+        title="Find tools",
+        examples=[{"search": "status"}, {"category": "discovery"}],
+        errors={"no category of this name": "take one of those that the error lists"},
+    )
     def list_tools(
         self,
         category: Annotated[str | None, "only tools of this category"] = None,
-        search: Annotated[str | None, "only tools whose name, tags or description hold these words"] = None,
-        offset: Annotated[int, Meta(ge=0, description="how many to skip; for the next page")] = 0,
+        search: Annotated[str | None, "only tools whose name, tags or help hold these words"] = None,
+        offset: Annotated[
+            int, Meta(ge=0, le=MOST_OFFSET, description="how many to skip (0 to 100000), for the next page")
+        ] = 0,
     ) -> str:
         """List the tools, one line each with its category and first sentence, 50 at a time."""
-        from longshore.toolsets.discovery.survey import category_of, find
+        from longshore.toolsets.discovery.survey import category_of, count_categories, find
 
         tools = self._app.engine.tools.values()
         if category is not None and category not in {category_of(entry) for entry in tools}:
@@ -115,7 +130,9 @@ class Discovery(Toolset):
             return "no tool fits; try fewer words"
         if not lines:
             return f"there are only {len(found)}; offset={offset} is past the last"
-        left = len(found) - offset - len(lines)
+        if category is None and search is None and offset == 0:
+            lines.insert(0, f"Categories: {count_categories(tools)}")
+        left = len(found) - offset - PAGE
         return "\n".join(lines) + (f"\n… {left} more: offset={offset + PAGE}" if left > 0 else "")
 
     def _toolset(self, name: str) -> ToolsetStatus:
