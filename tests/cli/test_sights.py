@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from longshore.cli.main import run
 from longshore.cli.screen import Screen
 from longshore.cli.sights import MOST_LINES, show
+from longshore.schema.standards.clients import CLIENTS
 from longshore.schema.standards.habit import ClientName
 from longshore.schema.standards.subject import Surface
 
@@ -82,3 +87,23 @@ def test_strangers_do_nothing_to_a_terminal(shown: Any) -> None:
 def test_nothing_at_all(shown: Any) -> None:
     assert shown(Surface(), "codex") == "Codex hands on 0 of 0 tools, about 0 tokens\n"
     assert json.loads(shown(Surface(), "codex", "json"))["tools"] == []
+
+
+PAGE = (Path(__file__).parents[2] / "docs/sights.md").read_text(encoding="utf-8")
+
+
+def test_the_page_shows_what_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    [code], [(command, said)] = (
+        re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL),
+        re.findall(r"```text\n\$ longshore (.*?)\n(.*?)```", PAGE, re.DOTALL),
+    )
+    (tmp_path / "server.py").write_text(code, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert run(shlex.split(command)) == 0
+    assert capsysbinary.readouterr().out.decode() == said
+
+
+def test_the_page_has_every_client() -> None:
+    assert re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE) == list(CLIENTS)

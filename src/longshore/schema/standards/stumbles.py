@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from longshore.schema.kinds import is_object
+from longshore.schema.kinds import is_array, is_object
 from longshore.schema.standards.habit import Find
 from longshore.schema.standards.subject import Subject
 
@@ -58,8 +58,10 @@ def odd_keys(subject: Subject) -> Iterable[str]:
 
 def types_of(schema: Any) -> list[Any]:
     """The names of types in a schema."""
-    found = schema.get("type", ()) if is_object(schema) else ()
-    return list(found) if isinstance(found, (list, tuple)) else [found]
+    if not is_object(schema) or "type" not in schema:
+        return []
+    found = schema["type"]
+    return found if is_array(found) else [found]
 
 
 def has_odd_type(schema: Any) -> bool:
