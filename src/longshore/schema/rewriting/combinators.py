@@ -29,23 +29,22 @@ MOST_SAID: Final = 600
 _CHECKED: Final = "Further conditions on the arguments are checked when it is called."
 
 
-def without_root_combinators(schema: Schema, *, certain: bool = False) -> tuple[Schema, str]:
+def without_root_combinators(schema: Any) -> tuple[Any, str]:
     """The schema without them, and what they said in words; empty words if there were none.
 
     Nothing is refused that was taken before, with one exception: if an alternative describes a property, and another
-    says nothing of it, the description holds for both. `certain` goes without that.
+    says nothing of it, the description holds for both. Without that, a model would know no property's type.
     """
     if not is_object(schema) or not set(ROOT_COMBINATORS).intersection(schema):
         return schema, ""
-    joining = _Joining(schema, certain=certain)
+    joining = _Joining(schema)
     return joining.join(schema, MOST_NESTED), " ".join(dict.fromkeys(joining.said))[:MOST_SAID]
 
 
 @final
 class _Joining:
-    def __init__(self, root: Schema, *, certain: bool) -> None:
+    def __init__(self, root: Schema) -> None:
         self._root = root
-        self._certain = certain
         self._left = MOST_BRANCHES
         self.said: list[str] = []
 
@@ -59,7 +58,7 @@ class _Joining:
         for keyword in ("anyOf", "oneOf"):
             if branches := self._branches(schema, keyword, levels):
                 self.said.append(_say(keyword, base, branches))
-                base = _alternate(base, branches, certain=self._certain)
+                base = _alternate(base, branches)
         if not {"not", "if", "enum", "const"}.isdisjoint(schema):
             self.said.append(_CHECKED)
         return base
@@ -100,6 +99,27 @@ def _put(schema: Schema, keyword: str, value: Any) -> Schema:
 
 
 # -- allOf
+
+
+def with_all_joined(schema: Schema) -> Schema:
+    """What stands in `allOf` written beside it, as far as that can be done. The rest is left out."""
+    parts = schema.get("allOf")
+    joined = less(schema, "allOf")
+    for part in parts if is_array(parts) else []:
+        joined = _merge_any(joined, part) if is_object(part) else joined
+    return joined
+
+
+def _merge_any(base: Schema, part: Schema) -> Schema:
+    if base.keys().isdisjoint(part) and not _needs_company(base) and not _needs_company(part):
+        return {**base, **part}
+    if part.keys() <= ANNOTATIONS:
+        return {**part, **base}
+    return _merge(base, part) if _is_of_object(base) and _is_of_object(part) else base
+
+
+def _is_of_object(schema: Schema) -> bool:
+    return schema.get("type") == "object" or ("type" not in schema and "properties" in schema)
 
 
 _BY_ITSELF: Final = frozenset(
@@ -160,11 +180,11 @@ def _close(merged: Schema, base: Schema, part: Schema) -> Schema:
 # -- anyOf and oneOf
 
 
-def _alternate(base: Schema, branches: list[Schema], *, certain: bool) -> Schema:
+def _alternate(base: Schema, branches: list[Schema]) -> Schema:
     """One of them holds: what all require is required, and what any names may be given."""
     ours, shut = _properties(base), base.get("additionalProperties") is False
     named = {name: None for branch in branches for name in _properties(branch) if name in ours or not shut}
-    joined = {name: _either(name, branches, certain=certain) for name in named}
+    joined = {name: _either(name, branches) for name in named}
     properties = {**joined, **{name: _narrowed(ours[name], joined.get(name)) for name in ours}}
     common = set.intersection(*(set(_required(branch)) for branch in branches))
     opened = _put(base, "properties", {name: properties[name] for name in [*ours, *joined]})
@@ -177,12 +197,9 @@ def _is_closed(branch: Schema) -> bool:
     return branch.get("additionalProperties") is False and "patternProperties" not in branch
 
 
-def _either(name: str, branches: list[Schema], *, certain: bool) -> Any:
+def _either(name: str, branches: list[Schema]) -> Any:
     """What the alternatives say of one property."""
-    if certain and not all(name in _properties(branch) or _is_closed(branch) for branch in branches):
-        return {}
-    said = [_properties(branch)[name] for branch in branches if name in _properties(branch)]
-    return _any_of(_distinct(said))
+    return _any_of(_distinct([_properties(branch)[name] for branch in branches if name in _properties(branch)]))
 
 
 def _any_of(schemas: list[Any]) -> Any:

@@ -17,16 +17,19 @@ def is_old(schema: Schema) -> bool:
 
 
 def modernised(schema: Any) -> Any:
-    """`$defs` for `definitions`, `prefixItems` for a list of `items`, numbers for exclusive bounds, `$id` for `id`."""
+    """`$defs` for `definitions`, `prefixItems` for a list of `items`, numbers for exclusive bounds, `$id` for `id`.
+
+    What means nothing today is given a meaning only where the schema says that it is an old one.
+    """
     if not is_object(schema):
         return schema
     old, moves = is_old(schema), _may_move(schema)
 
     def change(each: Schema) -> Schema:
-        kept = _drop_beside(each) if old else each
-        return _modernise(_follow_definitions(kept) if moves else kept)
+        kept = _split_dependencies(_rename_id(_drop_beside(each))) if old else each
+        return _name_rows(_write_bounds(_follow_definitions(kept) if moves else kept))
 
-    changed = change_everywhere(_move_definitions(schema) if moves else schema, change)
+    changed = change_everywhere(_rename_id(_move_definitions(schema) if moves else schema), change)
     return less(changed, "$schema") if old else changed
 
 
@@ -36,11 +39,6 @@ def _drop_beside(schema: Schema) -> Schema:
     return {
         keyword: value for keyword, value in schema.items() if keyword in ANNOTATIONS | {"$ref", "$defs", "definitions"}
     }
-
-
-def _modernise(schema: Schema) -> Schema:
-    """One schema. Each word is changed only where it is used in its old sense."""
-    return _split_dependencies(_name_rows(_rename_id(_write_bounds(schema))))
 
 
 def _write_bounds(schema: Schema) -> Schema:
@@ -53,7 +51,8 @@ def _write_bounds(schema: Schema) -> Schema:
 
 
 def _rename_id(schema: Schema) -> Schema:
-    named = isinstance(schema.get("id"), str) and "$id" not in schema
+    name = schema.get("id")
+    named = isinstance(name, str) and "#" not in name and "$id" not in schema
     return {"$id" if keyword == "id" else keyword: value for keyword, value in schema.items()} if named else schema
 
 

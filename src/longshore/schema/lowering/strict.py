@@ -1,0 +1,90 @@
+"""OpenAI's strict form: every object closed, every property required, null for what may be left out."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from longshore.schema.kinds import is_array, is_object
+from longshore.schema.nullable import NULL, with_null
+from longshore.schema.rewriting.combinators import with_all_joined
+from longshore.schema.rewriting.everywhere import Schema, TooMuch, Walk, less
+from longshore.schema.rewriting.plain import has_type
+
+_KEPT: Final = frozenset(
+    (
+        *("type", "description", "enum", "const", "anyOf", "$ref", "$defs"),
+        *("properties", "required", "additionalProperties", "items", "minItems", "maxItems"),
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "pattern", "format"),
+    )
+)
+_FORMATS: Final = frozenset(
+    ("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"),
+)
+
+
+class _Unfit(Exception):
+    """Made strict, it would lose calls that can be made now: an object of any keys, a value of any type."""
+
+
+def made_strict(schema: Any) -> Any:
+    """The strict form, or the schema as it is where that would lose calls: it can still be sent without `strict`.
+
+    Closing an object loses what it takes but does not name.
+    """
+    try:
+        return Walk(_write).visit(schema)
+    except (_Unfit, TooMuch):
+        return schema
+
+
+def _write(schema: Schema) -> Schema:
+    if isinstance(schema.get("$ref"), str):
+        return {key: schema[key] for key in ("$ref", "$defs") if key in schema}  # a reference stands alone
+    joined = with_all_joined(schema)
+    if "oneOf" in joined:
+        joined = {**less(joined, "oneOf"), "anyOf": joined["oneOf"]}
+    if not {"type", "enum", "const", "anyOf"}.intersection(joined):
+        raise _Unfit
+    if has_type(joined, "array") and ("prefixItems" in joined or not is_object(joined.get("items"))):
+        raise _Unfit
+    if str(joined.get("format")) not in _FORMATS:
+        joined = less(joined, "format")
+    told = _tell_default(_close(joined) if has_type(joined, "object") else joined)
+    return {key: value for key, value in told.items() if key in _KEPT}
+
+
+def _close(schema: Schema) -> Schema:
+    rest, required = schema.get("additionalProperties"), schema.get("required")
+    named = schema.get("properties", {} if rest is False else None)
+    if not is_object(named) or is_object(rest) or "patternProperties" in schema:
+        raise _Unfit
+    needed = [name for name in required if isinstance(name, str)] if is_array(required) else []
+    if any(name not in named for name in needed):
+        raise _Unfit
+    properties = {name: each if name in needed else _optional(each) for name, each in named.items()}
+    return {**schema, "properties": properties, "required": [*properties], "additionalProperties": False}
+
+
+def _optional(schema: Any) -> Any:
+    if not is_object(schema) or _takes_null(schema):
+        return schema
+    return with_null(schema) or {"anyOf": [schema, NULL]}
+
+
+def _takes_null(schema: Schema) -> bool:
+    options, values = schema.get("anyOf"), schema.get("enum", [None])
+    return (is_array(options) and NULL in options) or (has_type(schema, "null") and is_array(values) and None in values)
+
+
+def _tell_default(schema: Schema) -> Schema:
+    """A default can't be written, but a model should know what null stands for."""
+    default, said = schema.get("default"), schema.get("description", "")
+    if default is None or not isinstance(said, str) or "default" in said.lower():
+        return schema
+    try:
+        text = f"Default: {msgspec.json.encode(default).decode()}."
+    except Exception:  # an author may have put anything there
+        return schema
+    return {**schema, "description": f"{said} {text}".strip()}
