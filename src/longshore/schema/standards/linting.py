@@ -80,6 +80,6 @@ def _waive(finding: Finding, surface: Surface, waived: Mapping[str, str]) -> Fin
     from msgspec.structs import replace
 
     facts = surface.facts.get(finding.tool)
-    own = {} if facts is None else facts.waived
+    own: Mapping[str, str] = {} if facts is None else facts.waived
     reason = own.get(finding.rule) or waived.get(f"{finding.tool}:{finding.rule}") or waived.get(finding.rule)
     return replace(finding, waived=reason) if reason else finding

@@ -78,7 +78,7 @@ def _references(subject: Subject) -> Iterator[Fault]:
 
 def _types(subject: Subject) -> Iterator[Fault]:
     for node in subject.nodes():
-        named = node.schema.get("type", []) if is_object(node.schema) else []
+        named: Any = node.schema.get("type", []) if is_object(node.schema) else []
         for each in named if is_array(named) else [named]:
             if each not in TYPES:
                 yield fault(f"{show(node.path)} has the type {quote(each)}, which is none", f"{node.path}.type")

@@ -70,12 +70,15 @@ def _length(subject: Subject) -> Iterator[Fault]:
     server, tool = subject.surface.name[:MCP_CHARS], subject.name[:MCP_CHARS]
     joined = len(subject.surface.name) + len(subject.name)
     seen = final_names(server, tool)
-    whom: list[Profile] = ["cursor"] if joined > JOINED_CHARS else []
-    whom += ["gemini"] if joined + len("mcp__") > GEMINI_CHARS else []
-    whom += ["vscode"] if min(len(server), VSCODE_SERVER) + len(tool) + len("mcp__") > MOST_CHARS else []
+    too_long: dict[Profile, bool] = {
+        "cursor": joined > JOINED_CHARS,
+        "gemini": joined + len("mcp__") > GEMINI_CHARS,
+        "vscode": min(len(server), VSCODE_SERVER) + len(tool) + len("mcp__") > MOST_CHARS,
+    }
+    whom = tuple(client for client, is_too_long in too_long.items() if is_too_long)
     if tool and whom:
         read = f"Claude Code and Codex read {_shown(seen['Claude Code'])}, Gemini CLI {_shown(seen['Gemini CLI'])}"
-        yield fault(f"server and tool have {joined} characters: {read}", "name", profiles=tuple(whom))
+        yield fault(f"server and tool have {joined} characters: {read}", "name", profiles=whom)
 
 
 def _shown(name: str) -> str:
