@@ -75,7 +75,7 @@ def _length(subject: Subject) -> Iterator[Fault]:
         "gemini": joined + len("mcp__") > GEMINI_CHARS,
         "vscode": min(len(server), VSCODE_SERVER) + len(tool) + len("mcp__") > MOST_CHARS,
     }
-    whom = tuple(client for client, is_too_long in too_long.items() if is_too_long)
+    whom: tuple[Profile, ...] = tuple(client for client, is_too_long in too_long.items() if is_too_long)
     if tool and whom:
         read = f"Claude Code and Codex read {_shown(seen['Claude Code'])}, Gemini CLI {_shown(seen['Gemini CLI'])}"
         yield fault(f"server and tool have {joined} characters: {read}", "name", profiles=whom)
