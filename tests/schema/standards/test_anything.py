@@ -42,20 +42,7 @@ def test_any_tool_is_looked_at_and_mended(listed: list[Any], instructions: str |
 
 
 MEGABYTE = 1_000_000
-HOSTILE = (
-    "x",
-    "either a or b, ",
-    "1,234 ",
-    "9",
-    "'a', ",
-    "one of ",
-    "value: a, ",
-    "(a|",
-    " ",
-    "_",
-    "optional if a ",
-    "😀",
-)
+HOSTILE = ("either a or b, ", "1,234 ", "'a', ", "one of a, ", "(a|", "_")
 
 
 @pytest.mark.parametrize("bit", HOSTILE)
