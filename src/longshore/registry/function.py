@@ -114,18 +114,24 @@ def tool_entry(fn: Callable[..., Any], options: ToolOptions, context_type: type)
         help=options.help,
         aliases=read_aliases(fn, name, options.aliases),
         waived=dict(options.waive or {}),
-        odd=_is_odd(name, options, signature),
+        odd=_oddities(name, options, signature),
         documented=bool(options.description or getattr(fn, "__doc__", None)),
     )
 
 
-def _is_odd(name: str, options: ToolOptions, signature: Signature) -> bool:
-    """Whether something that clients are told does not follow from plain types and names. Costs a microsecond."""
-    if options.output_schema is not None or options.annotations is not None or options.waive is not None:
+def _oddities(name: str, options: ToolOptions, signature: Signature) -> list[Any] | Literal[True] | None:
+    """What of that which clients are told does not follow from plain types and names. Costs a microsecond."""
+    if any(p.odd for p in signature.parameters):
         return True
-    if not name.replace("-", "_").isidentifier():
-        return True
-    return any(p.odd or not p.name.isascii() or len(p.name) > MAX_NAME_CHARACTERS for p in signature.parameters)
+    own = (options.output_schema, options.annotations, options.waive)
+    names = [name.replace("-", "_"), *(p.name for p in signature.parameters)]
+    if own == (None, None, None) and all(_is_plain(each) for each in names):
+        return None
+    return [names, *own]
+
+
+def _is_plain(name: str) -> bool:
+    return name.isascii() and len(name) <= MAX_NAME_CHARACTERS and name.isidentifier()
 
 
 def _headers(fn: Callable[..., Any], signature: Signature) -> tuple[HeaderParam, ...]:

@@ -112,14 +112,12 @@ class Standards:
         usual = self.categories is None or (entry.documented and category_of(entry) in self.categories)
         if usual and not entry.raw and not entry.odd:
             return []
-        try:
-            described = entry.describe()
-        except Exception:
-            return []  # it has no schema: the list says so
-        told = [self.policy, self.categories, self.waived, described, entry.raw, category_of(entry)]
-        return self._verdict(
-            [*told, entry.examples, entry.errors, entry.waived], lambda: _judge(self, entry, described)
-        )
+        # Where the odd parts are known, all else follows from types, and is not worked out to see whether it changed.
+        known = self.categories is None and entry.odd is not None and entry.odd is not True
+        shown = entry.odd if known else _describe(entry)
+        declared = [entry.name, entry.raw, category_of(entry), entry.examples, entry.errors, entry.waived]
+        asked = [self.policy, self.categories, self.waived]
+        return self._verdict([shown, declared, asked], lambda: _judge(self, entry, _describe(entry)))
 
     def _verdict(self, subject: Any, judge: Callable[[], list[str]]) -> list[str]:
         if self._checked is None:
@@ -153,10 +151,18 @@ def _known(policy: Policy) -> Policy:
     return policy
 
 
-def _judge(standards: Standards, entry: Entry, described: dict[str, Any]) -> list[str]:
+def _describe(entry: Entry) -> dict[str, Any] | None:
+    """None: it has a type that has no JSON Schema. The list says so, and leaves it out."""
+    try:
+        return entry.describe()
+    except Exception:
+        return None
+
+
+def _judge(standards: Standards, entry: Entry, described: dict[str, Any] | None) -> list[str]:
     from longshore.registry.judging import judge
 
-    return judge(standards, entry, described)
+    return [] if described is None else judge(standards, entry, described)
 
 
 def _judge_twins(standards: Standards, entry: Entry, twin: str) -> list[str]:

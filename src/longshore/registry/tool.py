@@ -115,8 +115,11 @@ class Entry(Struct, kw_only=True):
     help: str | None = None
     aliases: tuple[str, ...] = ()
     waived: dict[str, str] = {}
-    odd: bool = False
-    """Whether a part of what clients are told is the author's own writing, so that no rule is kept by construction."""
+    odd: list[Any] | Literal[True] | None = None
+    """What of that which clients are told is the author's own writing, so that no rule is kept by construction.
+
+    True where only the schema can tell.
+    """
     documented: bool = False
     """Whether it says what it does."""
     calls: int = 0

@@ -1,0 +1,197 @@
+"""What was found is remembered between starts, and nothing depends on it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from longshore.registry import checked
+from longshore.registry.checked import FILE_BYTES, MOST_TOOLS, Checked
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "longshore" / "checked"
+
+
+def never() -> list[str]:
+    raise AssertionError("looked at again")
+
+
+def learn(subject: Any, found: list[str], server: str = "t") -> None:
+    memory = Checked(server)
+    assert memory.recall(subject, lambda: found) == found
+    memory.save()
+
+
+def knows(subject: Any, server: str = "t") -> bool:
+    try:
+        Checked(server).recall(subject, never)
+    except AssertionError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("found", [[], ["E04: …", "E05: …"]])
+def test_what_was_found_is_found_again_without_a_look(folder: Path, found: list[str]) -> None:
+    learn({"name": "a"}, found)
+    assert Checked("t").recall({"name": "a"}, never) == found
+
+
+def test_what_differs_is_looked_at(folder: Path) -> None:
+    learn({"name": "a"}, [])
+    assert not knows({"name": "a", "title": "A"})
+    assert not knows({"name": "a"}, "another server")
+
+
+def test_other_rules_look_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    learn({"name": "a"}, [])
+    monkeypatch.setattr(checked, "__version__", "99")
+    assert not knows({"name": "a"})
+    learn({"name": "a"}, [])
+    assert knows({"name": "a"}) and len(os.listdir(folder)) == 1
+
+
+def test_the_stamp_follows_the_files_of_the_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = tmp_path / "schema" / "standards" / "rules"
+    rules.mkdir(parents=True)
+    monkeypatch.setattr(checked, "__file__", str(tmp_path / "registry" / "checked.py"))
+    (rules / "names.py").write_text("1")
+    stamps = {checked._stamp()}
+    (rules / "names.py").write_text("22")
+    stamps.add(checked._stamp())
+    (rules / "more.py").write_text("1")
+    stamps.add(checked._stamp())
+    (rules / "names.py").unlink()
+    (rules / "more.py").unlink()
+    rules.rmdir()
+    stamps.add(checked._stamp())
+    assert len(stamps) == 4
+
+
+def test_what_is_refused_is_not_remembered(folder: Path) -> None:
+    memory = Checked("t")
+    with pytest.raises(ZeroDivisionError):
+        memory.recall("a", lambda: [str(1 // 0)])
+    memory.save()
+    assert not folder.exists() and not knows("a")
+
+
+def test_only_the_user_can_read_it(folder: Path) -> None:
+    learn("a", [])
+    (file,) = folder.iterdir()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def _cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-3])
+
+
+def _other_shape(file: Path) -> None:
+    file.write_text('{"rules":3,"found":[]}')
+
+
+def _deep(file: Path) -> None:
+    file.write_text('{"x":' + "[" * 100_000)
+
+
+def _huge(file: Path) -> None:
+    file.write_bytes(file.read_bytes() + b" " * FILE_BYTES)
+
+
+def _binary(file: Path) -> None:
+    file.write_bytes(bytes(range(256)))
+
+
+def _folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def _pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def _link(file: Path) -> None:
+    file.rename(file.with_suffix(".real"))
+    file.symlink_to(file.with_suffix(".real"))
+
+
+@pytest.mark.parametrize("spoil", [_cut, _other_shape, _deep, _huge, _binary, _folder, _pipe, _link])
+def test_a_file_that_is_none_of_ours_is_ignored(folder: Path, spoil: Callable[[Path], None]) -> None:
+    learn("a", [])
+    (file,) = folder.iterdir()
+    spoil(file)
+    assert not knows("a")
+    learn("a", [])  # and where it can't be written, nothing is said
+
+
+@pytest.mark.parametrize("home", ["", "relative"])
+def test_without_a_home_nothing_is_remembered(monkeypatch: pytest.MonkeyPatch, home: str) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", home)
+    monkeypatch.setenv("HOME", "relative")
+    learn("a", [])
+    assert not knows("a")
+
+
+def test_a_folder_that_cant_be_made_is_fine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "longshore").write_text("in the way")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    learn("a", [])
+    assert not knows("a")
+
+
+def test_two_at_once_keep_what_both_have_found(folder: Path) -> None:
+    one, two = Checked("t"), Checked("t")
+    one.recall("a", list)
+    two.recall("b", list)
+    one.save()
+    two.save()
+    assert knows("a") and knows("b")
+
+
+def test_nothing_new_writes_nothing(folder: Path) -> None:
+    learn("a", [])
+    (file,) = folder.iterdir()
+    file.unlink()
+    memory = Checked("t")
+    memory._known = {checked._key("a"): []}
+    memory.recall("a", never)
+    memory.save()
+    assert not file.exists()
+
+
+def test_the_newest_stay_where_there_are_too_many(folder: Path) -> None:
+    memory = Checked("t")
+    for number in range(MOST_TOOLS + 5):
+        memory.recall(number, list)
+    memory.save()
+    (file,) = folder.iterdir()
+    assert len(msgspec.json.decode(file.read_bytes())["found"]) == MOST_TOOLS
+    assert knows(MOST_TOOLS + 4) and knows(5) and not knows(4)
+
+
+def test_the_oldest_files_go(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checked, "MOST_FILES", 2)
+    for number, server in enumerate(("a", "b", "c")):
+        learn("x", [], server)
+        os.utime(checked._path(server) or "", (number, number))
+    learn("x", [], "d")
+    assert (knows("x", "a"), knows("x", "c"), knows("x", "d")) == (False, True, True)
+
+
+def test_what_has_no_json_form_is_looked_at_each_time(folder: Path) -> None:
+    looks: list[int] = []
+    memory = Checked("t")
+    for _ in range(2):
+        memory.recall({1, object()}, lambda: looks.append(1) or [])  # type: ignore[func-returns-value]
+    memory.save()
+    assert len(looks) == 2 and not folder.exists()
