@@ -30,13 +30,12 @@ serve: $(VENV)/.serve
 
 test: setup
 	@VENV="$(VENV)" sh scripts/interop
-	$(PY) -m pytest -n 6 --dist worksteal $(ARGS)
+	@VENV="$(VENV)" sh scripts/tests $(ARGS)
 
 check: setup
 	$(VENV)/bin/ruff format --check src tests benchmarks examples
 	$(VENV)/bin/ruff check src tests benchmarks examples
-	$(VENV)/bin/mypy
-	$(VENV)/bin/pyright
+	$(VENV)/bin/mypy & mypy=$$!; $(VENV)/bin/pyright; pyright=$$?; wait $$mypy && exit $$pyright
 	$(VENV)/bin/lint-imports --no-logo
 
 conformance: setup
