@@ -25,8 +25,7 @@ from longshore.schema.signature import Signature
 from longshore.schema.standards.finding import Finding
 from longshore.schema.standards.linting import lint
 from longshore.schema.standards.rule import MESSAGE_CHARS, PROFILES
-from longshore.schema.standards.rules import RULES
-from longshore.schema.standards.subject import Surface, example
+from longshore.schema.standards.subject import Surface
 from longshore.schema.validate import compile
 
 Json = dict[str, Any]
@@ -140,12 +139,3 @@ TOOLS = ANYTHING | st.fixed_dictionaries(
 def test_any_list_of_tools_can_be_looked_at(tools: list[Any], name: str, instructions: str | None) -> None:
     for found in lint(Surface(name=name, tools=tuple(tools), instructions=instructions), profiles=PROFILES):
         assert found.message and len(found.message) <= MESSAGE_CHARS and found.message.isprintable() and found.fix
-
-
-@some
-@given(TOOLS)
-def test_any_tool_can_be_mended(tool: Any) -> None:
-    whole = example(tool if isinstance(tool, dict) else {}).tools[0]
-    for rule in RULES:
-        if rule.mend is not None:
-            assert isinstance(rule.mend(whole), dict)
