@@ -157,7 +157,7 @@ def test_one_wide_cell_does_not_widen_all(quay: Quay) -> None:
 
         app = Server("wide")
         for n in range(300):
-            schema = {"type": "object", "properties": {"x" * 100_000: {}} if n == 5 else {}}
+            schema = {"type": "object", "properties": {"x" * 60_000: {}} if n == 5 else {}}
             app.add_tool(Tool(name=f"t{n}", description="It is.", input_schema=schema), lambda arguments, ctx: "")
         """,
     )
