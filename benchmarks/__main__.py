@@ -16,6 +16,7 @@ from benchmarks import (
     list_tools,
     memory,
     recorder,
+    registration,
     sequential,
     sessions,
     shutdown,
@@ -23,7 +24,7 @@ from benchmarks import (
 )
 from benchmarks.command import main
 
-STDIO = (cold_start, sequential, in_flight, memory, list_tools, large, recorder, shutdown)
+STDIO = (cold_start, sequential, in_flight, memory, list_tools, large, recorder, registration, shutdown)
 HTTP = (http, sessions, slow_peers, disconnect)
 CLIENT = (client_import, client_memory, client_stdio, client_cycles, client_http)
 
