@@ -77,10 +77,10 @@ def test_what_is_mended_keeps_the_rule(rule: Rule) -> None:
 def test_what_is_mended_means_the_same(rule: Rule) -> None:
     assert rule.mend is not None
     for tool in rule.bad.tools:
-        before, after = tool.get("inputSchema"), rule.mend(tool).get("inputSchema")
-        for value in samples(before):
-            assert accepts(before, value) == accepts(after, value), value
-        assert tool.get("outputSchema", ...) == rule.mend(tool).get("outputSchema", ...)
+        for key in ("inputSchema", "outputSchema"):
+            before, after = tool.get(key, {}), rule.mend(tool).get(key, {})
+            for value in samples(before):
+                assert accepts(before, value) in (accepts(after, value), None), value
 
 
 def with_tools(surface: Surface, tools: list[Any]) -> Surface:
@@ -102,11 +102,12 @@ def samples(schema: Any) -> Iterator[Json]:
         yield dict.fromkeys(names, value)
 
 
-def accepts(schema: Any, value: Json) -> bool | str:
+def accepts(schema: Any, value: Json) -> bool | None:
+    """None where that can't be told: a pattern of another language is what is mended."""
     try:
         return compile(schema).is_valid(value)
-    except SchemaProblem as problem:
-        return problem.what
+    except SchemaProblem:
+        return None
 
 
 # -- each of them at its edges: the tool, and where it is broken with which level

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import unquote
 
-from longshore.schema.ecmascript import find_flaw
+from longshore.schema.ecmascript import find_flaw, translate
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import cut, quote
 from longshore.schema.rewriting import inlined, modernised
@@ -191,6 +191,12 @@ def _written(node: Node) -> Iterator[tuple[str, str]]:
     yield from (("patternProperties", str(key)) for key in (named if is_object(named) else ()))
 
 
+def _translated(schema: Json) -> Json:
+    pattern = schema.get("pattern")
+    written = translate(pattern) if isinstance(pattern, str) else None
+    return schema if written is None else {**schema, "pattern": written}
+
+
 # -- what is old, or lost on the way
 
 
@@ -312,6 +318,7 @@ RULES: Final[tuple[Rule, ...]] = (
         good=example(_giving({"type": "string", "pattern": "^[A-Z]{3}-\\d+$"})),
         bad=example(_giving({"type": "string", "pattern": "\\A[A-Z]{3}\\-\\d+\\Z"})),
         check=_patterns,
+        mend=changed(lambda schema: change_everywhere(schema, _translated)),
     ),
     Rule(
         id="W23",

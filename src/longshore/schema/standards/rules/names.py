@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from longshore.schema.phrase import cut, kind, quote
 from longshore.schema.standards.rule import Fault, Profile, Rule, fault
-from longshore.schema.standards.subject import Subject, Surface, example
+from longshore.schema.standards.subject import Json, Subject, Surface, example
 
 MOST_CHARS: Final = 64
 """Of a name. MCP says 128; the APIs of OpenAI and Google refuse more than 64."""
@@ -117,6 +117,10 @@ def _record(subject: Subject) -> Iterator[Fault]:
             yield fault(f"{key} is {kind(value)}, not {words}", key)
 
 
+def _without_nulls(tool: Json) -> Json:
+    return {key: value for key, value in tool.items() if value is not None or key in ("name", "inputSchema")}
+
+
 def _two(first: str, second: str) -> Surface:
     tools = (*example({"name": first}).tools, *example({"name": second, "description": "Get the forecast"}).tools)
     return Surface(tools=tools)
@@ -173,6 +177,7 @@ RULES: Final[tuple[Rule, ...]] = (
         good=example({"description": "Get the weather of a city"}),
         bad=example({"description": None}),
         check=_record,
+        mend=_without_nulls,
     ),
     Rule(
         id="W20",
