@@ -143,6 +143,7 @@ def test_a_required_parameter_need_not_say_that_it_is() -> None:
         ("engine", text("Values: chromium, firefox or webkit"), 'Add "enum": ["chromium","firefox","webkit"].'),
         ("order", text("the order (asc|desc)"), 'Add "enum": ["asc","desc"].'),
         ("order", text("'up', 'down' or 'none'"), 'Add "enum": ["up","down","none"].'),
+        ("cursor", text("the 'endCursor' of 'pageInfo', or of the 'previous' answer"), ""),
         ("order", text("'up' or 'down'"), ""),  # two quoted words may be anything
         ("order", text("such as 'up', 'down' or 'none'"), ""),
         ("order", text("'up', 'down' or 'none'", enum=["up", "down", "none"]), ""),

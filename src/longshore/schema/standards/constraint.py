@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
@@ -10,7 +9,7 @@ from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import cut
 from longshore.schema.standards.parameter import Parameter, find_parts
 from longshore.schema.standards.subject import Json
-from longshore.schema.standards.wording import READ, is_number, says_number, split_name
+from longshore.schema.standards.wording import READ, is_number, says, says_number, split_name
 
 DROPPED: Final = {
     "minimum": "at least {}",
@@ -49,13 +48,13 @@ _FORMAT_WORDS: Final = {
     "binary": "base64 bytes binary file",
 }
 _OF_MACHINES: Final = frozenset(("int32", "int64", "uint32", "uint64", "float", "double"))
-_SAYS_DEFAULT: Final = re.compile(
-    r"default|omit|left out|otherwise|unless|unset|absent|not (?:set|given|provided|specified)|without", re.I
+_SAYS_DEFAULT: Final = (
+    *("default", "omit", "left out", "otherwise", "unless", "unset", "absent", "without"),
+    *("not set", "not given", "not provided", "not specified"),
 )
-_SAYS_PATTERN: Final = re.compile(
-    r"pattern|regex|match|format|form |such as|e\.g\.|example|like|letter|digit|character|hex|alphanumeric|case"
-    r"|start|begin|prefix|suffix|separated|iso|yyyy",
-    re.I,
+_SAYS_PATTERN: Final = (
+    *("pattern", "regex", "match", "format", "form ", "such as", "e.g.", "example", "like", "letter", "digit"),
+    *("character", "hex", "alphanumeric", "case", "start", "begin", "prefix", "suffix", "separated", "iso", "yyyy"),
 )
 
 
@@ -105,7 +104,7 @@ def _is_said(key: str, value: Any, said: Said) -> bool:
         case "default":
             return _is_empty(value) or _says_default(value, said)
         case "pattern":
-            return not isinstance(value, str) or said.has(value) or bool(_SAYS_PATTERN.search(said.own))
+            return not isinstance(value, str) or said.has(value) or says(said.own, *_SAYS_PATTERN)
         case "format":
             return not isinstance(value, str) or value in _OF_MACHINES or _says_format(value, said)
         case _:
@@ -122,7 +121,7 @@ def _goes_without_saying(key: str, value: float) -> bool:
 
 
 def _says_default(value: Any, said: Said) -> bool:
-    if _SAYS_DEFAULT.search(said.own):
+    if says(said.own, *_SAYS_DEFAULT):
         return True
     return said.has_number(value) if is_number(value) else isinstance(value, str) and said.has(value)
 

@@ -20,6 +20,9 @@ from longshore.schema.standards.vocabulary import (
 READ: Final = 20_000
 """Characters of one text that are looked at. What stands behind them no model reads as a description."""
 
+LABEL_CHARS: Final = 60
+"""Beside the name itself, of a description that may be no more than the name. Longer ones say something."""
+
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 _GROUPED: Final = re.compile(r"(?<=\d)[,_'\u2009\u202f](?=\d{3}(?!\d))")
@@ -36,6 +39,12 @@ _SCALES: Final = (1, 60, 1_000, 1_024, 3_600, 60_000, 86_400, 1_000_000, 1 << 20
 def split_name(name: str) -> list[str]:
     """`browserId`, `browser_id` and `browser-id` are the words browser and id."""
     return [word.lower() for word in _WORD.findall(name[:READ])]
+
+
+def says(text: str, *phrases: str) -> bool:
+    """Whether a text has one of these, in large or small letters. They are given in small ones."""
+    lowered = text[:READ].lower()
+    return any(phrase in lowered for phrase in phrases)
 
 
 def find_words(text: str) -> list[str]:
@@ -61,8 +70,10 @@ def says_number(text: str, value: float) -> bool:
 
 def restates(name: str, text: str) -> bool:
     """Whether a description is only the name again: "Browser ID" for `browserId`."""
+    if not text.strip() or len(text) > LABEL_CHARS + len(name):
+        return False
     said = {_stem(word) for word in find_words(text)} - EMPTY
-    return bool(text.strip()) and said <= {_stem(word) for word in split_name(name)}
+    return said <= {_stem(word) for word in split_name(name)}
 
 
 def _stem(word: str) -> str:

@@ -11,7 +11,7 @@ from longshore.schema.standards.parameter import Parameter, parameters
 from longshore.schema.standards.rule import Fault, Rule, fault
 from longshore.schema.standards.rules.values import STANDARD
 from longshore.schema.standards.subject import Json, Subject, example
-from longshore.schema.standards.wording import READ
+from longshore.schema.standards.wording import READ, says
 
 TARGETS: Final = ("latest", "current", "byId")
 """How a browser is found when no id is given."""
@@ -20,7 +20,7 @@ _QUOTE: Final = "['\"`“”‘’]?"
 _NAME: Final = rf"{_QUOTE}([A-Za-z_][\w.-]{{0,63}}){_QUOTE}"
 _EITHER: Final = re.compile(rf"\b(?:either|one of|(?:at least|exactly) one of) {_NAME} or {_NAME}", re.I)
 _INSTEAD: Final = re.compile(rf"\boptional if {_NAME} (?:is )?(?:provided|given|set)", re.I)
-_OPTIONAL: Final = re.compile(r"option|omit|either|instead|default|if |when |unless|or\b|only|without", re.I)
+_SAYS_OPTIONAL: Final = ("option", "omit", "either", "instead", "default", "if ", "when ", "unless", " or ", "without")
 
 
 def _check_either(subject: Subject) -> Iterator[Fault]:
@@ -36,6 +36,8 @@ def _check_either(subject: Subject) -> Iterator[Fault]:
 
 def _find_pairs(text: str, described: dict[str, Parameter]) -> set[tuple[str, str]]:
     """The parameters of which a text says that one is enough."""
+    if not says(text, "either", "one of"):
+        return set()
     found = ((a.rstrip("."), b.rstrip(".")) for a, b in _EITHER.findall(text[:READ]))
     return {_pair(a, b) for a, b in found if a != b and a in described and b in described}
 
@@ -49,8 +51,9 @@ def _find_meant(subject: Subject, described: dict[str, Parameter]) -> set[tuple[
     found = set[tuple[str, str]]()
     for name, parameter in described.items():
         found |= _find_pairs(parameter.description, described)
-        others = [each.rstrip(".") for each in _INSTEAD.findall(parameter.description[:READ])]
-        found |= {_pair(name, each) for each in others if each in described and each != name}
+        if says(parameter.description, "optional if"):
+            others = [each.rstrip(".") for each in _INSTEAD.findall(parameter.description[:READ])]
+            found |= {_pair(name, each) for each in others if each in described and each != name}
     return found | _find_refused(subject.input, described)
 
 
@@ -76,7 +79,7 @@ def _check_pair(pair: tuple[str, str], described: dict[str, Parameter]) -> Itera
         if parameter.required:
             message = f"the description lets one choose between {name!r} and {other!r}, and {name!r} is required"
             yield fault(message, parameter.path, fix=f'Take {name!r} out of "required".', level="error")
-        elif not _OPTIONAL.search(parameter.description, 0, READ):
+        elif not says(parameter.description, *_SAYS_OPTIONAL):
             fix = f"Add to its description: (optional if {other} provided)."
             yield fault(f"{name!r} doesn't say that {other!r} will do instead", parameter.path, fix=fix)
 

@@ -12,7 +12,7 @@ from longshore.schema.standards.parameter import Parameter, parameters, type_nam
 from longshore.schema.standards.rule import Fault, Rule, fault
 from longshore.schema.standards.subject import Json, Subject, example
 from longshore.schema.standards.vocabulary import gather
-from longshore.schema.standards.wording import READ, find_words, restates, split_name
+from longshore.schema.standards.wording import READ, find_words, restates, says, split_name
 
 STANDARD: Final = "MCP JSON Schema Standards 1.0.1 (Brooklyn)"
 """The text whose rules these are."""
@@ -32,24 +32,25 @@ _UNITS: Final = gather(
     " results record records page pages count number many percent percentage ratio degrees metre metres meter meters"
     " km mm cm inch inches mile miles feet element elements message messages file files unit units"
 )
-_SAYS_OPTIONAL: Final = re.compile(
-    r"option|omit|default|only|if |when |unless|otherwise|without|instead|leave|left|empty|absent|unset|whether|none"
-    r"|extra|additional|also|may |can |\bor\b",
-    re.I,
+_SAYS_OPTIONAL: Final = (
+    *("option", "omit", "default", "only", "if ", "when ", "unless", "otherwise", "without", "instead", "leave"),
+    *("left", "empty", "absent", "unset", "whether", "none", "extra", "additional", "also", "may ", "can ", " or "),
 )
 _CLOSED: Final = gather("type mode format level kind strategy direction")
 _OPEN: Final = gather("mime content media entity relation file node event issue resource object data date document")
-_SAYS_OPEN: Final = re.compile(
-    r"e\.g\.|such as|for example|for instance|like |any |free|name of|regex|pattern|etc", re.I
+_SAYS_OPEN: Final = (
+    *("e.g.", "such as", "for example", "for instance", "like ", "any ", "free", "name of", "regex", "pattern", "etc"),
 )
 _VALUE: Final = r"[A-Za-z0-9_.+-]{1,40}"
-_QUOTED: Final = rf"['\"`]({_VALUE})['\"`]"
+_QUOTED: Final = rf"['\"`]{_VALUE}['\"`]"
 _LISTED: Final = (
     re.compile(
-        rf"\b(?:one of|either|values?|options?|choices?)[ :(\[]{{1,3}}({_VALUE}(?:, {_VALUE})+,? or {_VALUE})\b", re.I
+        rf"\b(?:one of|either|values?|options?|choices?)[ :(\[]{{1,3}}({_VALUE}(?:, {_VALUE}){{1,30}},? or {_VALUE})\b",
+        re.I,
     ),
-    re.compile(rf"\bone of:? ({_VALUE}(?:, {_VALUE})+)", re.I),
-    re.compile(rf"\(({_VALUE}(?:\|{_VALUE})+)\)"),
+    re.compile(rf"\bone of:? ({_VALUE}(?:, {_VALUE}){{1,30}})", re.I),
+    re.compile(rf"\(({_VALUE}(?:\|{_VALUE}){{1,30}})\)"),
+    re.compile(rf"({_QUOTED}(?:, {_QUOTED}){{1,30}},? or {_QUOTED})"),
 )
 _BOUNDS: Final = (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
 _SAYS_KIND: Final = frozenset(("type", "enum", "const", "$ref", "anyOf", "oneOf", "allOf", "not", "if"))
@@ -86,7 +87,7 @@ def _find_missing_unit(parameter: Parameter) -> str:
 def _hides_optionality(parameter: Parameter) -> bool:
     if parameter.required or parameter.has("default") or parameter.types == {"boolean"}:
         return False
-    return not _SAYS_OPTIONAL.search(parameter.description, 0, READ)
+    return not says(parameter.description, *_SAYS_OPTIONAL)
 
 
 def _check_closed(subject: Subject) -> Iterator[Fault]:
@@ -106,20 +107,18 @@ def _check_closed(subject: Subject) -> Iterator[Fault]:
 def _find_listed(text: str) -> list[str]:
     """The values that a description lists, where it doesn't say that there are others."""
     text = text[:READ]
-    if _SAYS_OPEN.search(text):
+    if not ("," in text or "|" in text) or says(text, *_SAYS_OPEN):
         return []
-    for pattern in _LISTED:
-        if found := pattern.search(text):
-            return [each for each in re.split(r"[,|\s]+", found[1]) if each != "or"]
-    quoted = list(dict.fromkeys(re.findall(_QUOTED, text)))
-    return quoted if len(quoted) > 2 else []
+    found = next((match for pattern in _LISTED if (match := pattern.search(text))), None)
+    values = re.findall(_VALUE, found[1]) if found else []
+    return [each for each in values if each != "or"]
 
 
 def _sounds_closed(parameter: Parameter) -> bool:
     words = split_name(parameter.name)
     if not words or words[-1] not in _CLOSED or not _OPEN.isdisjoint(words):
         return False
-    return not _SAYS_OPEN.search(parameter.description, 0, READ)
+    return not says(parameter.description, *_SAYS_OPEN)
 
 
 def _check_bounds(subject: Subject) -> Iterator[Fault]:

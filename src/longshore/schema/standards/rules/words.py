@@ -84,11 +84,10 @@ def _say(parameter: Parameter, subject: Subject) -> Json:
 
 
 def _check_paged(subject: Subject) -> Iterator[Fault]:
-    verbs = split_name(subject.name)[:_VERB_AT]
-    asked = {word for name in subject.properties for word in split_name(str(name))}
-    if _MANY.isdisjoint(verbs) or asked & _PAGING or _SAYS_PAGING.search(subject.description, 0, READ):
+    if _MANY.isdisjoint(split_name(subject.name)[:_VERB_AT]) or _SAYS_PAGING.search(subject.description, 0, READ):
         return
-    if _is_unbounded(subject.output):
+    asked = {word for name in subject.properties for word in split_name(str(name))}
+    if _PAGING.isdisjoint(asked) and _is_unbounded(subject.output):
         message = f"by its name it may answer more than {ANSWER_TOKENS:,} tokens, and no parameter pages it (a guess)"
         yield fault(message)
 
