@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from longshore.schema.kinds import is_object
-from longshore.schema.standards.subject import Json, Subject
+from longshore.schema.standards.subject import Json, Node, Subject
 
 SHOWN_CHARS: Final = 70
 """Of a place in a message. Where it is cut, its end is kept: that is what is looked for."""
@@ -25,6 +25,11 @@ def schemas_of(subject: Subject) -> Iterator[tuple[str, Json]]:
         schema = subject.tool.get(key)
         if is_object(schema):
             yield key, schema
+
+
+def nodes_of(subject: Subject, key: str) -> list[Node]:
+    """The schemas inside of one of them, which are worth the name too."""
+    return [node for node in subject.nodes() if node.path.startswith(key) and is_object(node.schema)]
 
 
 def changed(change: Callable[[Any], Any], *keys: str) -> Callable[[Json], Json]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from longshore.schema.standards.rule import Rule
-from longshore.schema.standards.rules import brooklyn, keywords, names, schemas, server, strict, words
+from longshore.schema.standards.rules import brooklyn, keywords, leftovers, names, schemas, server, strict, words
+
+_KINDS: Final = (names, schemas, keywords, leftovers, words, server, strict, brooklyn)
 
 RULES: Final[tuple[Rule, ...]] = tuple(
     sorted(
-        (*names.RULES, *schemas.RULES, *keywords.RULES, *words.RULES, *server.RULES, *strict.RULES, *brooklyn.RULES),
+        (rule for kind in _KINDS for rule in kind.RULES),
         key=lambda rule: ("EWIB".index(rule.id[0]), rule.id),
     )
 )

@@ -1,4 +1,4 @@
-"""Rules about the keywords inside of a tool's schemas: what they refer to, what contradicts itself, what is lost."""
+"""Rules about the keywords inside of a tool's schemas: what they refer to, and what contradicts itself."""
 
 from __future__ import annotations
 
@@ -10,15 +10,10 @@ from urllib.parse import unquote
 from longshore.schema.ecmascript import find_flaw, translate
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import cut, quote
-from longshore.schema.rewriting import inlined, modernised
-from longshore.schema.rewriting.dialects import is_old
 from longshore.schema.rewriting.everywhere import change_everywhere, less
-from longshore.schema.standards.place import changed, schemas_of, show
+from longshore.schema.standards.place import changed, nodes_of, schemas_of, show
 from longshore.schema.standards.rule import Fault, Level, Profile, Rule, fault
 from longshore.schema.standards.subject import Json, Node, Subject, example
-
-MOST_DEPTH: Final = 5
-"""Objects and arrays inside each other. Google's API has refused what is nested deeper than a few."""
 
 TYPES: Final = ("string", "number", "integer", "boolean", "object", "array", "null")
 _ANCHORS: Final = ("$anchor", "$dynamicAnchor")
@@ -27,16 +22,12 @@ _BRANCH: Final = re.compile(r"\.(?:anyOf|oneOf|allOf)\[|(?<!properties)\.(?:not|
 """What is said there is said of an object that is described elsewhere too."""
 
 
-def _of(subject: Subject, key: str) -> list[Node]:
-    return [node for node in subject.nodes() if node.path.startswith(key) and is_object(node.schema)]
-
-
 # -- references
 
 
 def _dangling(subject: Subject) -> Iterator[Fault]:
     for key, root in schemas_of(subject):
-        nodes = _of(subject, key)
+        nodes = nodes_of(subject, key)
         if any("$id" in node.schema or "id" in node.schema for node in nodes if node.level):
             continue  # then references lead from there, and the compiler knows where
         named = {f"#{each}" for node in nodes for word in _ANCHORS if isinstance(each := node.schema.get(word), str)}
@@ -65,14 +56,6 @@ def _find(root: Any, parts: list[str]) -> bool:
     return True
 
 
-def _references(subject: Subject) -> Iterator[Fault]:
-    found = [node for node in _of(subject, "inputSchema") if isinstance(node.schema.get("$ref"), str)]
-    if found:
-        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-        said = f"{show(found[0].path)} refers to {quote(found[0].schema['$ref'])}{more}"
-        yield fault(said, f"{found[0].path}.$ref")
-
-
 # -- types
 
 
@@ -84,24 +67,14 @@ def _types(subject: Subject) -> Iterator[Fault]:
                 yield fault(f"{show(node.path)} has the type {quote(each)}, which is none", f"{node.path}.type")
 
 
-def _nulls(subject: Subject) -> Iterator[Fault]:
-    for node in _of(subject, "inputSchema"):
-        if is_array(node.schema.get("type")):
-            yield fault(f"{show(node.path)} has the types {quote(node.schema['type'])}", f"{node.path}.type")
-        for word in ("anyOf", "oneOf"):
-            options = node.schema.get(word)
-            if is_array(options) and {"type": "null"} in options:
-                yield fault(f"{show(node.path)} may be null", f"{node.path}.{word}")
-
-
 # -- what contradicts itself
 
 
 def _contradictions(subject: Subject) -> Iterator[Fault]:
-    for node in _of(subject, "inputSchema"):
+    for node in nodes_of(subject, "inputSchema"):
         yield from _missing(node)
     for key, root in schemas_of(subject):
-        yield from _defaults(_of(subject, key), root)
+        yield from _defaults(nodes_of(subject, key), root)
 
 
 def _missing(node: Node) -> Iterator[Fault]:
@@ -177,7 +150,7 @@ def _is_told(subject: Subject, key: str) -> bool:
 
 def _patterns(subject: Subject) -> Iterator[Fault]:
     for key, _ in schemas_of(subject):
-        for node in _of(subject, key):
+        for node in nodes_of(subject, key):
             for place, pattern in _written(node):
                 if flaw := find_flaw(pattern):
                     said = f"{show(node.path)}: the pattern {quote(pattern)[:50]} has {cut(flaw)}"
@@ -197,56 +170,12 @@ def _translated(schema: Json) -> Json:
     return schema if written is None else {**schema, "pattern": written}
 
 
-# -- what is old, or lost on the way
-
-
-def _tuples(subject: Subject) -> Iterator[Fault]:
-    for node in _of(subject, "inputSchema"):
-        if "prefixItems" in node.schema or is_array(node.schema.get("items")):
-            yield fault(f"{show(node.path)} gives each place of an array a schema of its own", node.path)
-
-
-def _leftovers(subject: Subject) -> Iterator[Fault]:
-    for key, root in schemas_of(subject):
-        for node in _of(subject, key):
-            for word in ("exclusiveMinimum", "exclusiveMaximum"):
-                if isinstance(node.schema.get(word), bool):
-                    said = f"{show(node.path)} has {word}: {quote(node.schema[word])}, which is a number today"
-                    yield fault(said, f"{node.path}.{word}", level="error")
-            if isinstance(node.schema.get("id"), str):
-                level: Level = "error" if key == "outputSchema" else "warning"
-                yield fault(f"{show(node.path)} has id, which is $id today", f"{node.path}.id", level=level)
-            yield from () if is_old(root) else _renamed(node)
-
-
-def _renamed(node: Node) -> Iterator[Fault]:
-    today = {"definitions": "$defs", "dependencies": "dependentRequired or dependentSchemas"}
-    for word, now in today.items():
-        if is_object(node.schema.get(word)):
-            yield fault(f"{show(node.path)} has {word}, which is {now} today", f"{node.path}.{word}")
-    if is_array(node.schema.get("items")):
-        yield fault(f"{show(node.path)} has a list of items, which is prefixItems today", f"{node.path}.items")
-
-
-def _depth(subject: Subject) -> Iterator[Fault]:
-    deepest = max(_of(subject, "inputSchema"), key=lambda node: node.depth, default=None)
-    if deepest is not None and deepest.depth > MOST_DEPTH:
-        yield fault(f"{show(deepest.path)} is {deepest.depth} levels deep", deepest.path)
-
-
 def _taking(name: str, schema: Any, **root: Any) -> Json:
     return {"inputSchema": {"type": "object", "properties": {name: schema}, **root}}
 
 
 def _giving(schema: Any) -> Json:
     return {"outputSchema": {"type": "object", "properties": {"code": schema}}}
-
-
-def _nested(levels: int) -> Json:
-    schema: Json = {"type": "string"}
-    for _ in range(levels):
-        schema = {"type": "object", "properties": {"part": schema}}
-    return schema
 
 
 _POINT: Final[Json] = {"type": "object", "properties": {"x": {"type": "number"}, "y": {"type": "number"}}}
@@ -319,80 +248,5 @@ RULES: Final[tuple[Rule, ...]] = (
         bad=example(_giving({"type": "string", "pattern": "\\A[A-Z]{3}\\-\\d+\\Z"})),
         check=_patterns,
         mend=changed(lambda schema: change_everywhere(schema, _translated)),
-    ),
-    Rule(
-        id="W23",
-        title="An inputSchema is written without $ref",
-        level="warning",
-        profiles=("gemini", "vscode"),
-        why="VS Code and the older field of the Gemini API handle references badly: the model is told nothing of what "
-        "they stand for, or the request is refused.",
-        evidence="opencode #12295, gemini-cli #13326, ToolsForMCPServer #9",
-        fix="Write the definition where it is used. Only what holds itself needs a reference.",
-        good=example(_taking("at", _POINT)),
-        bad=example(_taking("at", {"$ref": "#/$defs/Point"}, **{"$defs": {"Point": _POINT}})),
-        check=_references,
-        mend=changed(inlined, "inputSchema"),
-    ),
-    Rule(
-        id="W24",
-        title="A parameter has one type, and is left out rather than null",
-        level="warning",
-        profiles=("gemini",),
-        why="Google's API knows one type each. Gemini CLI rewrites a list with null; who sends it on is refused.",
-        evidence="gemini-cli #21094, copilot-cli #4623, mcp-server-excel #674; measured with Gemini CLI 0.61",
-        fix="Make the parameter optional instead of null.",
-        good=example(_taking("unit", {"type": "string", "description": "Unit (optional)"})),
-        bad=example(_taking("unit", {"type": ["string", "null"], "description": "Unit"}, required=["unit"])),
-        check=_nulls,
-    ),
-    Rule(
-        id="W26",
-        title="The items of an array are all of one kind",
-        level="warning",
-        profiles=("openai", "gemini"),
-        why="Codex tells its model that the items are strings, and Google's API refuses prefixItems.",
-        evidence="measured with Codex 0.166; LibreChat #13850, adk-rust #330",
-        fix="Write an object with a named property for each place.",
-        good=example(_taking("at", _POINT)),
-        bad=example(
-            _taking("at", {"type": "array", "prefixItems": [{"type": "number"}, {"type": "string"}], "items": {}})
-        ),
-        check=_tuples,
-    ),
-    Rule(
-        id="W27",
-        title="Schemas are written in today's words, not in those of older drafts",
-        level="warning",
-        profiles=("claude", "gemini"),
-        why="The Anthropic API checks schemas by 2020-12 and refuses the whole request for exclusiveMinimum: true; the "
-        "official TypeScript SDK refuses id and exclusiveMinimum: true in an outputSchema. The rest is merely old.",
-        evidence="Dokploy/mcp #74, LibreChat #13850; measured with @modelcontextprotocol/sdk 1.32.2",
-        fix='Write "exclusiveMinimum": 0, $defs, $id and prefixItems.',
-        good=example(_taking("ratio", {"type": "number", "exclusiveMinimum": 0})),
-        bad=example(
-            _taking(
-                "ratio",
-                {"$ref": "#/definitions/Ratio"},
-                **{
-                    "$schema": "http://json-schema.org/draft-04/schema#",
-                    "definitions": {"Ratio": {"type": "number", "minimum": 0, "exclusiveMinimum": True}},
-                },
-            )
-        ),
-        check=_leftovers,
-        mend=changed(modernised),
-    ),
-    Rule(
-        id="W30",
-        title="Objects and arrays are nested at most 5 deep",
-        level="warning",
-        profiles=("gemini",),
-        why="Google's API refuses the whole request beyond a depth that it does not tell, and models err more often.",
-        evidence="gemini-cli #5923, gitlab-mcp #223, directus #25896",
-        fix="Flatten the parameters, or take the inner part as an id of something that another tool made.",
-        good=example(_taking("plan", _nested(MOST_DEPTH - 1))),
-        bad=example(_taking("plan", _nested(MOST_DEPTH))),
-        check=_depth,
     ),
 )
