@@ -91,8 +91,8 @@ def test_a_text_is_read_as_the_schema_says(kind: Any, text: str, value: Any) -> 
         ({"type": "array", "items": {"type": "integer"}}, "x", 'k: expected an integer, got "x"'),
         ({"type": "array"}, "[1", 'k: expected an array, got "[1"; write a JSON array, or the key once for each item'),
         ({"type": "object"}, "x", 'k: expected an object, got "x"; write it as JSON'),
-        ({"type": "integer", "minimum": 3}, "2", "k: must be >= 3"),
-        ({"type": "string", "pattern": "^a"}, "b", "k: must match the pattern ^a"),
+        ({"type": "integer", "minimum": 3}, "2", "k: must be >= 3; got 2"),
+        ({"type": "string", "pattern": "^a"}, "b", 'k: must match the pattern ^a; got "b"'),
     ],
 )
 def test_what_does_not_fit_is_refused(kind: Any, text: str, said: str) -> None:

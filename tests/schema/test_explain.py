@@ -6,8 +6,8 @@ import pytest
 from msgspec import Meta
 
 from longshore.limits import DEFAULT_LIMITS
-from longshore.schema.explain import SHOWN_LINES, explain
-from longshore.schema.failure import nearest
+from longshore.schema.explain import explain
+from longshore.schema.failure import SHOWN_LINES, nearest
 
 from .conftest import read_fn, taking
 from .models import Circle, Drawing, Point, Team, User
@@ -37,8 +37,8 @@ def lines_of(raw: bytes, signature: Any = FORECAST) -> list[str]:
         (b'{"city":1,"days":2}', ["city: expected a string, got a number"]),
         (b'{"city":null,"days":2}', ["city: expected a string, got null"]),
         (b'{"city":"a"}', ["days: missing (an integer, required)"]),
-        (b'{"city":"a","days":0}', ["days: must be >= 1"]),
-        (b'{"city":"a","days":8}', ["days: must be <= 7"]),
+        (b'{"city":"a","days":0}', ["days: must be >= 1; got 0"]),
+        (b'{"city":"a","days":8}', ["days: must be <= 7; got 8"]),
         (b'{"city":"a","days":"3"}', ["days: expected an integer, got a string"]),
         (b'{"city":"a","days":2.5}', ["days: expected an integer, got 2.5"]),
         (
@@ -50,8 +50,8 @@ def lines_of(raw: bytes, signature: Any = FORECAST) -> list[str]:
         (
             b'{"city":"a","dayz":2}',
             [
-                "dayz: unknown argument; did you mean days? (takes: city, days, unit, since)",
                 "days: missing (an integer, required)",
+                "dayz: unknown argument; did you mean days? (takes: city, days, unit, since)",
             ],
         ),
         (b'{"city":"a","days":2,"q":1}', ["q: unknown argument (takes: city, days, unit, since)"]),
@@ -65,27 +65,31 @@ def test_every_failure_is_one_precise_line(raw: bytes, lines: list[str]) -> None
 
 
 def test_all_failures_are_told_at_once() -> None:
-    assert lines_of(b'{"city":1,"days":0,"extra":true,"unit":null}') == [
-        "extra: unknown argument (takes: city, days, unit, since)",
+    assert lines_of(b'{"city":1,"days":0,"extra":true,"unit":3}') == [
         "city: expected a string, got a number",
-        "days: must be >= 1",
-        'unit: must be one of "celsius", "fahrenheit"; got null',
+        "days: must be >= 1; got 0",
+        'unit: must be one of "celsius", "fahrenheit"; got 3',
+        "extra: unknown argument (takes: city, days, unit, since)",
     ]
 
 
 @pytest.mark.parametrize(
     ("annotation", "text", "lines"),
     [
-        (Point, '{"x":"a","y":null}', ["x.x: expected an integer, got a string", "x.y: expected an integer, got null"]),
-        (list[Point], '[{"x":1},{}]', ["x[1].x: missing"]),
-        (User, '{"name":""}', ["x.name: must have a length >= 1"]),
-        (Team, '{"lead":{"name":"a"},"members":[{}]}', ["x.members[0].name: missing"]),
+        (
+            Point,
+            '{"x":"a","y":[]}',
+            ["x.x: expected an integer, got a string", "x.y: expected an integer, got an array"],
+        ),
+        (list[Point], '[{"x":1},{}]', ["x[1].x: missing (an integer, required)"]),
+        (User, '{"name":""}', ["x.name: must have a length >= 1; got 0 characters"]),
+        (Team, '{"lead":{"name":"a"},"members":[{}]}', ["x.members[0].name: missing (a string, required)"]),
         (Point | Circle, '{"x":"a"}', ["x.x: expected an integer, got a string"]),
         (Point | str, "1", ["x: expected an object or a string, got a number"]),
         (Drawing, '{"shape":3}', ["x.shape: expected an object, got a number"]),
         (list[datetime.date], '["2026-01-31","soon"]', ["x[1]: expected a date like 2026-01-31"]),
         (dict[str, int], '{"a":"b"}', ["x.a: expected an integer, got a string"]),
-        (Annotated[str, Meta(pattern="(?P<n>a)")], '"b"', ["x: must match the pattern (?P<n>a)"]),
+        (Annotated[str, Meta(pattern="^a")], '"b"', ['x: must match the pattern ^a; got "b"']),
     ],
 )
 def test_failures_inside_a_value_have_a_path(annotation: Any, text: str, lines: list[str]) -> None:
@@ -143,7 +147,7 @@ def test_coercion_does_not_hide_other_failures() -> None:
 
 def test_nesting_inside_a_string_is_limited_at_its_edge() -> None:
     signature = taking(list[Any])
-    for depth, taken in [(DEFAULT_LIMITS.depth, True), (DEFAULT_LIMITS.depth + 1, False), (100_000, False)]:
+    for depth, taken in [(DEFAULT_LIMITS.depth - 1, True), (DEFAULT_LIMITS.depth, False), (100_000, False)]:
         text = "[" * depth + '"]]["' + "]" * depth
         reading = explain("f", signature, msgspec.json.encode({"x": text}))
         decoded, lines = reading.arguments, list(reading.faults)
@@ -186,8 +190,7 @@ def test_a_flood_of_failures_is_cut_and_counted(count: int, shown: int) -> None:
 
 
 def test_bytes_that_are_no_text_are_explained() -> None:
-    assert lines_of(b'{"city":"\xff","days":1}') == ["city: not valid JSON text"]
-    for raw in (b"\xff\xfe", b"", b'{"\xff":1}'):
+    for raw in (b"\xff\xfe", b"", b'{"\xff":1}', b'{"city":"\xff","days":1}'):
         assert lines_of(raw)[0].startswith("arguments: not valid JSON")
 
 

@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from longshore.schema.validate import SCHEMA_BYTES, SCHEMA_DEPTH, SHOWN_ERRORS, SchemaProblem, compile
+from longshore.schema.failure import SHOWN_LINES
+from longshore.schema.validate import SCHEMA_BYTES, SCHEMA_DEPTH, SchemaProblem, compile
 
 PERSON = {
     "type": "object",
@@ -33,22 +34,25 @@ def test_a_valid_value_has_no_errors() -> None:
     ("value", "lines"),
     [
         ([], ["expected an object, got an array"]),
-        ({}, ["name: missing"]),
+        ({}, ["name: missing (a string, required)"]),
         ({"name": 1}, ["name: expected a string, got a number"]),
         ({"name": "A", "age": 1.5}, ["age: expected an integer, got 1.5"]),
         ({"name": "A", "age": None}, ["age: expected an integer, got null"]),
-        ({"name": "A", "age": -1}, ["age: must be >= 0"]),
-        ({"name": "A", "age": 150}, ["age: must be < 150"]),
+        ({"name": "A", "age": -1}, ["age: must be >= 0; got -1"]),
+        ({"name": "A", "age": 150}, ["age: must be < 150; got 150"]),
         ({"name": "", "age": True}, None),
         ({"name": "A", "tags": ["a", "c"]}, ['tags[1]: must be one of "a", "b"; got "c"']),
-        ({"name": "A", "tags": ["a"] * 4}, ["tags: must have at most 3 items", "tags: must not repeat items"]),
+        (
+            {"name": "A", "tags": ["a"] * 4},
+            ["tags: must have at most 3 items; got 4 items", "tags: must not repeat items"],
+        ),
         ({"name": "A", "home": {}}, ["home.street: missing"]),
         ({"name": "A", "home": 3}, ["home: expected a string or an object, got a number"]),
         ({"name": "A", "pick": 3}, ["pick: expected a string or null, got a number"]),
         ({"name": "A", "kind": "x"}, ['kind: must be "person"; got "x"']),
-        ({"name": "A", "even": 3}, ["even: must be a multiple of 2"]),
-        ({"name": "A", "nmae": 1, "z": 2}, ["nmae: unknown field", "z: unknown field"]),
-        ({"name": "a"}, ["name: must match the pattern ^[A-Z]"]),
+        ({"name": "A", "even": 3}, ["even: must be a multiple of 2; got 3"]),
+        ({"name": "A", "nmae": 1, "z": 2}, ["nmae: unknown field; did you mean name?", "z: unknown field"]),
+        ({"name": "a"}, ['name: must match the pattern ^[A-Z]; got "a"']),
     ],
 )
 def test_each_failure_is_one_plain_line(value: Any, lines: list[str] | None) -> None:
@@ -58,10 +62,10 @@ def test_each_failure_is_one_plain_line(value: Any, lines: list[str] | None) -> 
     assert not any("`" in line or "http" in line or "schema" in line.lower() for line in found)
 
 
-@pytest.mark.parametrize(("count", "last"), [(SHOWN_ERRORS, "[9]"), (SHOWN_ERRORS + 1, "… and 1 more")])
+@pytest.mark.parametrize(("count", "last"), [(SHOWN_LINES, "[19]"), (SHOWN_LINES + 1, "… and 1 more")])
 def test_many_failures_are_cut_and_counted(count: int, last: str) -> None:
     found = compile({"items": {"type": "string"}}).errors([1] * count)
-    assert len(found) == SHOWN_ERRORS + (count > SHOWN_ERRORS)
+    assert len(found) == SHOWN_LINES + (count > SHOWN_LINES)
     assert found[-1].startswith(last)
 
 

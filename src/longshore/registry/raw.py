@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -15,17 +15,20 @@ from longshore.registry.results import render_raw, schema_renderer
 from longshore.registry.shape import read_shape
 from longshore.registry.tool import Entry, Json, Tool, effect_hints
 from longshore.registry.where import Place, refuse
+from longshore.schema.failure import shorten
 from longshore.schema.reading import Reading
+
+if TYPE_CHECKING:
+    from longshore.schema.validate import Validator
+
+HEAVY: Final = "E13"
+"""The rule about schemas that can't be checked by. A waiver of it lets one be whose checks might take for ever."""
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class _Broken(Exception):
     """Arguments that break the author's schema."""
-
-    def __init__(self, faults: list[str]) -> None:
-        super().__init__("; ".join(faults))
-        self.faults = faults
 
 
 def raw_entry(tool: Tool, handler: Callable[..., Any]) -> Entry:
@@ -97,27 +100,36 @@ class _Arguments:
 
     def __init__(self, tool: Tool, handler: Callable[..., Any]) -> None:
         self._tool, self._handler = tool, handler
-        self._errors: Callable[[Any], list[str]] | None = None
+        self._compiled: Validator | None = None
+        self._is_valid: Callable[[Any], bool] = self._compile if tool.validate else lambda _: True
 
     def decode(self, raw: Any) -> dict[str, Any]:
         values = _decode(raw)
-        if self._tool.validate:
-            if self._errors is None:
-                self._errors = _compile(self._tool.input_schema, self._handler)
-            faults = self._errors(values)
-            if faults:
-                raise _Broken(faults)
-        return values
+        if self._is_valid(values):
+            return values
+        raise _Broken
 
-    def explain(self, raw: Any, problem: Exception) -> Reading:
-        if isinstance(problem, _Broken):
-            return Reading(faults=tuple(problem.faults))
+    def _compile(self, values: Any) -> bool:
+        """The first check, which makes those that follow a single step."""
+        self._compiled = compile_schema(self._tool.input_schema, self._handler, self._tool.waive)
+        self._is_valid = self._compiled.is_valid
+        return self._is_valid(values)
+
+    def explain(self, raw: Any, _: Exception) -> Reading:
+        from longshore.schema.mending import NotAnObject, mend, open_arguments
+
         try:
-            return Reading(self.decode(raw))
-        except _Broken as broken:
-            return Reading(faults=tuple(broken.faults))
-        except msgspec.DecodeError:
-            return Reading(faults=("arguments must be an object",))
+            text, notes = open_arguments(self._tool.name, bytes(raw))
+        except NotAnObject as problem:
+            return Reading(faults=(str(problem),))
+        values = _decode(text)
+        if self._is_valid(values) or self._compiled is None:
+            return Reading(values, notes=notes)
+        compiled = self._compiled
+        mended = mend(values, lambda value: compiled.breaches(value, self._tool.name))
+        if mended.breaches:
+            return Reading(faults=tuple(shorten([breach.line for breach in mended.breaches])))
+        return Reading(mended.value, notes=(*notes, *mended.notes))
 
 
 class _OutputCheck:
@@ -130,14 +142,20 @@ class _OutputCheck:
             return ["there is no structured content"]
         if self._errors is None:
             assert self._tool.output_schema is not None
-            self._errors = _compile(self._tool.output_schema, self._handler)
+            self._errors = compile_schema(self._tool.output_schema, self._handler, self._tool.waive).errors
         return self._errors(value)
 
 
-def _compile(schema: dict[str, Any], handler: Callable[..., Any]) -> Callable[[Any], list[str]]:
+def compile_schema(schema: dict[str, Any], handler: Any, waived: Mapping[str, str] | None) -> Validator:
+    """An author's schema, ready to check values. Refuses one that can't be used, or whose checks might never end."""
     from longshore.schema.validate import SchemaProblem, compile
+    from longshore.schema.weight import is_heavy
 
     try:
-        return compile(schema).errors
+        compiled = compile(schema)
     except SchemaProblem as problem:
         refuse(handler, problem.what, problem.fix)
+    if HEAVY not in (waived or {}) and is_heavy(schema, doubtful=False):
+        what = "a small value could keep the check against this schema busy for ever: its references double"
+        refuse(handler, what, f'write fewer $refs, or waive={{"{HEAVY}": "why it is harmless"}}')
+    return compiled

@@ -1,127 +1,114 @@
-"""What jsonschema-rs found wrong, as plain lines of `path: what`."""
+"""Where a value breaks its schema, in plain lines of `path: what was expected; what came; what was probably meant`."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import Any, Final, Literal
 
-from longshore.schema.phrase import cut, describe, either, expected, kind, path, quote
+from msgspec import Struct
 
-# Longer names are not typing errors, and comparing them takes quadratic time.
-_NAME_CHARS = 100
+from longshore.schema.phrase import cut, describe, expected, kind, path, quote
+
+SHOWN_LINES: Final = 20
+"""Lines of one explanation. An attacker's thousand unknown keys must not become a thousand lines."""
+COUNTED_LINES: Final = 1000
+"""Beyond this many, failures are not even counted."""
+
+_NAME_CHARS: Final = 100
+"""Longer names are not typing errors, and comparing them takes quadratic time."""
+_CANDIDATES: Final = 1000
+"""Names that one is compared with: some milliseconds."""
+
+Place = tuple[str | int, ...]
+
+
+class Breach(Struct, frozen=True):
+    """One failure."""
+
+    where: Place
+    said: str
+    types: tuple[str, ...] = ()
+    """What it might be, where it is of the wrong kind."""
+    options: tuple[Any, ...] = ()
+    """What it might be, where its value is none of those that are allowed."""
+    mend: Literal["parse", "omit"] | None = None
+    """What would make sense of it: to read the JSON inside a string, or to leave a null out."""
+
+    @property
+    def line(self) -> str:
+        return f"{path(self.where)}: {self.said}" if self.where else self.said
+
+
+def shorten(lines: Sequence[str]) -> list[str]:
+    """As many as are shown, and how many there are besides."""
+    hidden = len(lines) - SHOWN_LINES
+    least = "at least " if len(lines) >= COUNTED_LINES else ""
+    return [*lines[:SHOWN_LINES], f"… and {least}{hidden} more"] if hidden > 0 else list(lines)
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
     """The candidate that was probably meant; None if none is close."""
     if len(name) > _NAME_CHARS:
         return None
-    by_folded = {c.casefold(): c for c in candidates}
+    by_folded = {c.casefold(): c for c in islice(candidates, _CANDIDATES)}
     close = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
     return by_folded[close[0]] if close else None
 
 
-def lines_of(errors: list[Any], at: list[str | int]) -> list[str]:
-    """The lines of all failures; `at` is the path of the value that was validated."""
-    listed = [e.instance_path for e in errors if type(e.kind).__name__ == "Enum"]
-    # The list of allowed values also tells their type.
-    told = [e for e in errors if type(e.kind).__name__ != "Type" or e.instance_path not in listed]
-    return [line for e in told for line in _lines(e, at)]
+def wrong_type(types: Sequence[str], value: Any) -> str:
+    """The words for a value of another kind."""
+    got = quote(value) if "integer" in types and isinstance(value, float) else kind(value)
+    return f"expected {expected(list(types))}, got {got}"
 
 
-def _lines(error: Any, at: list[str | int]) -> list[str]:
-    where = [*at, *error.instance_path]
-    name = type(error.kind).__name__
-    if name in _PER_KEY:
-        return _PER_KEY[name](error, where)
-    if name in ("AnyOf", "OneOfNotValid"):
-        return _branches(error, at, where)
-    said = _SAID[name](error) if name in _SAID else f"breaks the rule {error.kind.name}"
-    return [_line(where, said)]
+def wrong_value(options: Sequence[Any], value: Any, close: str | None) -> str:
+    """The words for a value that is none of those that are allowed."""
+    if len(options) == 1:
+        return f"must be {quote(options[0])}; got {quote(value)}"
+    said = (
+        f"must be {describe({'enum': options})}" if len(options) <= SHOWN_LINES else "is not one of the allowed values"
+    )
+    return f"{said}; got {quote(value)}" + (f"; did you mean {quote(close)}?" if close else "")
 
 
-def _line(where: list[str | int], said: str) -> str:
-    return f"{path(where)}: {said}" if where else said
+def _count(value: Any, one: str) -> str:
+    return f"got 1 {one}" if len(value) == 1 else f"got {len(value)} {one}s"
 
 
-def _type(error: Any) -> str:
-    types = list(error.kind.types)
-    if "integer" in types and isinstance(error.instance, float):
-        return f"expected {expected(types)}, got {quote(error.instance)}"
-    return f"expected {expected(types)}, got {kind(error.instance)}"
-
-
-def _enum(error: Any) -> str:
-    options = list(error.kind.options)
-    said = f"must be {describe({'enum': options})}" if len(options) <= 20 else "is not one of the allowed values"
-    close = nearest(error.instance, [o for o in options if isinstance(o, str)]) if _is_text(error.instance) else None
-    hint = f"; did you mean {quote(close)}?" if close and len(options) > 1 else ""
-    return f"{said}; got {quote(error.instance)}{hint}"
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _unknown(error: Any, where: list[str | int]) -> list[str]:
-    return [_line([*where, key], "unknown field") for key in error.kind.unexpected]
-
-
-def _missing(error: Any, where: list[str | int]) -> list[str]:
-    return [_line([*where, str(error.kind.property)], "missing")]
-
-
-def _branches(error: Any, at: list[str | int], where: list[str | int]) -> list[str]:
-    """A union: the failures of the one branch that was meant, if that can be told, else what the branches expect."""
-    context: list[list[Any]] = error.kind.context
-    here = list(error.instance_path)
-    meant = [b for b in context if not any(_is_type_here(e, here) for e in b)]
-    if len(meant) == 1:
-        return lines_of(meant[0], at)
-    if not meant:
-        types = [t for b in context for e in b if _is_type_here(e, here) for t in e.kind.types]
-        return [_line(where, f"expected {expected(types)}, got {kind(error.instance)}")]
-    said = [lines_of(b[:1], at) for b in meant if b]
-    if all(s == said[0] for s in said):
-        return said[0]
-    reasons = either([s[0].removeprefix(f"{path(where)}: ") for s in said])
-    return [_line(where, f"fits none of the allowed forms: {reasons}")]
-
-
-def _is_type_here(error: Any, here: list[str | int]) -> bool:
-    return type(error.kind).__name__ == "Type" and list(error.instance_path) == here
-
-
-_PER_KEY: dict[str, Callable[[Any, list[str | int]], list[str]]] = {
-    "AdditionalProperties": _unknown,
-    "UnevaluatedProperties": _unknown,
-    "Required": _missing,
+SAID: Final[dict[str, Callable[[Any, Any], str]]] = {
+    "minimum": lambda limit, value: f"must be >= {limit}; got {quote(value)}",
+    "maximum": lambda limit, value: f"must be <= {limit}; got {quote(value)}",
+    "exclusiveMinimum": lambda limit, value: f"must be > {limit}; got {quote(value)}",
+    "exclusiveMaximum": lambda limit, value: f"must be < {limit}; got {quote(value)}",
+    "multipleOf": lambda step, value: f"must be a multiple of {step}; got {quote(value)}",
+    "minLength": lambda limit, value: f"must have a length >= {limit}; {_count(value, 'character')}",
+    "maxLength": lambda limit, value: f"must have a length <= {limit}; {_count(value, 'character')}",
+    "minItems": lambda limit, value: f"must have at least {limit} items; {_count(value, 'item')}",
+    "maxItems": lambda limit, value: f"must have at most {limit} items; {_count(value, 'item')}",
+    "minProperties": lambda limit, value: f"must have at least {limit} fields; {_count(value, 'field')}",
+    "maxProperties": lambda limit, value: f"must have at most {limit} fields; {_count(value, 'field')}",
+    "pattern": lambda pattern, value: f"must match the pattern {cut(str(pattern))}; got {quote(value)}",
+    "format": lambda name, value: f"must be in the format {cut(str(name))}; got {quote(value)}",
+    "uniqueItems": lambda _, __: "must not repeat items",
+    "contains": lambda _, __: "lacks an item that is required",
+    "not": lambda _, __: "has a form that is forbidden",
+    "contentEncoding": lambda name, _: f"must be {cut(str(name))} text",
+    "contentMediaType": lambda name, _: f"must be {cut(str(name))}",
 }
+"""Words for the rules that say nothing of what is inside a value: keyword → (what it asks, the value) → words."""
 
-_SAID: dict[str, Callable[[Any], str]] = {
-    "Type": _type,
-    "Enum": _enum,
-    "Constant": lambda e: f"must be {quote(e.kind.expected_value)}; got {quote(e.instance)}",
-    "Minimum": lambda e: f"must be >= {e.kind.limit}",
-    "Maximum": lambda e: f"must be <= {e.kind.limit}",
-    "ExclusiveMinimum": lambda e: f"must be > {e.kind.limit}",
-    "ExclusiveMaximum": lambda e: f"must be < {e.kind.limit}",
-    "MultipleOf": lambda e: f"must be a multiple of {e.kind.multiple_of}",
-    "MinLength": lambda e: f"must have a length >= {e.kind.limit}",
-    "MaxLength": lambda e: f"must have a length <= {e.kind.limit}",
-    "MinItems": lambda e: f"must have at least {e.kind.limit} items",
-    "MaxItems": lambda e: f"must have at most {e.kind.limit} items",
-    "AdditionalItems": lambda e: f"must have at most {e.kind.limit} items",
-    "UnevaluatedItems": lambda _: "has items that are not allowed",
-    "MinProperties": lambda e: f"must have at least {e.kind.limit} fields",
-    "MaxProperties": lambda e: f"must have at most {e.kind.limit} fields",
-    "UniqueItems": lambda _: "must not repeat items",
-    "Contains": lambda _: "lacks an item that is required",
-    "Pattern": lambda e: f"must match the pattern {cut(e.kind.pattern)}",
-    "Format": lambda e: f"must be in the format {cut(e.kind.format)}",
-    "Not": lambda _: "has a form that is forbidden",
-    "FalseSchema": lambda _: "is not allowed here",
-    "OneOfMultipleValid": lambda _: "fits several of the forms of which it may fit one",
-    "PropertyNames": lambda e: f"has a key that is not allowed: {lines_of([e.kind.error], [])[0]}",
-    "BacktrackLimitExceeded": lambda _: "the pattern took too many steps on this value",
-}
+
+def said_of(error: Any) -> str:
+    """The words for an error of jsonschema-rs."""
+    rule: str = error.kind.name
+    if rule == "type":
+        return wrong_type(list(error.kind.types), error.instance)
+    if rule == "enum":
+        return wrong_value(list(error.kind.options), error.instance, None)
+    if rule == "const":
+        return wrong_value([error.kind.expected_value], error.instance, None)
+    if rule in SAID:
+        return SAID[rule](error.kind.value, error.instance)
+    return "the pattern took too many steps on this value" if "acktrack" in rule else f"breaks the rule {cut(rule)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -106,7 +107,7 @@ def describe(schema: dict[str, Any]) -> str:
             return "any value"
 
 
-def path(steps: list[str | int]) -> str:
+def path(steps: Sequence[str | int]) -> str:
     """`points[1].x`. Keys come from outside, so each is escaped and cut."""
     text = ""
     for step in steps:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, NoReturn
 
@@ -11,7 +11,7 @@ import jsonschema_rs
 import msgspec
 
 from longshore.protocol.subschemas import subschemas
-from longshore.schema import failure
+from longshore.schema.failure import COUNTED_LINES, Breach, said_of, shorten
 from longshore.schema.kinds import is_object
 from longshore.schema.phrase import cut, path
 
@@ -20,12 +20,6 @@ SCHEMA_BYTES = 64 << 10
 
 SCHEMA_DEPTH = 64
 """Its nesting. The compiler recurses, and nobody writes deeper ones by hand."""
-
-SHOWN_ERRORS = 10
-"""A model corrects a few errors at a time; more only cost tokens."""
-
-COUNTED_ERRORS = 1000
-"""Beyond this many, errors are not even counted."""
 
 BACKTRACKS = 100_000
 """Steps of one pattern with look-around on one value; other patterns run in linear time."""
@@ -49,21 +43,59 @@ class SchemaProblem(Exception):
 
 
 class Validator:
-    """A compiled schema."""
+    """A compiled schema. It judges; what is wrong is only looked for once it said no."""
 
-    def __init__(self, compiled: Any) -> None:
-        self._compiled = compiled
-
-    def is_valid(self, value: Any) -> bool:
+    def __init__(self, compiled: Any, schema: dict[str, Any], dialect: str) -> None:
+        self._compiled, self._schema, self._dialect = compiled, schema, dialect
+        self._rules: dict[Any, Any] = {}
+        self.is_valid: Callable[[Any], bool] = compiled.is_valid
         """Whether a plain JSON value keeps the schema."""
-        return bool(self._compiled.is_valid(value))
 
-    def errors(self, value: Any, at: tuple[str | int, ...] = ()) -> list[str]:
-        """One line per failure, `path: what`, at most `SHOWN_ERRORS`; no lines if the value keeps the schema."""
-        found: Iterator[Any] = self._compiled.iter_errors(value)
-        lines = failure.lines_of(list(islice(found, COUNTED_ERRORS)), list(at))
-        hidden = len(lines) - SHOWN_ERRORS
-        return [*lines[:SHOWN_ERRORS], f"… and {hidden} more"] if hidden > 0 else lines
+    def breaches(self, value: Any, taker: str | None = None) -> list[Breach]:
+        """Where a value breaks the schema, at most `COUNTED_LINES`; `taker` takes it as its arguments."""
+        if self.is_valid(value):
+            return []
+        found = find_breaches(self._schema, value, taker, dialect=self._dialect, rules=self._rules)
+        return found or [_first(self._compiled, value)]
+
+    def errors(self, value: Any) -> list[str]:
+        """One line per failure, `path: what`, at most `SHOWN_LINES`; no lines if the value keeps the schema."""
+        return shorten([breach.line for breach in self.breaches(value)])
+
+
+def find_breaches(
+    schema: dict[str, Any],
+    value: Any,
+    taker: str | None,
+    *,
+    dialect: str = DEFAULT_DIALECT,
+    rules: dict[Any, Any] | None = None,
+) -> list[Breach]:
+    """What a bounded search finds wrong with a value. It may be nothing, where the schema says it in an odd way."""
+    from longshore.schema.search import Exhausted, Search
+
+    def build(part: dict[str, Any]) -> Any:
+        try:
+            return _build(part, dialect)
+        except SchemaProblem:
+            return None
+
+    search = Search(schema, build, {} if rules is None else rules, bare_refs="draft-0" in dialect, taker=taker)
+    found: list[Breach] = []
+    try:
+        found.extend(islice(search.found(schema, value), COUNTED_LINES))
+    except (Exhausted, RecursionError):
+        pass  # what was found until then is true
+    return found
+
+
+def _first(compiled: Any, value: Any) -> Breach:
+    """The validator's own first error. Only the part that it is about is copied."""
+    try:
+        compiled.validate(value)
+    except jsonschema_rs.ValidationError as error:
+        return Breach(tuple(error.instance_path), said_of(error))
+    return Breach((), "is not valid")
 
 
 def compile(schema: Any) -> Validator:
@@ -71,7 +103,8 @@ def compile(schema: Any) -> Validator:
     if not is_object(schema):
         raise SchemaProblem("the schema is not an object", 'write it as a JSON object such as {"type": "object"}')
     measure(schema)
-    return Validator(_build(schema))
+    dialect = _dialect(schema)
+    return Validator(_build(schema, dialect), schema, dialect)
 
 
 def measure(schema: dict[str, Any]) -> None:
@@ -104,8 +137,8 @@ def _children(value: Any) -> list[Any]:
     return [v for v in inner if isinstance(v, (dict, list))]
 
 
-def _build(schema: dict[str, Any]) -> Any:
-    draft = _DIALECTS[_dialect(schema)]
+def _build(schema: dict[str, Any], dialect: str) -> Any:
+    draft = _DIALECTS[dialect]
     asked: list[str] = []
 
     def refuse(uri: str) -> NoReturn:
@@ -155,8 +188,8 @@ def _problem(error: Exception, asked: list[str]) -> SchemaProblem:
         return SchemaProblem(f"a $ref in the schema leads nowhere ({cut(said)})", "define it under $defs")
     where = path(list(getattr(error, "instance_path", [])))
     at = f" at {where}" if where else ""
-    lines = failure.lines_of([error], []) if hasattr(error, "kind") else [cut(said)]
-    return SchemaProblem(f"the schema is invalid{at}", f"correct it: {lines[0].removeprefix(f'{where}: ')}")
+    said = said_of(error) if hasattr(error, "kind") else cut(said)
+    return SchemaProblem(f"the schema is invalid{at}", f"correct it: {said}")
 
 
 def _outside(uri: str) -> SchemaProblem:

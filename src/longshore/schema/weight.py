@@ -33,19 +33,25 @@ _AGAIN = 3
 """Times that what stands beside one of these is checked: for itself, and to see what it leaves over. Measured: 2.7."""
 
 
-def is_heavy(schema: dict[str, Any]) -> bool:
-    """Whether it might take for ever. True as well where that can't be told."""
+def is_heavy(schema: dict[str, Any], *, doubtful: bool = True) -> bool:
+    """Whether it might take for ever. `doubtful` is the answer where that can't be told."""
     walk = _Walk(schema)
     try:
         walk.begin("#")
         for target in list(walk.targets):  # each may be a way back to itself
             walk.begin(target)
-    except (_Heavy, RecursionError, ValueError):  # an index of thousands of digits
+    except _Untold:
+        return doubtful
+    except (_Heavy, RecursionError):
         return True
     return False
 
 
 class _Heavy(Exception):
+    pass
+
+
+class _Untold(Exception):
     pass
 
 
@@ -74,7 +80,7 @@ class _Walk:
         beside = cost if _REST.isdisjoint(schema) else cost * _AGAIN
         for keyword, value in schema.items():
             if keyword in ("$dynamicRef", "$recursiveRef") or (keyword in ("$id", "id") and schema is not self._root):
-                raise _Heavy  # where they lead to is not written here
+                raise _Untold  # where they lead to is not written here
             if keyword == "$ref":
                 self._follow(value, step, trail, beside)
             elif keyword == "properties" and is_object(value):
@@ -96,21 +102,28 @@ class _Walk:
             self._visit(self._find(target), step, (*trail, target), cost)
 
     def _look_up(self, target: str) -> Any:
-        """What a reference points at. One that is no way through this very schema is not followed here."""
-        if target == "#":
-            return self._root
-        if not target.startswith("#/"):
-            raise _Heavy
-        found: Any = self._root
-        for part in unquote(target[2:]).split("/"):
-            name = part.replace("~1", "/").replace("~0", "~")
-            if is_object(found) and name in found:
-                found = found[name]
-            elif is_array(found) and name.isdecimal() and int(name) < len(found):
-                found = found[int(name)]
-            else:
-                raise _Heavy
+        found = look_up(self._root, target)
+        if found is None:
+            raise _Untold
         return found
+
+
+def look_up(root: dict[str, Any], target: str) -> Any:
+    """What a reference points at; None for one that is no way through this very schema."""
+    if target == "#":
+        return root
+    if not target.startswith("#/"):
+        return None
+    found: Any = root
+    for part in unquote(target[2:]).split("/"):
+        name = part.replace("~1", "/").replace("~0", "~")
+        if is_object(found) and name in found:
+            found = found[name]
+        elif is_array(found) and name.isdecimal() and len(name) < 9 and int(name) < len(found):
+            found = found[int(name)]
+        else:
+            return None
+    return found
 
 
 def _meet(one: Step, other: Step) -> bool:
