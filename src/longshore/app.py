@@ -536,6 +536,7 @@ class Server:
         engine = self.engine
         engine.replies.expose_errors = config.server.expose_errors
         engine.instructions = config.server.instructions or self.instructions
+        engine.form = config.server.schemas
         self._offer(set())
 
     def _offer(self, _: set[Part]) -> None:
@@ -583,7 +584,7 @@ class Server:
         if configuration.fixed_part(old) != configuration.fixed_part(config):
             later = "limits, eof_grace, log_*, telemetry, http, auth and tokens follow at the next start"
             self.recorder.problem("warning", f"the changed configuration holds; {later}")
-        if set(self.engine.tools) != before:
+        if set(self.engine.tools) != before or config.server.schemas != old.server.schemas:
             self.engine.changed({"tools"})
 
 

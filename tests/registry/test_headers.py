@@ -236,7 +236,7 @@ def mistake(declare: Any) -> RegistrationError:
         (list[Annotated[str, Header("Region")]], "an x-mcp-header stands at 'region.items'"),
         (list[Place], "an x-mcp-header stands at 'region.items.region'"),
         (dict[str, Place], "an x-mcp-header stands at 'region.additionalProperties.region'"),
-        (Place | None, "an x-mcp-header stands at 'region.anyOf.region'"),
+        (Place | int, "an x-mcp-header stands at 'region.anyOf.region'"),
         (list[Model], "an x-mcp-header stands at 'region.items.region'"),
         (Pair, "an x-mcp-header stands at 'region.prefixItems'"),
     ],

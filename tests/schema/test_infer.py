@@ -50,9 +50,9 @@ def test_the_whole_schema_of_an_ordinary_tool() -> None:
     [
         (Any, {}),
         (list, {"type": "array", "items": {}}),
-        (dict, {"type": "object"}),
-        (dict[str, Any], {"type": "object"}),
-        (dict[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}),
+        (dict, {"type": "object", "properties": {}}),
+        (dict[str, Any], {"type": "object", "properties": {}}),
+        (dict[str, int], {"type": "object", "properties": {}, "additionalProperties": {"type": "integer"}}),
         (set[str], {"type": "array", "items": {"type": "string"}, "uniqueItems": True}),
         (tuple[int, int], {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}),
         (tuple[()], {"type": "array", "items": {}, "minItems": 0, "maxItems": 0}),
@@ -68,7 +68,11 @@ def test_the_whole_schema_of_an_ordinary_tool() -> None:
         ),
         (Color, {"type": "string", "enum": ["red", "blue"]}),
         (Level, {"type": "integer", "enum": [1, 2]}),
-        (Optional[int], {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
+        (Optional[int], {"type": ["integer", "null"]}),
+        (Optional[Color], {"type": ["string", "null"], "enum": ["red", "blue", None]}),
+        (Literal["a", None], {"type": ["string", "null"], "enum": [None, "a"]}),
+        (int | str | None, {"anyOf": [{"type": "integer"}, {"type": "string"}, {"type": "null"}]}),
+        (Optional[list[int]], {"type": ["array", "null"], "items": {"type": "integer"}}),
         (pathlib.Path, {"type": "string"}),
         (bytes, {"type": "string", "contentEncoding": "base64"}),
         (Annotated[bytes, Meta(max_length=4)], {"type": "string", "contentEncoding": "base64", "maxLength": 8}),
@@ -84,6 +88,7 @@ def test_the_whole_schema_of_an_ordinary_tool() -> None:
             Annotated[dict[Annotated[str, Meta(pattern="^a")], int], Meta(min_length=1)],
             {
                 "type": "object",
+                "properties": {},
                 "propertyNames": {"pattern": "^a"},
                 "additionalProperties": {"type": "integer"},
                 "minProperties": 1,
@@ -106,7 +111,7 @@ def test_optional_with_default_none_is_a_plain_type_that_may_be_left_out() -> No
 def test_optional_without_a_default_keeps_its_null() -> None:
     schema = input_schema(taking(Optional[int]), {})
     assert schema["required"] == ["x"]
-    assert schema["properties"]["x"] == {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+    assert schema["properties"]["x"] == {"type": ["integer", "null"]}
 
 
 def test_optional_fields_of_models_are_lowered_for_input_and_kept_for_output() -> None:
@@ -114,7 +119,7 @@ def test_optional_fields_of_models_are_lowered_for_input_and_kept_for_output() -
     assert lowered["properties"]["age"] == {"type": "integer"}
     assert lowered["description"] == "A user."
     kept = type_schema(User, mode="serialization")
-    assert kept["properties"]["age"] == {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None}
+    assert kept["properties"]["age"] == {"type": ["integer", "null"], "default": None}
 
 
 def test_a_header_keyword_passes_through_onto_a_plain_type() -> None:

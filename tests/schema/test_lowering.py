@@ -6,7 +6,6 @@ from typing import Any
 
 import jsonschema_rs
 import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

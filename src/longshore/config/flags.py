@@ -31,6 +31,7 @@ FLAGS = (
         "Least severe record on stderr: debug, info, notice, warning, error.",
     ),
     Flag("--log-format", "server.log_format", "FORMAT", "Records on stderr: auto, pretty or json."),
+    Flag("--schemas", "server.schemas", "CLIENT", "List tools as one kind of client takes them: claude, openai, …"),
 )
 
 HTTP_FLAGS = (

@@ -19,6 +19,7 @@ Timeout: TypeAlias = float | Literal[False]
 
 LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error"]
 LogFormat: TypeAlias = Literal["auto", "pretty", "json"]
+SchemaForm: TypeAlias = Literal["claude", "openai", "openai-strict", "gemini", "vscode", "cursor", "brooklyn"]
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True):
@@ -41,6 +42,9 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
 
     log_format: LogFormat = "auto"
     """How records look on stderr; auto: pretty on a terminal, JSON lines otherwise."""
+
+    schemas: SchemaForm | None = None
+    """List tools as one kind of client takes them. Unset: as their authors wrote them. Checked is the author's own."""
 
 
 class ToolsetConfig(Struct, frozen=True, kw_only=True):

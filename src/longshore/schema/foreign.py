@@ -9,6 +9,7 @@ from msgspec import NODEFAULT
 from longshore.protocol.annotation import ANNOTATION
 from longshore.protocol.subschemas import ALONE, BY_NAME, IN_LISTS
 from longshore.schema.kinds import is_array, is_object
+from longshore.schema.nullable import list_null
 from longshore.schema.standin import Schema
 
 if TYPE_CHECKING:
@@ -21,9 +22,13 @@ _TYPES: dict[Any, str] = {str: "string", bool: "boolean", int: "integer", float:
 
 
 def common_type(values: list[Any]) -> Schema:
-    """The keyword `type` of an enum whose values are all of one type. Some clients demand it."""
+    """The keyword `type` of an enum whose values are all of one type, or null. Some clients demand it."""
     types = {_TYPES.get(v.__class__, "") for v in values}
-    return {"type": types.pop()} if len(types) == 1 and "" not in types else {}
+    others = types - {"null"}
+    if len(others) > 1 or "" in types:
+        return {}
+    kind = others.pop() if others else "null"
+    return {"type": kind if types == {kind} else [kind, "null"]} if types else {}
 
 
 def readable(schema: Schema) -> Schema:
@@ -54,9 +59,11 @@ class Foreign:
         rewritten = readable(self._inner(kept))
         if rewritten.get("type") == "array" and not isinstance(rewritten.get("items"), dict):
             rewritten["items"] = {}
+        if rewritten.get("type") == "object":
+            rewritten.setdefault("properties", {})
         if "enum" in rewritten:
             rewritten = common_type(rewritten["enum"]) | rewritten
-        return rewritten
+        return list_null(rewritten)
 
     def _key(self, name: str) -> tuple[str, str]:
         # Two models of one name are told apart by their schemas.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from longshore.schema.infer import type_schema
+from longshore.schema.nullable import NULL, without_null
 from longshore.schema.signature import SignatureProblem
 from longshore.schema.standin import Schema
 
@@ -25,8 +26,7 @@ def form_schema(tp: Any, key: str) -> tuple[Schema, bool]:
     schema = type_schema(tp)
     defs = schema.get("$defs", {})
     schema = _resolved(schema, defs)
-    options = _options(schema)
-    if len(options) == 1 and options[0].get("type") == "object":
+    if len(options := _options(schema)) == 1 and options[0].get("type") == "object":
         schema = options[0]  # a record or nothing: who gives nothing declines
     if schema.get("type") == "object":
         properties = schema.get("properties")
@@ -40,7 +40,7 @@ def form_schema(tp: Any, key: str) -> tuple[Schema, bool]:
 def _form(fields: dict[str, Schema], required: list[str]) -> Schema:
     properties = {name: _field(name, schema) for name, schema in fields.items()}
     form: Schema = {"type": "object", "properties": properties}
-    needed = [name for name in required if {"type": "null"} not in fields[name].get("anyOf", ())]
+    needed = [name for name in required if not _options(fields[name])]
     return {**form, "required": needed} if needed else form
 
 
@@ -48,7 +48,7 @@ def _field(name: str, schema: Schema) -> Schema:
     """One field as forms write it. What may be null is a field that may be left out."""
     options = _options(schema)
     if len(options) == 1:
-        schema = {**options[0], **{k: v for k, v in schema.items() if k != "anyOf"}}
+        schema = {**options[0], **{k: v for k, v in schema.items() if k not in ("anyOf", "type", "enum")}}
     kind = schema.get("type", "string" if "enum" in schema else None)
     if kind not in _KEYWORDS or (kind == "array" and not _is_choice(schema.get("items", {}))):
         raise SignatureProblem(f"a form has no field for {name!r}, which is {kind or 'of several types'}", _FLAT)
@@ -61,8 +61,11 @@ def _field(name: str, schema: Schema) -> Schema:
 
 
 def _options(schema: Schema) -> list[Schema]:
-    """What a union may be beside null."""
-    return [option for option in schema.get("anyOf", ()) if option != {"type": "null"}]
+    """What it may be beside null; nothing if it may not be null."""
+    if (single := without_null(schema)) is not schema:
+        return [single]
+    options = schema.get("anyOf", ())
+    return [option for option in options if option != NULL] if NULL in options else []
 
 
 def _as_texts(schema: Schema) -> Schema:

@@ -1,7 +1,8 @@
 """A type -> its JSON Schema, in the plain form that all clients take.
 
 Models are written where they are used; `$defs` appear only for recursive ones and for those used very often. There are
-no titles, no boolean sub-schemas but `additionalProperties: false`, and every array has `items`.
+no titles, no boolean sub-schemas but `additionalProperties: false`; every array has `items` and every object
+`properties`, and what may be null is a list of types where it can be.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from msgspec import inspect as mi
 from longshore.protocol.annotation import ANNOTATION
 from longshore.schema import standin
 from longshore.schema.foreign import Foreign, common_type, readable
+from longshore.schema.nullable import NULL, list_null, without_null
 from longshore.schema.output import encode_special
 from longshore.schema.signature import Parameter, Signature
 from longshore.schema.standin import Mode, Schema, Slot
 
-INLINE_USES = 4
+INLINE_USES = 12
 """A record used more often than this in one schema is moved to `$defs`: nested sharing would double at each level."""
 
 
@@ -117,9 +119,9 @@ class Schemas:
         """
         options = schema.get("anyOf", [])
         may_go = default is None or (headed and default is not NODEFAULT)
-        if not self.lower or not may_go or {"type": "null"} not in options:
-            return schema
-        rest = [o for o in options if o != {"type": "null"}]
+        if not self.lower or not may_go or NULL not in options:
+            return without_null(schema) if self.lower and may_go else schema
+        rest = [o for o in options if o != NULL]
         others = {k: v for k, v in schema.items() if k != "anyOf"}
         return {**rest[0], **others} if len(rest) == 1 else {"anyOf": rest, **others}
 
@@ -244,7 +246,7 @@ def _tuple(schemas: Schemas, node: Any) -> Schema:
 
 def _mapping(schemas: Schemas, node: Any) -> Schema:
     keys = {k: v for k, v in schemas.node(node.key_type).items() if k != "type"}
-    schema: Schema = {"type": "object"}
+    schema: Schema = {"type": "object", "properties": {}}
     if keys and isinstance(getattr(node.key_type, "type", node.key_type), mi.StrType):
         schema["propertyNames"] = keys
     if values := schemas.node(node.value_type):
@@ -259,13 +261,13 @@ def _union(schemas: Schemas, node: Any) -> Schema:
 
 
 def flat_union(options: list[Schema]) -> Schema:
-    """`anyOf` without unions inside and without repeats."""
+    """`anyOf` without unions inside and without repeats; one type or null is a list of the two."""
     flat: list[Schema] = []
     for option in options:
         for member in option["anyOf"] if option.keys() == {"anyOf"} else [option]:
             if member not in flat:
                 flat.append(member)
-    return {"anyOf": flat} if len(flat) > 1 else flat[0]
+    return list_null({"anyOf": flat}) if len(flat) > 1 else flat[0]
 
 
 def _values(values: list[Any]) -> Schema:

@@ -13,6 +13,10 @@ from longshore.schema.kinds import is_array
 Schema = dict[str, Any]
 
 NULL: Final = {"type": "null"}
+ANNOTATIONS: Final = frozenset(
+    ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment")
+)
+"""Keywords that tell something and check nothing."""
 _CLOSED: Final = frozenset(("const", "not", "anyOf", "oneOf", "allOf", "if", "$ref", "$dynamicRef", "$recursiveRef"))
 """Keywords that speak of null too, so that a type beside them is not enough. `enum` is one, and gets it as a value."""
 
@@ -25,6 +29,20 @@ def with_null(schema: Schema) -> Schema | None:
     values = schema.get("enum")
     choice = {"enum": [*values, None]} if is_array(values) and None not in values else {}
     return {**schema, "type": kind if kind == "null" else [kind, "null"], **choice}
+
+
+def list_null(schema: Schema) -> Schema:
+    """A union with null as a list of types, where it can be one."""
+    for keyword in ("anyOf", "oneOf"):
+        match schema.get(keyword):
+            case [{"type": _} as plain, null] | [null, {"type": _} as plain] if null == NULL and plain != NULL:
+                beside = {key: value for key, value in schema.items() if key != keyword}
+                written = with_null(plain)
+                if written is not None and all(key in ANNOTATIONS or key.startswith("x-") for key in beside):
+                    return {**written, **beside}
+            case _:
+                pass
+    return schema
 
 
 def without_null(schema: Schema) -> Schema:

@@ -30,13 +30,14 @@ from longshore.server.questions import Questions
 from longshore.server.replies import Replies, TooLarge
 from longshore.server.stopping import Stopped
 from longshore.telemetry.recorder import Recorder
-from longshore.telemetry.records import Outcome, RequestCompleted, RequestReceived
+from longshore.telemetry.records import ArgumentsMended, Outcome, RequestCompleted, RequestReceived
 from longshore.wire.codec import BROKEN, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, encode, error, is_utf8, read
 from longshore.wire.depth import shallow, too_deep
 from longshore.wire.messages import Batch, Fault, Id, Malformed, Message, Reply
 
 if TYPE_CHECKING:
     from longshore.protocol.headers import Headers
+    from longshore.schema.lowering import Form
     from longshore.server.lists import Lists
     from longshore.server.rates import Rates
     from longshore.server.subscriptions import Subscriptions
@@ -73,6 +74,8 @@ class Engine:
         self.recorder = recorder
         self.dialect = dialect
         self.instructions: str | None = None
+        self.form: Form | None = None
+        """The kind of client that tools are listed for; None: as their authors wrote them."""
         self.tools: dict[str, Entry] = {}
         """The tools that are offered now: the catalog's, less what the configuration disabled."""
         self.listed = False
@@ -245,6 +248,8 @@ class Engine:
         entry = call.entry
         if params.__class__ is CallParams and params.name in entry.aliases:
             call.remarks = (f"{params.name} is now {entry.name}",)
+            if self.recorder.on:
+                self.recorder.record(ArgumentsMended(entry.name, call.id, call.remarks, time()))
         asks = params.request_state is not UNSET or params.input_responses is not UNSET
         if asks and call.peer.revision.modern and (entry.asked or entry.replay):
             self.questions.resume(call, params.input_responses, params.request_state)

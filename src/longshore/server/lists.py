@@ -6,7 +6,7 @@ import re
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Mapping, Sequence
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from msgspec import UNSET, Raw, UnsetType
 
@@ -16,6 +16,9 @@ from longshore.protocol.revisions import ANY_STRUCTURED, ARGUMENT, PROMPT, RESOU
 from longshore.registry.tool import Entry
 from longshore.telemetry.recorder import Recorder
 from longshore.wire.codec import INVALID_PARAMS, encode
+
+if TYPE_CHECKING:
+    from longshore.schema.lowering import Form
 
 CACHE_HINTS = {"ttlMs": 0, "cacheScope": "private"}
 """A list may change at any moment, and by who asks: clients that want to keep it can listen."""
@@ -31,6 +34,8 @@ class Lists:
         self._recorder = recorder
         self._kept: dict[tuple[str, int, int], Raw] = {}
         self._described: dict[str, list[dict[str, Any]]] = {}
+        self.form: Form | None = None
+        """The kind of client that tools are written for."""
 
     def forget(self) -> None:
         self._kept.clear()
@@ -61,13 +66,21 @@ class Lists:
     ) -> dict[str, Any]:
         described = self._describe(method, entries)
         page = described[start : start + self._page]
-        result: dict[str, Any] = {key: [_lower(record, table, revision) for record in page]}
+        lowered = [_lower(record, table, revision) for record in page]
+        result: dict[str, Any] = {key: self._written(lowered) if method == "tools/list" else lowered}
         after = start + self._page
         if after < len(described):
             result["nextCursor"] = _cursor(after, _key(described[after]))
         if revision.modern:
             result = {"resultType": "complete", **result, **CACHE_HINTS, "_meta": self._server_meta}
         return result
+
+    def _written(self, tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        if self.form is None:
+            return tools
+        from longshore.schema.lowering import lower as lower_to
+
+        return [lower_to(tool, self.form) for tool in tools]
 
     def _describe(self, method: str, entries: Sequence[Entry]) -> list[dict[str, Any]]:
         described = self._described.get(method)

@@ -141,7 +141,9 @@ def _list(engine: Engine, message: Message, frame: bytes, link: Link) -> bytes |
     def page() -> Raw:
         if message.method == "tools/list":
             engine.listed = True
-        return _lists(engine).get(message.method, key, table, _entries(engine, message.method), peer, cursor)
+        lists = _lists(engine)
+        lists.form = engine.form
+        return lists.get(message.method, key, table, _entries(engine, message.method), peer, cursor)
 
     if engine.expects_more:
         return _later(engine, message, frame, link, peer, lambda _: msgspec.json.decode(page()))

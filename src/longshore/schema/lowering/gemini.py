@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from longshore.protocol.annotation import ANNOTATION
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.nullable import NULL, without_null
 from longshore.schema.rewriting.combinators import with_all_joined
@@ -39,7 +40,9 @@ def _write(schema: Schema, root: Schema) -> Schema:
     if "prefixItems" in schema:
         schema = less(schema, "items")  # which speaks only of what comes after them
     written = _choose(with_all_joined(_follow(schema, root)))
-    return _complete({key: value for key, value in _bound(_separate_null(written)).items() if key in _FIELDS})
+    return _complete(
+        {key: value for key, value in _bound(_separate_null(written)).items() if key in _FIELDS or key == ANNOTATION}
+    )
 
 
 def _follow(schema: Schema, root: Schema) -> Schema:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from longshore.protocol.annotation import ANNOTATION
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.nullable import NULL, with_null
 from longshore.schema.rewriting.combinators import with_all_joined
@@ -31,10 +32,10 @@ class _Unfit(Exception):
 def made_strict(schema: Any) -> Any:
     """The strict form, or the schema as it is where that would lose calls: it can still be sent without `strict`.
 
-    Closing an object loses what it takes but does not name.
+    Closing an object loses what it takes but does not name. A root that names nothing takes nothing.
     """
     try:
-        return Walk(_write).visit(schema)
+        return Walk(_write).visit({**schema, "properties": schema.get("properties", {})})
     except (_Unfit, TooMuch):
         return schema
 
@@ -52,7 +53,7 @@ def _write(schema: Schema) -> Schema:
     if str(joined.get("format")) not in _FORMATS:
         joined = less(joined, "format")
     told = _tell_default(_close(joined) if has_type(joined, "object") else joined)
-    return {key: value for key, value in told.items() if key in _KEPT}
+    return {key: value for key, value in told.items() if key in _KEPT or key == ANNOTATION}
 
 
 def _close(schema: Schema) -> Schema:
@@ -70,6 +71,8 @@ def _close(schema: Schema) -> Schema:
 def _optional(schema: Any) -> Any:
     if not is_object(schema) or _takes_null(schema):
         return schema
+    if ANNOTATION in schema:
+        raise _Unfit  # what a header repeats has one type
     return with_null(schema) or {"anyOf": [schema, NULL]}
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, final
 
 from longshore.protocol.subschemas import ALONE, BY_NAME, IN_LISTS, subschemas
 from longshore.schema.kinds import is_array, is_object
+from longshore.schema.nullable import ANNOTATIONS as ANNOTATIONS
 
 Schema = dict[str, Any]
 Change = Callable[[Schema], Schema]
@@ -20,11 +21,6 @@ MOST_LEVELS: Final = 64
 
 MOST_SCHEMAS: Final = 20_000
 """Schemas inside of one. It also ends what holds itself."""
-
-ANNOTATIONS: Final = frozenset(
-    ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment")
-)
-"""Keywords that tell something and check nothing."""
 
 
 class TooMuch(Exception):

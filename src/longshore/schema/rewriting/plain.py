@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from longshore.protocol.subschemas import ALONE, BY_NAME, IN_LISTS
 from longshore.schema.kinds import is_array, is_object
-from longshore.schema.nullable import NULL, with_null
-from longshore.schema.rewriting.everywhere import ANNOTATIONS, Schema, change_everywhere, less, schemas_in
+from longshore.schema.nullable import list_null
+from longshore.schema.rewriting.everywhere import Schema, change_everywhere, less, schemas_in
 
 SWITCHES: Final = frozenset(("additionalProperties", "unevaluatedProperties", "additionalItems", "unevaluatedItems"))
 """Where a boolean is the usual way of writing, which all clients take."""
@@ -44,7 +44,7 @@ def without_titles(schema: Any) -> Any:
 
 def nullable_lists(schema: Any) -> Any:
     """A type or null as a list of types, where the type is a plain one."""
-    return change_everywhere(schema, _list_null)
+    return change_everywhere(schema, list_null)
 
 
 def has_type(schema: Schema, kind: str) -> bool:
@@ -73,16 +73,3 @@ def _spell(schema: Any) -> Any:
     if schema is True:
         return {}
     return {"not": {}} if schema is False else schema
-
-
-def _list_null(schema: Schema) -> Schema:
-    for keyword in ("anyOf", "oneOf"):
-        match schema.get(keyword):
-            case [{"type": _} as plain, null] | [null, {"type": _} as plain] if null == NULL and plain != NULL:
-                beside = less(schema, keyword)
-                written = with_null(plain)
-                if written is not None and beside.keys() <= ANNOTATIONS:
-                    return {**written, **beside}
-            case _:
-                pass
-    return schema
