@@ -70,7 +70,9 @@ def test_a_category_that_is_none_is_left_alone(meta: Any) -> None:
         "**Get** the weather",
         "Gzip-compress a file",
         "Re-run tests",
-        "Frobnicate the widget",  # no verb that we know, but what follows can only follow one
+        "Frobnicate widgets",  # no verb that we know, but nothing says that it is none
+        "Proctor the exam",  # as nouns end, but what follows can only follow a verb
+        "Point to the same picture",
         "Query",
         "Получить погоду",
         "Über die Stadt",
@@ -85,7 +87,9 @@ def test_descriptions_that_begin_with_an_action(description: str) -> None:
 @pytest.mark.parametrize(
     ("description", "reason"),
     [
-        ("URL navigation functionality", "'URL' is no action"),
+        ("URL navigation functionality", "'url navigation functionality' names a thing"),
+        ("URL of the page", "'URL' is no action"),
+        ("Returns documentation", "'Returns' tells about the tool; 'Return' says what to do"),
         ("Screenshot utility", "'screenshot utility' names a thing"),
         ("Text extraction", "'text extraction' names a thing"),
         ("Does something with browser", "'something' says nothing"),
@@ -93,6 +97,10 @@ def test_descriptions_that_begin_with_an_action(description: str) -> None:
         ("Returns the sum", "'Returns' tells about the tool; 'Return' says what to do"),
         ("Queries the index", "'Queries' tells about the tool; 'Query' says what to do"),
         ("Fetches a page", "'Fetches' tells about the tool; 'Fetch' says what to do"),
+        ("Browser automation", "'browser automation' names a thing"),
+        ("Weather of a city", "'Weather' is no action"),
+        ("Browser for testing pages", "'Browser' is no action"),
+        ("Monitoring of hosts and of services", "'Monitoring' is no action"),
         ("A tool that lists files", "'A' is no action"),
         ("This tool lists files", "'This' is no action"),
         ("Quickly", "'Quickly' is no action"),

@@ -8,8 +8,10 @@ from typing import Any, Final
 
 from longshore.schema.standards.vocabulary import (
     ADVERBS,
+    AFTER_NOUNS,
     EMPTY,
     NO_VERBS,
+    NOUN_ENDINGS,
     NOUNS_TOO,
     OBJECTS,
     THINGS,
@@ -97,24 +99,32 @@ def _judge(first: str, words: list[str]) -> str:
     if verb in ADVERBS or (verb.endswith("ly") and verb not in VERBS):
         return _judge(words[1], words[1:]) if len(words) > 1 else f"{first!r} is no action"
     base = next((part for part in verb.split("-") if part in VERBS), verb)
-    if base in VERBS:
-        return f"{' '.join(words)!r} names a thing" if _is_noun_phrase(base, words) else ""
     if bare := _third_person(base):
         return f"{first!r} tells about the tool; {bare.capitalize()!r} says what to do"
-    if len(words) > 1 and words[1] in OBJECTS and base not in NO_VERBS:
-        return ""  # an unlisted verb: what follows can only follow a verb
-    return f"{first!r} is no action"
+    if (base in NOUNS_TOO or base not in VERBS) and _is_label(words):
+        return f"{' '.join(words)!r} names a thing"
+    return "" if base in VERBS or _may_be_verb(first, words) else f"{first!r} is no action"
+
+
+def _may_be_verb(first: str, words: list[str]) -> bool:
+    """Whether a word that we don't know could be a verb: it has no noun's form, nor what follows only a noun."""
+    word, after = first.lower(), words[1] if len(words) > 1 else ""
+    if word in NO_VERBS or after in AFTER_NOUNS or (first.isupper() and len(first) > 1):
+        return False
+    return after in OBJECTS or not word.endswith(NOUN_ENDINGS)
 
 
 def _third_person(word: str) -> str:
     """The verb of "Returns", "Fetches" and "Queries"."""
+    if word in VERBS:
+        return ""
     tries = (word.removesuffix("s"), word.removesuffix("es"), f"{word.removesuffix('ies')}y")
     return next((each for each in tries if word.endswith("s") and each in VERBS), "")
 
 
-def _is_noun_phrase(verb: str, words: list[str]) -> bool:
-    """Whether a word that is a verb and a noun is the noun here: "Search functionality", "Text extraction"."""
-    if verb not in NOUNS_TOO or not 2 <= len(words) <= _LABEL or OBJECTS.intersection(words):
+def _is_label(words: list[str]) -> bool:
+    """Whether a text is what a thing is called: "Search functionality", "Text extraction"."""
+    if not 2 <= len(words) <= _LABEL or OBJECTS.intersection(words):
         return False
     return words[-1] in THINGS or words[-1].endswith(("tion", "ment", "ity"))
 
