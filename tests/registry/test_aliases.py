@@ -10,6 +10,7 @@ import pytest
 from longshore import CallResult, RegistrationError, Server, ServerError, SyncClient, Text, Tool, Toolset, tool
 from longshore.config import load
 from longshore.server.rates import Rates
+from longshore.telemetry.records import ArgumentsMended
 
 
 def weather(**options: Any) -> Server:
@@ -164,3 +165,14 @@ def test_a_tool_or_toolset_that_is_replaced_gives_its_names_up() -> None:
     app.add(Kept())
     app.add(Kept(), replace=True)
     assert list(app.catalog.tools) == ["get_weather", "x", "now"]
+
+
+def test_who_listens_hears_that_an_old_name_is_in_use() -> None:
+    app = weather()
+    heard: list[Any] = []
+    app.listen(heard.append)
+    with SyncClient(app) as client:
+        client.call("get_weather", {"city": "Oslo"})
+        client.call("weather_v1", {"city": "Oslo"})
+    mended = [each for each in heard if isinstance(each, ArgumentsMended)]
+    assert [(each.tool, each.notes) for each in mended] == [("get_weather", ("weather_v1 is now get_weather",))]

@@ -115,12 +115,23 @@ def a_name_that_another_had(city: Annotated[str, Was("x")], days: Annotated[int,
 def its_own_name(city: Annotated[str, Was("city")]) -> str: ...
 def one_twice(city: Annotated[str, Was("x", "x")]) -> str: ...
 def no_text(city: Annotated[str, Was(3)]) -> str: ...  # type: ignore[arg-type]
+def asked_of_a_person(city: Annotated[bool, Ask("Really?"), Was("x")]) -> str: ...
 def inside(where: Inner) -> str: ...
 def inside_a_list(where: list[Annotated[str, Was("town")]]) -> str: ...
 
 
 @pytest.mark.parametrize(
-    "fn", [a_name_that_is_there, a_name_that_another_had, its_own_name, one_twice, no_text, inside, inside_a_list]
+    "fn",
+    [
+        a_name_that_is_there,
+        a_name_that_another_had,
+        its_own_name,
+        one_twice,
+        no_text,
+        asked_of_a_person,
+        inside,
+        inside_a_list,
+    ],
 )
 def test_marks_that_mean_nothing_are_refused(fn: Any) -> None:
     with pytest.raises(RegistrationError, match=r"Was|was"):

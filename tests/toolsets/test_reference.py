@@ -76,7 +76,7 @@ def test_a_server_that_is_not_there_is_a_line_on_stderr(capsys: pytest.CaptureFi
 def test_a_page_tells_of_errors_examples_and_results() -> None:
     app = Server("t")
 
-    @app.tool(errors={"gone": "it was sold"}, examples=[{"a": 1}])
+    @app.tool(errors={"gone": "it was sold"}, examples=[{"a": 1}], help="Sold is\n  sold.", aliases=["trade"])
     def sell(a: int, b: str = "x|y") -> list[int]:
         """Sell | give."""
         return [a]
@@ -86,4 +86,5 @@ def test_a_page_tells_of_errors_examples_and_results() -> None:
     assert '- `a` (integer, required)\n- `b` (string, default "x|y")\n' in page
     assert "Gives: object with result." in page
     assert "- Error `gone`: it was sold" in page
+    assert "Sell | give.\n\nSold is\nsold.\n\nEarlier names: `trade`.\n" in page
     assert 'For example: `{"a":1}`.' in page

@@ -70,6 +70,12 @@ def reference(name: str, entries: Sequence[Entry], target: str | None = None) ->
 
 def _section(entry: Entry, record: dict[str, Any]) -> list[str]:
     lines = [f"## {entry.name}", "", record.get("description", "No description.")]
+    if entry.help:
+        from inspect import cleandoc
+
+        lines += ["", cleandoc(entry.help)]
+    if entry.aliases:
+        lines += ["", f"Earlier names: {', '.join(f'`{alias}`' for alias in entry.aliases)}."]
     arguments = argument_lines(record["inputSchema"])
     lines += ["", *(f"- `{name}` ({kind}){': ' if text else ''}{text}" for name, kind, text in arguments)]
     if not arguments:

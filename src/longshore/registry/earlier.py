@@ -107,6 +107,9 @@ def read_renames(fn: Callable[..., Any], parameters: Sequence[Parameter]) -> dic
     for parameter in parameters:
         for old in parameter.was:
             given: Any = old
+            if parameter.marker is not None:
+                what = f"parameter {parameter.name!r} is asked of a person, so nobody sends it under another name"
+                refuse(fn, what, "take Was(…) out")
             if not isinstance(given, str) or not given:
                 refuse(fn, f"parameter {parameter.name!r}: Was({old!r}) is no name", 'Was("old_name")')
             owner = taken.setdefault(old, f"{parameter.name} (before)")

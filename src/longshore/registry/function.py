@@ -95,7 +95,9 @@ def tool_entry(fn: Callable[..., Any], options: ToolOptions, context_type: type)
         render=renderer(output)
         if options.output_schema is None
         else schema_renderer(_checker(fn, options.output_schema), options.output_schema, render_data),
-        explain=second_look(fn, explainer(name, signature), signature.decode, signature.parameters, options.earlier),
+        explain=second_look(
+            fn, explainer(name, signature), signature.decode, (*signature.parameters, *signature.asked), options.earlier
+        ),
         describe=_Describe(fn, name, options, signature, output),
         timeout=options.timeout,
         replay=options.replay,

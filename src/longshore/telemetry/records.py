@@ -51,7 +51,7 @@ class ToolCompleted(Struct, frozen=True, tag="tool_completed"):
 
 
 class ArgumentsMended(Struct, frozen=True, tag="arguments_mended"):
-    """A tool's arguments were not as it declares them, and could be understood all the same."""
+    """A call used an old name, or its arguments were not as the tool declares them; it was understood all the same."""
 
     tool: str
     id: int | str
