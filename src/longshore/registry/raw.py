@@ -125,8 +125,7 @@ class _Arguments:
         values = _decode(text)
         if self._is_valid(values) or self._compiled is None:
             return Reading(values, notes=notes)
-        compiled = self._compiled
-        mended = mend(values, lambda value: compiled.breaches(value, self._tool.name))
+        mended = mend(values, self._compiled.finder(self._tool.name))
         if mended.breaches:
             return Reading(faults=tuple(shorten([breach.line for breach in mended.breaches])))
         return Reading(mended.value, notes=(*notes, *mended.notes))

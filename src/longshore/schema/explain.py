@@ -46,11 +46,10 @@ def explain(tool: str, signature: Signature, raw: bytes | Raw) -> Reading:
 
 
 def _mend(tool: str, signature: Signature, given: dict[str, Raw], value: dict[str, Any]) -> Mended:
-    from longshore.schema.validate import find_breaches
+    from longshore.schema.validate import finder
 
     refused = [p for p in signature.parameters if p.name in given and _refusal(p, given[p.name]) is not None]
-    schema = _declared(signature, refused)
-    return mend(value, lambda each: find_breaches(schema, each, tool))
+    return mend(value, finder(_declared(signature, refused), tool))
 
 
 def _declared(signature: Signature, refused: list[Parameter]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ COUNTED_LINES: Final = 1000
 
 _NAME_CHARS: Final = 100
 """Longer names are not typing errors, and comparing them takes quadratic time."""
-_CANDIDATES: Final = 1000
+_CANDIDATES: Final = 500
 """Names that one is compared with: some milliseconds."""
 
 Place = tuple[str | int, ...]
@@ -98,6 +98,16 @@ SAID: Final[dict[str, Callable[[Any, Any], str]]] = {
     "contentMediaType": lambda name, _: f"must be {cut(str(name))}",
 }
 """Words for the rules that say nothing of what is inside a value: keyword → (what it asks, the value) → words."""
+
+
+def breach_of(error: Any) -> Breach:
+    """An error of jsonschema-rs, as the search would have told it."""
+    where: Place = tuple(error.instance_path)
+    if error.kind.name == "required":
+        return Breach((*where, error.kind.property), "missing")
+    if error.kind.name in ("additionalProperties", "unevaluatedProperties"):
+        return Breach((*where, error.kind.unexpected[0]), "unknown field")
+    return Breach(where, said_of(error))
 
 
 def said_of(error: Any) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final, final
 
-from longshore.schema.failure import SAID, Breach, Place, nearest, wrong_type, wrong_value
+from longshore.schema.failure import COUNTED_LINES, SAID, Breach, Place, nearest, wrong_type, wrong_value
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import cut, describe, either, path, quote
 from longshore.schema.weight import look_up
@@ -30,13 +30,13 @@ Build = Callable[[dict[str, Any]], Any]
 """Compiles a schema, or gives None for one that can't be compiled by itself."""
 
 
-class Exhausted(Exception):
+class _Exhausted(Exception):
     """The search took too many steps."""
 
 
 @final
 class Search:
-    """One search. `found` of the root gives what is wrong, in the order of the schema.
+    """One search, in the order of the schema.
 
     `compiled` holds the rules that were put to the validator: it may be used again for the same schema.
     """
@@ -51,6 +51,16 @@ class Search:
         """What takes the value as its arguments; None where it is something else."""
         self._left, self._hints = STEPS, HINTS
         self._shared: dict[str, Any] = {key: root[key] for key in ("$defs", "definitions") if key in root}
+
+    def look(self, value: Any) -> list[Breach]:
+        """What is wrong with a value as a whole, at most `COUNTED_LINES`. Steps that were taken don't come back."""
+        self._hints = HINTS
+        breaches: list[Breach] = []
+        try:
+            breaches.extend(islice(self.found(self._root, value), COUNTED_LINES))
+        except (_Exhausted, RecursionError):
+            pass  # what was found until then is true
+        return breaches
 
     def found(self, schema: Any, value: Any, where: Place = ()) -> Iterator[Breach]:
         """Every failure of a value, until the steps are used up."""
@@ -69,7 +79,7 @@ class Search:
     def _spend(self, steps: int) -> None:
         self._left -= steps
         if self._left < 0:
-            raise Exhausted
+            raise _Exhausted
 
     # -- asking the validator
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 from typing import Any, NoReturn
 
 import jsonschema_rs
 import msgspec
 
 from longshore.protocol.subschemas import subschemas
-from longshore.schema.failure import COUNTED_LINES, Breach, said_of, shorten
+from longshore.schema.failure import Breach, breach_of, said_of, shorten
 from longshore.schema.kinds import is_object
 from longshore.schema.phrase import cut, path
 
@@ -34,6 +33,9 @@ _DIALECTS: dict[str, Any] = {
 DEFAULT_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
+Find = Callable[[Any], list[Breach]]
+
+
 class SchemaProblem(Exception):
     """A schema can't be used. `what` and `fix` are one sentence each; the caller knows where."""
 
@@ -51,28 +53,25 @@ class Validator:
         self.is_valid: Callable[[Any], bool] = compiled.is_valid
         """Whether a plain JSON value keeps the schema."""
 
-    def breaches(self, value: Any, taker: str | None = None) -> list[Breach]:
-        """Where a value breaks the schema, at most `COUNTED_LINES`; `taker` takes it as its arguments."""
-        if self.is_valid(value):
-            return []
-        found = find_breaches(self._schema, value, taker, dialect=self._dialect, rules=self._rules)
-        return found or [_first(self._compiled, value)]
-
     def errors(self, value: Any) -> list[str]:
         """One line per failure, `path: what`, at most `SHOWN_LINES`; no lines if the value keeps the schema."""
-        return shorten([breach.line for breach in self.breaches(value)])
+        return shorten([breach.line for breach in self.finder()(value)])
+
+    def finder(self, taker: str | None = None) -> Find:
+        """What says where a value breaks the schema. `taker` takes such values as its arguments."""
+        find = finder(self._schema, taker, dialect=self._dialect, rules=self._rules)
+        return lambda value: [] if self.is_valid(value) else find(value) or [_first(self._compiled, value)]
 
 
-def find_breaches(
+def finder(
     schema: dict[str, Any],
-    value: Any,
     taker: str | None,
     *,
     dialect: str = DEFAULT_DIALECT,
     rules: dict[Any, Any] | None = None,
-) -> list[Breach]:
-    """What a bounded search finds wrong with a value. It may be nothing, where the schema says it in an odd way."""
-    from longshore.schema.search import Exhausted, Search
+) -> Find:
+    """A search whose steps are bounded over all that it is asked. It may find nothing where a schema is odd."""
+    from longshore.schema.search import Search
 
     def build(part: dict[str, Any]) -> Any:
         try:
@@ -80,13 +79,7 @@ def find_breaches(
         except SchemaProblem:
             return None
 
-    search = Search(schema, build, {} if rules is None else rules, bare_refs="draft-0" in dialect, taker=taker)
-    found: list[Breach] = []
-    try:
-        found.extend(islice(search.found(schema, value), COUNTED_LINES))
-    except (Exhausted, RecursionError):
-        pass  # what was found until then is true
-    return found
+    return Search(schema, build, {} if rules is None else rules, bare_refs="draft-0" in dialect, taker=taker).look
 
 
 def _first(compiled: Any, value: Any) -> Breach:
@@ -94,7 +87,7 @@ def _first(compiled: Any, value: Any) -> Breach:
     try:
         compiled.validate(value)
     except jsonschema_rs.ValidationError as error:
-        return Breach(tuple(error.instance_path), said_of(error))
+        return breach_of(error)
     return Breach((), "is not valid")
 
 
