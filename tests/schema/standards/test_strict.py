@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.schema.standards.checking import faults
 
+from longshore.schema.lowering import lower
 from longshore.schema.standards.rules.strict import CHARACTERS, DEPTH, ENUM_VALUES, PROPERTIES
 
 Json = dict[str, Any]
 TEXT = {"type": "string"}
+LISTS = Path(__file__).parents[2] / "interop/lint/lists"
 
 
 def root(**more: Any) -> Json:
@@ -79,3 +83,12 @@ def test_how_much_it_takes(make: Any, most: int, what: str) -> None:
     assert faults("W29", make(most - 1)) == faults("W29", make(most)) == []
     [fault] = faults("W29", make(most + 1))
     assert fault.message == f"{most + 1:,} {what}; strict mode takes {most:,}"
+
+
+@pytest.mark.parametrize("server", ["everything", "filesystem", "memory", "playwright"])
+def test_what_it_takes_is_what_can_be_lowered_to_it(server: str) -> None:
+    listed = json.loads((LISTS / f"{server}.json").read_text())
+    for tool in listed["tools"]:
+        lowered = lower(tool, "openai-strict")["inputSchema"]
+        strict = lowered.get("additionalProperties") is False and lowered["required"] == [*lowered["properties"]]
+        assert strict is (faults("W29", tool) == []), tool["name"]

@@ -20,7 +20,7 @@ SHOWN_TOOLS: Final = 2
 
 _HEAD: Final = """# The rules
 
-What `longshore lint` looks for; `longshore lint --explain W21` prints one of them. Ids begin with E where MCP or a
+What [`longshore lint`](lint.md) looks for; `longshore lint --explain W21` prints one rule. Ids begin with E where MCP or a
 client refuses a tool, with W where something is lost or guessed, and with I or B where a team has chosen the Brooklyn
 standard. One demand of that standard is no rule: it wants `input_schema` in what goes over the wire, where MCP has
 `inputSchema`.
