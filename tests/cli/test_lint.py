@@ -372,7 +372,7 @@ def test_a_server_is_loaded_and_all_that_it_refuses_is_told(shore: Shore, target
 def test_a_file_that_is_no_server_of_ours_is_explained(shore: Shore) -> None:
     shore.write("theirs.py", "x = 1\n")
     done = shore.lint("theirs.py")
-    assert done.code == 2 and f"longshore lint -- {sys.executable} " in done.err
+    assert done.code == 2 and f"longshore … -- {sys.executable} " in done.err
 
 
 MOUNTING = """
@@ -473,8 +473,9 @@ STRANGER = """
 def test_a_server_of_anybodys_is_looked_at_as_it_is(quay: Quay) -> None:
     path = str(quay.write("stranger.py", STRANGER))
     done = quay.run("lint", "--format", "json", "--", sys.executable, path, "lists")
+    assert done.returncode == 1, done.stderr
     report = json.loads(done.stdout)
-    assert (done.returncode, report["server"], report["tools"]) == (1, "stranger", 3), done.stderr
+    assert (report["server"], report["tools"]) == ("stranger", 3)
     assert {each["rule"] for each in report["findings"]} >= {"E01", "E16"}
     quay.write(
         ".mcp.json", json.dumps({"mcpServers": {"theirs": {"command": sys.executable, "args": [path, "refuses"]}}})
@@ -504,8 +505,9 @@ def test_a_url_is_looked_at(quay: Quay) -> None:
     app.add_tool(Tool(name="raw", description="Do it", input_schema=schema), lambda arguments, context: None)
     with serve(app.asgi()) as served:
         done = quay.run("lint", f"http://127.0.0.1:{served.port}/mcp", "--format", "json")
+    assert done.returncode == 1, done.stderr
     report = json.loads(done.stdout)
-    assert (done.returncode, report["server"], report["tools"]) == (1, "afar", 1), done.stderr
+    assert (report["server"], report["tools"]) == ("afar", 1)
     assert "E04" in {each["rule"] for each in report["findings"]}
 
 

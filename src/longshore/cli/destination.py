@@ -43,7 +43,7 @@ class Destination(Struct, frozen=True):
     origin: str = ""
     """The project's file that names it."""
     source: str = ""
-    """The file or module of a server in Python, for whoever would rather look into it than run it."""
+    """The file or module of a server in Python, or `builtin`, for whoever would rather look into it than run it."""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -72,7 +72,7 @@ def locate(text: str, config: str | None = None) -> Destination:
     if config is not None:
         return _listed(look_up(text, config), named=True)
     if text == BUILTIN:
-        return Destination(_serve(), BUILTIN)
+        return Destination(_serve(), BUILTIN, source=BUILTIN)
     one_word = len(text.split()) == 1
     file = _FILE.fullmatch(text)
     if file is not None and (os.path.isfile(file["path"]) or one_word):

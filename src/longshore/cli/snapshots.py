@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
-from contextlib import redirect_stdout
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-import click
 from msgspec import Struct
 
-from longshore.cli.destination import BUILTIN, Destination, locate
-from longshore.cli.visit import INTERRUPTED, USAGE, visit
-from longshore.client.channel import CLIENT_LIMITS
+from longshore.cli.destination import Destination
+from longshore.cli.targets import FORMS, STDIN, aim, ask, called, load, read
 from longshore.errors import TargetError
-from longshore.files import read_bounded
 from longshore.schema.evolution.changes import NOTHING, Renamed
 from longshore.schema.evolution.surface import Surface, read_offers
 from longshore.testing.surface import read_surface
@@ -25,8 +19,7 @@ if TYPE_CHECKING:
     from longshore.cli.screen import Screen
     from longshore.client.client import Client
 
-STDIN: Final = "-"
-_FORMS = "expected what `longshore schema snapshot` wrote, a tools/list result, or an array of tools"
+__all__ = ["STDIN", "Snapshot", "take"]
 
 
 class Snapshot(Struct, frozen=True):
@@ -39,39 +32,27 @@ class Snapshot(Struct, frozen=True):
 
 def take(target: str | None, options: Options, screen: Screen, command: tuple[str, ...] = ()) -> Snapshot:
     """Look at a target. Raises click.UsageError, LongshoreError, or Exit once it has said what is wrong."""
-    if command:
-        return _visited(Destination([*command], shlex.join(command), ours=False), options, screen)
-    if options.config is None and (target is None or target == BUILTIN):
-        return _loaded("", BUILTIN, options, screen)
-    if target is None:
-        raise click.UsageError("--config is a file in which TARGET is looked up by its name; name one")
-    if options.config is None and (target == STDIN or target.lower().endswith(".json")):
-        return _read(target)
-    place = locate(target, options.config)
-    return _loaded(place.source, place.name, options, screen) if place.source else _visited(place, options, screen)
+    place = aim(target, command, options)
+    if isinstance(place, str):
+        return _read(place)
+    return _loaded(place, options, screen) if place.source else _visited(place, options, screen)
 
 
 def _visited(place: Destination, options: Options, screen: Screen) -> Snapshot:
-    found: list[Surface] = []
+    async def look(client: Client, place: Destination) -> Surface:  # noqa: ARG001 - a visit's
+        return await read_surface(client)
 
-    async def work(client: Client, place: Destination) -> int:  # noqa: ARG001 - a visit's
-        found.append(await read_surface(client))
-        return 0
-
-    code = visit(place, options, screen, work)
-    if not found:
-        raise click.exceptions.Exit(code if code >= INTERRUPTED - 2 else USAGE)
-    return Snapshot(place.name, found[0])
+    return Snapshot(place.name, ask(place, options, screen, look))
 
 
-def _loaded(source: str, name: str, options: Options, screen: Screen) -> Snapshot:
-    """Of a server in Python, asked in memory."""
-    from longshore.__main__ import find
+def _loaded(place: Destination, options: Options, screen: Screen) -> Snapshot:
+    """Of a server in Python, asked in memory. One that refuses something would not run."""
     from longshore.testing.connecting import in_memory
 
-    with redirect_stdout(sys.stderr):  # what its code prints is no part of it
-        app: Server = find(source or None)
-    found = _visited(Destination(in_memory(app), name), options, screen)
+    app, refused = load(place.source)
+    if refused:
+        raise refused[0]
+    found = _visited(Destination(in_memory(app), place.name), options, screen)
     return Snapshot(found.name, found.surface, _renamed(app))
 
 
@@ -86,26 +67,7 @@ def _renamed(app: Server) -> Renamed:
 
 
 def _read(path: str) -> Snapshot:
-    what = "stdin" if path == STDIN else path
-    surface = read_offers(_json(path, what))
+    surface = read_offers(read(path))
     if surface is None:
-        raise TargetError(f"{what} has no list of tools; {_FORMS}")
-    return Snapshot(what, surface)
-
-
-def _json(path: str, what: str) -> Any:
-    from longshore.testing.patterns import read_json
-    from longshore.wire.codec import BROKEN
-
-    most = CLIENT_LIMITS.frame_bytes
-    try:
-        data = sys.stdin.buffer.read(most + 1) if path == STDIN else read_bounded(path, most)
-        if len(data) > most:
-            raise TargetError(f"{what} is longer than {most >> 20} MiB; {_FORMS}")
-        return read_json(data.removeprefix(b"\xef\xbb\xbf"))
-    except FileNotFoundError:
-        raise TargetError(f"{what}: there is no such file; longshore schema snapshot --output {what}") from None
-    except OSError as problem:
-        raise TargetError(f"{what} can't be read: {problem.strerror or problem}") from None
-    except BROKEN as problem:
-        raise TargetError(f"{what} holds no JSON: {problem}; {_FORMS}") from None
+        raise TargetError(f"{called(path)} has no list of tools; {FORMS}")
+    return Snapshot(called(path), surface)
