@@ -20,10 +20,10 @@ SHOWN_TOOLS: Final = 2
 
 _HEAD: Final = """# The rules
 
-What [`longshore lint`](lint.md) looks for; `longshore lint --explain W21` prints one rule. Ids begin with E where MCP or a
-client refuses a tool, with W where something is lost or guessed, and with I or B where a team has chosen the Brooklyn
-standard. One demand of that standard is no rule: it wants `input_schema` in what goes over the wire, where MCP has
-`inputSchema`.
+What [`longshore lint`](lint.md) looks for; `longshore lint --explain W21` prints one rule. Ids begin with E where MCP
+or a client refuses a tool, with W where something is lost or guessed, and with I or B where a team has chosen the
+Brooklyn standard. One demand of that standard is no rule: it wants `input_schema` in what goes over the wire, where MCP
+has `inputSchema`.
 """
 
 

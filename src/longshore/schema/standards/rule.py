@@ -52,7 +52,7 @@ def fault(
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """`check` looks at one tool, `whole` at the server; a rule has one of them.
+    """`check` looks at one tool, `whole` at the server; a rule has one of them, or both.
 
     `mend` gives a tool that keeps the rule and means the same, or the tool as it is where that can't be done.
     """
