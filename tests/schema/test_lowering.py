@@ -2,13 +2,15 @@
 
 import copy
 from random import Random
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema_rs
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from longshore.config.sections import SchemaForm
 from longshore.schema.lowering import FORMS, Form, lower, lower_schema
 from longshore.schema.rewriting.everywhere import change_everywhere, schemas_in
 
@@ -103,3 +105,132 @@ def test_whatever_stands_there_is_lowered_to_an_object(random: Random) -> None:
         assert lowered.get("outputSchema", {"type": "object"})["type"] == "object"
         msgspec.json.encode(lowered)
     assert odd == before
+
+
+# -- what each form is
+
+TREE: Schema = {"type": "object", "properties": {"next": {"$ref": "#/$defs/tree"}}}
+SEARCH: Schema = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string", "title": "Query"},
+        "unit": {"$ref": "#/$defs/unit"},
+        "limit": {"type": ["integer", "null"], "exclusiveMinimum": 0, "default": 10},
+        "tags": {"type": "array"},
+        "extra": True,
+    },
+    "required": ["query"],
+    "anyOf": [{"required": ["unit"]}, {"required": ["limit"]}],
+    "additionalProperties": False,
+    "$defs": {"unit": {"const": "km"}},
+}
+SAID = "Find a thing. At least one of these must be given: unit; limit."
+
+
+def test_claude_gets_no_relations_at_the_root_and_no_booleans() -> None:
+    lowered = lower(tool(SEARCH), "claude")
+    schema = lowered["inputSchema"]
+    assert lowered["description"] == SAID
+    assert "anyOf" not in schema and schema["properties"]["extra"] == {}
+    assert schema["properties"]["unit"] == {"$ref": "#/$defs/unit"}
+    assert schema["properties"]["query"] == {"type": "string", "title": "Query"}
+
+
+def test_openai_gets_items_and_properties() -> None:
+    schema = lower_schema({**SEARCH, "properties": {"tags": {"type": "array"}, "map": {"type": "object"}}}, "openai")
+    assert schema["properties"] == {
+        "tags": {"type": "array", "items": {}},
+        "map": {"type": "object", "properties": {}},
+    }
+
+
+@pytest.mark.parametrize("form", ["vscode", "cursor"])
+def test_editors_get_no_references_but_to_what_holds_itself(form: Form) -> None:
+    schema = lower_schema(SEARCH, form)
+    assert schema["properties"]["unit"] == {"const": "km"} and "$defs" not in schema
+    assert schema["properties"]["tags"] == {"type": "array", "items": {}}
+    tree = lower_schema({"properties": {"t": {"$ref": "#/$defs/tree"}}, "$defs": {"tree": TREE}}, form)
+    assert tree["$defs"] == {"tree": TREE}
+
+
+def test_gemini_gets_one_type_and_nothing_that_it_has_no_field_for() -> None:
+    assert lower_schema(SEARCH, "gemini") == {
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "title": "Query"},
+            "unit": {"type": "string", "enum": ["km"]},
+            "limit": {"type": "integer", "nullable": True, "minimum": 0, "default": 10},
+            "tags": {"type": "array", "items": {}},
+            "extra": {},
+        },
+        "required": ["query"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, {"nullable": True, "type": "string"}),
+        ({"type": ["string", "integer"]}, {"anyOf": [{"type": "string"}, {"type": "integer"}]}),
+        ({"type": "integer", "enum": [1, 2]}, {"type": "integer", "description": "One of 1, 2."}),
+        ({"allOf": [{"type": "string"}], "description": "d"}, {"description": "d", "type": "string"}),
+        ({"oneOf": [{"type": "string"}, {"type": "boolean"}]}, {"anyOf": [{"type": "string"}, {"type": "boolean"}]}),
+        ({"$ref": "#/$defs/tree"}, {"type": "object"}),
+        ({"type": "string", "x-mcp-header": "A"}, {"type": "string", "x-mcp-header": "A"}),
+        ({"prefixItems": [{}], "items": {"type": "string"}, "type": "array"}, {"type": "array", "items": {}}),
+    ],
+)
+def test_how_gemini_reads_it(before: Schema, after: Schema) -> None:
+    schema = lower_schema({"type": "object", "properties": {"a": before}, "$defs": {"tree": TREE}}, "gemini")
+    assert schema["properties"]["a"] == after
+
+
+def test_strict_mode_requires_all_and_takes_null_for_what_may_be_left_out() -> None:
+    properties = {name: schema for name, schema in SEARCH["properties"].items() if name not in ("tags", "extra")}
+    assert lower_schema({**SEARCH, "properties": properties}, "openai-strict") == {
+        "type": "object",
+        "properties": {
+            "query": {"type": "string"},
+            "unit": {"anyOf": [{"const": "km"}, {"type": "null"}]},
+            "limit": {"type": ["integer", "null"], "exclusiveMinimum": 0, "description": "Default: 10."},
+        },
+        "required": ["query", "unit", "limit"],
+        "additionalProperties": False,
+    }
+
+
+@pytest.mark.parametrize(
+    "unfit",
+    [
+        {},
+        {"type": "object"},
+        {"type": "object", "additionalProperties": {"type": "string"}},
+        {"type": "array"},
+        {"type": "array", "prefixItems": [{"type": "string"}], "items": {"type": "string"}},
+        {"type": "string", "x-mcp-header": "Region"},
+    ],
+)
+def test_what_strict_mode_would_lose_is_sent_without_it(unfit: Schema) -> None:
+    schema = {"type": "object", "properties": {"a": unfit}}
+    assert lower_schema(schema, "openai-strict") == lower_schema(schema, "openai")
+
+
+def test_brooklyn_has_the_schema_under_both_keys() -> None:
+    lowered = lower(tool(SEARCH), "brooklyn")
+    assert lowered["input_schema"] == lowered["inputSchema"] == lower_schema(SEARCH, "claude")
+
+
+def test_an_output_that_is_no_object_is_not_declared() -> None:
+    for schema, kept in (
+        ({"type": "object", "properties": {"a": True}}, True),
+        ({"type": "array"}, False),
+        ({}, False),
+    ):
+        lowered = lower(tool({"type": "object"}, outputSchema=schema), "claude")
+        assert ("outputSchema" in lowered) is kept
+    lowered = lower(tool({}, outputSchema={"type": "object", "properties": {"a": True}, "anyOf": [{}]}), "gemini")
+    assert lowered["outputSchema"] == {"type": "object", "properties": {"a": {}}, "anyOf": [{}]}
+
+
+def test_the_configuration_knows_the_same_forms() -> None:
+    assert get_args(SchemaForm) == FORMS

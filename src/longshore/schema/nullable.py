@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from longshore.schema.kinds import is_array
+from longshore.schema.kinds import is_array, is_object
 
 Schema = dict[str, Any]
 
@@ -33,16 +33,14 @@ def with_null(schema: Schema) -> Schema | None:
 
 def list_null(schema: Schema) -> Schema:
     """A union with null as a list of types, where it can be one."""
-    for keyword in ("anyOf", "oneOf"):
-        match schema.get(keyword):
-            case [{"type": _} as plain, null] | [null, {"type": _} as plain] if null == NULL and plain != NULL:
-                beside = {key: value for key, value in schema.items() if key != keyword}
-                written = with_null(plain)
-                if written is not None and all(key in ANNOTATIONS or key.startswith("x-") for key in beside):
-                    return {**written, **beside}
-            case _:
-                pass
-    return schema
+    keyword = "anyOf" if "anyOf" in schema else "oneOf"
+    options: Any = schema.get(keyword)
+    others = [each for each in options if each != NULL] if is_array(options) else []
+    written = with_null(others[0]) if len(others) == 1 and len(options) == 2 and is_object(others[0]) else None
+    beside = {key: value for key, value in schema.items() if key != keyword}
+    if written is None or not all(key in ANNOTATIONS or str(key).startswith("x-") for key in beside):
+        return schema
+    return {**written, **beside}
 
 
 def without_null(schema: Schema) -> Schema:
