@@ -157,6 +157,10 @@ def test_a_server_that_runs_is_asked(folder: Folder) -> None:
     assert found.code == 1
     assert "- **tool forecast**" in found.out
     assert "  - **breaks:** parameter 'hour' is new and required" in found.out
+    assert folder("diff", "old.json", "--", *command.split()).code == 1
+    checked = folder("snapshot", "--check", "--output", "old.json", "--", *command.split())
+    assert checked.code == 1
+    assert f"longshore schema snapshot --output old.json -- {command}" in checked.err
 
 
 def test_stdin_is_one_of_them(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,6 +225,9 @@ CAN_NOT: dict[str, tuple[Callable[[Folder], Any], list[str], str]] = {
         ["snapshot", "old.py", "--output", "file/x.json"],
         "file/x.json can't be written",
     ),
+    "two of one": (lambda f: None, ["snapshot", "old.py", "--", "x"], "either TARGET or a command after --"),
+    "two new ones": (lambda f: None, ["diff", "old.py", "new.py", "--", "x"], "either NEW or a command after --"),
+    "none": (lambda f: None, ["diff", "old.py"], "NEW is missing"),
     "no name for a file of servers": (lambda f: None, ["snapshot", "--config", "x.json"], "name one"),
 }
 

@@ -8,8 +8,8 @@ import click
 from msgspec import Struct
 
 from longshore.cli.completing import complete_rule, complete_target, complete_waiver
-from longshore.cli.options import Options, Visiting, utf8, with_options
-from longshore.cli.screen import Screen, abandon_stdout
+from longshore.cli.options import Commanding, Options, command_of, utf8, with_options
+from longshore.cli.screen import Screen
 from longshore.schema.standards.clients import CLIENTS
 from longshore.schema.standards.habit import ClientName
 from longshore.schema.standards.rule import COMMON, LEVELS, PROFILES, Level, Profile
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from longshore.cli.surfaces import Survey
     from longshore.schema.standards.subject import Surface
 
-FOUND, UNREAD = 1, 2
-"""Exit codes."""
+FOUND: Final = 1
 FORMS: Final = ("text", "json", "sarif", "markdown")
-_COMMAND = "longshore.lint.command"
 _CODES = (
     "Exit codes: 0 clean; 1 findings at error level, with --strict also at warning level; 2 it could not be looked "
     "at; 130 interrupted."
@@ -36,38 +34,6 @@ _FIX = "Print the tools as JSON, mended where that keeps their meaning. No file 
 _AS = f"Print the tools as this client hands them to its model: {', '.join(CLIENTS)}."
 
 
-class Linting(Visiting):
-    """A command with a TARGET, or with a command line after `--`, which need not be one word."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if "--" in args:
-            at = args.index("--")
-            ctx.meta[_COMMAND] = tuple(args[at + 1 :])
-            if not ctx.meta[_COMMAND] and not ctx.resilient_parsing:
-                raise click.UsageError("after -- comes the command that starts a server: -- npx some-server", ctx)
-            args = args[:at]
-        try:
-            return super().parse_args(ctx, args)
-        except click.UsageError as problem:
-            if "extra argument" not in problem.message:
-                raise
-            fix = "A command comes after --: longshore lint -- npx some-server"
-            raise click.UsageError(f"{problem.message}. {fix}", ctx) from None
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError:
-            raise  # whoever read has left, and `run` knows what to do
-        except OSError as problem:
-            abandon_stdout()
-            Screen().fail(f"the output could not be written: {problem.strerror or problem}")
-            return UNREAD
-
-    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        return [*super().collect_usage_pieces(ctx), "[-- COMMAND ...]"]
-
-
 class Wish(Struct, frozen=True):
     """What is looked at: the options, and where they are silent the configuration."""
 
@@ -78,7 +44,7 @@ class Wish(Struct, frozen=True):
     strict: bool
 
 
-@click.command(cls=Linting, epilog=_CODES)
+@click.command(cls=Commanding, epilog=_CODES)
 @click.argument("target", required=False, shell_complete=complete_target)
 @click.option("--format", "form", type=click.Choice(FORMS), default="text", help="How it is told.  [default: text]")
 @click.option("--profile", multiple=True, type=click.Choice(PROFILES), metavar="NAME", help=_PROFILE)
@@ -109,7 +75,7 @@ def lint(ctx: click.Context, /, target: str | None, form: str, explain: str | No
     screen = Screen()
     if explain is not None:
         return _explain(explain, form, screen)
-    command: tuple[str, ...] = ctx.meta.get(_COMMAND, ())
+    command = command_of(ctx)
     client, fix = given.pop("client"), given.pop("fix")
     if command and target is not None:
         raise click.UsageError(f"either TARGET or a command after --, not both: {target}")

@@ -17,6 +17,10 @@ CODES = (
 )
 
 
+UNREAD = 2
+"""The exit code of what could not be looked at, or not be told."""
+
+
 class Options(Struct, frozen=True):
     """The options that every visit has."""
 
@@ -39,6 +43,49 @@ class Visiting(click.Command):
         except click.NoSuchOption as problem:
             fix = f"Is it TARGET's? A command line is one word: {ctx.command_path} 'npx -y some-server' …"
             raise click.UsageError(f"{problem.format_message()} {fix}", ctx) from None
+
+
+class Commanding(Visiting):
+    """A command with a TARGET, or with a command line after `--`, which need not be one word."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta[_COMMAND] = tuple(args[at + 1 :])
+            if not ctx.meta[_COMMAND] and not ctx.resilient_parsing:
+                raise click.UsageError("after -- comes the command that starts a server: -- npx some-server", ctx)
+            args = args[:at]
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as problem:
+            if "extra argument" not in problem.message:
+                raise
+            fix = f"A command comes after --: {ctx.command_path} -- npx some-server"
+            raise click.UsageError(f"{problem.message}. {fix}", ctx) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise  # whoever read has left, and `run` knows what to do
+        except OSError as problem:
+            from longshore.cli.screen import Screen, abandon_stdout
+
+            abandon_stdout()
+            Screen().fail(f"the output could not be written: {problem.strerror or problem}")
+            return UNREAD
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), "[-- COMMAND ...]"]
+
+
+_COMMAND = "longshore.command"
+
+
+def command_of(ctx: click.Context) -> tuple[str, ...]:
+    """The command line after `--`; empty where there is none."""
+    found: tuple[str, ...] = ctx.meta.get(_COMMAND, ())
+    return found
 
 
 def utf8(text: str) -> str:

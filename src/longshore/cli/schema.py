@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from longshore.cli.completing import complete_target
-from longshore.cli.options import Options, Visiting, with_options
+from longshore.cli.options import Commanding, Options, command_of, with_options
 from longshore.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -28,30 +28,36 @@ def schema() -> None:
     """Keep what a server offers, and see which changes break callers."""
 
 
-@schema.command(cls=Visiting, epilog=_CODES.format("no change breaks callers", "some do"))
+@schema.command(cls=Commanding, epilog=_CODES.format("no change breaks callers", "some do"))
 @click.argument("old", shell_complete=complete_target)
-@click.argument("new", shell_complete=complete_target)
+@click.argument("new", required=False, shell_complete=complete_target)
 @_FORMAT
 @with_options
-def diff(old: str, new: str, form: str, **given: Any) -> int:
+@click.pass_context
+def diff(ctx: click.Context, /, old: str, new: str | None, form: str, **given: Any) -> int:
     """Say which changes break callers.
 
     OLD and NEW are files that `longshore schema snapshot` wrote, lists of tools as JSON, - for stdin, or servers: all
-    that `longshore lint` takes. Of a server in Python it is known which old names it still takes; of others a name
-    that is gone counts as gone.
+    that `longshore lint` takes, NEW also as a command after --. Of a server in Python it is known which old names it
+    still takes; of others a name that is gone counts as gone.
     """
     from longshore.cli.snapshots import STDIN, take
 
+    command = command_of(ctx)
+    if (new is None) is not bool(command):
+        raise click.UsageError(
+            "NEW is missing" if new is None else f"either NEW or a command after --, not both: {new}"
+        )
     if old == new == STDIN:
         raise click.UsageError("one of OLD and NEW may be stdin, not both")
     screen, options = Screen(), Options(**given)
-    before, now = take(old, options, screen), take(new, options, screen)
+    before, now = take(old, options, screen), take(new, options, screen, command)
     changes = _compare(before, now)
     _show(changes, before.name, now.name, form, screen)
     return int(any(change.breaks for change in changes))
 
 
-@schema.command(cls=Visiting, epilog=_CODES.format("it is written, or the same", "--check found a change"))
+@schema.command(cls=Commanding, epilog=_CODES.format("it is written, or the same", "--check found a change"))
 @click.argument("target", required=False, shell_complete=complete_target)
 @click.option("--check", is_flag=True, help="Write nothing; compare with the file.")
 @click.option(
@@ -62,30 +68,36 @@ def diff(old: str, new: str, form: str, **given: Any) -> int:
 )
 @_FORMAT
 @with_options
-def snapshot(target: str | None, check: bool, output: str | None, form: str, **given: Any) -> int:
+@click.pass_context
+def snapshot(
+    ctx: click.Context, /, target: str | None, check: bool, output: str | None, form: str, **given: Any
+) -> int:
     """Write what a server offers to a file, or check it.
 
     The file holds the tools, prompts, resources, templates and instructions, in an order that is always the same; it is
-    the one that `assert_surface` of the pytest plugin keeps. Without TARGET, it is about the built-in server.
+    the one that `assert_surface` of the pytest plugin keeps. TARGET is what `longshore lint` takes; a command comes
+    after --. Without any, it is about the built-in server.
     """
     from longshore.cli.snapshots import take
 
-    screen, options = Screen(), Options(**given)
+    screen, options, command = Screen(), Options(**given), command_of(ctx)
+    if command and target is not None:
+        raise click.UsageError(f"either TARGET or a command after --, not both: {target}")
     if check:
         kept = take(_named(output or KEPT), Options(), screen)
-        now = take(target, options, screen)
+        now = take(target, options, screen, command)
         changes = _compare(kept, now)
         _show(changes, kept.name, now.name, form, screen)
         if changes:
-            screen.note(f"if that is meant: longshore schema snapshot {shlex.join(_words(target, output))}")
+            screen.note(f"if that is meant: longshore schema snapshot {shlex.join(_words(target, command, output))}")
         return int(bool(changes))
     if form != "text":
         raise click.UsageError("--format is for --check; a snapshot is always JSON")
-    return _write(take(target, options, screen), output, screen)
+    return _write(take(target, options, screen, command), output, screen)
 
 
-def _words(target: str | None, output: str | None) -> list[str]:
-    return [*([target] if target else []), "--output", output or KEPT]
+def _words(target: str | None, command: tuple[str, ...], output: str | None) -> list[str]:
+    return [*([target] if target else []), "--output", output or KEPT, *(("--", *command) if command else ())]
 
 
 def _named(path: str) -> str:
