@@ -1,0 +1,423 @@
+"""What was promised about the schemas of tools, and which tests show it.
+
+Two texts stand behind the rows: a house standard for tools that every client accepts (HOUSE), and what the linter, the
+views of clients, the forms of schemas, validation and evolution were to do. Rows as in `manifest.py`; `revisions` is
+"all" where MCP is not what decides. A rule that a row names is also in the table of all rules, where its good and its
+bad example are tried. What is only partly so says so.
+"""
+
+from __future__ import annotations
+
+from .manifest import Row
+
+SCHEMA, CLI, REGISTRY = "tests/schema/", "tests/cli/", "tests/registry/"
+RULES, BROOKLYN = f"{SCHEMA}standards/test_rules.py", f"{SCHEMA}standards/test_brooklyn.py"
+WORDS, SEEN, INFERRED = (f"{SCHEMA}standards/test_{name}.py" for name in ("words", "seen", "inferred"))
+LINT, SIGHTS, EVOLVE = f"{CLI}test_lint.py", f"{CLI}test_sights.py", f"{CLI}test_schema.py"
+DECLARED, CHECKED = f"{REGISTRY}test_standards.py", f"{REGISTRY}test_checked.py"
+STRANGERS, DISCOVERY = "tests/interop/lint/test_strangers.py", "tests/toolsets/test_discovery.py"
+EXPLAIN, VALIDATE = f"{SCHEMA}test_explain.py", f"{SCHEMA}test_validate.py"
+INFER, LOWERING = f"{SCHEMA}test_infer.py", f"{SCHEMA}test_lowering.py"
+BAD = f"{RULES}::test_the_bad_example_breaks_the_rule_and_is_told_shortly"
+GOOD = f"{RULES}::test_the_good_example_keeps_it_and_every_error_of_its_profiles"
+OURS = f"{LINT}::test_the_built_in_server_breaks_no_rule_of_anybodys_at_any_level"
+
+
+def _row(level: str, says: str, *tests: str) -> Row:
+    return Row(level, "all", says, tests)
+
+
+STANDARD_ROWS: dict[str, Row] = {
+    # -- the house standard
+    "HOUSE-01": _row(
+        "M",
+        "Tools work with every client, Claude Code first.",
+        f"{INFERRED}::test_whatever_is_inferred_breaks_no_rule_at_error_level_and_takes_what_the_types_take",
+        OURS,
+    ),
+    "HOUSE-06": _row(
+        "N",
+        "No anyOf, oneOf or allOf at the root of an input schema (E04).",
+        BAD,
+        f"{SEEN}::test_what_is_lost",
+        f"{DECLARED}::test_what_a_client_cant_take_is_told_in_a_users_server",
+    ),
+    "HOUSE-07": _row(
+        "S",
+        "Instead: optional parameters, the relation in words, checked by the server.",
+        GOOD,
+        f"{LOWERING}::test_lowering_only_loosens",
+    ),
+    "HOUSE-08": _row("A", "Inside of a parameter they are fine.", GOOD, f"{RULES}::test_the_edges_of_a_rule"),
+    "HOUSE-09": _row(
+        "M",
+        "A tool has a name, a category, a description and a schema; examples and errors if it likes (B61).",
+        f"{BROOKLYN}::test_what_must_be_there",
+        "tests/app/test_surveying.py::test_facts_are_what_the_author_declared",
+    ),
+    "HOUSE-10": _row("S", "A tool with many parameters has examples (B58).", f"{BROOKLYN}::test_examples"),
+    "HOUSE-11": _row(
+        "S",
+        "Where one of two parameters is needed, the tool says so and both are optional (B53).",
+        f"{BROOKLYN}::test_one_of_two_parameters",
+        f"{BROOKLYN}::test_the_sentence_to_write_is_said",
+    ),
+    "HOUSE-12": _row(
+        "S",
+        "A tool for one of several browsers takes browserId and target (B54).",
+        f"{BROOKLYN}::test_which_browser_is_meant",
+    ),
+    "HOUSE-13": _row(
+        "S",
+        "A description begins with an action; vague ones are told (B51).",
+        f"{BROOKLYN}::test_descriptions_that_begin_with_an_action",
+        f"{BROOKLYN}::test_descriptions_that_do_not",
+    ),
+    "HOUSE-14": _row(
+        "S",
+        "A parameter says what it is for, its unit, its default, its bounds and whether it may be left out (B52, W25).",
+        f"{BROOKLYN}::test_what_a_parameter_says_of_itself",
+        f"{WORDS}::test_what_codex_drops_and_nothing_else_says",
+    ),
+    "HOUSE-15": _row(
+        "M",
+        "A category is one of those that the server declares (I40).",
+        f"{BROOKLYN}::test_categories",
+        f"{DECLARED}::test_a_server_that_declares_categories_asks_for_them",
+    ),
+    "HOUSE-16": _row(
+        "M", "Categories are lower-case-with-hyphens, no abbreviations (I40).", f"{BROOKLYN}::test_categories"
+    ),
+    "HOUSE-18": _row("S", "Types are concrete; any is none (E10, B60).", BAD, f"{BROOKLYN}::test_objects_and_types"),
+    "HOUSE-19": _row("S", "Closed sets are enums (B55).", f"{BROOKLYN}::test_closed_sets_are_enums"),
+    "HOUSE-20": _row("S", "Numbers have a minimum and a maximum (B56).", f"{BROOKLYN}::test_numbers_have_bounds"),
+    "HOUSE-21": _row("S", "Objects list their properties (B57).", f"{BROOKLYN}::test_objects_and_types"),
+    "HOUSE-22": _row("M", "A test: no tool of ours has a combinator at its root.", OURS),
+    "HOUSE-23": _row(
+        "M",
+        "A test: every schema of ours is a schema by the meta-schema (E13).",
+        OURS,
+        BAD,
+        f"{DECLARED}::test_what_mcp_forbids_is_refused_everywhere",
+    ),
+    "HOUSE-25": _row(
+        "M",
+        "Definitions are checked at build time, and what is missing is told with the tool's name.",
+        f"{BROOKLYN}::test_what_must_be_there",
+        f"{LINT}::test_a_server_is_loaded_and_all_that_it_refuses_is_told",
+        f"{DECLARED}::test_an_example_that_the_tool_would_refuse_is_refused",
+    ),
+    "HOUSE-26": _row(
+        "S",
+        "A schema with combinators moves on: parameters optional, the relation described, checked by the server.",
+        f"{LOWERING}::test_relations_are_loosened_but_for_what_only_some_alternatives_describe",
+    ),
+    "HOUSE-27": _row(
+        "S",
+        "Input has versions, with functions that bring earlier ones up to date.",
+        f"{REGISTRY}test_earlier.py::test_earlier_arguments_are_translated_and_noted",
+    ),
+    "HOUSE-28": _row(
+        "M",
+        "Told as mistakes: root combinators, vague descriptions, parameters without context, mixed categories.",
+        BAD,
+        f"{BROOKLYN}::test_descriptions_that_do_not",
+        f"{BROOKLYN}::test_what_a_parameter_says_of_itself",
+        f"{BROOKLYN}::test_categories",
+    ),
+    "HOUSE-29": _row(
+        "S",
+        "Schemas are held against clients in CI.",
+        OURS,
+        f"{SEEN}::test_what_a_client_does_is_a_finding_of_its_profile",
+    ),
+    "HOUSE-30": _row(
+        "S",
+        "What breaks callers is told, and how to move on.",
+        f"{EVOLVE}::test_a_difference_breaks_or_does_not",
+    ),
+    "HOUSE-31": _row(
+        "M",
+        "Each mistake has its message and its fix: a combinator, a broken schema, an unknown tool, wrong arguments.",
+        BAD,
+        f"{DISCOVERY}::test_help_for_what_is_not_there_names_the_nearest",
+        f"{EXPLAIN}::test_every_failure_is_one_precise_line",
+    ),
+    "HOUSE-32": _row("M", "All tools of ours keep the standard, by a check that fails the build.", OURS),
+    # -- the rules
+    "RULE-01": _row(
+        "M",
+        "A rule is data: id, level, profiles, why, evidence, fix, a good and a bad example.",
+        f"{RULES}::test_a_rule_says_all_that_one_asks_of_it",
+        f"{RULES}::test_no_two_rules_have_one_id",
+        f"{SCHEMA}standards/test_page.py::test_the_page_is_what_the_rules_say",
+    ),
+    "RULE-02": _row(
+        "M",
+        "Rules of mcp, claude, openai, openai-strict, gemini, vscode, cursor and brooklyn can be chosen apart.",
+        f"{RULES}::test_only_the_profiles_that_were_asked_for_are_told",
+        f"{SCHEMA}standards/test_strict.py::test_the_exact_reason",
+    ),
+    "RULE-03": _row(
+        "M",
+        "All rules that were proposed are there.",
+        f"{RULES}::test_the_rules_that_were_promised_are_there",
+        BAD,
+        GOOD,
+    ),
+    "RULE-04": _row(
+        "M",
+        "What is mended keeps the rule and means the same.",
+        f"{RULES}::test_what_is_mended_keeps_the_rule",
+        f"{RULES}::test_what_is_mended_means_the_same",
+        f"{LINT}::test_what_can_be_mended_is_printed_and_no_file_changed",
+    ),
+    "RULE-05": _row(
+        "M",
+        "Examples are held against the tool's own schema (B58).",
+        f"{BROOKLYN}::test_examples",
+        f"{DECLARED}::test_an_example_that_the_tool_would_refuse_is_refused",
+    ),
+    "RULE-06": _row("S", "Common errors are declared (B59).", f"{BROOKLYN}::test_errors"),
+    "RULE-07": _row(
+        "M",
+        "Whatever a server lists can be looked at, and is told shortly.",
+        f"{INFERRED}::test_any_list_of_tools_can_be_looked_at",
+        f"{RULES}::test_what_is_hostile_is_told_shortly",
+        f"{RULES}::test_one_rule_tells_only_so_many_places_of_a_tool",
+    ),
+    # -- where they hold
+    "RUN-01": _row(
+        "M",
+        "At registration what MCP or Python forbids is refused, with file, line and fix.",
+        f"{DECLARED}::test_what_mcp_forbids_is_refused_everywhere",
+        "tests/process/test_standards.py::test_a_refusal_ends_the_start_each_time_and_names_the_line",
+    ),
+    "RUN-02": _row(
+        "M",
+        "What only some client can't take is told in a user's server, and refused in ours.",
+        f"{DECLARED}::test_what_a_client_cant_take_is_told_in_a_users_server",
+        f"{DECLARED}::test_it_is_refused_where_the_server_says_so_with_place_and_fix",
+    ),
+    "RUN-03": _row(
+        "M",
+        "A waiver names the rule and the reason.",
+        f"{DECLARED}::test_a_waiver_says_why_and_nothing_more_is_said",
+        f"{DECLARED}::test_a_waiver_of_nothing_or_without_a_reason_is_refused",
+        f"{LINT}::test_sarif_has_rules_results_places_and_suppressions",
+    ),
+    "RUN-04": _row(
+        "M",
+        "`longshore lint path/to/server.py` tells all that is wrong with a server in Python.",
+        f"{LINT}::test_a_server_is_loaded_and_all_that_it_refuses_is_told",
+        f"{CLI}test_lint_page.py::test_what_is_shown_is_what_is_printed",
+    ),
+    "RUN-05": _row("M", "`longshore lint` alone checks the built-in server.", OURS),
+    "RUN-06": _row(
+        "M",
+        "`longshore lint -- COMMAND` asks anybody's server.",
+        f"{LINT}::test_a_server_of_anybodys_is_looked_at_as_it_is",
+        f"{STRANGERS}::test_the_command_finds_the_same",
+    ),
+    "RUN-07": _row("M", "`longshore lint http://…` too.", f"{LINT}::test_a_url_is_looked_at"),
+    "RUN-08": _row(
+        "M",
+        "It tells as text, JSON, SARIF or Markdown.",
+        f"{LINT}::test_text_is_grouped_by_tool_with_the_worst_first",
+        f"{LINT}::test_a_terminal_gets_colours_and_lines_of_its_width",
+        f"{LINT}::test_json_has_everything",
+        f"{LINT}::test_sarif_has_rules_results_places_and_suppressions",
+        f"{LINT}::test_markdown_is_a_comment_whose_words_are_only_words",
+    ),
+    "RUN-09": _row(
+        "M",
+        "It exits with 0 if clean, 1 for findings at error level, 2 if it could not run.",
+        f"{LINT}::test_the_exit_code_says_whether_something_counts",
+        f"{LINT}::test_what_can_not_be_looked_at_exits_with_two",
+    ),
+    "RUN-10": _row(
+        "M",
+        "Mounted servers are linted too.",
+        f"{LINT}::test_mounted_servers_are_looked_at_and_absent_ones_told_of",
+    ),
+    "RUN-11": _row("M", "`--explain E04` tells about a rule.", f"{LINT}::test_every_rule_explains_itself"),
+    "RUN-12": _row("M", "Our own surface passes at the strictest level.", OURS),
+    # -- as each client sees it
+    "SEE-01": _row(
+        "M",
+        "`--as` prints the list as a client hands it to its model.",
+        f"{LINT}::test_the_list_as_a_client_sees_it",
+        f"{SIGHTS}::test_for_people",
+        f"{SIGHTS}::test_as_the_client_hands_it_on",
+        f"{SIGHTS}::test_the_page_shows_what_is_printed",
+    ),
+    "SEE-02": _row(
+        "M",
+        "Names are those after prefixing, replacing and cutting.",
+        f"{SEEN}::test_the_name_that_the_model_calls",
+        f"{SEEN}::test_codex_cuts_and_appends_twelve_digits",
+    ),
+    "SEE-03": _row("M", "Descriptions and instructions are cut as the client cuts.", f"{SEEN}::test_claude_cuts_texts"),
+    "SEE-04": _row(
+        "M",
+        "Keywords that a client drops or changes are dropped or changed.",
+        f"{SEEN}::test_what_a_client_makes_of_a_schema",
+        f"{SEEN}::test_what_codex_makes_of_a_combinator_at_the_root",
+    ),
+    "SEE-05": _row(
+        "M",
+        "What is lost is told with its reason.",
+        f"{SEEN}::test_what_is_lost",
+        f"{SEEN}::test_too_many_tools",
+        f"{SEEN}::test_of_two_tools_with_one_name_the_first_counts",
+    ),
+    "SEE-06": _row("M", "The list has a token count.", f"{SEEN}::test_a_token_is_four_characters_of_the_json"),
+    "SEE-07": _row(
+        "M",
+        "The rules and the views say the same.",
+        f"{SEEN}::test_what_a_client_does_is_a_finding_of_its_profile",
+        f"{SEEN}::test_what_breaks_a_clients_rule_is_lost_with_it",
+    ),
+    # -- the form of schemas
+    "LOW-01": _row(
+        "M", "What is inferred has no needless title.", f"{INFER}::test_the_whole_schema_of_an_ordinary_tool"
+    ),
+    "LOW-02": _row(
+        "M", "References are inlined unless they recur.", f"{INFER}::test_only_recursive_models_are_referenced"
+    ),
+    "LOW-03": _row("M", "Anything is {}, never true.", f"{INFER}::test_the_schema_of_a_type"),
+    "LOW-04": _row(
+        "M",
+        "What may be None is a plain type that may be left out.",
+        f"{INFER}::test_optional_with_default_none_is_a_plain_type_that_may_be_left_out",
+        f"{INFER}::test_optional_without_a_default_keeps_its_null",
+    ),
+    # -- validation
+    "VAL-01": _row(
+        "M",
+        "Typed tools are checked by their types.",
+        f"{SCHEMA}test_properties.py::test_schema_and_decoder_agree_on_random_json",
+    ),
+    "VAL-02": _row(
+        "M",
+        "An author's schema is one of 2020-12, or of draft 7 where it says so.",
+        f"{VALIDATE}::test_known_dialects_are_honoured",
+    ),
+    "VAL-03": _row(
+        "M",
+        "Size, depth and time have budgets.",
+        f"{VALIDATE}::test_size_is_limited_at_its_edge",
+        f"{VALIDATE}::test_depth_is_limited_at_its_edge",
+        f"{VALIDATE}::test_evil_patterns_end",
+    ),
+    "VAL-04": _row(
+        "N",
+        "Nothing is fetched.",
+        f"{VALIDATE}::test_no_reference_is_ever_fetched",
+        f"{VALIDATE}::test_a_metaschema_is_not_fetched_either",
+    ),
+    "VAL-05": _row(
+        "M",
+        "A problem is one line: where, what was expected, what came, the nearest value that is allowed.",
+        f"{EXPLAIN}::test_every_failure_is_one_precise_line",
+        f"{EXPLAIN}::test_the_nearest_name_is_suggested",
+        f"{VALIDATE}::test_each_failure_is_one_plain_line",
+    ),
+    "VAL-06": _row("M", "All problems are told at once.", f"{EXPLAIN}::test_all_failures_are_told_at_once"),
+    "VAL-07": _row(
+        "M",
+        "JSON in a string is read where an object or an array is wanted, and that is noted.",
+        f"{EXPLAIN}::test_json_inside_a_string_is_taken_where_no_string_can_be_meant",
+    ),
+    "VAL-08": _row(
+        "N",
+        "Not where a string is allowed.",
+        f"{EXPLAIN}::test_json_inside_a_string_is_taken_where_no_string_can_be_meant",
+    ),
+    # -- evolution
+    "EVO-01": _row(
+        "M",
+        "A tool declares earlier versions of its input with a function that brings them up to date.",
+        f"{REGISTRY}test_earlier.py::test_earlier_arguments_are_translated_and_noted",
+        f"{REGISTRY}test_earlier.py::test_whatever_comes_out_is_todays_input",
+        f"{REGISTRY}test_earlier.py::test_what_a_migration_raises_is_masked_as_the_tools_own",
+    ),
+    "EVO-02": _row(
+        "M",
+        "A renamed tool answers to the names that it had, and no list shows them.",
+        f"{REGISTRY}test_aliases.py::test_the_old_name_can_be_called_and_the_result_says_the_new_one",
+        f"{REGISTRY}test_aliases.py::test_names_that_two_tools_would_answer_to_are_refused",
+        f"{REGISTRY}test_earlier.py::test_no_list_shows_an_old_name",
+    ),
+    "EVO-03": _row(
+        "M",
+        "So does a renamed parameter.",
+        f"{REGISTRY}test_earlier.py::test_an_old_name_is_taken_for_the_new_one_and_noted",
+    ),
+    "EVO-04": _row(
+        "M",
+        "`longshore schema diff OLD NEW` says which changes break callers.",
+        f"{EVOLVE}::test_a_difference_breaks_or_does_not",
+        f"{SCHEMA}evolution/test_narrowing.py::test_where_nothing_breaks_every_old_value_still_fits",
+    ),
+    "EVO-05": _row(
+        "M",
+        "`longshore schema snapshot --check` pins the surface.",
+        f"{EVOLVE}::test_a_snapshot_is_checked",
+        f"{EVOLVE}::test_any_change_fails_a_check_also_one_that_breaks_nobody",
+        "tests/toolsets/test_reference.py::test_the_surface_is_the_one_that_is_kept",
+    ),
+    # -- help
+    "HELP-01": _row(
+        "M",
+        "`tool_help` serves long help, examples, errors and category, and no list does.",
+        f"{DISCOVERY}::test_the_long_help_is_told_here_and_in_no_list",
+        f"{DISCOVERY}::test_the_help_of_a_tool_says_what_it_takes_gives_and_how_it_fails",
+    ),
+    "HELP-02": _row(
+        "M",
+        "`list_tools` serves categories, and stays short.",
+        f"{DISCOVERY}::test_the_list_has_a_line_for_each_tool_with_its_category_and_first_sentence",
+        f"{DISCOVERY}::test_the_list_of_the_built_in_tools_costs_few_tokens",
+    ),
+    # -- figures, and what shows all this
+    "FIG-02": _row(
+        "M",
+        "A server whose tools were checked before loads nothing of the linter.",
+        "tests/process/test_standards.py::test_each_start_tells_and_the_second_loads_nothing_of_the_rules",
+        f"{CHECKED}::test_what_was_found_is_found_again_without_a_look",
+        f"{CHECKED}::test_what_differs_is_looked_at",
+    ),
+    "SHOW-01": _row(
+        "M", "A table test for each rule: good, bad, mended.", BAD, GOOD, f"{RULES}::test_what_is_mended_keeps_the_rule"
+    ),
+    "SHOW-02": _row(
+        "M",
+        "The linter over the real lists of four servers of others, its findings kept and explained.",
+        f"{STRANGERS}::test_it_lists_what_was_kept",
+        f"{STRANGERS}::test_the_findings_are_those_that_were_kept",
+        f"{STRANGERS}::test_every_finding_is_explained",
+    ),
+    "SHOW-03": _row(
+        "M",
+        "Whatever is inferred passes every rule at error level, and takes what the types take.",
+        f"{INFERRED}::test_whatever_is_inferred_breaks_no_rule_at_error_level_and_takes_what_the_types_take",
+        f"{SCHEMA}test_properties.py::test_what_is_written_is_read_back_and_keeps_the_schema",
+    ),
+}
+
+STANDARD_LEFT_OUT: dict[str, str] = {
+    "HOUSE-02": "in our code the field is Python's input_schema, on the wire MCP's inputSchema; one place knows both",
+    "HOUSE-03": "input_schema on the wire is against every revision of MCP: no client would find a schema",
+    "HOUSE-04": "with one name on the wire there is nothing to rewrite for HTTP, nor to show otherwise over REST",
+    "HOUSE-05": "tests and pages assert MCP's name, for the same reason",
+    "HOUSE-17": "which category a screenshot belongs to is for the browser's tools to say, and there are none yet",
+    "HOUSE-24": "a check by hand with a client; what the client does was measured, and `--as claude` shows it",
+    "FIG-01": "a ratio of times, measured by benchmarks/registration.py; no test asserts times",
+    "FIG-03": "a ratio of times, measured by benchmarks/validation.py; no test asserts times",
+    "FIG-04": "the same",
+    "HOUSE-33": "who owns the standard, and when it is reviewed, is no behaviour",
+}
+STATEMENTS = {"HOUSE": 33, "RULE": 7, "RUN": 12, "SEE": 7, "LOW": 8, "VAL": 8, "EVO": 5, "HELP": 2, "FIG": 5, "SHOW": 3}
+"""How many statements there are on each subject."""
+STANDARD_REQUIREMENTS = [f"{subject}-{n:02}" for subject, most in STATEMENTS.items() for n in range(1, most + 1)]
