@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any, Final, Literal
@@ -52,8 +51,10 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
     """The candidate that was probably meant; None if none is close."""
     if len(name) > _NAME_CHARS:
         return None
+    from difflib import get_close_matches  # not at the start of every server with raw tools
+
     by_folded = {c.casefold(): c for c in islice(candidates, _CANDIDATES)}
-    close = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
+    close = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
     return by_folded[close[0]] if close else None
 
 
