@@ -215,6 +215,8 @@ EDGES: list[tuple[str, Json, Places]] = [
     ("E13", takes({"pattern": "(?<a>b)\\k<a>"}), []),
     ("E13", takes({"pattern": "\\Z"}), []),  # told by E15
     ("E13", takes({"pattern": 3}), [("inputSchema", "error")]),
+    ("E13", takes({"patternProperties": {"\\Z": {"format": 3}}}), [("inputSchema", "error")]),
+    ("E13", takes({"enum": []}), [(f"{A}.enum", "error")]),
     ("E14", {"inputSchema": {"type": "object", "additionalProperties": False}}, [("inputSchema", "error")]),
     ("E14", takes({"type": "object"}), [(A, "warning")]),
     ("E14", takes({"type": "object", "additionalProperties": {"type": "string"}}), [(A, "warning")]),

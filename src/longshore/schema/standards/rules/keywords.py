@@ -120,6 +120,9 @@ def _unsound(subject: Subject) -> Iterator[Fault]:
     from longshore.schema.validate import SchemaProblem, compile, measure
 
     for key, schema in schemas_of(subject):
+        for node in nodes_of(subject, key):
+            if node.schema.get("enum") == []:
+                yield fault(f"{show(node.path)} has an empty enum, which takes nothing", f"{node.path}.enum")
         try:
             measure(schema)
         except SchemaProblem as problem:  # what strangers can't check is their own affair
@@ -134,7 +137,13 @@ def _unsound(subject: Subject) -> Iterator[Fault]:
 
 def _without_patterns(schema: Json) -> Json:
     """Our own tools must be checked by our validator; patterns of others need only be read by theirs."""
-    return less(schema, "patternProperties", *("pattern",) * isinstance(schema.get("pattern"), str))
+    kept = less(schema, "pattern") if isinstance(schema.get("pattern"), str) else schema
+    named = kept.get("patternProperties")
+    return (
+        kept
+        if not is_object(named)
+        else {**kept, "patternProperties": {str(i): each for i, each in enumerate(named.values())}}
+    )
 
 
 def _problem(key: str, problem: Any, level: Level) -> Fault:

@@ -48,7 +48,7 @@ def _leftovers(subject: Subject) -> Iterator[Fault]:
                 if isinstance(node.schema.get(word), bool):
                     said = f"{show(node.path)} has {word}: {quote(node.schema[word])}, which is a number today"
                     yield fault(said, f"{node.path}.{word}", level="error")
-            if isinstance(node.schema.get("id"), str):
+            if "id" in node.schema:
                 level: Level = "error" if key == "outputSchema" else "warning"
                 yield fault(f"{show(node.path)} has id, which is $id today", f"{node.path}.id", level=level)
             yield from () if is_old(root) else _renamed(node)
