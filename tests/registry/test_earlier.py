@@ -138,6 +138,15 @@ def test_marks_that_mean_nothing_are_refused(fn: Any) -> None:
         Server("x").tool(fn)
 
 
+def test_only_tools_have_renamed_parameters() -> None:
+    def packing(city: Annotated[str, Was("town")]) -> str:
+        return city
+
+    for declare in (Server("x").prompt, Server("x").resource("bag://{city}")):
+        with pytest.raises(RegistrationError, match="for the parameters of tools"):
+            declare(packing)
+
+
 # -- earlier forms
 
 

@@ -82,7 +82,7 @@ def tool_entry(fn: Callable[..., Any], options: ToolOptions, context_type: type)
     """A tool of a function. Raises RegistrationError for what clients could not use."""
     name = name_of(fn) if options.name is None else options.name
     check_name(name, "tool", fn)
-    signature = read_signature(fn, context_type)
+    signature = read_signature(fn, context_type, tool=True)
     check_options(fn, options, signature.is_async)
     output = _output(fn, signature, options)
     return Entry(
@@ -163,7 +163,7 @@ def read_scopes(fn: Any, scopes: Sequence[str]) -> frozenset[str]:
     return frozenset(scopes)
 
 
-def read_signature(fn: Callable[..., Any], context_type: type) -> Signature:
+def read_signature(fn: Callable[..., Any], context_type: type, *, tool: bool = False) -> Signature:
     """The function's signature, with a registration error in place of a signature problem."""
     try:
         signature = read(fn, context_type=context_type, marker_type=Ask)
@@ -173,6 +173,8 @@ def read_signature(fn: Callable[..., Any], context_type: type) -> Signature:
             check_asked(signature)
     except SignatureProblem as problem:
         refuse(fn, problem.what, problem.fix)
+    if not tool and any(parameter.was for parameter in signature.parameters):
+        refuse(fn, "Was(…) is for the parameters of tools", "take it out")
     return signature
 
 

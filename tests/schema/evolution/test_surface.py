@@ -1,0 +1,97 @@
+"""What a list of a server's tells, in whatever form it is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from longshore.schema.evolution.changes import NOTHING, Renamed, compare
+from longshore.schema.evolution.surface import (
+    NoSurface,
+    is_surface,
+    make_surface,
+    read_offers,
+    read_surface_file,
+    write_surface_file,
+)
+
+TOOL: dict[str, Any] = {"name": "f", "inputSchema": {"type": "object", "required": ["b", "a"]}}
+SETTLED: dict[str, Any] = {"name": "f", "inputSchema": {"type": "object", "required": ["a", "b"]}}
+FORMS: dict[str, tuple[Any, Any]] = {
+    "an array": ([TOOL], {"tools": [SETTLED]}),
+    "a result": ({"tools": [TOOL], "nextCursor": "x"}, {"tools": [SETTLED]}),
+    "an answer": ({"jsonrpc": "2.0", "result": {"tools": [TOOL]}}, {"tools": [SETTLED]}),
+    "what longshore list prints": (
+        {"server": {"name": "x", "instructions": "Read."}, "tools": [], "resourceTemplates": []},
+        {"tools": [], "templates": [], "instructions": "Read."},
+    ),
+    "only prompts": ({"prompts": [{"name": "p"}]}, {"prompts": [{"name": "p"}]}),
+    "entries that are none": ([TOOL, 3, None, "x"], {"tools": [SETTLED]}),
+    "nothing": ({}, None),
+    "no list": ({"tools": 3}, None),
+    "a text": ("tools", None),
+    "null": (None, None),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_list_is_read_in_every_form(form: str) -> None:
+    value, expected = FORMS[form]
+    assert read_offers(value) == expected
+
+
+def test_a_surface_is_the_same_after_a_file() -> None:
+    surface = make_surface({"tools": [{**TOOL, "name": "z"}, TOOL], "prompts": [{"name": "é"}]}, "Read.")
+    assert [each["name"] for each in surface["tools"]] == ["f", "z"]
+    assert read_surface_file(write_surface_file(surface)) == surface == read_offers(surface)
+    assert is_surface(surface) and not is_surface({"tools": []})
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b"\xff", b'{"tools": []}', b"[" * 10_000])
+def test_what_is_no_surface_is_told(text: bytes) -> None:
+    with pytest.raises(NoSurface):
+        read_surface_file(text)
+
+
+def tool(name: str, **properties: Any) -> dict[str, Any]:
+    schema = {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+    return {"name": name, "inputSchema": schema}
+
+
+TEXT, INT = {"type": "string"}, {"type": "integer"}
+OLD = make_surface({"tools": [tool("forecast", town=TEXT)]}, None)
+
+
+@pytest.mark.parametrize(
+    ("new", "renamed", "broken"),
+    [
+        (tool("get_forecast", town=TEXT), NOTHING, ["it is gone"]),
+        (tool("get_forecast", town=TEXT), Renamed({"forecast": "get_forecast"}), []),
+        (tool("get_forecast", town=TEXT), Renamed({"forecast": "another"}), ["it is gone"]),
+        (
+            tool("get_forecast", city=TEXT),
+            Renamed({"forecast": "get_forecast"}),
+            ["parameter 'city' is new and required", "parameter 'town' is gone"],
+        ),
+        (
+            tool("get_forecast", city=TEXT),
+            Renamed({"forecast": "get_forecast"}, {"get_forecast": {"town": "city"}}),
+            [],
+        ),
+        (tool("forecast", city=TEXT), Renamed({}, {"forecast": {"town": "city"}}), []),
+        (
+            tool("forecast", city=INT),
+            Renamed({}, {"forecast": {"town": "city"}}),
+            ['parameter \'city\': type was "string" and is "integer"'],
+        ),
+        (
+            tool("forecast", city=TEXT, days=INT),
+            Renamed({}, {"forecast": {"town": "city"}}),
+            ["parameter 'days' is new and required"],
+        ),
+    ],
+)
+def test_names_that_are_still_taken_break_nobody(new: dict[str, Any], renamed: Renamed, broken: list[str]) -> None:
+    changes = compare(OLD, make_surface({"tools": [new]}, None), renamed)
+    assert [line for change in changes for line in change.broken] == broken
