@@ -6,7 +6,7 @@ PY     := $(VENV)/bin/python
 PIP    := $(PY) -m pip --disable-pip-version-check --no-input -q
 
 .PRECIOUS: $(VENV)/.%
-.PHONY: help setup serve test check conformance format bench fuzz lock clean
+.PHONY: help setup serve test check conformance suite format bench fuzz lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -14,6 +14,7 @@ help:
 	@echo "make test         set up and run the tests (ARGS='-k name' to choose)"
 	@echo "make check        lint, types and the layers of the house"
 	@echo "make conformance  run the official MCP conformance suite (ARGS=2026 for a part)"
+	@echo "make suite        run the JSON Schema Test Suite (ARGS='--draft 7' for another draft)"
 	@echo "make format       let ruff lay out the code"
 	@echo "make bench        measure against the peers (QUICK=1 for a short run)"
 	@echo "make fuzz         look for crashing input (SECONDS=60)"
@@ -30,6 +31,7 @@ serve: $(VENV)/.serve
 
 test: setup
 	@VENV="$(VENV)" sh scripts/interop
+	@VENV="$(VENV)" sh scripts/suite
 	@VENV="$(VENV)" sh scripts/tests $(ARGS)
 
 check: setup
@@ -41,6 +43,10 @@ check: setup
 conformance: setup
 	@sh scripts/conformance
 	@$(PY) -m tests.conformance $(ARGS)
+
+suite: setup
+	@VENV="$(VENV)" CI=true sh scripts/suite
+	@$(PY) -m tests.schema.suite .suite $(ARGS)
 
 format: setup
 	$(VENV)/bin/ruff format src tests benchmarks examples
@@ -57,4 +63,4 @@ lock: setup
 	@VENV="$(VENV)" sh scripts/lock
 
 clean:
-	rm -rf $(VENV) .bench .fuzz .conformance .interop .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .bench .fuzz .conformance .interop .suite .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
 import jsonschema_rs
@@ -91,13 +91,16 @@ def _first(compiled: Any, value: Any) -> Breach:
     return Breach((), "is not valid")
 
 
-def compile(schema: Any) -> Validator:
-    """Compile a schema, or raise `SchemaProblem`: too large, too deep, invalid, an outside `$ref`, another dialect."""
+def compile(schema: Any, documents: Mapping[str, Any] | None = None) -> Validator:
+    """Compile a schema, or raise `SchemaProblem`: too large, too deep, invalid, an outside `$ref`, another dialect.
+
+    `documents` are what references may lead to besides, by address. Nothing is ever fetched.
+    """
     if not is_object(schema):
         raise SchemaProblem("the schema is not an object", 'write it as a JSON object such as {"type": "object"}')
     measure(schema)
-    dialect = _dialect(schema)
-    return Validator(_build(schema, dialect), schema, dialect)
+    dialect = _dialect(schema, documents or {})
+    return Validator(_build(schema, dialect, documents), schema, dialect)
 
 
 def measure(schema: dict[str, Any]) -> None:
@@ -130,7 +133,7 @@ def _children(value: Any) -> list[Any]:
     return [v for v in inner if isinstance(v, (dict, list))]
 
 
-def _build(schema: dict[str, Any], dialect: str) -> Any:
+def _build(schema: dict[str, Any], dialect: str, documents: Mapping[str, Any] | None = None) -> Any:
     draft = _DIALECTS[dialect]
     asked: list[str] = []
 
@@ -140,7 +143,8 @@ def _build(schema: dict[str, Any], dialect: str) -> Any:
 
     try:
         patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACKS)
-        compiled = draft(schema, retriever=refuse, pattern_options=patterns)
+        registry = jsonschema_rs.Registry(list(documents.items())) if documents else None
+        compiled = draft(schema, retriever=refuse, pattern_options=patterns, registry=registry)
     except (jsonschema_rs.ValidationError, ValueError, jsonschema_rs.ReferencingError) as error:
         raise _problem(error, asked) from None
     if asked:
@@ -148,14 +152,14 @@ def _build(schema: dict[str, Any], dialect: str) -> Any:
     return compiled
 
 
-def _dialect(schema: dict[str, Any]) -> str:
+def _dialect(schema: dict[str, Any], documents: Mapping[str, Any]) -> str:
     """The dialect of the root; sub-schemas may not switch to one that we don't know."""
     found = DEFAULT_DIALECT
     for index, sub in enumerate(_subschemas(schema)):
         named = sub.get("$schema")
         if named is None:
             continue
-        dialect = str(named).rstrip("#")
+        dialect = str(documents.get(named, {}).get("$schema", named)).rstrip("#")
         if dialect not in _DIALECTS:
             fix = f"use {DEFAULT_DIALECT} or leave $schema out"
             raise SchemaProblem(f"the dialect {cut(str(named))} is not supported", fix)
