@@ -58,7 +58,7 @@ class Server:
         self.name = name
         self.version = version
         self.instructions = instructions
-        self.standards = standards
+        self.standards: Policy = standards
         """What becomes of a tool that some client can't take: it is told, or refused."""
         self.categories: tuple[str, ...] | None = None
         self.waived = dict(waive or {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -9,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from longshore import RegistrationError, Server, Tool, Toolset, tool
+from longshore import Client, RegistrationError, Server, Tool, Toolset, tool
 from longshore.registry import standards as room
 from longshore.registry.judging import MENDED, RAISED
 from longshore.registry.standards import deferring
@@ -240,6 +241,19 @@ def test_what_takes_the_place_of_another_leaves_it_there_if_it_is_refused() -> N
     before = app.catalog.tools["find"]
     refusal(lambda: app.add_tool(raw(ROOT_CHOICE), handle, replace=True))
     assert app.catalog.tools == {"find": before}
+
+
+def test_what_is_mounted_is_somebody_elses() -> None:
+    other, app = Server("other", standards="off"), Server("gate", standards="refuse")
+    other.add_tool(raw(ROOT_CHOICE), handle)
+    app.mount(other, prefix="b")
+
+    async def look() -> list[str]:
+        async with Client(app) as client:
+            return [each.name for each in await client.list_tools()]
+
+    assert asyncio.run(look()) == ["b_find"]
+    assert told(app) == []
 
 
 # -- waivers

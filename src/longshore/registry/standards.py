@@ -7,7 +7,7 @@ remembered by `checked`, and `judging` comes in for what is new.
 from __future__ import annotations
 
 import _thread
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, final
 
@@ -29,14 +29,15 @@ _deferring = _thread._local()  # pyright: ignore[reportPrivateUsage]  (threading
 
 
 @contextmanager
-def deferring() -> Iterator[list[RegistrationError]]:
+def deferring() -> Generator[list[RegistrationError], None, None]:
     """On this thread, tools that can't be offered are left out and listed here, and no standard is held against any.
 
     For who wants to tell everything that is wrong with a server, not what is wrong first.
     """
-    before, _deferring.found = getattr(_deferring, "found", None), []
+    found: list[RegistrationError] = []
+    before, _deferring.found = getattr(_deferring, "found", None), found
     try:
-        yield _deferring.found
+        yield found
     finally:
         _deferring.found = before
 
