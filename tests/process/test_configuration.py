@@ -128,6 +128,20 @@ def test_a_change_takes_effect_while_the_client_stays(workshop: Workshop) -> Non
     assert problems(peer) == []
 
 
+def test_the_form_of_schemas_follows_the_file(workshop: Workshop) -> None:
+    def schemas(peer: Peer) -> list[bool]:
+        return ["input_schema" in tool for tool in peer.ask(request("list", "tools/list"))["result"]["tools"]]
+
+    peer = started(workshop, "--schemas", "brooklyn")
+    assert all(schemas(peer))
+    write_project(workshop, "[server]\ntimeout = 50\n")
+    peer = started(workshop)
+    assert not any(schemas(peer))
+    write_project(workshop, '[server]\ntimeout = 50\nschemas = "brooklyn"\n')
+    peer.notice("notifications/tools/list_changed")
+    assert all(schemas(peer))
+
+
 def test_a_listener_of_the_stateless_era_hears_of_the_change(workshop: Workshop) -> None:
     write_project(workshop, "[server]\ntimeout = 50\n")
     peer = workshop.serve(TOOLS)
