@@ -17,6 +17,7 @@ LINT, SIGHTS, EVOLVE = f"{CLI}test_lint.py", f"{CLI}test_sights.py", f"{CLI}test
 DECLARED, CHECKED = f"{REGISTRY}test_standards.py", f"{REGISTRY}test_checked.py"
 STRANGERS, DISCOVERY = "tests/interop/lint/test_strangers.py", "tests/toolsets/test_discovery.py"
 EXPLAIN, VALIDATE = f"{SCHEMA}test_explain.py", f"{SCHEMA}test_validate.py"
+FORMS = "tests/app/test_forms.py"
 INFER, LOWERING = f"{SCHEMA}test_infer.py", f"{SCHEMA}test_lowering.py"
 BAD = f"{RULES}::test_the_bad_example_breaks_the_rule_and_is_told_shortly"
 GOOD = f"{RULES}::test_the_good_example_keeps_it_and_every_error_of_its_profiles"
@@ -34,6 +35,12 @@ STANDARD_ROWS: dict[str, Row] = {
         "Tools work with every client, Claude Code first.",
         f"{INFERRED}::test_whatever_is_inferred_breaks_no_rule_at_error_level_and_takes_what_the_types_take",
         OURS,
+    ),
+    "HOUSE-03": _row(
+        "A",
+        "On the wire the field is input_schema. MCP says inputSchema, so both are sent, and only to who asks for it.",
+        f"{LOWERING}::test_brooklyn_has_the_schema_under_both_keys",
+        f"{FORMS}::test_tools_are_listed_in_the_form_that_was_asked_for",
     ),
     "HOUSE-06": _row(
         "N",
@@ -292,6 +299,31 @@ STANDARD_ROWS: dict[str, Row] = {
         f"{INFER}::test_optional_with_default_none_is_a_plain_type_that_may_be_left_out",
         f"{INFER}::test_optional_without_a_default_keeps_its_null",
     ),
+    "LOW-05": _row(
+        "M",
+        "An author's schema goes out unchanged.",
+        f"{FORMS}::test_an_authors_schema_goes_out_as_it_was_written",
+    ),
+    "LOW-06": _row(
+        "M",
+        "The operator can choose a form for one kind of client, for both.",
+        f"{FORMS}::test_tools_are_listed_in_the_form_that_was_asked_for",
+        f"{LOWERING}::test_the_configuration_knows_the_same_forms",
+        f"{LOWERING}::test_claude_gets_no_relations_at_the_root_and_no_booleans",
+        f"{LOWERING}::test_openai_gets_items_and_properties",
+        f"{LOWERING}::test_gemini_gets_one_type_and_nothing_that_it_has_no_field_for",
+        f"{LOWERING}::test_strict_mode_requires_all_and_takes_null_for_what_may_be_left_out",
+    ),
+    "LOW-07": _row(
+        "N",
+        "No form is guessed from what a client calls itself.",
+        "tests/app/test_who_asks.py::test_what_a_client_calls_itself_changes_no_list",
+    ),
+    "LOW-08": _row(
+        "M",
+        "The server always validates against the author's own.",
+        f"{FORMS}::test_what_is_called_is_checked_against_the_authors_own",
+    ),
     # -- validation
     "VAL-01": _row(
         "M",
@@ -388,6 +420,11 @@ STANDARD_ROWS: dict[str, Row] = {
         f"{CHECKED}::test_what_was_found_is_found_again_without_a_look",
         f"{CHECKED}::test_what_differs_is_looked_at",
     ),
+    "FIG-05": _row(
+        "M",
+        "The required cases of the JSON Schema Test Suite, 2020-12, pass through our own way to validate.",
+        f"{SCHEMA}test_suite.py::test_every_required_case_passes",
+    ),
     "SHOW-01": _row(
         "M", "A table test for each rule: good, bad, mended.", BAD, GOOD, f"{RULES}::test_what_is_mended_keeps_the_rule"
     ),
@@ -408,9 +445,8 @@ STANDARD_ROWS: dict[str, Row] = {
 
 STANDARD_LEFT_OUT: dict[str, str] = {
     "HOUSE-02": "in our code the field is Python's input_schema, on the wire MCP's inputSchema; one place knows both",
-    "HOUSE-03": "input_schema on the wire is against every revision of MCP: no client would find a schema",
-    "HOUSE-04": "with one name on the wire there is nothing to rewrite for HTTP, nor to show otherwise over REST",
-    "HOUSE-05": "tests and pages assert MCP's name, for the same reason",
+    "HOUSE-04": "the form of a list is the same over every transport, so there is nothing to rewrite for one of them",
+    "HOUSE-05": "tests and pages assert the name that MCP has, for input_schema alone would be found by no client",
     "HOUSE-17": "which category a screenshot belongs to is for the browser's tools to say, and there are none yet",
     "HOUSE-24": "a check by hand with a client; what the client does was measured, and `--as claude` shows it",
     "FIG-01": "a ratio of times, measured by benchmarks/registration.py; no test asserts times",

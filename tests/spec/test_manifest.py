@@ -11,10 +11,15 @@ import pytest
 
 from .client import CLIENT_LEFT_OUT, CLIENT_REQUIREMENTS, CLIENT_ROWS
 from .manifest import LEFT_OUT, REQUIREMENTS, ROWS, Row
+from .standards import STANDARD_LEFT_OUT, STANDARD_REQUIREMENTS, STANDARD_ROWS
 
 ROOT = Path(__file__).parents[2]
 TRANSCRIPTS = ROOT / "tests" / "transcripts"
-SIDES = {"server": (REQUIREMENTS, ROWS, LEFT_OUT), "client": (CLIENT_REQUIREMENTS, CLIENT_ROWS, CLIENT_LEFT_OUT)}
+SIDES = {
+    "server": (REQUIREMENTS, ROWS, LEFT_OUT),
+    "client": (CLIENT_REQUIREMENTS, CLIENT_ROWS, CLIENT_LEFT_OUT),
+    "standards": (STANDARD_REQUIREMENTS, STANDARD_ROWS, STANDARD_LEFT_OUT),
+}
 EVERY_ROW = [(f"{id} of the {side}", row) for side, (_, rows, _) in SIDES.items() for id, row in rows.items()]
 
 LINES = {
