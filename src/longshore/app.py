@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, final, overload
 
 from longshore import config as configuration
 from longshore.config import Config
-from longshore.errors import ConfigError, LongshoreError, RegistrationError
+from longshore.errors import ConfigError, LongshoreError
 from longshore.limits import Limits
-from longshore.offering import limit, offer
+from longshore.offering import Admission, attempt, limit, offer
 from longshore.registry.catalog import Catalog, Part
 from longshore.registry.function import ToolOptions, check_function, check_uri, read_options, tool_entry
-from longshore.registry.tool import Effects, Entry, Json, Tool
+from longshore.registry.tool import Effects, Json, Tool
 from longshore.server.context import Context
 from longshore.server.dispatch import Engine
 from longshore.telemetry.recorder import Listener, Recorder
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from longshore.mounting.mounts import Mounts
     from longshore.protocol.content import Annotations, Icon
-    from longshore.registry.standards import Policy, Standards
+    from longshore.registry.standards import Policy
     from longshore.registry.toolset import Toolset
     from longshore.transports.http.app import HttpApp
 
@@ -58,19 +58,9 @@ class Server:
         self.name = name
         self.version = version
         self.instructions = instructions
-        self.standards: Policy = standards
-        """What becomes of a tool that some client can't take: it is told, or refused."""
-        self.categories: tuple[str, ...] | None = None
-        self.waived = dict(waive or {})
         self.catalog = Catalog()
-        self._checks: Standards | None = None
-        if standards != "warn" or categories is not None or waive:
-            from longshore.registry.standards import read_categories
-
-            self.categories = read_categories(categories)
-            self._make_checks()
-        self.catalog.check = self._check
         self.recorder = Recorder()
+        self.admission = Admission(name, self.catalog, self.recorder, standards, categories, waive)
         self.asks_token = False
         """Whether, served over HTTP where nobody has configured a token, it makes one and asks for that."""
         self.config: Config = configuration.DEFAULT
@@ -124,7 +114,7 @@ class Server:
         made = read_options(ToolOptions, options, "@app.tool(…)")
 
         def declare(function: F) -> F:
-            self._try(lambda: self.catalog.add_tool(tool_entry(function, made, Context), replace=replace))
+            attempt(lambda: self.catalog.add_tool(tool_entry(function, made, Context), replace=replace))
             return function
 
         return declare if fn is None else declare(fn)
@@ -213,7 +203,7 @@ class Server:
         """The raw level: the author's own schema, a handler of `(arguments, context)`, a whole result."""
         from longshore.registry.raw import raw_entry
 
-        self._try(lambda: self.catalog.add_tool(raw_entry(tool, handler), replace=replace))
+        attempt(lambda: self.catalog.add_tool(raw_entry(tool, handler), replace=replace))
 
     def remove_tool(self, name: str) -> None:
         """Take a tool away."""
@@ -224,7 +214,7 @@ class Server:
         from longshore.registry.toolset import toolset_name
 
         old = self.catalog.holders.get(toolset_name(toolset))
-        self._try(lambda: self.catalog.add_toolset(toolset, Context, replace=replace))
+        attempt(lambda: self.catalog.add_toolset(toolset, Context, replace=replace))
         if old is not None and self.catalog.holders.get(old.name) is not old:
             self._close_later(old)
 
@@ -285,43 +275,6 @@ class Server:
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Hear every telemetry record from now on; call the result to stop."""
         return self.recorder.add(listener)
-
-    # -- standards
-
-    def _make_checks(self) -> Standards:
-        from longshore.registry.standards import Standards
-
-        self._checks = Standards(self.name, self.standards, self.categories, self.waived, self.catalog)
-        return self._checks
-
-    def _check(self, entries: Sequence[Entry]) -> None:
-        """Hold new tools against the standards. Plain ones keep them, and cost one look."""
-        if self._checks is None and not any(entry.raw or entry.odd for entry in entries):
-            return
-        checks = self._checks or self._make_checks()
-        checks.check(entries)
-        if self.recorder.on or self.recorder.fallback is not None:
-            checks.tell(self._warn)
-
-    def _settle_checks(self) -> None:
-        """Tell what the standards found before anybody could hear it, and remember what was looked at."""
-        if self._checks is not None:
-            self._checks.tell(self._warn)
-            self._checks.save()
-
-    def _warn(self, line: str) -> None:
-        self.recorder.problem("warning", line)
-
-    @staticmethod
-    def _try(step: Callable[[], object]) -> None:
-        """Declare something. What can't be is raised, unless somebody wants to see all that can't."""
-        try:
-            step()
-        except RegistrationError as problem:
-            from longshore.registry.standards import defer
-
-            if not defer(problem):
-                raise
 
     # -- running
 
@@ -395,8 +348,8 @@ class Server:
         stdio.when_looping(lambda loop: self._watch(load, loop))
         if self.config.tools or self.config.toolsets:
             stdio.when_idle(self._warn_unmatched)
-        if self._checks is not None:
-            stdio.when_idle(self._settle_checks)
+        if self.admission.standards is not None:
+            stdio.when_idle(self.admission.settle)
         try:
             stdio.run()
         finally:
@@ -409,7 +362,7 @@ class Server:
 
         load = self._configure(flags, config_path)
         self._warn_unmatched()
-        self._settle_checks()
+        self.admission.settle()
         served = Served(
             name=self.name,
             engine=self.engine,
@@ -442,7 +395,7 @@ class Server:
         flags = {f"http.{name}": value for name, value in settings.items()}
         self.config = configuration.load(flags, path=config_path)
         self._listen_on_stderr()
-        self._settle_checks()
+        self.admission.settle()
         http = make_app(self.engine, self.config)
         http.closing = self._close_toolsets
         return http
@@ -493,7 +446,7 @@ class Server:
                 self._mounts.let_end(loop)
             loop.close()
         release_threads(process, engine.limits)
-        self._settle_checks()
+        self.admission.settle()
 
     def _close_later(self, holder: Any) -> None:
         holder.gone = True

@@ -1,14 +1,82 @@
-"""Which tools a server offers, and for how long each may run: what authors say, and the configuration over that."""
+"""Which tools a server takes and offers, and for how long each may run: what authors say, and the configuration."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, final
 
 from longshore import config as configuration
 from longshore.config import Config
+from longshore.errors import RegistrationError
 from longshore.registry.catalog import Catalog
 from longshore.registry.tool import Entry
+from longshore.telemetry.recorder import Recorder
+
+if TYPE_CHECKING:
+    from longshore.registry.standards import Policy, Standards
+
+
+@final
+class Admission:
+    """What a server asks of tools before it offers them. The standards come in with the first that is not plain."""
+
+    def __init__(
+        self,
+        server: str,
+        catalog: Catalog,
+        recorder: Recorder,
+        policy: Policy,
+        categories: Sequence[str] | None,
+        waive: Mapping[str, str] | None,
+    ) -> None:
+        self.policy: Policy = policy
+        """What becomes of a tool that some client can't take: it is told, or refused."""
+        self.categories: tuple[str, ...] | None = None
+        self.waived = dict(waive or {})
+        self.standards: Standards | None = None
+        self._server, self._catalog, self._recorder = server, catalog, recorder
+        catalog.check = self.check
+        if policy != "warn" or categories is not None or waive:
+            from longshore.registry.standards import read_categories
+
+            self.categories = read_categories(categories)
+            self.standards = self._hold()
+
+    def check(self, entries: Sequence[Entry]) -> None:
+        """Refuse new tools, or tell what is wrong with them. Plain ones keep the standards, and cost one look."""
+        if self.standards is None:
+            if not any(entry.raw or entry.odd for entry in entries):
+                return
+            self.standards = self._hold()
+        self.standards.check(entries)
+        if self._recorder.on or self._recorder.fallback is not None:
+            self.standards.tell(self._warn)
+
+    def settle(self) -> None:
+        """Tell what was found before anybody could hear it, and remember what was looked at."""
+        if self.standards is not None:
+            self.standards.tell(self._warn)
+            self.standards.save()
+
+    def _hold(self) -> Standards:
+        from longshore.registry.standards import Standards
+
+        return Standards(self._server, self.policy, self.categories, self.waived, self._catalog)
+
+    def _warn(self, line: str) -> None:
+        self._recorder.problem("warning", line)
+
+
+def attempt(step: Callable[[], object]) -> None:
+    """Declare something. What can't be is raised, unless somebody wants to see all that can't."""
+    try:
+        step()
+    except RegistrationError as problem:
+        from longshore.registry.standards import defer
+
+        if not defer(problem):
+            raise
 
 
 def offer(catalog: Catalog, config: Config, default: float) -> dict[str, Entry]:

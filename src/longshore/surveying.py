@@ -23,8 +23,8 @@ def surface_of(app: Server) -> Surface:
         name=app.name,
         tools=tuple(shown for entry in tools if (shown := _show(entry)) is not None),
         instructions=app.engine.instructions,
-        facts={entry.name: facts_of(entry, app.waived) for entry in tools},
-        categories=app.categories,
+        facts={entry.name: facts_of(entry, app.admission.waived) for entry in tools},
+        categories=app.admission.categories,
     )
 
 

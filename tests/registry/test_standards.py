@@ -41,7 +41,7 @@ def told(app: Server) -> list[str]:
     """What whoever runs the server reads. Before that nobody could have heard it."""
     lines: list[str] = []
     stop = app.listen(lambda record: lines.append(record.text) if isinstance(record, Problem) else None)
-    app._settle_checks()
+    app.admission.settle()
     stop()
     return lines
 
@@ -181,7 +181,7 @@ def test_a_plain_typed_tool_costs_no_look() -> None:
     def find(path: str, depth: Annotated[int, msgspec.Meta(ge=0)] = 3, kinds: list[str] | None = None) -> list[str]:
         return []
 
-    assert app._checks is None
+    assert app.admission.standards is None
 
 
 def test_no_other_rule_that_warns_finds_an_error() -> None:

@@ -80,7 +80,7 @@ class Standards:
 
     def check(self, entries: Sequence[Entry]) -> None:
         """Refuse these tools, or keep what is to be told of them. All or nothing: what is told follows at the end."""
-        if self.policy == "off" or getattr(_deferring, "found", None) is not None:
+        if self.policy == "off" or is_deferring():
             return
         found: list[tuple[Entry, str]] = []
         for entry in entries:

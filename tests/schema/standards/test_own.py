@@ -18,5 +18,6 @@ def test_the_built_in_server_keeps_every_rule(profile: Profile) -> None:
 
 def test_it_refuses_what_it_asks_of_others() -> None:
     app = make()
-    assert (app.standards, app.categories, app.waived) == ("refuse", CATEGORIES, {})
+    asked = app.admission
+    assert (asked.policy, asked.categories, asked.waived) == ("refuse", CATEGORIES, {})
     assert {facts.category for facts in surface_of(app).facts.values()} <= set(CATEGORIES)
