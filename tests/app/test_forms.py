@@ -64,3 +64,11 @@ def test_what_is_called_is_checked_against_the_authors_own(tmp_path: Path, era: 
     assert text(call(app, "fetch", {"url": "http://a"}, era)) == "fetched"
     for wrong in ({}, {"url": "ftp://a"}):
         assert call(app, "fetch", wrong, era)["isError"] is True
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_null_is_taken_for_what_strict_mode_makes_a_model_give(tmp_path: Path, era: str) -> None:
+    app = server("openai-strict", tmp_path)
+    found = listed(app, "add", era)["inputSchema"]
+    assert found["required"] == ["a", "b"] and found["properties"]["b"] == {"type": ["integer", "null"]}
+    assert call(app, "add", {"a": 1, "b": None}, era)["structuredContent"] in (1, {"result": 1})

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from longshore.config.sections import SchemaForm
 from longshore.schema.lowering import FORMS, Form, lower, lower_schema
 from longshore.schema.rewriting.everywhere import change_everywhere, schemas_in
+from longshore.schema.standards.linting import lint
+from longshore.schema.standards.subject import Surface
 
 from .schemas import Schema, Schemas, anything, arguments
 
@@ -234,3 +236,15 @@ def test_an_output_that_is_no_object_is_not_declared() -> None:
 
 def test_the_configuration_knows_the_same_forms() -> None:
     assert get_args(SchemaForm) == FORMS
+
+
+@quick
+@given(randoms)
+def test_each_form_keeps_the_rules_of_its_own_client(random: Random) -> None:
+    """But E11: a schema that contradicts itself does so in any form."""
+    schemas = Schemas(random)
+    for schema in (schemas.root(), schemas.related()):
+        for form in FORMS:
+            surface = Surface(tools=(lower(tool(schema), form),))
+            found = lint(surface, profiles=(form,), levels=("error",))
+            assert [each for each in found if each.path.startswith("inputSchema") and each.rule != "E11"] == []

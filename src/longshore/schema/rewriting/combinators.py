@@ -186,7 +186,7 @@ def _alternate(base: Schema, branches: list[Schema]) -> Schema:
     named = {name: None for branch in branches for name in _properties(branch) if name in ours or not shut}
     joined = {name: _either(name, branches) for name in named}
     properties = {**joined, **{name: _narrowed(ours[name], joined.get(name)) for name in ours}}
-    common = set.intersection(*(set(_required(branch)) for branch in branches))
+    common = set(_required(branches[0])).intersection(*map(_required, branches))
     opened = _put(base, "properties", {name: properties[name] for name in [*ours, *joined]})
     opened = _put(opened, "required", [*dict.fromkeys([*_required(base), *sorted(common)])])
     closed = "additionalProperties" not in base and all(_is_closed(branch) for branch in branches)
