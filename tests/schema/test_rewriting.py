@@ -21,6 +21,7 @@ from longshore.schema.rewriting import (
     without_root_combinators,
     without_titles,
 )
+from longshore.schema.rewriting.combinators import MOST_BRANCHES, MOST_SAID
 from longshore.schema.rewriting.everywhere import MOST_LEVELS, schemas_in
 from longshore.schema.rewriting.references import MOST_INLINED
 
@@ -218,3 +219,16 @@ def test_a_relation_at_the_root(before: Schema, after: Schema, said: str) -> Non
 def test_what_a_closed_root_does_not_name_is_not_offered() -> None:
     schema = {**OBJECT, "additionalProperties": False, "anyOf": [{"properties": {"c": STRING}}]}
     assert without_root_combinators(schema)[0] == {**OBJECT, "additionalProperties": False}
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_alternatives_beyond_the_limit_may_be_anything(more: int) -> None:
+    count = MOST_BRANCHES + more
+    branches = [
+        {"properties": {f"p{n}": STRING}, "required": ["a"], "additionalProperties": False} for n in range(count)
+    ]
+    schema, said = without_root_combinators({**OBJECT, "anyOf": branches})
+    named = [name for name in schema["properties"] if name.startswith("p")]
+    assert len(named) == min(count, MOST_BRANCHES)
+    assert (schema.get("required") == ["a"]) is (schema.get("additionalProperties") is False) is (more <= 0)
+    assert len(said) <= MOST_SAID

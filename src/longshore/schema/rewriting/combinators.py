@@ -17,7 +17,7 @@ from longshore.schema.rewriting.references import resolve
 
 ROOT_COMBINATORS: Final = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "enum", "const")
 
-MOST_BRANCHES: Final = 500
+MOST_BRANCHES: Final = 100
 """Alternatives that are looked at. More than a few dozen are nothing that a model could choose from."""
 
 MOST_NESTED: Final = 8
