@@ -246,5 +246,5 @@ def test_each_form_keeps_the_rules_of_its_own_client(random: Random) -> None:
     for schema in (schemas.root(), schemas.related()):
         for form in FORMS:
             surface = Surface(tools=(lower(tool(schema), form),))
-            found = lint(surface, profiles=(form,), levels=("error",))
+            found = lint(surface, profiles=(form,), levels=["error"])
             assert [each for each in found if each.path.startswith("inputSchema") and each.rule != "E11"] == []
