@@ -21,10 +21,11 @@ from benchmarks import (
     sessions,
     shutdown,
     slow_peers,
+    validation,
 )
 from benchmarks.command import main
 
-STDIO = (cold_start, sequential, in_flight, memory, list_tools, large, recorder, registration, shutdown)
+STDIO = (cold_start, sequential, in_flight, memory, list_tools, large, recorder, registration, validation, shutdown)
 HTTP = (http, sessions, slow_peers, disconnect)
 CLIENT = (client_import, client_memory, client_stdio, client_cycles, client_http)
 
