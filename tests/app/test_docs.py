@@ -1,4 +1,4 @@
-"""`docs/writing-a-server.md` is true: its code runs, and the answers that it shows are the answers."""
+"""`docs/writing-a-server.md` and `validation.md` are true: their code runs, and the answers shown are the answers."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ from longshore.server.context import Context
 from talk import Refused, call, result
 
 PAGE = Path(__file__).parents[2] / "docs/writing-a-server.md"
+PAGES = (PAGE, PAGE.with_name("validation.md"))
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ASKING = {"ask", "elicit", "sample", "roots", "once"}
 """What docs/questions.md tells of the context."""
 
 
 def blocks() -> Iterator[tuple[str, str]]:
-    for found in FENCE.finditer(PAGE.read_text()):
-        yield found[1], found[2]
+    for page in PAGES:
+        for found in FENCE.finditer(page.read_text()):
+            yield found[1], found[2]
 
 
 def pairs() -> list[Any]:
