@@ -17,6 +17,7 @@ LINT, SIGHTS, EVOLVE = f"{CLI}test_lint.py", f"{CLI}test_sights.py", f"{CLI}test
 DECLARED, CHECKED = f"{REGISTRY}test_standards.py", f"{REGISTRY}test_checked.py"
 STRANGERS, DISCOVERY = "tests/interop/lint/test_strangers.py", "tests/toolsets/test_discovery.py"
 EXPLAIN, VALIDATE = f"{SCHEMA}test_explain.py", f"{SCHEMA}test_validate.py"
+RAW, OWN = f"{REGISTRY}test_raw_arguments.py", f"{SCHEMA}standards/test_own.py"
 FORMS = "tests/app/test_forms.py"
 INFER, LOWERING = f"{SCHEMA}test_infer.py", f"{SCHEMA}test_lowering.py"
 BAD = f"{RULES}::test_the_bad_example_breaks_the_rule_and_is_told_shortly"
@@ -205,6 +206,7 @@ STANDARD_ROWS: dict[str, Row] = {
         "What only some client can't take is told in a user's server, and refused in ours.",
         f"{DECLARED}::test_what_a_client_cant_take_is_told_in_a_users_server",
         f"{DECLARED}::test_it_is_refused_where_the_server_says_so_with_place_and_fix",
+        f"{OWN}::test_it_refuses_what_it_asks_of_others",
     ),
     "RUN-03": _row(
         "M",
@@ -257,6 +259,7 @@ STANDARD_ROWS: dict[str, Row] = {
         f"{SIGHTS}::test_for_people",
         f"{SIGHTS}::test_as_the_client_hands_it_on",
         f"{SIGHTS}::test_the_page_shows_what_is_printed",
+        f"{OWN}::test_the_built_in_server_keeps_every_rule",
     ),
     "SEE-02": _row(
         "M",
@@ -313,6 +316,7 @@ STANDARD_ROWS: dict[str, Row] = {
         f"{LOWERING}::test_openai_gets_items_and_properties",
         f"{LOWERING}::test_gemini_gets_one_type_and_nothing_that_it_has_no_field_for",
         f"{LOWERING}::test_strict_mode_requires_all_and_takes_null_for_what_may_be_left_out",
+        f"{LOWERING}::test_each_form_keeps_the_rules_of_its_own_client",
     ),
     "LOW-07": _row(
         "N",
@@ -334,6 +338,7 @@ STANDARD_ROWS: dict[str, Row] = {
         "M",
         "An author's schema is one of 2020-12, or of draft 7 where it says so.",
         f"{VALIDATE}::test_known_dialects_are_honoured",
+        f"{RAW}::test_our_verdict_is_the_validators_and_every_no_has_a_reason",
     ),
     "VAL-03": _row(
         "M",
@@ -341,6 +346,8 @@ STANDARD_ROWS: dict[str, Row] = {
         f"{VALIDATE}::test_size_is_limited_at_its_edge",
         f"{VALIDATE}::test_depth_is_limited_at_its_edge",
         f"{VALIDATE}::test_evil_patterns_end",
+        f"{RAW}::test_a_schema_that_would_take_for_ever_is_refused_unless_that_is_waived",
+        f"{RAW}::test_however_much_is_wrong_the_search_ends",
     ),
     "VAL-04": _row(
         "N",
@@ -354,17 +361,21 @@ STANDARD_ROWS: dict[str, Row] = {
         f"{EXPLAIN}::test_every_failure_is_one_precise_line",
         f"{EXPLAIN}::test_the_nearest_name_is_suggested",
         f"{VALIDATE}::test_each_failure_is_one_plain_line",
+        f"{RAW}::test_typed_and_raw_tools_say_the_same",
     ),
     "VAL-06": _row("M", "All problems are told at once.", f"{EXPLAIN}::test_all_failures_are_told_at_once"),
     "VAL-07": _row(
         "M",
         "JSON in a string is read where an object or an array is wanted, and that is noted.",
         f"{EXPLAIN}::test_json_inside_a_string_is_taken_where_no_string_can_be_meant",
+        f"{RAW}::test_everything_else_is_told_at_once_in_a_line_each",
     ),
     "VAL-08": _row(
         "N",
         "Not where a string is allowed.",
         f"{EXPLAIN}::test_json_inside_a_string_is_taken_where_no_string_can_be_meant",
+        f"{RAW}::test_what_a_model_plainly_meant_is_taken_and_noted",
+        f"{RAW}::test_a_result_says_what_was_mended_and_so_does_the_log",
     ),
     # -- evolution
     "EVO-01": _row(
@@ -373,6 +384,7 @@ STANDARD_ROWS: dict[str, Row] = {
         f"{REGISTRY}test_earlier.py::test_earlier_arguments_are_translated_and_noted",
         f"{REGISTRY}test_earlier.py::test_whatever_comes_out_is_todays_input",
         f"{REGISTRY}test_earlier.py::test_what_a_migration_raises_is_masked_as_the_tools_own",
+        f"{RAW}::test_mending_accepts_nothing_that_the_schema_forbids",
     ),
     "EVO-02": _row(
         "M",
