@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from longshore import Client, RegistrationError, Server, Tool, Toolset, tool
+from longshore.registry import judging
 from longshore.registry import standards as room
 from longshore.registry.judging import MENDED, RAISED
 from longshore.registry.standards import deferring
@@ -379,7 +380,18 @@ def test_an_odd_schema_is_refused_told_or_taken_and_nothing_else(schema: Any) ->
         app.add_tool(raw(schema), handle)
     except RegistrationError:
         return
-    assert all(len(line) < 2000 for line in told(app))
+    assert all(len(line) < 2000 and "could not be held" not in line for line in told(app))
+
+
+def test_a_mistake_of_a_rules_keeps_no_server_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> Any:
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr(judging, "lint_tool", fail)
+    app = Server("t", standards="refuse")
+    app.add_tool(raw(GOOD), handle)
+    (line,) = told(app)
+    assert "the tool 'find' could not be held against the standards: RecursionError" in line
 
 
 # -- collecting

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from longshore.errors import RegistrationError
@@ -34,14 +34,22 @@ def judge(standards: Standards, entry: Entry, described: dict[str, Any]) -> list
         check_examples(entry)
     facts = facts_of(entry, standards.waived)
     surface = Surface(tools=(described,), facts={entry.name: facts}, categories=standards.categories)
-    found: dict[str, list[Finding]] = {}
-    for finding in _errors(described, surface, standards):
-        if finding.rule not in facts.waived:
-            found.setdefault(finding.rule, []).append(finding)
-    for same in found.values():
-        if standards.policy == "refuse" or any("mcp" in each.profiles for each in same):
+    try:
+        found = _group(each for each in _errors(described, surface, standards) if each.rule not in facts.waived)
+    except Exception as problem:  # no mistake of a rule's may keep a server from starting
+        return [_fit(f"the tool {entry.name!r} could not be held against the standards: {problem!r}")]
+    for same in found:
+        if standards.policy == "refuse" or "mcp" in same[0].profiles:
             raise RegistrationError(facts.where, _what(same), _fix(same[0].fix, same[0].rule))
-    return [f"{_what(same)}; {_fix(same[0].fix, same[0].rule)}" for same in found.values()]
+    return [f"{_what(same)}; {_fix(same[0].fix, same[0].rule)}" for same in found]
+
+
+def _group(findings: Iterable[Finding]) -> list[list[Finding]]:
+    """Those of one rule together, what MCP itself forbids first."""
+    found: dict[str, list[Finding]] = {}
+    for finding in sorted(findings, key=lambda each: "mcp" not in each.profiles):
+        found.setdefault(finding.rule, []).append(finding)
+    return list(found.values())
 
 
 def judge_twins(standards: Standards, entry: Entry, twin: str) -> list[str]:
@@ -58,16 +66,20 @@ def judge_twins(standards: Standards, entry: Entry, twin: str) -> list[str]:
 def judge_waivers(waived: Mapping[str, str], where: str) -> None:
     """Refuse a waiver of a rule that does not exist, or one that says no reason."""
     for rule, reason in waived.items():
-        if find_rule(str(rule)) is None:
-            from longshore.registry.names import nearest
-
-            near = nearest(str(rule).upper(), [each.id for each in RULES])
-            fix = f"did you mean {near!r}?" if near else "longshore lint --explain shows all rules"
-            raise RegistrationError(where, f"waive={{{rule!r}: …}}: there is no such rule", fix)
-        if find_rule(rule) is not None and rule != rule.strip().upper():
-            raise RegistrationError(where, f"waive={{{rule!r}: …}}: that is no rule's id", f"{rule.strip().upper()!r}")
+        known = find_rule(str(rule))
+        if known is None:
+            raise RegistrationError(where, f"waive={{{rule!r}: …}}: there is no such rule", _suggest(str(rule)))
+        if known.id != rule:
+            raise RegistrationError(where, f"waive={{{rule!r}: …}}: that is no rule's id", repr(known.id))
         if not isinstance(reason, str) or not reason.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise RegistrationError(where, f"{rule} is waived without a reason", f'waive={{{rule!r}: "why"}}')
+
+
+def _suggest(rule: str) -> str:
+    from longshore.registry.names import nearest
+
+    near = nearest(rule.upper(), [each.id for each in RULES])
+    return f"did you mean {near!r}?" if near else "docs/lint-rules.md has all rules"
 
 
 def _errors(described: dict[str, Any], surface: Surface, standards: Standards) -> list[Finding]:
