@@ -27,7 +27,7 @@ def test_the_conformance_suite_runs_on_the_same_node() -> None:
     assert other["optionalDependencies"] == json.loads((PINS / "package.json").read_text())["optionalDependencies"]
 
 
-@pytest.mark.parametrize("peer", ["fast", "everything", "memory"])
+@pytest.mark.parametrize("peer", ["fast", "everything", "memory", "playwright"])
 def test_a_missing_server_is_a_failure_only_where_everything_must_be_shown(
     peer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
