@@ -94,7 +94,7 @@ def tool_entry(fn: Callable[..., Any], options: ToolOptions, context_type: type)
         invoke=invoker(fn, signature),
         render=renderer(output)
         if options.output_schema is None
-        else schema_renderer(_checker(fn, options.output_schema), options.output_schema, render_data),
+        else schema_renderer(_checker(fn, options.output_schema, options.waive), options.output_schema, render_data),
         explain=second_look(
             fn, explainer(name, signature), signature.decode, (*signature.parameters, *signature.asked), options.earlier
         ),
@@ -281,13 +281,12 @@ def _output(fn: Callable[..., Any], signature: Signature, options: ToolOptions) 
         refuse(fn, problem.what, problem.fix)
 
 
-def _checker(fn: Callable[..., Any], schema: dict[str, Json]) -> Callable[[Any], list[str]]:
-    from longshore.schema.validate import SchemaProblem, compile
+def _checker(
+    fn: Callable[..., Any], schema: dict[str, Json], waived: Mapping[str, str] | None
+) -> Callable[[Any], list[str]]:
+    from longshore.registry.raw import compile_schema
 
-    try:
-        validator = compile(schema)
-    except SchemaProblem as problem:
-        refuse(fn, problem.what, problem.fix)
+    validator = compile_schema(schema, fn, waived)
     return lambda value: ["there is no structured content"] if value is UNSET else validator.errors(value)
 
 
