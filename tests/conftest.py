@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import signal
+
+import pytest
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts what it runs in the background so, and every process that a test starts would inherit it: their
     # Ctrl-C would do nothing.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _a_cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No test finds what an earlier run has left, or leaves anything in the home of who runs it."""
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))

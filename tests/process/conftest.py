@@ -22,7 +22,7 @@ class Workshop:
         (folder / ".git").mkdir()  # the search for longshore.toml ends here
         self.env = {key: value for key, value in os.environ.items() if not key.startswith("LONGSHORE_")}
         self.env |= {"HOME": str(folder / "home"), "PYTHONWARNINGS": "error", "PYTHONPATH": ""}
-        for name in ("XDG_CONFIG_HOME", "PYTHONUNBUFFERED"):
+        for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "PYTHONUNBUFFERED"):
             self.env.pop(name, None)
         self.peers: list[Peer] = []
 

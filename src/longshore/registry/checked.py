@@ -22,6 +22,9 @@ MOST_TOOLS: Final = 1000
 MOST_FILES: Final = 200
 """One for each server's name. The oldest go first."""
 
+_JUDGES: Final = ("schema", "schema/standards", "schema/standards/rules")
+"""Where that lies on which a verdict depends."""
+
 
 class Memory(msgspec.Struct):
     """The file: which rules said so, and for each tool what is to be told."""
@@ -73,16 +76,21 @@ class Checked:
 
 
 def _stamp() -> str:
-    """Which rules these are: the release, and when each of their files was written."""
-    folder = os.path.join(os.path.dirname(os.path.dirname(__file__)), "schema", "standards")
+    """Which rules these are: the release, and when the files of all that they ask were written."""
+    root = os.path.dirname(os.path.dirname(__file__))
     stamps: list[str] = []
-    try:
-        for path in (folder, os.path.join(folder, "rules")):
-            with os.scandir(path) as files:
-                stamps += [f"{f.name} {s.st_mtime_ns} {s.st_size}" for f in files if (s := f.stat()) and f.is_file()]
-    except OSError:
-        pass  # the package is not in a folder, so it changes with its release only
+    for folder in _JUDGES:
+        try:
+            with os.scandir(os.path.join(root, folder)) as files:
+                stamps += [_about(file) for file in files if file.name.endswith(".py")]
+        except OSError:
+            continue  # the package is not in a folder, so it changes with its release only
     return digest([__version__, sorted(stamps)])
+
+
+def _about(file: os.DirEntry[str]) -> str:
+    status = file.stat()
+    return f"{file.name} {status.st_mtime_ns} {status.st_size}"
 
 
 def _key(subject: Any) -> str:
