@@ -119,16 +119,15 @@ class _Arguments:
         from longshore.schema.mending import NotAnObject, mend, open_arguments
 
         try:
-            text, notes = open_arguments(self._tool.name, bytes(raw))
+            opened = open_arguments(self._tool.name, bytes(raw))
         except NotAnObject as problem:
             return Reading(faults=(str(problem),))
-        values = _decode(text)
-        if self._is_valid(values) or self._compiled is None:
-            return Reading(values, notes=notes)
-        mended = mend(values, self._compiled.finder(self._tool.name))
+        if self._is_valid(opened.value) or self._compiled is None:
+            return Reading(opened.value, notes=opened.notes)
+        mended = mend(opened.value, self._compiled.finder(self._tool.name))
         if mended.breaches:
             return Reading(faults=tuple(shorten([breach.line for breach in mended.breaches])))
-        return Reading(mended.value, notes=(*notes, *mended.notes))
+        return Reading(mended.value, notes=(*opened.notes, *mended.notes))
 
 
 class _OutputCheck:

@@ -7,7 +7,8 @@ an integer.
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw
@@ -15,47 +16,58 @@ from msgspec import Raw
 from longshore.schema.failure import shorten
 from longshore.schema.infer import Schemas
 from longshore.schema.kinds import is_array, is_object
-from longshore.schema.mending import Mended, NotAnObject, mend, open_arguments
+from longshore.schema.mending import PARSED_BYTES, NotAnObject, mend, open_arguments
 from longshore.schema.phrase import model_lines, plain
 from longshore.schema.reading import Reading
 from longshore.schema.signature import Parameter, Signature
 from longshore.schema.standin import decode_special
 
+if TYPE_CHECKING:
+    from longshore.schema.validate import Find
+
 
 def explain(tool: str, signature: Signature, raw: bytes | Raw) -> Reading:
     """The arguments if they could be understood after all, else a line for each fault."""
     try:
-        text, notes = open_arguments(tool, raw)
+        opened = open_arguments(tool, raw)
     except NotAnObject as problem:
         return Reading(faults=(str(problem),))
-    given = msgspec.json.decode(text, type=dict[str, Raw])
-    mended = _mend(tool, signature, given, msgspec.json.decode(text))
+    given = msgspec.json.decode(opened.text, type=dict[str, Raw])
+    refusals = _refusals(signature, given)
+    mended = mend(opened.value, _finder(tool, signature, refusals))
     lines = [breach.line for breach in mended.breaches]
-    parts = {
-        name: Raw(msgspec.json.encode(mended.value[name])) if name in mended.touched else given[name]
-        for name in mended.value
-    }
+    for name in mended.touched & mended.value.keys():
+        given[str(name)] = Raw(msgspec.json.encode(mended.value[str(name)]))
+    parts = {name: given[name] for name in mended.value}
+    if mended.touched:
+        refusals = _refusals(signature, parts)
     told = {breach.where[0] for breach in mended.breaches if breach.where}
     for parameter in signature.parameters:
-        if parameter.name in parts and parameter.name not in told:
-            parts[parameter.name], failures = _fit(parameter, parts[parameter.name])
+        name = parameter.name
+        if name in refusals and name not in told:
+            parts[name], failures = _fit(parameter, parts[name], refusals[name])
             lines += failures
     if lines:
         return Reading(faults=tuple(shorten(lines)))
-    return _decoded(signature, msgspec.json.encode(parts), (*notes, *mended.notes))
+    return _decoded(signature, msgspec.json.encode(parts), (*opened.notes, *mended.notes))
 
 
-def _mend(tool: str, signature: Signature, given: dict[str, Raw], value: dict[str, Any]) -> Mended:
+def _refusals(signature: Signature, given: dict[str, Raw]) -> dict[str, Exception]:
+    """What the decoder, which has the last word, has against each argument."""
+    found = {p.name: _refusal(p, given[p.name]) for p in signature.parameters if p.name in given}
+    return {name: error for name, error in found.items() if error is not None}
+
+
+def _finder(tool: str, signature: Signature, refused: Iterable[str]) -> Find:
     from longshore.schema.validate import finder
 
-    refused = [p for p in signature.parameters if p.name in given and _refusal(p, given[p.name]) is not None]
-    return mend(value, finder(_declared(signature, refused), tool))
+    return finder(_declared(signature, refused), tool)
 
 
-def _declared(signature: Signature, refused: list[Parameter]) -> dict[str, Any]:
+def _declared(signature: Signature, refused: Iterable[str]) -> dict[str, Any]:
     """What the function takes. The decoder has the last word, so what it took is not looked at again."""
     schemas = Schemas("validation")
-    missing_or_wrong = {p.name for p in signature.parameters if p.required} | {p.name for p in refused}
+    missing_or_wrong = {p.name for p in signature.parameters if p.required} | set(refused)
     properties = {p.name: schemas.of(p.type) if p.name in missing_or_wrong else {} for p in signature.parameters}
     required = [p.name for p in signature.parameters if p.required]
     return schemas.close({"properties": properties, "required": required, "additionalProperties": False})
@@ -68,14 +80,12 @@ def _decoded(signature: Signature, text: bytes, notes: tuple[str, ...]) -> Readi
         return Reading(faults=(plain(error),))
 
 
-def _fit(parameter: Parameter, raw: Raw) -> tuple[Raw, list[str]]:
+def _fit(parameter: Parameter, raw: Raw, error: Exception) -> tuple[Raw, list[str]]:
     """The value as the declared type takes it, or the decoder's reasons why it can't be taken."""
-    error = _refusal(parameter, raw)
-    if error is None:
-        return raw, []
-    whole = Raw(msgspec.json.encode(_integral(msgspec.json.decode(raw))))
-    if _refusal(parameter, whole) is None:
-        return whole, []
+    if len(bytes(raw)) <= PARSED_BYTES:
+        whole = Raw(msgspec.json.encode(_integral(msgspec.json.decode(raw))))
+        if _refusal(parameter, whole) is None:
+            return whole, []
     found = model_lines(error)
     return raw, [_join(parameter.name, line) for line in ([plain(error)] if found is None else found)]
 

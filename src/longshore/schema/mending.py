@@ -23,7 +23,7 @@ from longshore.wire.depth import too_deep
 ROUNDS: Final = 16
 """Times that mended arguments are looked at again: what was inside of a string may hold strings in turn."""
 PARSED_BYTES: Final = 1 << 20
-"""The longest string whose inside is read. A model that writes more at once means text."""
+"""The longest string whose inside is read, and the longest argument in which 3.0 becomes 3."""
 
 
 class NotAnObject(Exception):
@@ -40,8 +40,16 @@ class Mended(Struct):
     """The arguments that are not as they came."""
 
 
-def open_arguments(tool: str, raw: bytes | Raw) -> tuple[bytes | Raw, tuple[str, ...]]:
-    """The text of an object, out of a string if it came as one. Raises NotAnObject."""
+class Opened(Struct):
+    """Arguments that are an object at least: their text, out of a string if they came as one, and what it says."""
+
+    text: bytes | Raw
+    value: dict[str, Any]
+    notes: tuple[str, ...] = ()
+
+
+def open_arguments(tool: str, raw: bytes | Raw) -> Opened:
+    """Read the arguments as a whole. Raises NotAnObject."""
     try:
         value = msgspec.json.decode(raw)
     except UnicodeDecodeError:
@@ -49,9 +57,10 @@ def open_arguments(tool: str, raw: bytes | Raw) -> tuple[bytes | Raw, tuple[str,
     except (msgspec.MsgspecError, RecursionError) as error:
         raise NotAnObject(f"arguments: not valid JSON ({cut(str(error))})") from None
     if is_object(value):
-        return raw, ()
-    if isinstance(value, str) and is_object(_parsed(value, 0)):
-        return value.encode(), ("the arguments came as a JSON string; it was parsed",)
+        return Opened(raw, value)
+    inner = _parsed(value, 0)
+    if is_object(inner):
+        return Opened(value.encode(), inner, ("the arguments came as a JSON string; it was parsed",))
     raise NotAnObject(f"arguments: expected an object with the arguments of {cut(tool)}, got {kind(value)}")
 
 
