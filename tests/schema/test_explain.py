@@ -190,7 +190,11 @@ def test_a_flood_of_failures_is_cut_and_counted(count: int, shown: int) -> None:
 
 
 def test_bytes_that_are_no_text_are_explained() -> None:
-    for raw in (b"\xff\xfe", b"", b'{"\xff":1}', b'{"city":"\xff","days":1}'):
+    assert lines_of(b'{"city":"\xff","days":1e999}') == [
+        "city: not valid JSON (some of it is no UTF-8)",
+        "days: not valid JSON (Number out of range)",
+    ]
+    for raw in (b"\xff\xfe", b"", b'{"\xff":1}'):
         assert lines_of(raw)[0].startswith("arguments: not valid JSON")
 
 
@@ -221,3 +225,25 @@ def test_a_validator_that_raises_anything_is_survived() -> None:
 )
 def test_the_nearest_name_is_suggested(name: str, candidates: list[str], found: str | None) -> None:
     assert nearest(name, candidates) == found
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "decoded", "notes"),
+    [
+        (list[Point], ['{"x":1}'], [Point(1)], ["`x[0]` came as a JSON string; it was parsed"]),
+        (Point, {"x": 1, "y": None}, Point(1), ["`x.y` came as null; it was left out"]),
+        (Team, {"lead": '{"name":"a"}'}, Team(User(name="a")), ["`x.lead` came as a JSON string; it was parsed"]),
+        (Point | Circle, '{"x":1,"y":2}', Point(1, 2), ["`x` came as a JSON string; it was parsed"]),
+        (list[int], [1.0], [1], []),
+    ],
+)
+def test_what_was_mended_is_noted(annotation: Any, value: Any, decoded: Any, notes: list[str]) -> None:
+    reading = explain("f", taking(annotation), msgspec.json.encode({"x": value}))
+    assert (reading.faults, list(reading.notes)) == ((), notes)
+    assert reading.arguments.x == decoded
+
+
+def test_null_for_what_has_a_default_is_the_default() -> None:
+    reading = explain("forecast", FORECAST, b'{"city":"a","days":1,"unit":null,"since":null}')
+    assert (reading.arguments.unit, reading.arguments.since) == ("celsius", None)
+    assert reading.notes == ("`unit` came as null; it was left out",)

@@ -121,7 +121,7 @@ class _Arguments:
         try:
             opened = open_arguments(self._tool.name, bytes(raw))
         except NotAnObject as problem:
-            return Reading(faults=(str(problem),))
+            return Reading(faults=problem.lines)
         if self._is_valid(opened.value) or self._compiled is None:
             return Reading(opened.value, notes=opened.notes)
         mended = mend(opened.value, self._compiled.finder(self._tool.name))

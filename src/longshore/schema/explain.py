@@ -31,7 +31,7 @@ def explain(tool: str, signature: Signature, raw: bytes | Raw) -> Reading:
     try:
         opened = open_arguments(tool, raw)
     except NotAnObject as problem:
-        return Reading(faults=(str(problem),))
+        return Reading(faults=problem.lines)
     given = msgspec.json.decode(opened.text, type=dict[str, Raw])
     refusals = _refusals(signature, given)
     mended = mend(opened.value, _finder(tool, signature, refusals))

@@ -26,8 +26,15 @@ PARSED_BYTES: Final = 1 << 20
 """The longest string whose inside is read, and the longest argument in which 3.0 becomes 3."""
 
 
+_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
 class NotAnObject(Exception):
-    """The arguments as a whole are something else. Its text is for the model."""
+    """The arguments as a whole are something else. Its lines are for the model."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__("; ".join(lines))
+        self.lines = tuple(lines)
 
 
 class Mended(Struct):
@@ -52,16 +59,33 @@ def open_arguments(tool: str, raw: bytes | Raw) -> Opened:
     """Read the arguments as a whole. Raises NotAnObject."""
     try:
         value = msgspec.json.decode(raw)
-    except UnicodeDecodeError:
-        raise NotAnObject("arguments: not valid JSON (some of it is no UTF-8)") from None
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise NotAnObject(f"arguments: not valid JSON ({cut(str(error))})") from None
+    except _UNREADABLE as error:
+        raise NotAnObject(_unread(raw) or [f"arguments: {_why(error)}"]) from None
     if is_object(value):
         return Opened(raw, value)
     inner = _parsed(value, 0)
     if is_object(inner):
         return Opened(value.encode(), inner, ("the arguments came as a JSON string; it was parsed",))
-    raise NotAnObject(f"arguments: expected an object with the arguments of {cut(tool)}, got {kind(value)}")
+    raise NotAnObject([f"arguments: expected an object with the arguments of {cut(tool)}, got {kind(value)}"])
+
+
+def _unread(raw: bytes | Raw) -> list[str]:
+    """Which of the arguments hold what can't be read: a number out of range, bytes that are no text."""
+    lines: list[str] = []
+    try:
+        for name, part in msgspec.json.decode(raw, type=dict[str, Raw]).items():
+            try:
+                msgspec.json.decode(part)
+            except _UNREADABLE as error:
+                lines.append(f"{cut(name)}: {_why(error)}")
+    except _UNREADABLE:
+        return []
+    return shorten(lines)
+
+
+def _why(error: Exception) -> str:
+    said = "some of it is no UTF-8" if isinstance(error, UnicodeDecodeError) else str(error).partition(" - at `")[0]
+    return f"not valid JSON ({cut(said)})"
 
 
 def mend(value: dict[str, Any], find: Callable[[dict[str, Any]], list[Breach]]) -> Mended:
@@ -109,5 +133,5 @@ def _parsed(text: Any, level: int) -> Any:
         return None
     try:
         return msgspec.json.decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except _UNREADABLE:
         return None
