@@ -99,7 +99,7 @@ def compile(schema: Any, documents: Mapping[str, Any] | None = None) -> Validato
     if not is_object(schema):
         raise SchemaProblem("the schema is not an object", 'write it as a JSON object such as {"type": "object"}')
     measure(schema)
-    dialect = _dialect(schema, documents or {})
+    dialect = read_dialect(schema, documents or {})
     return Validator(_build(schema, dialect, documents), schema, dialect)
 
 
@@ -152,14 +152,14 @@ def _build(schema: dict[str, Any], dialect: str, documents: Mapping[str, Any] | 
     return compiled
 
 
-def _dialect(schema: dict[str, Any], documents: Mapping[str, Any]) -> str:
-    """The dialect of the root; sub-schemas may not switch to one that we don't know."""
+def read_dialect(schema: dict[str, Any], documents: Mapping[str, Any]) -> str:
+    """The dialect of the root. `SchemaProblem` for one that we don't know, be it of a sub-schema."""
     found = DEFAULT_DIALECT
     for index, sub in enumerate(_subschemas(schema)):
         named = sub.get("$schema")
         if named is None:
             continue
-        dialect = str(documents.get(named, {}).get("$schema", named)).rstrip("#")
+        dialect = str(documents.get(str(named), {}).get("$schema", named)).rstrip("#")
         if dialect not in _DIALECTS:
             fix = f"use {DEFAULT_DIALECT} or leave $schema out"
             raise SchemaProblem(f"the dialect {cut(str(named))} is not supported", fix)

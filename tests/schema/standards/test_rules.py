@@ -126,6 +126,7 @@ def gives(schema: Any, **root: Any) -> Json:
 A = "inputSchema.properties.a"
 OUT = "outputSchema.properties.a"
 REF = {"$ref": "#/$defs/B"}
+_HINTED: Places = [("annotations.title", "error"), ("annotations.readOnlyHint", "error")]
 
 EDGES: list[tuple[str, Json, Places]] = [
     ("E01", {"inputSchema": {"type": ["object"]}}, [("inputSchema", "error")]),
@@ -185,6 +186,8 @@ EDGES: list[tuple[str, Json, Places]] = [
     ("E09", takes({"$ref": "#here"}, **{"$defs": {"B": {"$anchor": "here"}}}), []),
     ("E09", takes({"$ref": "#there"}, **{"$defs": {"B": {"$anchor": "here"}}}), [(f"{A}.$ref", "error")]),
     ("E09", takes({"$ref": "other.json"}), [(f"{A}.$ref", "error")]),
+    ("E09", takes({"$ref": "a#/$defs/B"}, **{"$id": "https://example.com/a", "$defs": {"B": {}}}), []),
+    ("E09", takes(REF, **{"$id": "https://example.com/a"}), [(f"{A}.$ref", "error")]),
     ("E09", gives(REF), [(f"{OUT}.$ref", "error")]),
     ("E09", takes({"properties": {"$ref": {"type": "string"}}}), []),
     ("E10", takes({"type": ["string", "any"]}), [(f"{A}.type", "error")]),
@@ -202,11 +205,22 @@ EDGES: list[tuple[str, Json, Places]] = [
     ("E11", takes({**REF, "default": 1}, **{"$defs": {"B": {"type": "string"}}}), [(f"{A}.default", "error")]),
     ("E11", takes({**REF, "default": "x"}, **{"$defs": {"B": {"type": "string"}}}), []),
     ("E11", takes({"type": "integer", "default": 1.0}), []),
+    (
+        "E11",
+        takes({"items": {"$ref": "#/properties/a", "default": 1}, "type": "string"}),
+        [(f"{A}.items.default", "error")],
+    ),
+    ("E11", takes({"items": {"$ref": "#", "default": 1}}), [(f"{A}.items.default", "error")]),
     ("E12", {"name": "_a"}, []),
     ("E12", {"name": "-a"}, [("name", "error")]),
     ("E13", takes({}, properties=[]), [("inputSchema", "error")]),
     ("E13", takes({}, required="a"), [("inputSchema", "error")]),
-    ("E13", takes({}, **{"$schema": "https://example.com/mine"}), [("inputSchema", "error")]),
+    ("E13", takes({}, **{"$schema": "https://json-schema.org/draft-07/schema#"}), [("inputSchema", "warning")]),
+    ("E13", takes({}, **{"$schema": []}), [("inputSchema", "warning")]),
+    ("E13", takes({"nullable": True}), []),
+    ("E13", gives({"nullable": True}), [(f"{OUT}.nullable", "error")]),
+    ("E13", gives({"type": "string", "nullable": True}), []),
+    ("E13", takes({"$ref": "b"}, **{"$id": "https://example.com/a"}), [("inputSchema", "error")]),
     ("E13", takes({"exclusiveMinimum": True, "minimum": 1}), [("inputSchema", "error")]),
     ("E13", takes({"enum": ["x" * 70_000]}), [("inputSchema", "warning")]),
     ("E13", takes({"type": "any"}), []),  # told by E10
@@ -219,7 +233,10 @@ EDGES: list[tuple[str, Json, Places]] = [
     ("E13", takes({"enum": []}), [(f"{A}.enum", "error")]),
     ("E14", {"inputSchema": {"type": "object", "additionalProperties": False}}, [("inputSchema", "error")]),
     ("E14", takes({"type": "object"}), [(A, "warning")]),
-    ("E14", takes({"type": "object", "additionalProperties": {"type": "string"}}), [(A, "warning")]),
+    ("E14", takes({"type": "object", "additionalProperties": {"type": "string"}}), []),
+    ("E14", takes({"type": "object", "patternProperties": {"^x-": {}}}), []),
+    ("E14", takes({"type": "object", "anyOf": [{"properties": {}}]}), []),
+    ("E14", takes({"type": "object", **REF}, **{"$defs": {"B": {"properties": {}}}}), []),
     ("E14", gives({"type": "object"}), []),
     ("E15", takes({"pattern": "\\Z"}), [(f"{A}.pattern", "warning")]),
     ("E15", gives({"patternProperties": {"\\Z": {}}}), [(f"{OUT}.patternProperties", "error")]),
@@ -230,9 +247,15 @@ EDGES: list[tuple[str, Json, Places]] = [
         {"annotations": [], "icons": {}, "title": 1},
         [("title", "error"), ("annotations", "error"), ("icons", "error")],
     ),
+    ("E16", {"annotations": {"title": None, "readOnlyHint": "yes", "x": None}}, _HINTED),
+    ("E16", {"annotations": {"title": "A", "readOnlyHint": False}, "execution": {"taskSupport": "optional"}}, []),
+    ("E16", {"execution": {"taskSupport": None}}, [("execution.taskSupport", "error")]),
+    ("E16", {"icons": [{"src": "a.png", "sizes": ["any"]}]}, []),
+    ("E16", {"icons": [{"src": "a.png", "sizes": "any"}, 3]}, [("icons[0].sizes", "error"), ("icons[1].src", "error")]),
     ("W23", gives(REF, **{"$defs": {"B": {}}}), []),
     ("W24", takes({"anyOf": [{"type": "string"}, {"type": "null"}]}), [(f"{A}.anyOf", "warning")]),
     ("W24", takes({"type": ["string", "integer"]}), [(f"{A}.type", "warning")]),
+    ("W24", takes({"type": ["string"]}), []),
     ("W24", gives({"type": ["string", "null"]}), []),
     ("W26", takes({"items": [{}]}), [(A, "warning")]),
     ("W27", takes({"items": [{}]}), [(f"{A}.items", "warning")]),
@@ -244,7 +267,8 @@ EDGES: list[tuple[str, Json, Places]] = [
     ),
     ("W27", takes({}, definitions={}, **{"$schema": "http://json-schema.org/draft-07/schema#"}), []),
     ("W27", takes({}, id="x"), [("inputSchema.id", "warning")]),
-    ("W27", gives({}, id="x"), [("outputSchema.id", "error")]),
+    ("W27", takes({}, id={"type": "string"}), []),
+    ("W27", gives({}, id={"type": "string"}), [("outputSchema.id", "error")]),
     ("W27", {"inputSchema": {"type": "object", "properties": {"id": {}, "definitions": {}}}}, []),
 ]
 
@@ -282,6 +306,43 @@ def test_names_that_are_the_same_in_some_clients() -> None:
     assert [each.tool for each in lint(Surface(tools=tools), profiles=("mcp",)) if each.rule == "E07"] == ["c"]
 
 
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        ("get weather/now", "Call it 'get_weather_now'."),
+        ("fs.read", "Call it 'fs_read'."),
+        ("2fa", "Call it '_2fa'."),
+        ("-x", "Call it 'x'."),
+        ("天気", "Write the name in letters, digits, _ and -, at most 64 of them."),
+    ],
+)
+def test_a_name_is_suggested_where_something_is_left_of_it(name: str, fix: str) -> None:
+    assert fix in [found.fix for rule in ("E06", "E12") for found in findings(example({"name": name}), rule)]
+
+
+def test_a_schema_under_the_key_of_another_api_is_found() -> None:
+    tool = {"name": "a", "input_schema": {"type": "object"}}
+    [found] = findings(Surface(tools=(tool,)), "E01")
+    assert found.fix == "Call input_schema inputSchema." and mend("E01", tool) == tool
+
+
+def test_parameters_beside_the_type_are_found() -> None:
+    tool = {"inputSchema": {"type": "object", "city": {"type": "string"}}}
+    [found] = findings(example(tool), "E14")
+    assert found.fix == 'Put "city" and its like under "properties".' and mend("E14", tool) == tool
+
+
+def test_nulls_in_annotations_are_left_out() -> None:
+    tool = {"name": "a", "annotations": {"title": None, "readOnlyHint": True}}
+    assert mend("E16", tool) == {"name": "a", "annotations": {"readOnlyHint": True}}
+
+
+def mend(id: str, tool: Json) -> Json:
+    rule = find_rule(id)
+    assert rule is not None and rule.mend is not None
+    return rule.mend(tool)
+
+
 def test_our_own_server_wraps_results_that_are_no_objects() -> None:
     tool = {"outputSchema": {"type": "array", "items": {}}}
     assert findings(example(tool), "E03") and not findings(example(tool, facts=Facts()), "E03")
@@ -293,7 +354,9 @@ def test_a_schema_that_is_too_large_is_an_error_where_we_must_check_by_it() -> N
 
 
 def test_a_pattern_that_our_validator_does_not_know_is_an_error_where_we_must_check_by_it() -> None:
-    assert findings(example(takes({"pattern": "(?<a>b)\\k<a>"}), facts=Facts()), "E13")
+    tool = takes({"pattern": "(?<a>b)\\k<a>"})
+    assert findings(example(tool, facts=Facts()), "E13")
+    assert not findings(example(tool, facts=Facts(foreign=True)), "E13")
 
 
 # -- whatever comes
@@ -331,6 +394,12 @@ def test_what_is_hostile_is_told_shortly(schema: Any) -> None:
 def test_one_rule_tells_only_so_many_places_of_a_tool() -> None:
     many = {"inputSchema": {"type": "object", "properties": {f"p{n}": True for n in range(MOST_FAULTS + 1)}}}
     assert len(findings(example(many), "E02")) == MOST_FAULTS
+
+
+def test_no_error_hides_behind_many_warnings() -> None:
+    deep = {f"p{n}": True for n in range(MOST_FAULTS)}
+    found = findings(example({"inputSchema": {"properties": {"a": {"properties": deep}, "b": True}}}), "E02")
+    assert [each.level for each in found] == ["error"] + ["warning"] * (MOST_FAULTS - 1)
 
 
 def test_only_the_profiles_that_were_asked_for_are_told() -> None:

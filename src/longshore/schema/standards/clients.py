@@ -31,7 +31,7 @@ def _fails(rule: str, what: str, find: Find, known: str) -> Fact:
 def _read_by_the_sdk(known: str) -> tuple[Fact, ...]:
     """What the official TypeScript SDK refuses to read, and with it whoever is built on it."""
     return (
-        _fails("E16", "a tool without a name, or with a text that is none", stumbles.odd_record, known),
+        _fails("E16", "a tool without a name, or with a text or hint that is none", broken("E16", ""), known),
         _fails("E01", "the input schema does not say type: object", stumbles.rootless, known),
         _fails("E02", "a property's schema is no object", stumbles.odd_properties, known),
         _fails("E03", "the output schema does not say type: object", stumbles.output_is_odd, known),

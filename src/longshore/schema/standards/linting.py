@@ -15,6 +15,8 @@ _RANK: Final = {level: rank for rank, level in enumerate(LEVELS)}
 
 MOST_FAULTS: Final = 20
 """Places of one tool at which one rule is told. Who mends these will have seen how."""
+MOST_SOUGHT: Final = 20_000
+"""Places that are found, of which the worst are told: no error may hide behind warnings."""
 
 
 def lint(
@@ -46,7 +48,7 @@ def lint_tool(tool: Any, surface: Surface, rules: Iterable[Rule] = RULES) -> Ite
     where = "" if subject.facts is None else subject.facts.where
     for rule in rules:
         if rule.check is not None:
-            for fault in islice(rule.check(subject), MOST_FAULTS):
+            for fault in _worst(rule, rule.check(subject)):
                 yield _finding(rule, fault, subject.name or "(no name)", where)
 
 
@@ -58,9 +60,13 @@ def find_rule(id: str) -> Rule | None:
 def _of_server(surface: Surface, rules: Iterable[Rule]) -> Iterator[Finding]:
     for rule in rules:
         if rule.whole is not None:
-            for fault in islice(rule.whole(surface), MOST_FAULTS):
+            for fault in _worst(rule, rule.whole(surface)):
                 facts = surface.facts.get(fault.tool)
                 yield _finding(rule, fault, fault.tool, "" if facts is None else facts.where)
+
+
+def _worst(rule: Rule, faults: Iterable[Fault]) -> list[Fault]:
+    return sorted(islice(faults, MOST_SOUGHT), key=lambda fault: _RANK[fault.level or rule.level])[:MOST_FAULTS]
 
 
 def _finding(rule: Rule, fault: Fault, tool: str, where: str) -> Finding:

@@ -19,6 +19,12 @@ MOST_PARAMETERS: Final = 1_000
 """Parameters of one tool that are looked at. No model fills as many."""
 
 NUMBERS: Final = frozenset(("number", "integer"))
+_SAYS_INSIDE: Final = frozenset(
+    (
+        *("properties", "patternProperties", "additionalProperties", "propertyNames"),
+        *("$ref", "anyOf", "oneOf", "allOf", "enum", "const"),
+    )
+)
 
 
 class Parameter(Struct, frozen=True):
@@ -59,6 +65,11 @@ def type_names(schema: Json) -> list[str]:
     """The types of a schema. They may be anything: an author wrote them."""
     named = schema.get("type")
     return [each for each in (named if is_array(named) else [named]) if isinstance(each, str)]
+
+
+def is_opaque(schema: Json) -> bool:
+    """Whether it takes objects and doesn't say what is in them."""
+    return "object" in type_names(schema) and _SAYS_INSIDE.isdisjoint(schema)
 
 
 @lru_cache(1)  # every rule asks for those of the same tool

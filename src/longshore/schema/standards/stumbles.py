@@ -19,15 +19,6 @@ _KEY: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
 _OPENAI_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 
 
-def odd_record(subject: Subject) -> Iterable[str]:
-    """No name, or a text that is none, such as null."""
-    texts = {
-        "name": "",
-        **{key: value for key, value in subject.tool.items() if key in ("name", "title", "description")},
-    }
-    return (key for key, value in texts.items() if not isinstance(value, str) or (key == "name" and not value))
-
-
 def rootless(subject: Subject) -> Iterable[str]:
     return () if subject.input.get("type") == "object" else ("inputSchema",)
 

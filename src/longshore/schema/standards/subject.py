@@ -103,6 +103,11 @@ class Subject:
         return [each for each in found if isinstance(each, str)] if is_array(found) else []
 
     @property
+    def known(self) -> Facts | None:
+        """What its author declared. Of tools of other servers nothing is known, even where they are mounted here."""
+        return None if self.facts is None or self.facts.foreign else self.facts
+
+    @property
     def category(self) -> str | None:
         if self.facts is not None and self.facts.category is not None:
             return self.facts.category

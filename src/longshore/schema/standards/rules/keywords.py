@@ -22,6 +22,9 @@ _BRANCH: Final = re.compile(r"\.(?:anyOf|oneOf|allOf)\[|(?<!properties)\.(?:not|
 """What is said there is said of an object that is described elsewhere too."""
 
 
+_ADDED: Final = "\0"
+"""Before the names of properties that we add. No author's begin so."""
+
 # -- references
 
 
@@ -39,9 +42,10 @@ def _dangling(subject: Subject) -> Iterator[Fault]:
 
 
 def _leads(ref: str, root: Json) -> bool:
+    """Where the schema has an address, the compiler knows whether one is inside of it."""
     if ref.startswith("#/"):
         return _find(root, unquote(ref[2:]).split("/"))
-    return ref in ("#", root.get("$id"), root.get("id"))
+    return ref == "#" or (not ref.startswith("#") and not root.keys().isdisjoint(("$id", "id")))
 
 
 def _find(root: Any, parts: list[str]) -> bool:
@@ -87,8 +91,9 @@ def _missing(node: Node) -> Iterator[Fault]:
     for name in required:
         if isinstance(name, str) and name not in properties:
             said = f"{show(node.path)} requires {quote(name)}, which is none of its properties"
+            fix = f'Add {quote(name)} to "properties", or take it out of "required".'
             whom: tuple[Profile, ...] = () if closed else ("gemini",)
-            yield fault(said, f"{node.path}.required", level="warning" if branch else None, profiles=whom)
+            yield fault(said, f"{node.path}.required", fix=fix, level="warning" if branch else None, profiles=whom)
 
 
 def _defaults(nodes: list[Node], root: Json) -> Iterator[Fault]:
@@ -96,43 +101,51 @@ def _defaults(nodes: list[Node], root: Json) -> Iterator[Fault]:
     from longshore.schema.weight import is_heavy
 
     found = [node for node in nodes if "default" in node.schema and node.level]
-    kept: Json = {key: root[key] for key in ("$schema", "$defs", "definitions") if key in root}
-    whole: Json = {
-        "type": "object",
-        **kept,
-        "properties": {str(place): node.schema for place, node in enumerate(found)},
-    }
+    kept: Json = {key: root[key] for key in ("$schema", "$id", "$defs", "definitions") if key in root}
+    named = root.get("properties")  # references lead there, too
+    added = {f"{_ADDED}{place}": node.schema for place, node in enumerate(found)}
+    whole: Json = {**kept, "type": "object", "properties": {**(named if is_object(named) else {}), **added}}
     try:
         validator = None if not found or is_heavy(whole) else compile(whole)
     except SchemaProblem:  # told by others, or it refers to something that is not kept here
         return
     for place, node in enumerate(found if validator is not None else ()):
         value = node.schema["default"]
-        if validator is not None and not validator.is_valid({str(place): value}):
-            said = f"{show(node.path)} has the default {cut(quote(value))}, which breaks its own schema"
-            yield fault(said, f"{node.path}.default", level="warning" if value is None else None)
+        if validator is not None and not validator.is_valid({f"{_ADDED}{place}": value}):
+            said = f"{show(node.path)} has the default {quote(value)}, which breaks its own schema"
+            fix = "Leave the default out." if value is None else "Correct the default, or the schema."
+            yield fault(said, f"{node.path}.default", fix=fix, level="warning" if value is None else None)
 
 
 # -- the schema as a whole
 
 
 def _unsound(subject: Subject) -> Iterator[Fault]:
-    from longshore.schema.validate import SchemaProblem, compile, measure
+    from longshore.schema.validate import SchemaProblem, compile, measure, read_dialect
 
     for key, schema in schemas_of(subject):
-        for node in nodes_of(subject, key):
-            if node.schema.get("enum") == []:
-                yield fault(f"{show(node.path)} has an empty enum, which takes nothing", f"{node.path}.enum")
+        yield from _refused(nodes_of(subject, key), key)
         try:
             measure(schema)
+            read_dialect(schema, {})
         except SchemaProblem as problem:  # what strangers can't check is their own affair
-            yield _problem(key, problem, "warning" if subject.facts is None else "error")
+            yield _problem(key, problem, "warning" if subject.known is None else "error")
             continue
         try:
-            compile(schema if subject.facts is not None else change_everywhere(schema, _without_patterns))
+            compile(schema if subject.known is not None else change_everywhere(schema, _without_patterns))
         except SchemaProblem as problem:
             if not _is_told(subject, key):
                 yield _problem(key, problem, "error")
+
+
+def _refused(nodes: list[Node], key: str) -> Iterator[Fault]:
+    """What the metaschema lets pass and the official TypeScript SDK does not."""
+    for node in nodes:
+        if node.schema.get("enum") == []:
+            yield fault(f"{show(node.path)} has an empty enum, which takes nothing", f"{node.path}.enum")
+        if key == "outputSchema" and node.schema.get("nullable") is True and "type" not in node.schema:
+            fix = 'Write {"type": "null"} as one of the alternatives.'
+            yield fault(f"{show(node.path)} has nullable without type", f"{node.path}.nullable", fix=fix)
 
 
 def _without_patterns(schema: Json) -> Json:
@@ -162,7 +175,7 @@ def _patterns(subject: Subject) -> Iterator[Fault]:
         for node in nodes_of(subject, key):
             for place, pattern in _written(node):
                 if flaw := find_flaw(pattern):
-                    said = f"{show(node.path)}: the pattern {quote(pattern)[:50]} has {cut(flaw)}"
+                    said = f"{show(node.path)}: {quote(pattern)[:50]} is no pattern in JavaScript: {cut(flaw)}"
                     yield fault(said, f"{node.path}.{place}", level=None if key == "outputSchema" else "warning")
 
 

@@ -27,8 +27,10 @@ def _references(subject: Subject) -> Iterator[Fault]:
 
 def _nulls(subject: Subject) -> Iterator[Fault]:
     for node in nodes_of(subject, "inputSchema"):
-        if is_array(node.schema.get("type")):
-            yield fault(f"{show(node.path)} has the types {quote(node.schema['type'])}", f"{node.path}.type")
+        types = node.schema.get("type")
+        if is_array(types) and len(types) > 1:
+            fix = "" if "null" in types else "Choose one of the types, or write them as alternatives under anyOf."
+            yield fault(f"{show(node.path)} has the types {quote(types)}", f"{node.path}.type", fix=fix)
         for word in ("anyOf", "oneOf"):
             options = node.schema.get(word)
             if is_array(options) and {"type": "null"} in options:
@@ -48,7 +50,7 @@ def _leftovers(subject: Subject) -> Iterator[Fault]:
                 if isinstance(node.schema.get(word), bool):
                     said = f"{show(node.path)} has {word}: {quote(node.schema[word])}, which is a number today"
                     yield fault(said, f"{node.path}.{word}", level="error")
-            if "id" in node.schema:
+            if "id" in node.schema and (key == "outputSchema" or isinstance(node.schema["id"], str)):
                 level: Level = "error" if key == "outputSchema" else "warning"
                 yield fault(f"{show(node.path)} has id, which is $id today", f"{node.path}.id", level=level)
             yield from () if is_old(root) else _renamed(node)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import cut, kind, quote
 from longshore.schema.standards.rule import Fault, Profile, Rule, fault
 from longshore.schema.standards.subject import Json, Subject, Surface, example
@@ -41,11 +42,10 @@ def final_names(server: str, tool: str) -> dict[str, str]:
 def _spelling(subject: Subject) -> Iterator[Fault]:
     name = subject.name
     if illegal := _ILLEGAL.search(name):
-        yield fault(f"the name {quote(name)} holds {quote(illegal[0])}", "name", fix=f"name it {_legal(name)!r}")
+        yield fault(f"the name {quote(name)} holds {quote(illegal[0])}", "name", fix=_suggest(name))
     elif "." in name:
         said = f"the name {cut(name)} has a dot: {sanitise(name)[:40]} in Claude Code and Codex, kept by Gemini CLI"
-        fix = f"name it {_legal(name)!r}"
-        yield fault(said, "name", fix=fix, level="warning", profiles=("claude", "openai", "vscode"))
+        yield fault(said, "name", fix=_suggest(name), level="warning", profiles=("claude", "openai", "vscode"))
     if len(name) > MCP_CHARS:
         yield fault(f"the name has {len(name)} characters, more than {MCP_CHARS}", "name")
     elif len(name) > MOST_CHARS:
@@ -56,14 +56,18 @@ def _spelling(subject: Subject) -> Iterator[Fault]:
         yield fault(said, "name", profiles=("claude",))
 
 
-def _legal(name: str) -> str:
-    return sanitise(name)[:MOST_CHARS]
+def _suggest(name: str) -> str:
+    """How it may be called instead; nothing for a name of which nothing would be left."""
+    legal = sanitise(name.strip().lstrip("-."))[:MOST_CHARS]
+    if legal[:1].isdigit():
+        legal = f"_{legal}"[:MOST_CHARS]
+    return f"Call it {legal!r}." if legal.strip("_-") else ""
 
 
 def _beginning(subject: Subject) -> Iterator[Fault]:
     if subject.name and not re.match(r"[A-Za-z_]", subject.name):
         said = f"the name {quote(subject.name)} begins with {quote(subject.name[0])}"
-        yield fault(said, "name", fix=f"name it {_legal('_' + subject.name)!r}")
+        yield fault(said, "name", fix=_suggest(subject.name))
 
 
 def _length(subject: Subject) -> Iterator[Fault]:
@@ -101,24 +105,46 @@ def _repeats(surface: Surface) -> Iterator[Fault]:
         exact.add(name)
 
 
-_PARTS: Final[dict[str, tuple[type, str]]] = {
-    **dict.fromkeys(("name", "title", "description"), (str, "a string")),
+_Kind = tuple[type, str]
+_TEXT: Final[_Kind] = (str, "a string")
+_ARRAY: Final[_Kind] = (list, "an array")
+_OF_TOOL: Final[dict[str, _Kind]] = {
+    **dict.fromkeys(("name", "title", "description"), _TEXT),
     **dict.fromkeys(("annotations", "execution", "_meta"), (dict, "an object")),
-    "icons": (list, "an array"),
+    "icons": _ARRAY,
 }
+_HINTS: Final = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+_INSIDE: Final[dict[str, dict[str, _Kind]]] = {
+    "annotations": {"title": _TEXT, **dict.fromkeys(_HINTS, (bool, "a boolean"))},
+    "execution": {"taskSupport": _TEXT},
+}
+_OF_ICON: Final[dict[str, _Kind]] = {"src": _TEXT, "mimeType": _TEXT, "sizes": _ARRAY, "theme": _TEXT}
 
 
 def _record(subject: Subject) -> Iterator[Fault]:
-    if subject.tool.get("name", "") == "":
+    tool = subject.tool
+    if tool.get("name", "") == "":
         yield fault("the tool has no name", "name")
-    for key, (wanted, words) in _PARTS.items():
-        value: Any = subject.tool.get(key, wanted())
-        if not isinstance(value, wanted):
-            yield fault(f"{key} is {kind(value)}, not {words}", key)
+    yield from _find_odd(tool, _OF_TOOL)
+    for key, kinds in _INSIDE.items():
+        yield from _find_odd(tool.get(key), kinds, f"{key}.")
+    icons: Any = tool.get("icons")
+    for number, icon in enumerate(icons if is_array(icons) else ()):
+        yield from _find_odd({"src": None, **icon} if is_object(icon) else {"src": None}, _OF_ICON, f"icons[{number}].")
+
+
+def _find_odd(record: Any, kinds: dict[str, _Kind], before: str = "") -> Iterator[Fault]:
+    for key, (wanted, words) in kinds.items() if is_object(record) else ():
+        if key in record and not isinstance(record[key], wanted):
+            yield fault(f"{before}{key} is {kind(record[key])}, not {words}", f"{before}{key}")
 
 
 def _without_nulls(tool: Json) -> Json:
-    return {key: value for key, value in tool.items() if value is not None or key in ("name", "inputSchema")}
+    kept = {key: value for key, value in tool.items() if value is not None or key in ("name", "inputSchema")}
+    for key in _INSIDE.keys() & kept.keys():
+        if is_object(kept[key]):
+            kept[key] = {name: value for name, value in kept[key].items() if value is not None}
+    return kept
 
 
 def _two(first: str, second: str) -> Surface:
@@ -171,7 +197,8 @@ RULES: Final[tuple[Rule, ...]] = (
         title="A tool is the record that MCP says: a name, and texts and objects where it asks for them",
         level="error",
         profiles=("mcp", "claude", "gemini"),
-        why="The official TypeScript SDK refuses the whole list for one tool that has no name or a null description.",
+        why="The official TypeScript SDK refuses the whole list for one tool that has no name, a null description or a "
+        "null hint.",
         evidence="MCP 2025-11-25; measured with @modelcontextprotocol/sdk 1.32.2",
         fix="Give the tool a name, and leave out what has no value instead of sending null.",
         good=example({"description": "Get the weather of a city"}),

@@ -6,22 +6,28 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from longshore.protocol.subschemas import subschemas
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import kind, quote
 from longshore.schema.rewriting import with_items, with_object_root, without_booleans
 from longshore.schema.rewriting.plain import SWITCHES, has_type
+from longshore.schema.standards.parameter import is_opaque
 from longshore.schema.standards.place import changed, show
 from longshore.schema.standards.rule import Fault, Level, Rule, fault
 from longshore.schema.standards.subject import Json, Node, Subject, example
 
 _KEY: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_OF_APIS: Final = ("input_schema", "parameters")
+"""What the APIs of models call an inputSchema."""
 
 
 def _input_root(subject: Subject) -> Iterator[Fault]:
-    if "inputSchema" not in subject.tool:
-        yield fault("the tool has no inputSchema", fix='Give it "inputSchema": {"type": "object", "properties": {}}.')
-    else:
+    if "inputSchema" in subject.tool:
         yield from _root(subject, "inputSchema")
+    elif other := next((key for key in _OF_APIS if key in subject.tool), ""):
+        yield fault(f"the tool has {other} instead of inputSchema", fix=f"Call {other} inputSchema.")
+    else:
+        yield fault("the tool has no inputSchema", fix='Give it "inputSchema": {"type": "object", "properties": {}}.')
 
 
 def _output_root(subject: Subject) -> Iterator[Fault]:
@@ -42,7 +48,7 @@ def _root(subject: Subject, key: str) -> Iterator[Fault]:
 
 def _mend_input(tool: Json) -> Json:
     """Arguments are always objects, so a root that says nothing, or more than that, may say so."""
-    schema = tool.get("inputSchema", {})
+    schema = tool.get("inputSchema", {} if tool.keys().isdisjoint(_OF_APIS) else None)
     sure = is_object(schema) and (has_type(schema, "object") or "type" not in schema)
     return {**tool, "inputSchema": with_object_root(schema)} if sure else tool
 
@@ -102,16 +108,28 @@ def _objects(subject: Subject) -> Iterator[Fault]:
         if not is_object(node.schema) or not has_type(node.schema, "object") or "properties" in node.schema:
             continue
         if node.level == 0:
-            yield fault(f"{node.path} is an object without properties", node.path)
-        else:
-            said = f"{show(node.path)} is an object of which no property is named"
-            yield fault(said, node.path, fix="Name the properties that it has.", level="warning")
+            lost = _find_lost(node.schema)
+            fix = f'Put {quote(lost[0])} and its like under "properties".' if lost else ""
+            yield fault(f"{node.path} is an object without properties", node.path, fix=fix)
+        elif is_opaque(node.schema):
+            said = f"{show(node.path)} is an object that doesn't say what is in it"
+            fix = "Name the properties that it has, or describe those that it may have in additionalProperties."
+            yield fault(said, node.path, fix=fix, level="warning")
+
+
+def _find_lost(schema: Json) -> list[str]:
+    """What was meant as a parameter and stands beside "type", where nobody looks for it."""
+    return [
+        key
+        for key, value in schema.items()
+        if is_object(value) and "type" in value and not subschemas(key, value) and key not in ("default", "const")
+    ]
 
 
 def _mend_objects(tool: Json) -> Json:
     """At the root only: there it is refused. Below it, Google's API has refused `properties` that are empty."""
     schema = tool.get("inputSchema")
-    if not is_object(schema) or "properties" in schema:
+    if not is_object(schema) or "properties" in schema or _find_lost(schema):
         return tool
     return {**tool, "inputSchema": {**schema, "properties": {}}}
 
