@@ -12,6 +12,7 @@ from longshore.config import Config, origin
 from longshore.config.names import dotted, nearest
 from longshore.errors import ConfigError
 from longshore.schema.standards.linting import find_rule
+from longshore.schema.standards.page import show_example
 from longshore.schema.standards.rule import PROFILES, Profile, Rule
 from longshore.schema.standards.rules import RULES
 from longshore.schema.standards.subject import Surface, example
@@ -22,15 +23,14 @@ OFFERED: Final = Rule(
     title="What is declared can be offered",
     level="error",
     profiles=("mcp",),
-    why="The server does not start: Python or MCP itself forbids what was declared.",
+    why="The server does not start: Python or MCP itself forbids what was declared. What a mounted server lists and "
+    "nobody could read is left out of the list, which is a warning.",
     evidence="Longshore refuses it when it is registered. The linter goes on, and tells all of it at once.",
     fix="as the finding says",
     good=example({}),
     bad=Surface(),
 )
 """What no list can break, since it never comes into one."""
-_EXAMPLES: Final = 3
-"""Tools of an example that are shown: a rule about too many has too many."""
 
 
 def read_waivers(given: Iterable[str], config: Config) -> dict[str, str]:
@@ -55,6 +55,8 @@ def _waiver(key: str, reason: Any) -> dict[str, str]:
     tool, colon, id = key.rpartition(":")
     if not isinstance(reason, str) or not reason.strip():
         raise ValueError(f"a waiver says why: {key.strip() or 'E04'}=REASON")
+    if find(id) is OFFERED:
+        raise ValueError(f"{OFFERED.id} can't be waived: what it tells of can't be offered")
     return {tool + colon + known_rule(id).id: reason.strip()}
 
 
@@ -117,15 +119,7 @@ def _whole(rule: Rule) -> Iterator[Line]:
         if surface.tools:
             yield 0, []
             yield 0, [(f"{name}:", "bold")]
-            yield from ((2, [(line, "")]) for line in json_text(_example(surface)).splitlines())
-
-
-def _example(surface: Surface) -> Any:
-    tools = list(surface.tools)
-    if len(tools) == 1:
-        return tools[0]
-    more: list[Any] = [f"… {len(tools) - _EXAMPLES} more"] if len(tools) > _EXAMPLES else []
-    return tools[:_EXAMPLES] + more
+            yield from ((2, [(line, "")]) for line in json_text(show_example(surface)).splitlines())
 
 
 def as_json(rules: list[Rule]) -> list[dict[str, Any]]:
@@ -139,8 +133,8 @@ def as_json(rules: list[Rule]) -> list[dict[str, Any]]:
             "evidence": rule.evidence,
             "fix": rule.fix,
             "mends": rule.mend is not None,
-            "bad": _example(rule.bad),
-            "good": _example(rule.good),
+            "bad": show_example(rule.bad),
+            "good": show_example(rule.good),
         }
         for rule in rules
     ]

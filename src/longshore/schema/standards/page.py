@@ -52,11 +52,11 @@ def _section(rule: Rule) -> Iterator[str]:
     yield f"- Fix: {rule.fix}"
     yield f"- {'Mended by `--fix`' if rule.mend is not None else 'Not mended by `--fix`'}"
     for word, surface in (("Broken", rule.bad), ("Kept", rule.good)):
-        yield f"\n{word}:\n\n```json\n{_lay_out(_show(surface))}\n```"
+        yield f"\n{word}:\n\n```json\n{_lay_out(show_example(surface))}\n```"
 
 
-def _show(surface: Surface) -> Any:
-    """What of an example matters: its tool as listed, and what was declared besides."""
+def show_example(surface: Surface) -> Any:
+    """What of an example matters: its tools as listed, and what was declared besides."""
     shown: dict[str, Any] = {} if surface.name == "example" else {"server": surface.name}
     if surface.instructions is not None:
         shown["instructions"] = _shorten(surface.instructions)
