@@ -6,13 +6,18 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import msgspec
 import pytest
 
-from longshore.registry import checked
+import longshore
+from longshore.registry import checked, judging
 from longshore.registry.checked import FILE_BYTES, MOST_TOOLS, Checked
+from longshore.schema import validate
+from longshore.schema.standards import linting
+from longshore.schema.standards.rules import names
 
 
 @pytest.fixture
@@ -74,6 +79,12 @@ def test_the_stamp_follows_the_files_of_the_rules(tmp_path: Path, monkeypatch: p
     rules.rmdir()
     stamps.add(checked._stamp())
     assert len(stamps) == 4
+
+
+@pytest.mark.parametrize("module", [judging, linting, names, validate])
+def test_the_stamp_is_of_all_that_judges(module: ModuleType) -> None:
+    folder = Path(module.__file__ or "").parent.relative_to(Path(longshore.__file__).parent)
+    assert folder.as_posix() in checked._JUDGES
 
 
 def test_what_is_refused_is_not_remembered(folder: Path) -> None:
@@ -177,6 +188,32 @@ def test_the_newest_stay_where_there_are_too_many(folder: Path) -> None:
     (file,) = folder.iterdir()
     assert len(msgspec.json.decode(file.read_bytes())["found"]) == MOST_TOOLS
     assert knows(MOST_TOOLS + 4) and knows(5) and not knows(4)
+
+
+def test_what_is_used_stays_before_what_is_not(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checked, "MOST_TOOLS", 3)
+    for subject in ("a", "b", "c"):
+        learn(subject, [])
+    memory = Checked("t")
+    memory.recall("a", never)
+    memory.recall("d", list)
+    memory.save()
+    assert (knows("a"), knows("b"), knows("c"), knows("d")) == (True, False, True, True)
+
+
+def test_no_file_is_written_that_would_not_be_read(folder: Path) -> None:
+    memory = Checked("t")
+    for number in range(500):
+        memory.recall(number, lambda: ["é" * 600])
+    memory.save()
+    (file,) = folder.iterdir()
+    assert FILE_BYTES * 0.9 < file.stat().st_size <= FILE_BYTES
+    assert knows(499) and not knows(0)
+
+
+def test_a_server_whose_name_has_no_json_form_has_no_file(folder: Path) -> None:
+    learn("a", [], "\ud800")
+    assert not knows("a", "\ud800") and not folder.exists()
 
 
 def test_the_oldest_files_go(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,13 +16,13 @@ import msgspec
 from longshore import __version__
 
 FILE_BYTES: Final = 256 << 10
-"""More is not read: a thousand tools without faults take a tenth of it."""
+"""More is neither read nor written: a thousand tools without faults take a sixth of it."""
 MOST_TOOLS: Final = 1000
 """Verdicts in one file, the newest. More tools than that no client takes."""
 MOST_FILES: Final = 200
 """One for each server's name. The oldest go first."""
 
-_JUDGES: Final = ("schema", "schema/standards", "schema/standards/rules")
+_JUDGES: Final = ("registry", "schema", "schema/standards", "schema/standards/rules")
 """Where that lies on which a verdict depends."""
 
 
@@ -66,13 +66,24 @@ class Checked:
         from longshore.files import write_whole
 
         self._new = False
-        both = {**_read(self._path, self._rules), **self._used}
-        kept = dict(list(both.items())[-MOST_TOOLS:])
+        theirs = {key: found for key, found in _read(self._path, self._rules).items() if key not in self._used}
         try:
-            write_whole(self._path, msgspec.json.encode(Memory(self._rules, kept)), 0o600)
+            write_whole(self._path, _fit(self._rules, {**theirs, **self._used}), 0o600)
             _forget_oldest(os.path.dirname(self._path))
         except OSError:
             pass  # a read-only home, a full disk: the next start looks again
+
+
+def _fit(rules: str, found: dict[str, list[str]]) -> bytes:
+    """The file, without the oldest where it would be too long to be read again."""
+    kept: dict[str, list[str]] = {}
+    room = FILE_BYTES - len(msgspec.json.encode(Memory(rules, kept)))
+    for key, lines in reversed(found.items()):
+        room -= len(msgspec.json.encode({key: lines}))
+        if room < 0 or len(kept) == MOST_TOOLS:
+            break
+        kept[key] = lines
+    return msgspec.json.encode(Memory(rules, dict(reversed(kept.items()))))
 
 
 def _stamp() -> str:
@@ -109,14 +120,15 @@ def digest(value: Any) -> str:
 
 
 def _path(server: str) -> str | None:
-    """A file for each name of a server. None where there is no home."""
+    """A file for each name of a server. None where there is no home, or a name that is no text."""
     folder = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(folder):
         home = os.path.expanduser("~")
         if not os.path.isabs(home):
             return None
         folder = os.path.join(home, ".cache")
-    return os.path.join(folder, "longshore", "checked", f"{digest(server)}.json")
+    key = _key(server)
+    return os.path.join(folder, "longshore", "checked", f"{key}.json") if key else None
 
 
 def _read(path: str | None, rules: str) -> dict[str, list[str]]:
