@@ -116,14 +116,16 @@ def tool_entry(fn: Callable[..., Any], options: ToolOptions, context_type: type)
         help=options.help,
         aliases=read_aliases(fn, name, options.aliases),
         waived=dict(options.waive or {}),
-        odd=_oddities(name, options, signature),
+        odd=_oddities(name, options, signature, output),
         documented=bool(options.description or getattr(fn, "__doc__", None)),
     )
 
 
-def _oddities(name: str, options: ToolOptions, signature: Signature) -> list[Any] | Literal[True] | None:
+def _oddities(
+    name: str, options: ToolOptions, signature: Signature, output: Output
+) -> list[Any] | Literal[True] | None:
     """What of that which clients are told does not follow from plain types and names. Costs a microsecond."""
-    if any(p.odd for p in signature.parameters):
+    if output.odd or any(p.odd for p in signature.parameters):
         return True
     own = (options.output_schema, options.annotations, options.waive)
     names = [name.replace("-", "_"), *(p.name for p in signature.parameters)]
@@ -249,6 +251,9 @@ def check_options(fn: Callable[..., Any], options: ToolOptions | Tool, is_async:
     if options.replay and not is_async:
         refuse(fn, "replay=True is for a body that asks, and only async def can wait", "make it async def")
 
+    for option in ("title", "description", "category", "help"):
+        if not isinstance(getattr(options, option), (str, NoneType)):
+            refuse(fn, f"{option}={getattr(options, option)!r} is no text", f'{option}="…"')
     for option in ("tags", "examples", "aliases", "earlier"):
         if isinstance(getattr(options, option), (str, bytes, Mapping)):
             refuse(fn, f"{option}={getattr(options, option)!r} is one thing, not a list", f"{option}=[…]")

@@ -33,6 +33,8 @@ class Output(Struct, frozen=True):
     returns: Any = UNSET
     """The declared type, ready for msgspec."""
     decode: Callable[[bytes], Any] | None = None
+    odd: bool = False
+    """Whether the schema has keywords of the author's, or keys that are no plain names."""
 
     def enforce(self, value: Any) -> bytes:
         """The value as compact JSON, which is certain to fit the declared type; else `OutputMismatch`."""

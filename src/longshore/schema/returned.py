@@ -25,13 +25,14 @@ def read_returned(returns: Any, passthrough: tuple[type, ...]) -> Output:
     returns = hints.expand(returns)
     if _is_content(returns, passthrough):
         return Output(structured=False)
+    reading = hints.Hints()
     try:
-        ready = hints.ready(returns)
+        ready = reading.ready(returns)
     except SignatureProblem as problem:
         what = f"its return type: {problem.what.replace('come from JSON', 'be written as JSON')}"
         raise SignatureProblem(what, problem.fix) from None
     decoder = msgspec.json.Decoder(ready, dec_hook=standin.decode_special)
-    return Output(True, not _is_object(returns), None, ready, decoder.decode)
+    return Output(True, not _is_object(returns), None, ready, decoder.decode, reading.odd)
 
 
 def judge(value: Any, returns: Any, error: Exception) -> None:
