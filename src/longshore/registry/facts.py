@@ -19,4 +19,5 @@ def facts_of(entry: Entry, waived: Mapping[str, str]) -> Facts:
         waived={**waived, **entry.waived},
         where=str(entry.where),
         typed=not entry.raw,
+        checks=entry.checks,
     )

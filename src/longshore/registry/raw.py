@@ -57,6 +57,7 @@ def raw_entry(tool: Tool, handler: Callable[..., Any]) -> Entry:
         idempotent=tool.idempotent,
         headers=schema_headers(handler, tool.input_schema),
         raw=True,
+        checks=tool.validate,
         category=tool.category,
         tags=tuple(tool.tags),
         examples=tuple(tool.examples),

@@ -98,6 +98,8 @@ class Entry(Struct, kw_only=True):
     """Whether the handler may look at the request again: it takes a context, or is asked for something."""
     raw: bool = False
     """Whether the author's own schema and result go out as they are."""
+    checks: bool = True
+    """Whether arguments are checked before they are handed over."""
     replay: bool = False
     scopes: frozenset[str] = frozenset()
     """What a caller's token must allow."""

@@ -31,6 +31,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     """`server.py:12 add(a, b)`."""
     typed: bool = False
     """Whether the schema was written by us, from the author's types."""
+    checks: bool = True
+    """Whether the server checks arguments by it."""
     foreign: bool = False
     """Whether another server lists it, which is mounted here: then nothing else is known but where."""
 

@@ -91,7 +91,8 @@ def _missing(node: Node) -> Iterator[Fault]:
     for name in required:
         if isinstance(name, str) and name not in properties:
             said = f"{show(node.path)} requires {quote(name)}, which is none of its properties"
-            fix = f'Add {quote(name)} to "properties", or take it out of "required".'
+            other = "check it in the tool" if branch else 'take it out of "required"'
+            fix = f'Add {quote(name)} to the "properties" beside "required", or {other}.'
             whom: tuple[Profile, ...] = () if closed else ("gemini",)
             yield fault(said, f"{node.path}.required", fix=fix, level="warning" if branch else None, profiles=whom)
 
@@ -125,17 +126,23 @@ def _unsound(subject: Subject) -> Iterator[Fault]:
 
     for key, schema in schemas_of(subject):
         yield from _refused(nodes_of(subject, key), key)
+        ours = _is_ours(subject, key)
         try:
             measure(schema)
             read_dialect(schema, {})
-        except SchemaProblem as problem:  # what strangers can't check is their own affair
-            yield _problem(key, problem, "warning" if subject.known is None else "error")
+        except SchemaProblem as problem:
+            yield _problem(key, problem, "error" if ours else "warning")
             continue
         try:
-            compile(schema if subject.known is not None else change_everywhere(schema, _without_patterns))
+            compile(schema if ours else change_everywhere(schema, _without_patterns))
         except SchemaProblem as problem:
             if not _is_told(subject, key):
                 yield _problem(key, problem, "error")
+
+
+def _is_ours(subject: Subject, key: str) -> bool:
+    """Whether a server of ours checks by it. What others can't check is their own affair."""
+    return subject.known is not None and (key == "outputSchema" or subject.known.checks)
 
 
 def _refused(nodes: list[Node], key: str) -> Iterator[Fault]:
