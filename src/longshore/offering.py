@@ -33,14 +33,14 @@ class Admission:
         self.policy: Policy = policy
         """What becomes of a tool that some client can't take: it is told, or refused."""
         self.categories: tuple[str, ...] | None = None
-        self.waived = dict(waive or {})
+        self.waived: dict[str, str] = {}
         self.standards: Standards | None = None
         self._server, self._catalog, self._recorder = server, catalog, recorder
         catalog.check = self.check
         if policy != "warn" or categories is not None or waive:
-            from longshore.registry.standards import read_categories
+            from longshore.registry.standards import read_categories, read_waivers
 
-            self.categories = read_categories(categories)
+            self.categories, self.waived = read_categories(categories), read_waivers(waive)
             self.standards = self._hold()
 
     def check(self, entries: Sequence[Entry]) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import msgspec
 import pytest
 
 from longshore import Client, RegistrationError, Server, Tool, Toolset, tool
+from longshore.protocol.content import Icon
 from longshore.registry import judging
 from longshore.registry import standards as room
 from longshore.registry.judging import MENDED, RAISED
@@ -193,6 +195,63 @@ def test_no_other_rule_that_warns_finds_an_error() -> None:
     assert {*RAISED, *MENDED} <= {rule.id for rule in RULES}
 
 
+class Quoted(msgspec.Struct):
+    count: Annotated[int, msgspec.Meta(extra_json_schema={"default": "none"})]
+
+
+@pytest.mark.parametrize(
+    "kind", [Quoted, list[Quoted], Annotated[int, msgspec.Meta(extra_json_schema={"type": "any"})]]
+)
+def test_what_an_author_adds_to_a_result_is_looked_at(kind: Any) -> None:
+    def find(path: str) -> Any:
+        return None
+
+    find.__annotations__["return"] = kind
+    assert "outputSchema" in refusal(lambda: Server("t", standards="refuse").tool(find)).what
+
+
+@pytest.mark.parametrize("option", ["title", "description", "category", "help"])
+def test_what_should_be_a_text_is_refused_if_it_is_none(option: str) -> None:
+    off: Any = Server("t", standards="off")
+    options: Any = {option: 3}
+    assert f"{option}=3" in refusal(lambda: off.tool(name="find", **options)(lambda path: path)).what
+    assert f"{option}=3" in refusal(lambda: off.add_tool(Tool(name="a", input_schema=GOOD, **options), handle)).what
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"icons": [Icon(src="https://example.com/a.png", mime_type="image/png", sizes=("48x48",))]},
+        {"input_schema": {**GOOD, "properties": {"path": {"type": ("string", "null")}}}},
+        {"input_schema": {**GOOD, "required": ("path",)}},
+        {"annotations": MappingProxyType({"readOnlyHint": True})},
+    ],
+    ids=["icon", "types", "required", "annotations"],
+)
+def test_it_is_looked_at_as_clients_will_read_it(options: dict[str, Any]) -> None:
+    app = Server("t", standards="refuse")
+    app.add_tool(Tool(**{"name": "find", "description": "Find a file", "input_schema": GOOD, **options}), handle)
+    assert told(app) == []
+
+
+def test_a_fault_is_found_wherever_python_has_another_form_than_json() -> None:
+    closed = {**GOOD, "required": ("where",), "additionalProperties": False}
+    assert refusal(lambda: Server("t", standards="refuse").add_tool(raw(closed), handle)).what.startswith("E11: ")
+
+
+HUGE = {"type": "object", "properties": {f"p{n}": {"type": "string", "description": "x" * 60} for n in range(900)}}
+
+
+def test_a_schema_by_which_nobody_here_checks_may_have_any_size() -> None:
+    assert "bytes" in refusal(lambda: Server("t").add_tool(raw(HUGE), handle)).what
+    app = Server("t", standards="refuse")
+    app.add_tool(raw(HUGE, validate=False), handle)
+    app.add_tool(raw({**GOOD, "$schema": "https://example.com/own"}, "own", validate=False), handle)
+    assert told(app) == []
+    of_results = raw(GOOD, "b", output_schema=HUGE, validate=False)  # which are checked all the same
+    assert "bytes" in refusal(lambda: Server("t").add_tool(of_results, handle)).what
+
+
 # -- names that are one to some clients
 
 
@@ -212,6 +271,19 @@ def test_a_name_whose_twin_has_gone_is_free() -> None:
     app.remove_tool("a.b")
     app.add_tool(raw(GOOD, "a_b"), handle)
     assert told(app) == []
+
+
+def test_a_name_is_free_that_goes_with_the_toolset() -> None:
+    def shelf(method: str) -> Toolset:
+        marked = tool(name=method)(lambda self, path: path)
+        made: Toolset = type("Shelf", (Toolset,), {"find": marked})()
+        return made
+
+    app = Server("t", standards="refuse", waive={"E06": "ours know dots"})
+    app.add(shelf("a.b"))
+    app.add(shelf("a_b"), replace=True)
+    assert list(app.catalog.tools) == ["a_b"]
+    assert refusal(lambda: app.add_tool(raw(GOOD, "a.b"), handle)).what.startswith("E07: ")
 
 
 # -- toolsets
@@ -324,6 +396,17 @@ def test_a_toolset_is_a_category_by_its_name() -> None:
     assert list(app.catalog.tools) == ["find"]
 
 
+@pytest.mark.parametrize("waive", ["E04", ["E04"], {"E04"}, 3, [("E04", "why")]])
+def test_what_a_server_waives_is_a_mapping(waive: Any) -> None:
+    problem = refusal(lambda: Server("t", waive=waive))
+    assert "is no mapping" in problem.what and "test_standards.py:" in problem.where
+
+
+@pytest.mark.parametrize("categories", [3, [3], b"files", [None]])
+def test_categories_are_texts(categories: Any) -> None:
+    assert "is no list of texts" in refusal(lambda: Server("t", categories=categories)).what
+
+
 def test_one_text_is_no_list_of_categories() -> None:
     assert "categories=['files']" in refusal(lambda: Server("t", categories="files")).fix
 
@@ -383,15 +466,32 @@ def test_an_odd_schema_is_refused_told_or_taken_and_nothing_else(schema: Any) ->
     assert all(len(line) < 2000 and "could not be held" not in line for line in told(app))
 
 
-def test_a_mistake_of_a_rules_keeps_no_server_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:
+def _failing(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> Any:
         raise RecursionError("too deep")
 
-    monkeypatch.setattr(judging, "lint_tool", fail)
-    app = Server("t", standards="refuse")
-    app.add_tool(raw(GOOD), handle)
-    (line,) = told(app)
-    assert "the tool 'find' could not be held against the standards: RecursionError" in line
+    rules = [msgspec.structs.replace(rule, check=fail) if rule.id == "E01" else rule for rule in RULES]
+    monkeypatch.setattr(judging, "RULES", rules)
+
+
+def test_a_mistake_of_a_rules_keeps_no_server_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as broken:
+        _failing(broken)
+        app = Server("t", standards="refuse")
+        app.add_tool(raw(GOOD), handle)
+        (line,) = told(app)
+        assert "the tool 'find' could not be held against E01: RecursionError" in line
+    mended = Server("t", standards="refuse")
+    mended.add_tool(raw(GOOD), handle)
+    assert told(mended) == [], "it is not remembered"
+
+
+def test_a_mistake_of_a_rules_hides_nothing_that_others_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    _failing(monkeypatch)
+    assert refusal(lambda: Server("t", standards="refuse").add_tool(raw(ROOT_CHOICE), handle)).what.startswith("E04")
+    app = Server("t")
+    app.add_tool(raw(ROOT_CHOICE), handle)
+    assert [line.split(": ")[1] for line in told(app)] == ["E04", "the tool 'find' could not be held against E01"]
 
 
 # -- collecting

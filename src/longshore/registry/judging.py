@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
 
 from longshore.errors import RegistrationError
 from longshore.registry.facts import facts_of
+from longshore.registry.standards import Standards, Stumble, check_examples
 from longshore.registry.tool import Entry
 from longshore.schema.standards.finding import Finding
-from longshore.schema.standards.linting import find_rule, lint_tool
+from longshore.schema.standards.linting import find_rule, lint_subject
 from longshore.schema.standards.rule import COMMON, Profile, Rule
 from longshore.schema.standards.rules import RULES
-from longshore.schema.standards.subject import Surface
-
-if TYPE_CHECKING:
-    from longshore.registry.standards import Standards
+from longshore.schema.standards.subject import Subject, Surface
 
 MENDED: Final = frozenset({"E03"})
 """What a server of ours keeps whatever the author writes: a result that is no object goes out in one."""
@@ -29,19 +29,27 @@ def judge(standards: Standards, entry: Entry, described: dict[str, Any]) -> list
     """What is to be told of a tool, one text for each rule that it breaks. Raises for what is to be refused."""
     judge_waivers(entry.waived, str(entry.where))
     if standards.policy == "refuse" and entry.raw:
-        from longshore.registry.standards import check_examples
-
         check_examples(entry)
     facts = facts_of(entry, standards.waived)
-    surface = Surface(tools=(described,), facts={entry.name: facts}, categories=standards.categories)
-    try:
-        found = _group(each for each in _errors(described, surface, standards) if each.rule not in facts.waived)
-    except Exception as problem:  # no mistake of a rule's may keep a server from starting
-        return [_fit(f"the tool {entry.name!r} could not be held against the standards: {problem!r}")]
+    shown, failed = as_sent(described), list[str]()
+    surface = Surface(tools=(shown,), facts={entry.name: facts}, categories=standards.categories)
+    found = _group(each for each in _errors(shown, surface, failed) if each.rule not in facts.waived)
     for same in found:
         if standards.policy == "refuse" or "mcp" in same[0].profiles:
             raise RegistrationError(facts.where, _what(same), _fix(same[0].fix, same[0].rule))
-    return [f"{_what(same)}; {_fix(same[0].fix, same[0].rule)}" for same in found]
+    told = [f"{_what(same)}; {_fix(same[0].fix, same[0].rule)}" for same in found]
+    if failed:
+        raise Stumble(*told, *(_fit(f"the tool {entry.name!r} could not be held against {each}") for each in failed))
+    return told
+
+
+def as_sent(described: dict[str, Any]) -> dict[str, Any]:
+    """A tool as clients read it: a tuple is an array there, an icon an object. What has no JSON form stays as it is."""
+    try:
+        sent: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(described))
+    except Exception:
+        return described
+    return sent
 
 
 def _group(findings: Iterable[Finding]) -> list[list[Finding]]:
@@ -82,10 +90,20 @@ def _suggest(rule: str) -> str:
     return f"did you mean {near!r}?" if near else "docs/lint-rules.md has all rules"
 
 
-def _errors(described: dict[str, Any], surface: Surface, standards: Standards) -> list[Finding]:
-    profiles: set[Profile] = {*COMMON} if standards.categories is None else {*COMMON, "brooklyn"}
-    found = lint_tool(described, surface, [rule for rule in RULES if _applies(rule, profiles)])
-    return [each for each in found if each.level == "error" and not profiles.isdisjoint(each.profiles)]
+def _errors(shown: dict[str, Any], surface: Surface, failed: list[str]) -> Iterator[Finding]:
+    """What is an error. A rule that fails itself is entered, and keeps neither others from looking nor a server."""
+    profiles: set[Profile] = {*COMMON} if surface.categories is None else {*COMMON, "brooklyn"}
+    subject = Subject(shown, surface)
+    for rule in RULES:
+        if _applies(rule, profiles):
+            try:
+                yield from (each for each in lint_subject(subject, rule) if _is_grave(each, profiles))
+            except Exception as problem:
+                failed.append(f"{rule.id}: {problem!r}")
+
+
+def _is_grave(finding: Finding, profiles: set[Profile]) -> bool:
+    return finding.level == "error" and not profiles.isdisjoint(finding.profiles)
 
 
 def _applies(rule: Rule, profiles: set[Profile]) -> bool:

@@ -55,6 +55,10 @@ def defer(problem: RegistrationError) -> bool:
     return found is not None
 
 
+class Stumble(Exception):
+    """A rule failed itself, which is no fault of the tool's. Its texts are to be told, and not to be remembered."""
+
+
 @final
 class Standards:
     """What one server asks of its tools, and what was found that is still to be told."""
@@ -71,8 +75,8 @@ class Standards:
         self.categories, self.waived = categories, waived
         self._server, self._catalog = server, catalog
         self._checked: Checked | None = None
-        self._dotted: set[str] = set()
-        """Names with a dot, as clients write them that know no dots."""
+        self._dotted: dict[str, set[str]] = {}
+        """Names with a dot, by what they are to clients that know no dots."""
         self._found: list[tuple[Any, str]] = []
         self._told: set[tuple[str, str]] = set()
         if waived and policy != "off":
@@ -99,8 +103,8 @@ class Standards:
 
     def tell(self, hear: Callable[[str], None]) -> None:
         """Say what was found since the last time, each thing once."""
-        while self._found:
-            where, text = self._found.pop(0)
+        found, self._found = self._found, []  # another thread may tell, too
+        for where, text in found:
             hear(f"{where}: {text}")
 
     def save(self) -> None:
@@ -116,9 +120,12 @@ class Standards:
         # Where the odd parts are known, all else follows from types, and is not worked out to see whether it changed.
         known = self.categories is None and entry.odd is not None and entry.odd is not True
         shown = entry.odd if known else _describe(entry)
-        declared = [entry.name, entry.raw, category_of(entry), entry.examples, entry.errors, entry.waived]
+        declared = [entry.name, entry.raw, entry.checks, category_of(entry), entry.examples, entry.errors, entry.waived]
         asked = [self.policy, self.categories, self.waived]
-        return self._verdict([shown, declared, asked], lambda: _judge(self, entry, _describe(entry)))
+        try:
+            return self._verdict([shown, declared, asked], lambda: _judge(self, entry, _describe(entry)))
+        except Stumble as problem:
+            return [*problem.args]
 
     def _verdict(self, subject: Any, judge: Callable[[], list[str]]) -> list[str]:
         if self._checked is None:
@@ -131,19 +138,42 @@ class Standards:
         """`a.b` and `a_b` are one name to clients that know no dots."""
         flat = entry.name.replace(".", "_")
         if flat != entry.name:
-            self._dotted.add(flat)
+            self._dotted.setdefault(flat, set()).add(entry.name)
         elif flat not in self._dotted:
             return []
-        others = {**self._catalog.tools, **{each.name: each for each in beside}}
-        twin = next((name for name in others if name != entry.name and name.replace(".", "_") == flat), None)
+        names = {each.name for each in beside}
+        twins = (name for name in (flat, *self._dotted[flat]) if name != entry.name)
+        twin = next((name for name in twins if name in names or self._stays(name, entry)), None)
         return [] if twin is None else _judge_twins(self, entry, twin)
+
+    def _stays(self, name: str, comes: Entry) -> bool:
+        """Whether there is such a tool, and the toolset of the one that comes does not take its place."""
+        there = self._catalog.tools.get(name)
+        if there is None or there.toolset is None or comes.toolset is None:
+            return there is not None
+        return bool(there.toolset.name != comes.toolset.name)
 
 
 def read_categories(categories: Sequence[str] | None) -> tuple[str, ...] | None:
     """The categories that a server declares."""
     if isinstance(categories, str):
         raise RegistrationError(caller(), f"categories={categories!r} is one text", f"categories=[{categories!r}]")
-    return None if categories is None else tuple(categories)
+    if categories is None:
+        return None
+    try:
+        found: tuple[Any, ...] = tuple(categories)
+    except TypeError:
+        found = (categories,)
+    if not all(isinstance(each, str) for each in found):
+        raise RegistrationError(caller(), f"categories={categories!r} is no list of texts", 'categories=["files", …]')
+    return found
+
+
+def read_waivers(waive: Mapping[str, str] | None) -> dict[str, str]:
+    """What a server waives for all its tools."""
+    if not isinstance(waive, Mapping) and waive is not None:
+        raise RegistrationError(caller(), f"waive={waive!r} is no mapping", 'waive={"E04": "why"}')
+    return dict(waive or {})
 
 
 def _known(policy: Policy) -> Policy:

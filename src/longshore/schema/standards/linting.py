@@ -45,11 +45,16 @@ def lint(
 def lint_tool(tool: Any, surface: Surface, rules: Iterable[Rule] = RULES) -> Iterator[Finding]:
     """What one tool breaks."""
     subject = Subject(tool, surface)
-    where = "" if subject.facts is None else subject.facts.where
     for rule in rules:
-        if rule.check is not None:
-            for fault in _worst(rule, rule.check(subject)):
-                yield _finding(rule, fault, subject.name or "(no name)", where)
+        yield from lint_subject(subject, rule)
+
+
+def lint_subject(subject: Subject, rule: Rule) -> Iterator[Finding]:
+    """What one tool breaks of one rule."""
+    where = "" if subject.facts is None else subject.facts.where
+    if rule.check is not None:
+        for fault in _worst(rule, rule.check(subject)):
+            yield _finding(rule, fault, subject.name or "(no name)", where)
 
 
 def find_rule(id: str) -> Rule | None:
