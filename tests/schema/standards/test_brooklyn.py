@@ -31,12 +31,15 @@ def text(description: str, **more: Any) -> dict[str, Any]:
         ("content capture", None, "error", "Call it 'content-capture'."),
         ("contentCapture", None, "error", "Call it 'content-capture'."),
         ("content--capture", None, "error", "Call it 'content-capture'."),
-        ("!", None, "error", "Call it 'general'."),
+        ("2fa", None, None, ""),
+        ("!", None, "error", ""),
+        ("größe", None, "error", ""),  # no letters are left out to make a name
         ("nav", None, "warning", "Call it 'navigation'."),
         ("page-nav", None, "warning", "Call it 'page-navigation'."),
         ("nav", ("nav",), None, ""),
-        ("navigatoin", ("navigation", "discovery"), "error", "Use navigation."),
-        ("xyz", ("navigation", "discovery"), "error", "Use navigation, discovery."),
+        ("navigatoin", ("navigation", "discovery"), "error", "Use navigation, or declare it."),
+        ("xyz", ("navigation", "discovery"), "error", "Use navigation, discovery, or declare it."),
+        ("xyz", (), "error", "Declare it."),
         ("Navigation", ("navigation",), "error", "Call it 'navigation'."),
     ],
 )
@@ -70,6 +73,10 @@ def test_a_category_that_is_none_is_left_alone(meta: Any) -> None:
         "**Get** the weather",
         "Gzip-compress a file",
         "Re-run tests",
+        "[DEPRECATED] Read a file",
+        "(beta) Read a file",
+        "OCR an image",
+        "Balance accounts",
         "Frobnicate widgets",  # no verb that we know, but nothing says that it is none
         "Proctor the exam",  # as nouns end, but what follows can only follow a verb
         "Point to the same picture",
@@ -104,6 +111,8 @@ def test_descriptions_that_begin_with_an_action(description: str) -> None:
         ("A tool that lists files", "'A' is no action"),
         ("This tool lists files", "'This' is no action"),
         ("Quickly", "'Quickly' is no action"),
+        ("You can read files with it", "'You' is no action"),
+        ("[beta] Weather of a city", "'Weather' is no action"),
     ],
 )
 def test_descriptions_that_do_not(description: str, reason: str) -> None:
@@ -131,6 +140,9 @@ def test_descriptions_that_do_not(description: str, reason: str) -> None:
         ("timeout", text("give up after this long, as in 5s or none"), None),
         ("page_size", {"type": "integer", "description": "how many at once", "default": 5}, None),
         ("width", {"type": "number", "description": "50 % unless given"}, None),
+        ("age", {"type": "number", "description": "the person's age", "default": 5}, "without a unit"),
+        ("city", text("город (или страна)", default=""), None),  # nothing is known of its words
+        ("город", text("город"), "is described by its name again"),
         ("city", text(""), None),  # told by another rule
     ],
 )
@@ -151,6 +163,9 @@ def test_a_required_parameter_need_not_say_that_it_is() -> None:
         ("engine", text("Values: chromium, firefox or webkit"), 'Add "enum": ["chromium","firefox","webkit"].'),
         ("order", text("the order (asc|desc)"), 'Add "enum": ["asc","desc"].'),
         ("order", text("'up', 'down' or 'none'"), 'Add "enum": ["up","down","none"].'),
+        ("engine", text("One of chromium, firefox, webkit."), 'Add "enum": ["chromium","firefox","webkit"].'),
+        ("when", text("values: now, later, or an ISO date"), ""),
+        ("fields", text("comma-separated, one of id, name, or both"), ""),
         ("cursor", text("the 'endCursor' of 'pageInfo', or of the 'previous' answer"), ""),
         ("order", text("'up' or 'down'"), ""),  # two quoted words may be anything
         ("order", text("such as 'up', 'down' or 'none'"), ""),
@@ -225,6 +240,9 @@ EITHER = "Do it. Either 'a' or 'b' must be provided."
         ({"description": EITHER, **takes(a=text("Field A"), b=B)}, ["inputSchema.properties.a"]),
         ({"description": "Do it. Either a or b.", **takes(a=A, b=B)}, []),
         ({"description": 'Do it. At least one of "a" or "b".', **takes(a=A, b=B)}, []),
+        ({"description": "Do it. A or b must be provided.", **takes(a=A, b=B)}, []),
+        ({"description": "Do it. One of `a` and `b` is needed.", **takes(a=A, b=B)}, []),
+        ({"description": "Read either a or b values", **takes("a", a=text("A"), b=text("B"))}, []),
         ({"description": "Do it. Either fast or slow.", **takes(a=text("A"), b=text("B"))}, []),
         ({"description": "Do it.", **takes(a=A, b=B)}, [""]),
         ({"description": "Do it.", **takes(a=text("Give either a or b"), b=text("B"))}, [""]),

@@ -36,6 +36,7 @@ def holds(schema: Any) -> Json:
         (root(oneOf=[TEXT]), ["oneOf stands at the root"]),
         (holds({"anyOf": [TEXT, {"type": "null"}]}), []),
         (holds({"type": "object"}), ["objects with names of their own"]),
+        (holds({"type": "object", "additionalProperties": False}), []),
         (holds({"type": "object", "properties": {}, "additionalProperties": {}}), ["objects with names of their own"]),
         (root(additionalProperties=TEXT), ["objects with names of their own"]),
         (holds({}), ["values of any kind"]),

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from longshore.schema.kinds import is_array, is_object
-from longshore.schema.phrase import cut
+from longshore.schema.phrase import cut, quote
 from longshore.schema.standards.parameter import Parameter, find_parts
 from longshore.schema.standards.subject import Json
 from longshore.schema.standards.wording import READ, is_number, says, says_number, split_name
@@ -96,7 +96,7 @@ def _read(parts: Iterable[Json]) -> str:
 def _show(value: Any) -> str:
     if isinstance(value, str):
         return cut(value)
-    return cut(str(value).lower() if isinstance(value, bool) else str(value))
+    return quote(value)
 
 
 def _is_said(key: str, value: Any, said: Said) -> bool:
@@ -108,7 +108,9 @@ def _is_said(key: str, value: Any, said: Said) -> bool:
         case "format":
             return not isinstance(value, str) or value in _OF_MACHINES or _says_format(value, said)
         case _:
-            return not is_number(value) or _goes_without_saying(key, value) or said.has_number(value)
+            if not is_number(value) or _goes_without_saying(key, value) or said.has_number(value):
+                return True
+            return key == "exclusiveMinimum" and value == 0 and says(said.own, "positive")
 
 
 def _is_empty(value: Any) -> bool:

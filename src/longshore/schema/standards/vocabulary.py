@@ -22,8 +22,8 @@ ADVERBS: Final = gather("please then also first")
 OBJECTS: Final = gather("a an the all any each every one two this these that it its your whether what which how")
 """Words that begin what a verb is about."""
 NO_VERBS: Final = gather(
-    "a an the this these that it its for with of in on at from to by and or all any each every is are was be can"
-    " will should may must used useful tool utility helper function method when if after before"
+    "a an the i you we this these that it its for with of in on at from to by and or all any each every is are was"
+    " be can will should may must used useful tool utility helper function method when if after before"
 )
 """What begins a sentence about the tool instead of an order."""
 AFTER_NOUNS: Final = gather("of for about is are which who")
@@ -36,12 +36,13 @@ THINGS: Final = gather(
 )
 """What a label ends with."""
 NOUNS_TOO: Final = gather(
-    "access archive audit backup benchmark bookmark cache check click code command comment control copy count"
-    " crawl debug display document download drag draw edit email export fetch file filter format group highlight"
-    " import index input issue label list load lock log map measure merge message monitor name order page parse"
-    " patch ping plan plot post preview process profile program query rank record release render report request"
-    " research retry review run sample scan schedule score screenshot search sign sort stream submit sync tag test"
-    " text time trace track transfer transform translate type update upload view visit watch work write"
+    "access anchor archive audit author backup balance benchmark bookmark cache check click code command"
+    " comment control copy count crawl debug display document download drag draw edit email experiment export"
+    " fetch file filter format group highlight import index input issue label list load lock log map measure"
+    " merge message monitor name order page parse patch ping plan plot post preview process profile program"
+    " query rank record release render report request research retry review run sample scan schedule score"
+    " screenshot search sequence sign sort stream submit supplement sync tag test text time trace track transfer"
+    " transform translate type update upload view visit watch work write"
 )
 """Verbs that are the names of things as well."""
 VERBS: Final = NOUNS_TOO | gather(

@@ -26,6 +26,8 @@ LABEL_CHARS: Final = 60
 """Beside the name itself, of a description that may be no more than the name. Longer ones say something."""
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_TAG: Final = re.compile(r"\A(?:\[[^\]]{1,40}\]|\([^)]{1,40}\))[\s:]*(?=\S)")
+"""“[DEPRECATED]” or “(beta)” before the sentence."""
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 _GROUPED: Final = re.compile(r"(?<=\d)[,_'\u2009\u202f](?=\d{3}(?!\d))")
 _SPELLED: Final = {
@@ -36,6 +38,8 @@ _SPELLED: Final = {
 }
 _SCALES: Final = (1, 60, 1_000, 1_024, 3_600, 60_000, 86_400, 1_000_000, 1 << 20, 1_000_000_000, 1 << 30, 0.01)
 """A bound in milliseconds or bytes is said as well in seconds, minutes, MiB or percent."""
+_PLACES: Final = 9
+"""Of a number in another unit: 0.07 is 7.000000000000001 percent."""
 
 
 def split_name(name: str) -> list[str]:
@@ -65,7 +69,7 @@ def says_number(text: str, value: float) -> bool:
     """Whether a text says this number, in whatever unit."""
     said = find_numbers(text)
     try:
-        return any(abs(value) / scale in said for scale in _SCALES)
+        return any(round(abs(value) / scale, _PLACES) in said for scale in _SCALES)
     except OverflowError:  # an integer that no text says either
         return False
 
@@ -74,6 +78,8 @@ def restates(name: str, text: str) -> bool:
     """Whether a description is only the name again: "Browser ID" for `browserId`."""
     if not text.strip() or len(text) > LABEL_CHARS + len(name):
         return False
+    if not text.isascii():  # another language, of whose words nothing is known
+        return text.strip() == name
     said = {_stem(word) for word in find_words(text)} - EMPTY
     return said <= {_stem(word) for word in split_name(name)}
 
@@ -84,7 +90,8 @@ def _stem(word: str) -> str:
 
 def find_fault_of_action(text: str) -> str:
     """Why a description does not begin with an action, or nothing. Of what is not in Latin letters nothing is said."""
-    opening = re.match(r"[\W_]*([A-Za-z][A-Za-z'-]*)(.*)", text[:READ].strip(), re.DOTALL)
+    text = _TAG.sub("", text[:READ].strip(), count=1)
+    opening = re.match(r"[\W_]*([A-Za-z][A-Za-z'-]*)(.*)", text, re.DOTALL)
     if opening is None or (not text.isascii() and not text.lstrip("\"'`*_#( ")[:1].isascii()):
         return ""
     sentence = re.split(r"(?<=[.!?;:])\s|\n", opening[0], maxsplit=1)[0]
@@ -109,9 +116,10 @@ def _judge(first: str, words: list[str]) -> str:
 def _may_be_verb(first: str, words: list[str]) -> bool:
     """Whether a word that we don't know could be a verb: it has no noun's form, nor what follows only a noun."""
     word, after = first.lower(), words[1] if len(words) > 1 else ""
-    if word in NO_VERBS or after in AFTER_NOUNS or (first.isupper() and len(first) > 1):
+    if word in NO_VERBS or after in AFTER_NOUNS:
         return False
-    return after in OBJECTS or not word.endswith(NOUN_ENDINGS)
+    is_noun = word.endswith(NOUN_ENDINGS) or (first.isupper() and len(first) > 1)
+    return after in OBJECTS or not is_noun
 
 
 def _third_person(word: str) -> str:

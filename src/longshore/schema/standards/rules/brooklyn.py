@@ -18,7 +18,7 @@ from longshore.schema.standards.wording import find_fault_of_action, split_name
 COMPLEX: Final = 3
 """Parameters of the largest tool that explains itself without an example."""
 
-_KEBAB: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_KEBAB: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _SHORT: Final = {
     "nav": "navigation",
     "cfg": "configuration",
@@ -43,22 +43,18 @@ _SHORT: Final = {
 }
 
 
-def _known(subject: Subject) -> Facts | None:
-    """What its author declared. Of the tools of other servers nothing is known, even where they are mounted here."""
-    return None if subject.facts is None or subject.facts.foreign else subject.facts
-
-
 def _check_category(subject: Subject) -> Iterator[Fault]:
     category, declared = subject.category, subject.surface.categories
     if not category or (declared is not None and category in declared):
         return
-    kebab = _to_kebab(category)
     if not _KEBAB.fullmatch(category):
-        yield fault(f"the category {cut(category)!r} is not lower-case-with-hyphens", fix=f"Call it {cut(kebab)!r}.")
+        kebab = _to_kebab(category)
+        fix = f"Call it {cut(kebab)!r}." if kebab else ""
+        yield fault(f"the category {cut(category)!r} is not lower-case-with-hyphens", fix=fix)
     elif declared is not None:
         near = get_close_matches(category, declared, 1) or list(declared[:5])
-        named = ", ".join(cut(each) for each in near)
-        yield fault(f"the category {cut(category)!r} is none of those that the server declares", fix=f"Use {named}.")
+        fix = f"Use {', '.join(cut(each) for each in near)}, or declare it." if near else "Declare it."
+        yield fault(f"the category {cut(category)!r} is none of those that the server declares", fix=fix)
     elif short := [word for word in category.split("-") if word in _SHORT]:
         whole = "-".join(_SHORT.get(word, word) for word in category.split("-"))
         yield fault(
@@ -67,15 +63,15 @@ def _check_category(subject: Subject) -> Iterator[Fault]:
 
 
 def _to_kebab(category: str) -> str:
-    return "-".join(split_name(category)) or "general"
+    """Nothing for one in letters of other alphabets: only its author knows how it is written in these."""
+    return "-".join(split_name(category)) if category.isascii() else ""
 
 
 def _mend_category(tool: Json) -> Json:
     meta = tool.get("_meta")
     category = meta.get("longshore/category") if is_object(meta) else None
-    if not is_object(meta) or not isinstance(category, str) or not category or _KEBAB.fullmatch(category):
-        return tool
-    return {**tool, "_meta": {**meta, "longshore/category": _to_kebab(category)}}
+    kebab = _to_kebab(category) if isinstance(category, str) and not _KEBAB.fullmatch(category) else ""
+    return {**tool, "_meta": {**meta, "longshore/category": kebab}} if is_object(meta) and kebab else tool
 
 
 def _check_action(subject: Subject) -> Iterator[Fault]:
@@ -84,7 +80,7 @@ def _check_action(subject: Subject) -> Iterator[Fault]:
 
 
 def _check_examples(subject: Subject) -> Iterator[Fault]:
-    facts = _known(subject)
+    facts = subject.known
     if facts is None:
         return
     count = len(subject.properties)
@@ -114,7 +110,7 @@ def _find_broken(schema: Json, examples: tuple[Any, ...]) -> Iterator[tuple[int,
 
 
 def _check_errors(subject: Subject) -> Iterator[Fault]:
-    facts = _known(subject)
+    facts = subject.known
     if facts is not None and not facts.errors and subject.required:
         yield fault("a call can go wrong, and no error is declared")
 
@@ -124,7 +120,7 @@ def _check_present(subject: Subject) -> Iterator[Fault]:
         yield fault("the tool has no name", fix='Add "name".')
     if not subject.description.strip():
         yield fault("the tool has no description", fix='Add "description": what it does and when to use it.')
-    if _known(subject) is not None and not subject.category:
+    if subject.known is not None and not subject.category:
         yield fault("the tool has no category", fix="Add category=, or make it part of a toolset, whose name counts.")
 
 

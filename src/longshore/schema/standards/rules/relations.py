@@ -18,7 +18,10 @@ TARGETS: Final = ("latest", "current", "byId")
 
 _QUOTE: Final = "['\"`“”‘’]?"
 _NAME: Final = rf"{_QUOTE}([A-Za-z_][\w.-]{{0,63}}){_QUOTE}"
-_EITHER: Final = re.compile(rf"\b(?:either|one of|(?:at least|exactly) one of) {_NAME} or {_NAME}", re.I)
+_ENDS: Final = r"(?= (?:must|is|are|has|have|needs?|should|can|may|to)\b|[.,;:)]|\s*$)"
+"""Behind the names of parameters. Before other words they are no names: “either text or file contents”."""
+_EITHER: Final = re.compile(rf"\b(?:either|one of) {_NAME} (?:or|and) {_NAME}{_ENDS}", re.I)
+_NEEDED: Final = re.compile(rf"{_NAME} or {_NAME} (?:is|are|must be) (?:required|needed|given|provided|set)\b", re.I)
 _INSTEAD: Final = re.compile(rf"\boptional if {_NAME} (?:is )?(?:provided|given|set)", re.I)
 _SAYS_OPTIONAL: Final = ("option", "omit", "either", "instead", "default", "if ", "when ", "unless", " or ", "without")
 
@@ -36,10 +39,12 @@ def _check_either(subject: Subject) -> Iterator[Fault]:
 
 def _find_pairs(text: str, described: dict[str, Parameter]) -> set[tuple[str, str]]:
     """The parameters of which a text says that one is enough."""
-    if not says(text, "either", "one of"):
+    if not says(text, " or ", " and "):
         return set()
-    found = ((a.rstrip("."), b.rstrip(".")) for a, b in _EITHER.findall(text[:READ]))
-    return {_pair(a, b) for a, b in found if a != b and a in described and b in described}
+    known = {name.lower(): name for name in described}
+    matches = (match for pattern in (_EITHER, _NEEDED) for match in pattern.findall(text[:READ]))
+    found = ([known.get(each.rstrip(".").lower(), "") for each in match] for match in matches)
+    return {_pair(a, b) for a, b in found if a != b and a and b}
 
 
 def _pair(a: str, b: str) -> tuple[str, str]:

@@ -68,7 +68,8 @@ def _is_open(node: Node) -> bool:
     schema = node.schema
     if "object" not in type_names(schema) or "$ref" in schema:
         return False
-    return is_object(schema.get("additionalProperties")) or (bool(node.inside) and "properties" not in schema)
+    rest = schema.get("additionalProperties")
+    return is_object(rest) or (bool(node.inside) and "properties" not in schema and rest is not False)
 
 
 def _check_totals(nodes: list[Node]) -> Iterator[Fault]:

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from longshore.schema.kinds import is_object
 from longshore.schema.phrase import quote
-from longshore.schema.standards.parameter import Parameter, parameters, type_names
+from longshore.schema.standards.parameter import Parameter, is_opaque, parameters, type_names
+from longshore.schema.standards.place import show
 from longshore.schema.standards.rule import Fault, Rule, fault
 from longshore.schema.standards.subject import Json, Subject, example
 from longshore.schema.standards.vocabulary import gather
@@ -32,6 +33,8 @@ _UNITS: Final = gather(
     " results record records page pages count number many percent percentage ratio degrees metre metres meter meters"
     " km mm cm inch inches mile miles feet element elements message messages file files unit units"
 )
+_POSSESSIVE: Final = re.compile(r"['’]s\b")
+"""Which is no second."""
 _SAYS_OPTIONAL: Final = (
     *("option", "omit", "default", "only", "if ", "when ", "unless", "otherwise", "without", "instead", "leave"),
     *("left", "empty", "absent", "unset", "whether", "none", "extra", "additional", "also", "may ", "can ", " or "),
@@ -40,24 +43,24 @@ _CLOSED: Final = gather("type mode format level kind strategy direction")
 _OPEN: Final = gather("mime content media entity relation file node event issue resource object data date document")
 _SAYS_OPEN: Final = (
     *("e.g.", "such as", "for example", "for instance", "like ", "any ", "free", "name of", "regex", "pattern", "etc"),
+    *("comma", "separated", "list of", "combination", "mime"),
 )
-_VALUE: Final = r"[A-Za-z0-9_.+-]{1,40}"
+_VALUE: Final = r"[A-Za-z0-9_.+-]{0,39}[A-Za-z0-9_+-]"
+_ENDS: Final = r"(?=\s*(?:[.,;:()\[\]\n]|$))"
+"""Behind the last of several values, where other words would make it a sentence."""
 _QUOTED: Final = rf"['\"`]{_VALUE}['\"`]"
 _LISTED: Final = (
     re.compile(
-        rf"\b(?:one of|either|values?|options?|choices?)[ :(\[]{{1,3}}({_VALUE}(?:, {_VALUE}){{1,30}},? or {_VALUE})\b",
+        rf"\b(?:one of|either|values?|options?|choices?)[ :(\[]{{1,3}}"
+        rf"({_VALUE}(?:, {_VALUE}){{1,30}},? or {_VALUE})\b{_ENDS}",
         re.I,
     ),
-    re.compile(rf"\bone of:? ({_VALUE}(?:, {_VALUE}){{1,30}})", re.I),
+    re.compile(rf"\bone of:? ({_VALUE}(?:, {_VALUE}){{1,30}})\b{_ENDS}", re.I),
     re.compile(rf"\(({_VALUE}(?:\|{_VALUE}){{1,30}})\)"),
     re.compile(rf"({_QUOTED}(?:, {_QUOTED}){{1,30}},? or {_QUOTED})"),
 )
 _BOUNDS: Final = (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
 _SAYS_KIND: Final = frozenset(("type", "enum", "const", "$ref", "anyOf", "oneOf", "allOf", "not", "if"))
-_SAYS_INSIDE: Final = (
-    *("properties", "patternProperties", "additionalProperties", "propertyNames"),
-    *("$ref", "anyOf", "oneOf", "allOf", "enum", "const"),
-)
 
 
 def _check_context(subject: Subject) -> Iterator[Fault]:
@@ -69,7 +72,7 @@ def _check_context(subject: Subject) -> Iterator[Fault]:
             message = f"{parameter.name!r} is described by its name again: {quote(text)}"
             yield fault(message, parameter.path, fix="Say what it is for, in which form, and what happens without it.")
         elif unit := _find_missing_unit(parameter):
-            fix = f"Say which unit: “… in {unit}”."
+            fix = f"Say which unit, such as “… in {unit}”."
             yield fault(f"{parameter.name!r} is a number without a unit", parameter.path, fix=fix)
         elif _hides_optionality(parameter):
             fix = "Begin with “Optional.” and say what happens without it, or give a default."
@@ -81,7 +84,8 @@ def _find_missing_unit(parameter: Parameter) -> str:
     unit = next((_MEASURED[word] for word in named if word in _MEASURED), "")
     if not unit or not parameter.is_number or "%" in parameter.description:
         return ""
-    return "" if _UNITS.intersection((*named, *find_words(parameter.description))) else unit
+    said = find_words(_POSSESSIVE.sub("", parameter.description[:READ]))
+    return "" if _UNITS.intersection((*named, *said)) else unit
 
 
 def _hides_optionality(parameter: Parameter) -> bool:
@@ -132,19 +136,15 @@ def _check_bounds(subject: Subject) -> Iterator[Fault]:
 
 def _check_inside(subject: Subject) -> Iterator[Fault]:
     for node in subject.inputs():
-        if node.inside and is_object(node.schema) and _is_opaque(node.schema):
-            yield fault(f"the object {node.name or node.inside!r} doesn't say what is in it", node.path)
-
-
-def _is_opaque(schema: Json) -> bool:
-    return "object" in type_names(schema) and not any(key in schema for key in _SAYS_INSIDE)
+        if node.inside and is_object(node.schema) and is_opaque(node.schema):
+            yield fault(f"{show(node.path)} is an object that doesn't say what is in it", node.path)
 
 
 def _check_typed(subject: Subject) -> Iterator[Fault]:
     for node in subject.inputs():
         schema = node.schema
         if node.name and is_object(schema) and (_SAYS_KIND.isdisjoint(schema) or "any" in type_names(schema)):
-            yield fault(f"{node.name!r} takes anything", node.path)
+            yield fault(f"{node.name!r} has no type", node.path)
 
 
 def _takes(**properties: Json) -> Json:

@@ -109,7 +109,7 @@ def _values(properties: Any) -> list[Json]:
 
 def _check_hints(subject: Subject) -> Iterator[Fault]:
     words = split_name(subject.name)
-    if not _DESTROYS.intersection(words) or words[0] in _READS:
+    if not _DESTROYS.intersection(words) or words[0] in _READS or "drag" in words:
         return
     hints = _hints(subject.tool)
     if not isinstance(hints.get("destructiveHint"), bool) and hints.get("readOnlyHint") is not True:
