@@ -155,7 +155,7 @@ class Server:
         )
 
         def declare(function: F) -> F:
-            self.catalog.add_resource(make_resource(uri, function, options, Context), replace=replace)
+            attempt(lambda: self.catalog.add_resource(make_resource(uri, function, options, Context), replace=replace))
             return function
 
         return declare
@@ -184,7 +184,7 @@ class Server:
         made = read_options(PromptOptions, options, "@app.prompt(…)")
 
         def declare(function: F) -> F:
-            self.catalog.add_prompt(prompt_entry(function, made, Context), replace=replace)
+            attempt(lambda: self.catalog.add_prompt(prompt_entry(function, made, Context), replace=replace))
             return function
 
         return declare if fn is None else declare(fn)
@@ -194,7 +194,7 @@ class Server:
         from longshore.registry.completion import completion_entry
 
         def declare(function: F) -> F:
-            self.catalog.add_completion(ref, argument, completion_entry(ref, argument, function))
+            attempt(lambda: self.catalog.add_completion(ref, argument, completion_entry(ref, argument, function)))
             return function
 
         return declare
