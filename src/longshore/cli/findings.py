@@ -32,9 +32,9 @@ class Report(Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     """Also those that are waived, the worst first."""
     level: Level = "info"
-    """The least severe that is shown to people."""
+    """The least severe that is shown."""
     file: str = ""
-    """The file that holds the tools, where one does."""
+    """The file that the tools stand in, where one is known."""
 
     @property
     def counted(self) -> list[Finding]:
@@ -46,9 +46,14 @@ class Report(Struct, frozen=True, kw_only=True):
         return [each for each in self.findings if each.waived]
 
     @property
-    def shown(self) -> list[Finding]:
+    def told(self) -> list[Finding]:
+        """Those that are severe enough, the waived ones among them: for programs."""
         levels = LEVELS[: LEVELS.index(self.level) + 1]
-        return [each for each in self.counted if each.level in levels]
+        return [each for each in self.findings if each.level in levels]
+
+    @property
+    def shown(self) -> list[Finding]:
+        return [each for each in self.told if not each.waived]
 
     def count(self, level: Level) -> int:
         return sum(each.level == level for each in self.counted)
@@ -77,13 +82,13 @@ def lines(report: Report) -> Iterator[Line]:
     for tool, found in _by_tool(shown[:SHOWN]).items():
         places = {each.where for each in found}
         place = next(iter(places)) if len(places) == 1 else ""
-        yield 0, [(_short(tool) if tool else report.server, "bold"), (f"  {place}" if place else "", "dim")]
+        yield 0, [(_short(tool or report.server), "bold"), (f"  {place}" if place else "", "dim")]
         for each in found:
             yield from _told(each, "" if place else each.where)
         yield 0, []
     if len(shown) > SHOWN:
         yield 0, [(f"… and {len(shown) - SHOWN:,} more: --format json has them all", "dim")]
-    yield 0, [(f"{one_line(report.server)}: {summary(report)}", "bold" if report.counted else "green")]
+    yield 0, [(f"{_short(report.server)}: {summary(report)}", "bold" if report.counted else "green")]
 
 
 def _told(found: Finding, where: str) -> Iterator[Line]:
@@ -111,13 +116,13 @@ def _short(text: str) -> str:
 
 
 def as_json(report: Report) -> dict[str, Any]:
-    """Everything, and nothing cut."""
+    """Nothing is cut, and all is counted, also what is not told."""
     return {
         "server": report.server,
         "tools": report.tools,
         "tokens": report.tokens,
         "counts": {**{level: report.count(level) for level in LEVELS}, "waived": len(report.waived)},
-        "findings": [asdict(each) for each in report.findings],
+        "findings": [asdict(each) for each in report.told],
     }
 
 
@@ -127,7 +132,7 @@ def as_json(report: Report) -> dict[str, Any]:
 def as_markdown(report: Report) -> str:
     """A comment: a line, a table, and below it what is waived."""
     shown = report.shown
-    text = [f"### longshore lint: {escape(report.server)}", "", f"**{escape(summary(report))}**"]
+    text = [f"### longshore lint: {escape(_short(report.server))}", "", f"**{escape(summary(report))}**"]
     if shown:
         text += ["", *_table(["", "rule", "tool", "finding", "fix"], (_row(each) for each in shown[:ROWS]))]
     if len(shown) > ROWS:

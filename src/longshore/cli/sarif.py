@@ -21,9 +21,9 @@ _PLACE = re.compile(r"(?P<file>[^\n]{1,4096}?):(?P<line>[1-9][0-9]{0,8})(?: |$)"
 
 def as_sarif(report: Report) -> dict[str, Any]:
     """One run of one tool. Of the rules those that were broken."""
-    ids = list(dict.fromkeys(each.rule for each in report.findings))
+    ids = list(dict.fromkeys(each.rule for each in report.told))
     driver = {"name": "longshore", "version": __version__, "rules": [_rule(id) for id in ids]}
-    results = [_result(each, ids, report) for each in report.findings]
+    results = [_result(each, ids, report) for each in report.told]
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
@@ -68,12 +68,10 @@ def _location(found: Finding, report: Report) -> dict[str, Any]:
 
 
 def _physical(where: str, file: str) -> dict[str, Any] | None:
-    """The line in the author's code, or the file that the list stands in."""
+    """The line in the author's code, or the top of the file: forges refuse a log in which a result has no place."""
     known = _PLACE.match(where)
-    if known is not None:
-        uri, line = known["file"], int(known["line"])
-        return {"artifactLocation": {"uri": _uri(uri)}, "region": {"startLine": line}}
-    return {"artifactLocation": {"uri": _uri(file)}} if file else None
+    path, line = (known["file"], int(known["line"])) if known is not None else (file, 1)
+    return {"artifactLocation": {"uri": _uri(path)}, "region": {"startLine": line}} if path else None
 
 
 def _uri(path: str) -> str:
