@@ -55,9 +55,7 @@ def _waiver(key: str, reason: Any) -> dict[str, str]:
     tool, colon, id = key.rpartition(":")
     if not isinstance(reason, str) or not reason.strip():
         raise ValueError(f"a waiver says why: {key.strip() or 'E04'}=REASON")
-    if find(id) is OFFERED:
-        raise ValueError(f"{OFFERED.id} can't be waived: what it tells of can't be offered")
-    return {tool + colon + known_rule(id).id: reason.strip()}
+    return {tool + colon + _known(id).id: reason.strip()}
 
 
 def find(id: str) -> Rule | None:
@@ -65,9 +63,9 @@ def find(id: str) -> Rule | None:
     return OFFERED if id.strip().upper() == OFFERED.id else find_rule(id)
 
 
-def known_rule(id: str) -> Rule:
+def _known(id: str) -> Rule:
     """The rule of an id. Raises ValueError, with the nearest."""
-    rule = find_rule(id)
+    rule = find(id)
     if rule is None:
         near = nearest(id.strip().upper(), [each.id for each in RULES])
         hint = f"did you mean {near}?" if near else "`longshore lint --explain all` lists them"
@@ -93,7 +91,7 @@ def explain(id: str) -> list[Rule]:
     if id.strip().lower() == ALL:
         return [OFFERED, *RULES]
     try:
-        return [find(id) or known_rule(id)]
+        return [_known(id)]
     except ValueError as problem:
         raise click.UsageError(f"--explain: {problem}") from None
 

@@ -7,6 +7,8 @@ answer is taken as it came: what our client would leave out is what a linter is 
 from __future__ import annotations
 
 import os
+import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,7 +20,8 @@ from longshore.cli.targets import FORMS, STDIN, aim, ask, called, load, read
 from longshore.errors import BadAnswer, TargetError, ToolError
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.standards.finding import Finding
-from longshore.schema.standards.rule import COMMON, PROFILES, Profile
+from longshore.schema.standards.linting import MOST_FAULTS
+from longshore.schema.standards.rule import COMMON, PROFILES, Level, Profile
 from longshore.schema.standards.subject import Surface
 
 if TYPE_CHECKING:
@@ -36,7 +39,7 @@ class Survey(Struct, frozen=True):
     refused: tuple[Finding, ...] = ()
     """What the author declared, and the server would not have."""
     file: str = ""
-    """The file that holds the list, where one does."""
+    """The file that the list, or the server's code, stands in, where one is known."""
     builtin: bool = False
 
     @property
@@ -96,20 +99,23 @@ def _loaded(source: str, options: Options, screen: Screen) -> Survey:
 
     _refuse_stray(options)
     app, refused = load(source)
-    surface = surface_of(app) if app.catalog.arrivals is None else _with_mounts(app, options, screen)
-    told = [
-        Finding(
-            tool="",
-            level=OFFERED.level,
-            rule=OFFERED.id,
-            message=each.what,
-            fix=each.fix,
-            profiles=OFFERED.profiles,
-            where=each.where,
-        )
-        for each in refused
-    ]
-    return Survey(surface, tuple(told), builtin=source == BUILTIN)
+    told = [_unoffered("error", each.what, each.fix, each.where) for each in refused]
+    surface, lost = (surface_of(app), []) if app.catalog.arrivals is None else _with_mounts(app, options, screen)
+    return Survey(surface, (*told, *lost), _file_of(source), builtin=source == BUILTIN)
+
+
+def _unoffered(level: Level, message: str, fix: str, where: str) -> Finding:
+    return Finding(
+        tool="", level=level, rule=OFFERED.id, message=message, fix=fix, profiles=OFFERED.profiles, where=where
+    )
+
+
+def _file_of(source: str) -> str:
+    """The file of a server that was loaded, as seen from here."""
+    place = re.sub(r":\w+\Z", "", source)
+    path: str = getattr(sys.modules.get(place), "__file__", None) or place
+    inside = path.startswith(os.getcwd() + os.sep)
+    return (os.path.relpath(path) if inside else path) if os.path.isfile(path) else ""
 
 
 def _refuse_stray(options: Options) -> None:
@@ -119,19 +125,20 @@ def _refuse_stray(options: Options) -> None:
             raise click.UsageError(f"{option} is for a server that is run; one in Python is loaded only")
 
 
-def _with_mounts(app: Server, options: Options, screen: Screen) -> Surface:
-    """The tools, those of mounted servers among them. They are connected to as they would be if it ran."""
+def _with_mounts(app: Server, options: Options, screen: Screen) -> tuple[Surface, list[Finding]]:
+    """The tools, those of mounted servers among them, and what of those is left out. They are connected to as they
+    would be if it ran."""
     from longshore.mounting.mounts import Mounts
     from longshore.surveying import surface_of
 
-    async def look(client: Client, place: Destination) -> Surface:  # noqa: ARG001 - a visit's
+    async def look(client: Client, place: Destination) -> tuple[Surface, list[Finding]]:  # noqa: ARG001 - a visit's
         from asyncio import gather
 
         assert isinstance(app.catalog.arrivals, Mounts)
         mounts = app.catalog.arrivals.all
         try:
             await gather(*(_arrive(mount, options.timeout, screen) for mount in mounts))
-            return surface_of(app)
+            return surface_of(app), [each for mount in mounts for each in _left_out(mount)]
         finally:
             await gather(*(mount.stop() for mount in mounts))
 
@@ -143,10 +150,15 @@ async def _arrive(mount: Mount, seconds: float, screen: Screen) -> None:
     try:
         await mount.keeper().ready(seconds or float("inf"))
     except ToolError as problem:
-        what = str(problem).partition("; it is ")[0]
+        what = str(problem).partition("; it is ")[0].replace("try again later", "give it more by --timeout")
         screen.note(f"{what}; its tools are not looked at")
-    for line in (each for lines in mount.left_out.values() for each in lines):
-        screen.note(f"mounted {mount.prefix}: {line}")
+
+
+def _left_out(mount: Mount) -> list[Finding]:
+    """What the mounted server lists and nobody will see, since it can't be passed on."""
+    lines = [line for lines in mount.left_out.values() for line in lines]
+    fix = "Look at that server by itself: longshore lint -- COMMAND, or its URL."
+    return [_unoffered("warning", f"left out: {line}", fix, f"mounted {mount.prefix}") for line in lines[:MOST_FAULTS]]
 
 
 # -- a list in a file
@@ -168,7 +180,9 @@ def _parts(value: Any, what: str) -> tuple[list[Any], str, str | None]:
         whole = inner
     tools = whole.get("tools")
     if not is_array(tools):
-        raise TargetError(f"{what} has no list of tools; {FORMS}")
+        listed = any(key in whole for key in ("mcpServers", "servers"))
+        hint = f"it names servers; look at one of them: longshore lint NAME --config {what}" if listed else FORMS
+        raise TargetError(f"{what} has no list of tools; {hint}")
     server = whole.get("server")  # as `longshore list --json` has it
     known: dict[str, Any] = server if is_object(server) else {}
     name, instructions = known.get("name"), whole.get("instructions", known.get("instructions"))

@@ -5,10 +5,12 @@ A file with a list in it; a server in Python, which is loaded and not run; or an
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
-from collections.abc import Awaitable, Callable
-from contextlib import redirect_stdout
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager, redirect_stdout, suppress
+from fcntl import F_DUPFD_CLOEXEC, fcntl
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -39,9 +41,17 @@ def aim(target: str | None, command: tuple[str, ...], options: Options) -> str |
         return Destination([*command], shlex.join(command), ours=False)
     if target is None and options.config is not None:
         raise click.UsageError("--config is a file in which TARGET is looked up by its name; name one")
-    if target is not None and options.config is None and (target == STDIN or target.lower().endswith(".json")):
+    if target is not None and options.config is None and _holds_list(target):
         return target
     return locate(BUILTIN if target is None else target, options.config)
+
+
+def _holds_list(target: str) -> bool:
+    """Whether it is a file to be read: by its name, or since nothing else can be done with it, as with a pipe."""
+    if target == STDIN or target.lower().endswith(".json"):
+        return True
+    plain = ("." in target or os.sep in target) and not target.endswith(".py")
+    return plain and os.path.exists(target) and not os.path.isdir(target) and not os.access(target, os.X_OK)
 
 
 def ask(place: Destination, options: Options, screen: Screen, look: Callable[[Client, Destination], Awaitable[T]]) -> T:
@@ -63,7 +73,7 @@ def load(source: str) -> tuple[Server, list[RegistrationError]]:
     from longshore.__main__ import find
     from longshore.registry.standards import deferring
 
-    with redirect_stdout(sys.stderr), deferring() as refused:
+    with _aside(), deferring() as refused:
         try:
             app: Server = find(None if source == BUILTIN else source)
         except TargetError as problem:
@@ -72,6 +82,22 @@ def load(source: str) -> tuple[Server, list[RegistrationError]]:
             fix = f"If it is a program that serves by itself: longshore … -- {shlex.join([sys.executable, source])}"
             raise TargetError(f"{problem}\n{fix}") from None
     return app, refused
+
+
+@contextmanager
+def _aside() -> Generator[None]:
+    """Have all that is printed meanwhile go to stderr: by Python, by a library in C, by a program that it starts."""
+    stdout = None
+    with suppress(OSError):  # what is closed can't be mixed up with the other
+        stdout = fcntl(1, F_DUPFD_CLOEXEC, 3)
+        os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        if stdout is not None:
+            os.dup2(stdout, 1)
+            os.close(stdout)
 
 
 def read(path: str) -> Any:
