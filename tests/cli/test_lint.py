@@ -126,7 +126,7 @@ def test_what_is_no_list_is_told_with_what_would_be(shore: Shore, name: str, tex
 
 def test_an_empty_list_is_clean(shore: Shore) -> None:
     done = shore.lint(shore.write("list.json", []))
-    assert (done.code, done.out) == (0, "list: nothing found in 0 tools (1 token)\n")
+    assert (done.code, done.out) == (0, "list: nothing found in 0 tools (0 tokens)\n")
 
 
 def test_anything_may_stand_in_a_list(shore: Shore) -> None:

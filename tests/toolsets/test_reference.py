@@ -10,7 +10,8 @@ import pytest
 from longshore import Server
 from longshore.builtin import make
 from longshore.cli.main import run
-from longshore.cli.tools import reference, tokens
+from longshore.cli.tools import reference
+from longshore.schema.tokens import count_tokens
 from talk import ERAS, result
 
 from .test_discovery import BUDGET_TOKENS
@@ -32,7 +33,7 @@ def test_the_surface_is_the_one_that_is_kept(capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize("revision", ERAS)
 def test_the_page_says_what_the_list_costs(revision: str) -> None:
     tools = result(make(), "tools/list", revision=revision)["tools"]
-    cost = tokens(tools)
+    cost = count_tokens(tools)
     assert cost == -(-len(json.dumps(tools, separators=(",", ":"))) // 4)
     assert cost <= BUDGET_TOKENS
     assert f"costs a model {cost} tokens" in (DOCS / "tools.md").read_text()

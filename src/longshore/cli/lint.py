@@ -164,14 +164,14 @@ def _report(found: Survey, wish: Wish, form: str, screen: Screen) -> int:
 def look(found: Survey, wish: Wish) -> Report:
     """Hold a server against the rules."""
     from longshore.cli.findings import Report
-    from longshore.cli.tools import tokens
     from longshore.schema.standards.linting import lint as hold
+    from longshore.schema.tokens import count_tokens
 
     surface = found.surface
     return Report(
         server=surface.name,
         tools=len(surface.tools),
-        tokens=tokens(list(surface.tools)),
+        tokens=count_tokens(surface.tools),
         findings=(*found.refused, *hold(surface, profiles=wish.profiles or found.profiles, waived=wish.waived)),
         level=wish.level,
         file=found.file,

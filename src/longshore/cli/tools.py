@@ -9,10 +9,8 @@ import click
 
 from longshore.registry.tool import Entry
 from longshore.schema.output import encode
+from longshore.schema.tokens import TOKEN_CHARACTERS, count_tokens
 from longshore.toolsets.discovery.survey import argument_lines, category_of, kind_of, tool_line
-
-TOKEN_CHARACTERS = 4
-"""What a token is, wherever one of our figures counts them."""
 
 
 @click.command()
@@ -39,11 +37,6 @@ def tools(target: str | None, form: str | None) -> None:
         _print(entries)
 
 
-def tokens(described: object) -> int:
-    """What something costs a model that reads it as JSON."""
-    return -(-len(encode(described).decode()) // TOKEN_CHARACTERS)
-
-
 def reference(name: str, entries: Sequence[Entry], target: str | None = None) -> str:
     """A page about all tools of a server, which costs nothing to keep true."""
     described = [entry.describe() for entry in entries]
@@ -53,7 +46,7 @@ def reference(name: str, entries: Sequence[Entry], target: str | None = None) ->
         "",
         f"<!-- Made by `{command}`. -->",
         "",
-        f"{len(entries)} tools. `tools/list` costs a model {tokens(described)} tokens "
+        f"{len(entries)} tools. `tools/list` costs a model {count_tokens(described)} tokens "
         f"(a token is {TOKEN_CHARACTERS} characters of the JSON).",
         "",
         "| tool | category | effects | tokens | |",
@@ -61,7 +54,13 @@ def reference(name: str, entries: Sequence[Entry], target: str | None = None) ->
     ]
     for entry, record in zip(entries, described, strict=True):
         line = tool_line(entry)
-        cells = [f"[`{line.name}`](#{line.name})", line.category, _effects(entry), str(tokens(record)), line.summary]
+        cells = [
+            f"[`{line.name}`](#{line.name})",
+            line.category,
+            _effects(entry),
+            str(count_tokens(record)),
+            line.summary,
+        ]
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     for entry, record in zip(entries, described, strict=True):
         lines += ["", *_section(entry, record)]
@@ -102,4 +101,4 @@ def _print(entries: Sequence[Entry]) -> None:
         for line in [tool_line(entry)]
     ]
     print_table(rows, ["tool", "category", "effects", ""])
-    click.echo(f"{len(rows)} tools, {tokens([entry.describe() for entry in entries])} tokens")
+    click.echo(f"{len(rows)} tools, {count_tokens([entry.describe() for entry in entries])} tokens")

@@ -13,8 +13,9 @@ from longshore.schema.standards.habit import ClientName
 from longshore.schema.standards.linting import find_rule, lint
 from longshore.schema.standards.rule import Rule
 from longshore.schema.standards.rules import RULES
-from longshore.schema.standards.seen import MOST_DEPTH, Seen, Sight, count, see
+from longshore.schema.standards.seen import MOST_DEPTH, Seen, Sight, see
 from longshore.schema.standards.subject import Surface, example
+from longshore.schema.tokens import count_tokens
 
 EVERYONE: tuple[ClientName, ...] = get_args(ClientName)
 
@@ -198,9 +199,8 @@ def test_too_many_tools(client: ClientName, most: int) -> None:
 
 
 def test_a_token_is_four_characters_of_the_json() -> None:
-    assert [count(value) for value in ((), "ab", "abc", {"é": 1})] == [0, 1, 2, 2]
     sight = see(example(takes(), instructions="never counted here"), "claude")
-    assert sight.tokens == count(sight.handed) and sight.tools[0].tokens == count(sight.handed[0])
+    assert sight.tokens == count_tokens(sight.handed) and sight.tools[0].tokens == count_tokens(sight.handed[0])
 
 
 # -- the rules and the sights say the same
@@ -264,7 +264,7 @@ def test_anything_can_be_looked_at(tools: list[Any]) -> None:
     for client in EVERYONE:
         sight = see(Surface(tools=tuple(tools)), client)
         assert len(sight.tools) == len(tools)
-        assert sight.tokens == count(sight.handed)
+        assert sight.tokens == count_tokens(sight.handed)
 
 
 def test_depth_exhausts_nothing() -> None:

@@ -8,9 +8,10 @@ import pytest
 from tests.schema.standards.checking import faults, rule_of, takes
 
 from longshore.schema.standards.linting import lint
-from longshore.schema.standards.rules.server import LIST_TOKENS, TOKEN_BYTES, count_tokens
+from longshore.schema.standards.rules.server import LIST_TOKENS
 from longshore.schema.standards.rules.words import DESCRIPTION_UNITS
 from longshore.schema.standards.subject import Surface, example
+from longshore.schema.tokens import TOKEN_CHARACTERS, count_tokens
 
 
 @pytest.mark.parametrize(
@@ -165,8 +166,8 @@ def test_how_many_tools_clients_take(count: int, told: list[str]) -> None:
 
 def test_a_list_that_costs_too_much_is_told_to_everybody() -> None:
     framed = len('[{"d":""}]')
-    fits = ({"d": "x" * (LIST_TOKENS * TOKEN_BYTES - framed)},)
-    over = ({"d": "x" * (LIST_TOKENS * TOKEN_BYTES - framed + TOKEN_BYTES)},)
+    fits = ({"d": "x" * (LIST_TOKENS * TOKEN_CHARACTERS - framed)},)
+    over = ({"d": "x" * (LIST_TOKENS * TOKEN_CHARACTERS - framed + TOKEN_CHARACTERS)},)
     assert (count_tokens(fits), count_tokens(over)) == (LIST_TOKENS, LIST_TOKENS + 1)
     assert [
         bool([f for f in lint(Surface(tools=t), profiles=("claude",)) if f.rule == "W28"]) for t in (fits, over)
@@ -174,4 +175,3 @@ def test_a_list_that_costs_too_much_is_told_to_everybody() -> None:
         False,
         True,
     ]
-    assert count_tokens([object()]) == 0

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-import msgspec
 from msgspec import Struct
 
 from longshore.protocol.subschemas import ALONE, BY_NAME, IN_LISTS
@@ -14,9 +13,8 @@ from longshore.schema.kinds import is_array, is_object
 from longshore.schema.standards.clients import CLIENTS
 from longshore.schema.standards.habit import ClientName, Cost, Fact, Habits
 from longshore.schema.standards.subject import MOST_NODES, Json, Subject, Surface
+from longshore.schema.tokens import count_tokens
 
-CHARACTERS_PER_TOKEN: Final = 4
-"""Of the JSON text. Each model counts in its own way; this is near enough to compare lists."""
 MOST_DEPTH: Final = 100
 """Levels of a schema that are looked into; what is deeper is shown as it came. No client takes as many."""
 CUT: Final = "… [truncated]"
@@ -82,14 +80,8 @@ def see(surface: Surface, client: ClientName) -> Sight:
         instructions=instructions,
         marks=tuple(marks),
         handed=handed,
-        tokens=count(handed),
+        tokens=count_tokens(handed),
     )
-
-
-def count(value: Any) -> int:
-    """Tokens of a value's JSON text."""
-    characters = len(msgspec.json.encode(value).decode("utf-8", "replace")) if value else 0
-    return -(-characters // CHARACTERS_PER_TOKEN)
 
 
 def _see_tools(surface: Surface, habits: Habits, about: list[Mark]) -> list[Seen]:
@@ -111,7 +103,7 @@ def _see_tool(subject: Subject, habits: Habits, taken: dict[str, str]) -> Seen:
     schema = _rewrite(subject.tool.get("inputSchema", {}), habits, marks)
     name = sent.removeprefix(_prefix(subject.surface, habits)) if habits.naming.space else sent
     handed = {**habits.more, "name": name, "description": description, habits.schema_key: schema}
-    tool = Seen(name=subject.name, sent=sent, handed=handed, marks=tuple(marks), tokens=count(handed))
+    tool = Seen(name=subject.name, sent=sent, handed=handed, marks=tuple(marks), tokens=count_tokens(handed))
     return _lost(tool) if any(mark.costs == "tool" for mark in marks) else tool
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from longshore.schema.standards.rule import Fault, Profile, Rule, fault
 from longshore.schema.standards.subject import Surface, example
+from longshore.schema.tokens import count_tokens
 
 TOOLS: Final[tuple[tuple[int, str, tuple[Profile, ...]], ...]] = (
     (40, "older Cursor takes 40", ("cursor",)),
@@ -20,17 +19,6 @@ TOOLS: Final[tuple[tuple[int, str, tuple[Profile, ...]], ...]] = (
 
 LIST_TOKENS: Final = 20_000
 """Tokens of a list of tools that is too long for anybody: a tenth of a context of 200,000."""
-
-TOKEN_BYTES: Final = 4
-"""A token is reckoned as four characters of JSON."""
-
-
-def count_tokens(tools: Any) -> int:
-    """What a list of tools costs a model, about. What is not JSON costs nothing: it can't be sent."""
-    try:
-        return len(msgspec.json.encode(tools)) // TOKEN_BYTES
-    except Exception:
-        return 0
 
 
 def _check_size(surface: Surface) -> Iterator[Fault]:
