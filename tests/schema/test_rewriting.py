@@ -21,9 +21,9 @@ from longshore.schema.rewriting import (
     without_root_combinators,
     without_titles,
 )
-from longshore.schema.rewriting.combinators import MOST_BRANCHES, MOST_SAID
+from longshore.schema.rewriting.combinators import MOST_BRANCHES, MOST_SAID, with_all_joined
 from longshore.schema.rewriting.everywhere import MOST_LEVELS, schemas_in
-from longshore.schema.rewriting.references import MOST_INLINED
+from longshore.schema.rewriting.references import MOST_FOLLOWED, MOST_INLINED
 
 from .schemas import Schema, Schemas, anything, arguments
 
@@ -161,6 +161,39 @@ def test_what_would_grow_too_big_keeps_its_references(levels: int, written: bool
     result = inlined(doubling(levels))
     assert ("$defs" not in result) is written
     assert len([*schemas_in(result)]) <= MOST_INLINED
+
+
+def row(count: int, uses: int) -> Schema:
+    """Many references to the first of a row of definitions, each of which is but the next."""
+    names = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(count)}
+    return {
+        "properties": {f"p{n}": {"$ref": "#/$defs/d0"} for n in range(uses)},
+        "$defs": {**names, f"d{count}": {"const": 1}},
+    }
+
+
+def test_a_row_of_references_is_gone_through_as_often_as_it_takes_but_not_for_ever() -> None:
+    assert inlined(row(20, 50)) == {"properties": {f"p{n}": {"const": 1} for n in range(50)}}
+    often = row(200, 200)
+    assert inlined(often) is often
+
+
+@pytest.mark.parametrize(("count", "followed"), [(316, True), (317, False), (2000, False)])
+def test_what_leads_round_and_round_is_not_followed_for_ever(count: int, followed: bool) -> None:
+    ring = {"$defs": {f"d{n}": {"items": {"$ref": f"#/$defs/d{(n + 1) % count}"}} for n in range(count)}}
+    assert (count**2 <= MOST_FOLLOWED) is followed is (inlined(ring) is not ring)
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_parts_beyond_the_limit_are_left_out(more: int) -> None:
+    parts = [{f"x-{n}": n} for n in range(MOST_BRANCHES + more)]
+    assert len(with_all_joined({"allOf": parts})) == min(len(parts), MOST_BRANCHES)
+
+
+def test_alternatives_that_are_too_deep_to_compare_are_alternatives() -> None:
+    branches = [{"properties": {"a": deep(5_000)}} for _ in range(2)]
+    schema, _ = without_root_combinators({"type": "object", "anyOf": branches, "allOf": branches})
+    assert set(schema["properties"]) == {"a"}
 
 
 # -- relations at the root

@@ -18,7 +18,7 @@ from longshore.schema.rewriting.references import resolve
 ROOT_COMBINATORS: Final = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "enum", "const")
 
 MOST_BRANCHES: Final = 100
-"""Alternatives that are looked at. More than a few dozen are nothing that a model could choose from."""
+"""Alternatives, or parts of one `allOf`, that are looked at. No model could make anything of more than a few dozen."""
 
 MOST_NESTED: Final = 8
 """Alternatives inside of alternatives."""
@@ -90,8 +90,15 @@ def _required(schema: Schema) -> list[str]:
 
 
 def _distinct(values: list[Any]) -> list[Any]:
-    """Each once. Told apart as JSON tells them: 1 is not true."""
-    return [*{repr(value): value for value in values}.values()]
+    return [*{_text(value): value for value in values}.values()]
+
+
+def _text(value: Any) -> str:
+    """What tells one value from another, as JSON tells them: 1 is not true."""
+    try:
+        return repr(value)
+    except RecursionError:  # deeper than anything that a client would take
+        return f"at {id(value)}"
 
 
 def _put(schema: Schema, keyword: str, value: Any) -> Schema:
@@ -105,7 +112,7 @@ def with_all_joined(schema: Schema) -> Schema:
     """What stands in `allOf` written beside it, as far as that can be done. The rest is left out."""
     parts = schema.get("allOf")
     joined = less(schema, "allOf")
-    for part in parts if is_array(parts) else []:
+    for part in parts[:MOST_BRANCHES] if is_array(parts) else []:
         joined = _merge_any(joined, part) if is_object(part) else joined
     return joined
 
@@ -139,7 +146,7 @@ def _merge(base: Schema, part: Schema) -> Schema:
 
 
 def _both(ours: Any, theirs: Any) -> Any:
-    if theirs is True or repr(ours) == repr(theirs):
+    if theirs is True or _text(ours) == _text(theirs):
         return ours
     if is_object(ours) and is_object(theirs):
         if ours.keys() == {"allOf"}:

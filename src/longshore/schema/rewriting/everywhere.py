@@ -52,6 +52,13 @@ def less(schema: Schema, *keywords: str) -> Schema:
     return {keyword: value for keyword, value in schema.items() if keyword not in keywords}
 
 
+def tell(described: dict[str, Any], more: str) -> dict[str, Any]:
+    """A schema, or a tool, with a sentence more in its description."""
+    said = described.get("description")
+    text = f"{said.rstrip()} {more}" if isinstance(said, str) and said.strip() else more
+    return {**described, "description": text} if more else described
+
+
 @final
 class Walk:
     """One way through a schema. It ends, with `TooMuch` where it must."""
@@ -63,10 +70,16 @@ class Walk:
     def visit(self, schema: Any, levels: int = MOST_LEVELS) -> Any:
         if not is_object(schema):
             return schema
-        self._left -= 1
-        if self._left < 0 or levels == 0:
+        if levels == 0:
             raise TooMuch
+        self.spend()
         return {keyword: self._inner(keyword, value, levels - 1) for keyword, value in self._change(schema).items()}
+
+    def spend(self) -> None:
+        """One schema more."""
+        self._left -= 1
+        if self._left < 0:
+            raise TooMuch
 
     def _inner(self, keyword: str, value: Any, levels: int) -> Any:
         if keyword in BY_NAME and is_object(value):

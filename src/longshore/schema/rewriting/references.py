@@ -7,11 +7,16 @@ from typing import Any, Final, final
 from longshore.schema.kinds import is_object
 from longshore.schema.rewriting.dialects import is_old
 from longshore.schema.rewriting.everywhere import ANNOTATIONS, Schema, TooMuch, Walk, less, schemas_in
+from longshore.schema.weight import look_up
 
 MOST_INLINED: Final = 2_000
 """Schemas that one may come to when it is written out. Definitions that name each other twice over double each time."""
 
+MOST_FOLLOWED: Final = 100_000
+"""References that are followed to find out which definitions hold themselves: 300 that all lead to each other."""
+
 _PLACES: Final = ("$defs", "definitions")
+_INSIDE: Final = tuple(f"#/{place}/" for place in _PLACES)
 _NAMING: Final = frozenset(("$id", "id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef"))
 """Inside of a schema these give its parts other names, which would be given twice over, or lead who knows where."""
 
@@ -33,7 +38,8 @@ def resolve(schema: Any, root: Schema) -> Any:
     """What a schema refers to, if it is a mere reference to a definition of the root; else the schema."""
     if not is_object(schema) or not isinstance(ref := schema.get("$ref"), str):
         return schema
-    return _definitions(root).get(ref, schema) if schema.keys() <= ANNOTATIONS | {"$ref"} else schema
+    found = look_up(root, ref) if ref.startswith(_INSIDE) and schema.keys() <= ANNOTATIONS | {"$ref"} else None
+    return schema if found is None else found
 
 
 def _definitions(root: Schema) -> dict[str, Any]:
@@ -95,7 +101,9 @@ class _Inliner:
 
     def _replace(self, schema: Schema) -> Schema:
         """One step: what stands there then is looked at again, for it may be a reference too."""
-        for _ in range(len(self._definitions) + 1):
+        for step in range(len(self._definitions) + 1):
+            if step > 1:
+                self._walk.spend()  # many references to a long row of them would take for ever
             ref = schema.get("$ref")
             if not isinstance(ref, str):
                 return schema
@@ -120,7 +128,16 @@ class _Inliner:
 def _find_recursive(definitions: dict[str, Any]) -> set[str]:
     """The definitions that come back to themselves."""
     leads = {ref: _leads(inner) for ref, inner in definitions.items()}
-    return {ref for ref in leads if ref in _reached(ref, leads)}
+    left = MOST_FOLLOWED
+    recursive: set[str] = set()
+    for ref in leads:
+        reached = _reached(ref, leads)
+        left -= len(reached)
+        if left < 0:
+            raise TooMuch
+        if ref in reached:
+            recursive.add(ref)
+    return recursive
 
 
 def _leads(schema: Any) -> set[str]:
