@@ -3,6 +3,7 @@
 Made with a `Random` in place of strategies, which for things of this size take a hundred times as long.
 """
 
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -110,6 +111,44 @@ class Schemas:
         """One with a relation at its root."""
         branches = [self.object(0) for _ in range(self.random.randint(1, 3))]
         return {**self.object(0), self.random.choice(["anyOf", "oneOf", "allOf"]): branches, "$defs": DEFINITIONS}
+
+
+class Closed(Schemas):
+    """Makes schemas that strict mode can say, word for word."""
+
+    def plain(self, depth: int) -> Schema:
+        found = super().plain(depth)
+        return found if found and "minLength" not in found else self.plain(depth)
+
+    def object(self, depth: int) -> Schema:
+        properties = {name: self.any(depth) for name in self.random.sample(NAMES, self.random.randint(1, 3))}
+        needed = [name for name in properties if self.random.random() < 0.5]
+        return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
+
+    def array(self, depth: int) -> Schema:
+        return {"type": "array", "items": self.any(depth)}
+
+    def relation(self, depth: int) -> Schema:
+        return {"anyOf": [*self.several(depth), {"type": "null"}][self.random.randint(0, 1) :]}
+
+
+def fitting(schema: Any, root: Schema, random: Random, depth: int = 6) -> Any:
+    """A value that is probably valid."""
+    inner = partial(fitting, root=root, random=random, depth=depth - 1)
+    match schema:
+        case {"$ref": str(ref)} if depth > 0:
+            return inner(root["$defs"][ref.rpartition("/")[2]])
+        case {"const": found}:
+            return found
+        case {"enum": found} | {"anyOf": found} if depth > 0:
+            return random.choice(found) if "enum" in schema else inner(random.choice(found))
+        case {"properties": named} if depth > 0:
+            needed = schema.get("required", [])
+            return {name: inner(each) for name, each in named.items() if name in needed or random.random() < 0.5}
+        case {"items": each} if depth > 0:
+            return [inner(each) for _ in range(random.randint(0, 2))]
+        case _:
+            return random.choice(SCALARS)
 
 
 def value(random: Random, depth: int = 2) -> Any:

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 
 from longshore.config.sections import SchemaForm
 from longshore.schema.lowering import FORMS, Form, lower, lower_schema
+from longshore.schema.mending import mend
 from longshore.schema.rewriting.everywhere import change_everywhere, schemas_in
 from longshore.schema.standards.linting import lint
 from longshore.schema.standards.subject import Surface
+from longshore.schema.validate import compile
 
-from .schemas import Schema, Schemas, anything, arguments
+from .schemas import Closed, Schema, Schemas, anything, arguments, fitting
 
 quick = settings(max_examples=60, deadline=None)
 randoms = st.randoms(use_true_random=True)
@@ -86,6 +88,52 @@ def test_the_strict_form_loses_no_call_but_what_is_not_named(random: Random) -> 
         if call.keys() <= named.keys() and not any(isinstance(member, dict) for member in call.values()):
             filled = {name: call.get(name) for name in named}
             assert takes(lowered, filled), (schema, lowered, filled)
+
+
+@quick
+@given(randoms)
+def test_what_is_valid_in_the_strict_form_is_taken_once_its_nulls_are_left_out(random: Random) -> None:
+    schema = Closed(random).root()
+    lowered = lower_schema(schema, "openai-strict")
+    assert is_strict(lowered), schema
+    check = compile(schema)
+    for call in [fitting(lowered, lowered, random) for _ in range(20)]:
+        if takes(lowered, call):
+            mended = mend(copy.deepcopy(call), check.finder("find"))
+            assert mended.breaches == [] and check.is_valid(mended.value), (schema, call)
+
+
+SIDE: Schema = {"properties": {"kind": {"const": "square"}, "side": {"type": "number"}}, "required": ["kind", "side"]}
+RADIUS: Schema = {"properties": {"kind": {"const": "circle"}, "radius": {"type": "number"}}, "required": ["kind"]}
+
+
+@pytest.mark.parametrize(
+    ("inner", "calls"),
+    [
+        (
+            {"type": "object", "oneOf": [SIDE, RADIUS]},
+            [{"kind": "square", "side": 1}, {"kind": "circle", "radius": None}],
+        ),
+        (
+            {
+                "type": "object",
+                "properties": {"kind": {"type": "string"}, "name": {"type": "string"}},
+                "anyOf": [SIDE, RADIUS],
+            },
+            [{"kind": "square", "side": 1, "name": None, "radius": None}],
+        ),
+        (
+            {"type": "object", "properties": {"a": {"const": 1}, "b": {"const": 2}}, "anyOf": [{"required": ["a"]}]},
+            [{"a": 1, "b": None}],
+        ),
+        ({"type": "string", "anyOf": [{"const": "x"}, {"type": "null"}]}, ["x", None]),
+        ({"type": ["string", "null"], "const": "x"}, ["x", None]),
+    ],
+)
+def test_strict_mode_loses_no_alternative_and_no_null(inner: Schema, calls: list[Any]) -> None:
+    lowered = lower_schema({"type": "object", "properties": {"a": inner}}, "openai-strict")
+    assert is_strict(lowered)
+    assert [call for call in calls if not takes(lowered, {"a": call})] == []
 
 
 def is_strict(schema: Schema) -> bool:
@@ -177,6 +225,29 @@ def test_gemini_gets_one_type_and_nothing_that_it_has_no_field_for() -> None:
         ({"type": "integer", "enum": [1, 2]}, {"type": "integer", "description": "One of 1, 2."}),
         ({"allOf": [{"type": "string"}], "description": "d"}, {"description": "d", "type": "string"}),
         ({"oneOf": [{"type": "string"}, {"type": "boolean"}]}, {"anyOf": [{"type": "string"}, {"type": "boolean"}]}),
+        (
+            {"type": ["string", "integer", "null"], "description": "d", "default": 1},
+            {
+                "anyOf": [
+                    {"description": "d Default: 1.", "nullable": True, "type": "string"},
+                    {"description": "d Default: 1.", "nullable": True, "type": "integer"},
+                ]
+            },
+        ),
+        (
+            {
+                "type": "object",
+                "properties": {"b": {}, "c": {}},
+                "required": ["c"],
+                "anyOf": [{"required": ["b"]}, {"properties": {"c": {"type": "null"}}}],
+            },
+            {
+                "anyOf": [
+                    {"type": "object", "properties": {"b": {}, "c": {}}, "required": ["c", "b"]},
+                    {"type": "object", "properties": {"b": {}, "c": {"type": "null"}}, "required": ["c"]},
+                ]
+            },
+        ),
         ({"$ref": "#/$defs/tree"}, {"type": "object"}),
         ({"type": "string", "x-mcp-header": "A"}, {"type": "string", "x-mcp-header": "A"}),
         ({"prefixItems": [{}], "items": {"type": "string"}, "type": "array"}, {"type": "array", "items": {}}),

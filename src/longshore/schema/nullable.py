@@ -17,14 +17,14 @@ ANNOTATIONS: Final = frozenset(
     ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment")
 )
 """Keywords that tell something and check nothing."""
-_CLOSED: Final = frozenset(("const", "not", "anyOf", "oneOf", "allOf", "if", "$ref", "$dynamicRef", "$recursiveRef"))
+CLOSED: Final = frozenset(("const", "not", "anyOf", "oneOf", "allOf", "if", "$ref", "$dynamicRef", "$recursiveRef"))
 """Keywords that speak of null too, so that a type beside them is not enough. `enum` is one, and gets it as a value."""
 
 
 def with_null(schema: Schema) -> Schema | None:
     """The same or null, as a list of types. None where that can't be written."""
     kind = schema.get("type")
-    if not isinstance(kind, str) or not _CLOSED.isdisjoint(schema):
+    if not isinstance(kind, str) or not CLOSED.isdisjoint(schema):
         return None
     values = schema.get("enum")
     choice = {"enum": [*values, None]} if is_array(values) and None not in values else {}

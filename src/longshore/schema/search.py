@@ -274,6 +274,9 @@ class Search:
             types = tuple(t for other in kinds if other is not None for t in other.types)
             yield Breach(where, wrong_type(types, value), types, mend=_mend(types, value))
             return
+        if mendable := next((form for form in fitting if all(breach.mend for breach in form)), None):
+            yield from mendable  # whoever takes the value judges what comes of it
+            return
         best = min(_distance(form, where) for form in fitting)
         nearest_forms = [form for form in fitting if _distance(form, where) == best]
         if len(nearest_forms) == 1 or all(form == nearest_forms[0] for form in nearest_forms):
@@ -310,7 +313,7 @@ def _mend(types: tuple[str, ...], value: Any) -> Any:
 
 def _distance(form: list[Breach], where: Place) -> tuple[bool, int]:
     """How far a value is from a form: another form's mark is farther than any number of other failures."""
-    return _tag(form, where) is not None, len(form)
+    return _tag(form, where) is not None, sum(breach.mend is None for breach in form)
 
 
 def _tag(form: list[Breach], where: Place) -> Breach | None:

@@ -23,6 +23,7 @@ from longshore.schema.rewriting import (
     without_booleans,
     without_root_combinators,
 )
+from longshore.schema.rewriting.everywhere import tell
 
 Form = Literal["claude", "openai", "openai-strict", "gemini", "vscode", "cursor", "brooklyn"]
 FORMS: Final[tuple[Form, ...]] = get_args(Form)
@@ -55,9 +56,7 @@ def lower(tool: dict[str, Any], form: Form) -> dict[str, Any]:
     """A tool, as in `tools/list`, in one of the forms. It may be anybody's; nothing in it makes this fail."""
     lowering = _LOWERINGS[form]
     schema, said = _lower_input(tool.get("inputSchema"), lowering)
-    lowered = {**tool, "inputSchema": schema}
-    if said:
-        lowered["description"] = _join(tool.get("description"), said)
+    lowered = tell({**tool, "inputSchema": schema}, said)
     if "outputSchema" in lowered:
         lowered = _lower_output(lowered)
     return {**lowered, "input_schema": schema} if lowering.snake else lowered
@@ -87,7 +86,3 @@ def _lower_output(tool: dict[str, Any]) -> dict[str, Any]:
     if is_object(schema) and schema.get("type") == "object":
         return {**tool, "outputSchema": without_booleans(schema)}
     return {key: value for key, value in tool.items() if key != "outputSchema"}
-
-
-def _join(description: Any, said: str) -> str:
-    return f"{description.rstrip()} {said}" if isinstance(description, str) and description.strip() else said

@@ -8,9 +8,10 @@ import msgspec
 
 from longshore.protocol.annotation import ANNOTATION
 from longshore.schema.kinds import is_array, is_object
+from longshore.schema.lowering.strict import tell_default
 from longshore.schema.nullable import NULL, without_null
 from longshore.schema.rewriting.combinators import with_all_joined
-from longshore.schema.rewriting.everywhere import Schema, TooMuch, Walk, less
+from longshore.schema.rewriting.everywhere import Schema, TooMuch, Walk, less, tell
 from longshore.schema.rewriting.references import resolve
 
 _FIELDS: Final = frozenset(
@@ -39,10 +40,9 @@ def in_fields_of_gemini(schema: Any) -> Any:
 def _write(schema: Schema, root: Schema) -> Schema:
     if "prefixItems" in schema:
         schema = less(schema, "items")  # which speaks only of what comes after them
-    written = _choose(with_all_joined(_follow(schema, root)))
-    return _complete(
-        {key: value for key, value in _bound(_separate_null(written)).items() if key in _FIELDS or key == ANNOTATION}
-    )
+    written = _bound(_separate_null(_choose(with_all_joined(_follow(schema, root)))))
+    fields = {key: value for key, value in written.items() if key in _FIELDS or key == ANNOTATION}
+    return _spread(fields) if "anyOf" in fields else _complete(fields)
 
 
 def _follow(schema: Schema, root: Schema) -> Schema:
@@ -93,13 +93,12 @@ def _without_null_option(schema: Schema) -> Schema:
 
 def _tell_values(schema: Schema, values: list[Any]) -> Schema:
     """Only texts can be enumerated, so other values are named in words."""
+    if not 0 < len(values) <= _MOST_VALUES:
+        return schema
     try:
-        told = ", ".join(msgspec.json.encode(each).decode() for each in values[:_MOST_VALUES])
+        return tell(schema, f"One of {', '.join(msgspec.json.encode(each).decode() for each in values)}.")
     except Exception:  # an author may have put anything there
         return schema
-    text = f"One of {told}." if 0 < len(values) <= _MOST_VALUES else ""
-    said = schema.get("description")
-    return {**schema, "description": f"{said} {text}" if isinstance(said, str) else text} if text else schema
 
 
 def _bound(schema: Schema) -> Schema:
@@ -109,6 +108,28 @@ def _bound(schema: Schema) -> Schema:
         if isinstance(exclusive, (int, float)) and not isinstance(exclusive, bool) and bound not in schema:
             schema = {**schema, bound: exclusive}
     return schema
+
+
+def _spread(schema: Schema) -> Schema:
+    """Nothing may stand beside `anyOf`, so each option says it. A default might not fit all of them."""
+    beside = less(tell_default(schema), "anyOf", "default", ANNOTATION)
+    if not beside or not is_array(schema["anyOf"]):
+        return schema if is_array(schema["anyOf"]) else _complete(beside)
+    options = [_joined(beside, each) if is_object(each) else each for each in schema["anyOf"]]
+    return {**{key: schema[key] for key in schema if key == ANNOTATION}, "anyOf": options}
+
+
+def _joined(beside: Schema, option: Schema) -> Schema:
+    """Both, the option where they differ. What is looser than both is well."""
+    joined = {**beside, **option}
+    if is_object(beside.get("properties")) and is_object(option.get("properties")):
+        joined["properties"] = {**beside["properties"], **option["properties"]}
+    if is_array(beside.get("required")) and is_array(option.get("required")):
+        joined["required"] = [
+            *beside["required"],
+            *(each for each in option["required"] if each not in beside["required"]),
+        ]
+    return joined
 
 
 def _complete(schema: Schema) -> Schema:

@@ -8,9 +8,9 @@ import msgspec
 
 from longshore.protocol.annotation import ANNOTATION
 from longshore.schema.kinds import is_array, is_object
-from longshore.schema.nullable import NULL, with_null
-from longshore.schema.rewriting.combinators import with_all_joined
-from longshore.schema.rewriting.everywhere import Schema, TooMuch, Walk, less
+from longshore.schema.nullable import ANNOTATIONS, CLOSED, NULL, with_null
+from longshore.schema.rewriting.combinators import with_all_joined, without_root_combinators
+from longshore.schema.rewriting.everywhere import Schema, TooMuch, Walk, less, tell
 from longshore.schema.rewriting.plain import has_type
 
 _KEPT: Final = frozenset(
@@ -48,14 +48,24 @@ def _write(schema: Schema) -> Schema:
     joined = with_all_joined(schema)
     if "oneOf" in joined:
         joined = {**less(joined, "oneOf"), "anyOf": joined["oneOf"]}
+    if has_type(joined, "object") and "anyOf" in joined:
+        joined = _one_object(joined)
     if not {"type", "enum", "const", "anyOf"}.intersection(joined):
         raise _Unfit
     if has_type(joined, "array") and ("prefixItems" in joined or not is_object(joined.get("items"))):
         raise _Unfit
     if str(joined.get("format")) not in _FORMATS:
         joined = less(joined, "format")
-    told = _tell_default(_close(joined) if has_type(joined, "object") else joined)
+    told = tell_default(_close(joined) if has_type(joined, "object") else joined)
     return {key: value for key, value in told.items() if key in _KEPT or key == ANNOTATION}
+
+
+def _one_object(schema: Schema) -> Schema:
+    """An object that is closed beside alternatives would refuse what only those name, so it can't have both."""
+    if less(schema, "type", "anyOf").keys() <= ANNOTATIONS and is_array(schema["anyOf"]):
+        options = [{"type": schema["type"], **each} if is_object(each) else each for each in schema["anyOf"]]
+        return {**less(schema, "type"), "anyOf": options}
+    return tell(*without_root_combinators(schema))
 
 
 def _close(schema: Schema) -> Schema:
@@ -79,17 +89,18 @@ def _optional(schema: Any) -> Any:
 
 
 def _takes_null(schema: Schema) -> bool:
-    options, values = schema.get("anyOf"), schema.get("enum", [None])
-    return (is_array(options) and NULL in options) or (has_type(schema, "null") and is_array(values) and None in values)
+    if schema.keys() <= ANNOTATIONS | {"anyOf"}:
+        return is_array(schema.get("anyOf")) and NULL in schema["anyOf"]
+    values = schema.get("enum", [None])
+    return has_type(schema, "null") and is_array(values) and None in values and CLOSED.isdisjoint(schema)
 
 
-def _tell_default(schema: Schema) -> Schema:
+def tell_default(schema: Schema) -> Schema:
     """A default can't be written, but a model should know what null stands for."""
-    default, said = schema.get("default"), schema.get("description", "")
-    if default is None or not isinstance(said, str) or "default" in said.lower():
+    default = schema.get("default")
+    if default is None or "default" in str(schema.get("description")).lower():
         return schema
     try:
-        text = f"Default: {msgspec.json.encode(default).decode()}."
+        return tell(schema, f"Default: {msgspec.json.encode(default).decode()}.")
     except Exception:  # an author may have put anything there
         return schema
-    return {**schema, "description": f"{said} {text}".strip()}
