@@ -361,13 +361,12 @@ class Server:
         from longshore.transports.serving.serve import Served, serve_http
 
         load = self._configure(flags, config_path)
-        self._warn_unmatched()
-        self.admission.settle()
         served = Served(
             name=self.name,
             engine=self.engine,
             config=self.config,
             asks_token=self.asks_token,
+            settle=self._settle,
             watch=lambda loop: self._watch(load, loop),
             close=self._close,
         )
@@ -519,6 +518,12 @@ class Server:
                 self._reload_config(load)
 
         loop.call_later(CONFIG_POLL_SECONDS, look)
+
+    def _settle(self, told: bool) -> None:
+        """Tell what is wrong at the start, unless another process has told it."""
+        if not told:
+            self._warn_unmatched()
+        self.admission.settle(told)
 
     def _warn_unmatched(self) -> None:
         tools = [*self.catalog.tools, *(self._mounts.expected(self.config.tools) if self._mounts is not None else ())]

@@ -53,10 +53,10 @@ class Admission:
         if self._recorder.on or self._recorder.fallback is not None:
             self.standards.tell(self._warn)
 
-    def settle(self) -> None:
-        """Tell what was found before anybody could hear it, and remember what was looked at."""
+    def settle(self, told: bool = False) -> None:
+        """Tell what was found before anybody could hear it, unless it is told, and remember what was looked at."""
         if self.standards is not None:
-            self.standards.tell(self._warn)
+            self.standards.tell(self._warn if not told else lambda _: None)
             self.standards.save()
 
     def _hold(self) -> Standards:

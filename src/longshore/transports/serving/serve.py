@@ -41,6 +41,8 @@ class Served(Struct, frozen=True):
     config: Config
     asks_token: bool
     """Whether it asks for a token where nobody has configured one."""
+    settle: Callable[[bool], object]
+    """Tells what is wrong at the start, given whether that is told already: by who looks after this process."""
     watch: Callable[[Any], object]
     """Looks after the configuration files, given a loop."""
     close: Callable[[Process], object]
@@ -50,6 +52,7 @@ class Served(Struct, frozen=True):
 def serve_http(served: Served) -> None:
     """Serve until a signal. Raises ConfigError for what can't be done, and Stopped with the signal's exit code."""
     given = take_orders()
+    served.settle(given is not None)
     with ExitStack() as held:
         if given is not None:
             orders, line = given
