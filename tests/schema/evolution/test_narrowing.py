@@ -22,6 +22,8 @@ MAYBE = {"anyOf": [INT, {"type": "null"}]}
 NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}, "v": INT}}
 OTHER_NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}, "v": TEXT}}
 
+DRAFT7 = "http://json-schema.org/draft-07/schema#"
+
 BREAKING = {
     "a new required parameter": (holding({}), holding({"a": INT}, "a"), "parameter 'a' is new and required"),
     "one that is required now": (holding({"a": INT}), holding({"a": INT}, "a"), "parameter 'a' is required now"),
@@ -102,7 +104,12 @@ BREAKING = {
         "too involved to compare",
     ),
     "another reference": ({"$ref": "#/$defs/n"}, {"$ref": "#/$defs/m"}, "too involved to compare"),
-    "another dialect": ({"$schema": "http://json-schema.org/draft-07/schema#", **INT}, INT, "$schema was"),
+    "another dialect, in which it means something else": (
+        {"$schema": DRAFT7, "type": "array", "items": [INT]},
+        {"type": "array", "items": [INT]},
+        "$schema was",
+    ),
+    "a dialect that nobody knows": ({"$schema": "https://a", **INT}, INT, "$schema was"),
     "one of several types is narrower": (
         {"type": ["string", "null"], "maxLength": 3},
         {"type": ["string", "null"], "maxLength": 2},
@@ -128,6 +135,7 @@ SAFE = {
     "a new optional parameter": (holding({}), holding({"a": INT})),
     "not required any more": (holding({"a": INT}, "a"), holding({"a": INT})),
     "a wider type": (INT, NUMBER),
+    "another dialect, in which it means the same": ({"$schema": DRAFT7, **holding({"a": INT})}, holding({"a": INT})),
     "null too": (INT, MAYBE),
     "more types": (TEXT, {"type": ["string", "null"]}),
     "no type any more": (TEXT, {}),

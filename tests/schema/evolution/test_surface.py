@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from longshore.schema.evolution.canonical import MOST_LINES
 from longshore.schema.evolution.changes import NOTHING, Renamed, compare
 from longshore.schema.evolution.surface import (
     NoSurface,
@@ -95,3 +96,59 @@ OLD = make_surface({"tools": [tool("forecast", town=TEXT)]}, None)
 def test_names_that_are_still_taken_break_nobody(new: dict[str, Any], renamed: Renamed, broken: list[str]) -> None:
     changes = compare(OLD, make_surface({"tools": [new]}, None), renamed)
     assert [line for change in changes for line in change.broken] == broken
+
+
+HINTS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
+    "it only reads now": (
+        {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": True},
+        {"readOnlyHint": True},
+        [],
+    ),
+    "it writes now": (
+        {"readOnlyHint": True},
+        {"readOnlyHint": False},
+        ["it does not promise readOnlyHint: true any more"],
+    ),
+    "it may destroy": (
+        {"destructiveHint": False},
+        {"destructiveHint": True},
+        ["it does not promise destructiveHint: false any more"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HINTS)
+def test_a_promise_that_follows_from_a_greater_one_is_kept(case: str) -> None:
+    before, now, broken = HINTS[case]
+    sides = [read_offers([{**TOOL, "annotations": each}]) or {} for each in (before, now)]
+    assert [each.broken for each in compare(*sides)] == [broken]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "breaks"),
+    [
+        (None, "optional", False),
+        ("required", "optional", False),
+        (None, "required", True),
+        ("optional", "required", True),
+        ("optional", None, True),
+        ({}, [], True),
+    ],
+)
+def test_a_tool_must_still_run_as_it_was_called(before: Any, now: Any, breaks: bool) -> None:
+    sides = [
+        read_offers([TOOL if each is None else {**TOOL, "execution": {"taskSupport": each}}]) or {}
+        for each in (before, now)
+    ]
+    assert [each.breaks for each in compare(*sides)] == [breaks]
+
+
+def test_what_is_very_long_is_compared_from_the_first_difference_on() -> None:
+    """The time for it grows with the square of the lines: 8,000 parameters of another type took a minute."""
+    many = [tool("f", **{f"p{n:05}": {"type": kind} for n in range(1_000)}) for kind in ("string", "integer")]
+    late = tool("f", **{f"p{n:05}": {"type": "string" if n < 900 else "null"} for n in range(1_000)})
+    for new in (many[1], late):
+        (change,) = compare({"tools": [many[0]]}, {"tools": [new]})
+        assert [line for line in change.diff if line.startswith("+ ")]
+        assert len(change.diff) <= 2 * MOST_LINES + 10
+    assert "… and" in compare({"tools": [many[0]]}, {"tools": [many[1]]})[0].diff[-1]

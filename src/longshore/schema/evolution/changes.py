@@ -102,6 +102,8 @@ def _compare_entry(
             broken += narrowed(_as_schema(before), _as_schema(after))
         elif key == "annotations":
             broken += _compare_hints(before, after)
+        elif key == "execution":
+            broken += _compare_tasks(before, after)
         elif key == "mimeType":
             broken.append(f"its media type was {before} and is {after}")
         else:
@@ -135,11 +137,20 @@ def _compare_output(old: Any, new: Any) -> list[str]:
 
 def _compare_hints(old: Any, new: Any) -> list[str]:
     before, after = old if is_object(old) else {}, new if is_object(new) else {}
+    if after.get("readOnlyHint") is True:
+        return []  # what changes nothing destroys nothing, and may be repeated: the others say nothing beside it
     return [
         f"it does not promise {hint}: {str(value).lower()} any more"
         for hint, value in _PROMISES.items()
         if before.get(hint) is value and after.get(hint) is not value
     ]
+
+
+def _compare_tasks(old: Any, new: Any) -> list[str]:
+    """Whether it still runs as it was called: by a plain call, or as a task."""
+    before, after = (each.get("taskSupport", "forbidden") if is_object(each) else "forbidden" for each in (old, new))
+    kept = before == after or (after == "optional" and before in ("forbidden", "required"))
+    return [] if kept else [f"as a task it was {before} and is {after}"]
 
 
 def _as_schema(arguments: Any) -> dict[str, Any]:

@@ -30,6 +30,11 @@ _ALONE: Final = frozenset((*_LEAST, *_MOST, "type", "enum", "const", "pattern", 
 _MEMBERS: Final = ("properties", "required", "additionalProperties")
 _DEFINITIONS: Final = ("$defs", "definitions")
 _CURRENT: Final = "https://json-schema.org/draft/2020-12/schema"
+_DRAFTS: Final = (_CURRENT, "http://json-schema.org/draft-07/schema#", "http://json-schema.org/draft-07/schema")
+_BY_DRAFT: Final = re.compile(
+    r'"(?:items": \[|(?:additionalItems|prefixItems|dependen\w+|minContains|maxContains|unevaluated\w+|\$ref|\$id)":)'
+)
+"""What means one thing by one draft and another by another. Without it, they take the same values."""
 _INVOLVED: Final = re.compile(
     r'"(?:unevaluated\w+|\$id|\$anchor|\$dynamic\w+|\$recursive\w+)":|"\$ref": (?!"#/(?:\$defs|definitions)/[^/"]+")'
 )
@@ -44,7 +49,7 @@ def narrowed(old: Any, new: Any, *, result: bool = False) -> list[str]:
 
     A result may have more members than it had.
     """
-    before, after = _strip(old), _strip(new)
+    before, after = _by_one_draft(_strip(old), _strip(new))
     if same(before, after):
         return []
     try:
@@ -71,6 +76,18 @@ def _strip(schema: Any) -> Any:
         elif key in _OF_NAMES and is_object(value):
             found[key] = {name: _strip(each) for name, each in value.items()}
     return found
+
+
+def _by_one_draft(*schemas: Any) -> list[Any]:
+    """The schemas without their drafts, where it makes no difference which they are: SDKs move on, tools stay."""
+    if any(_BY_DRAFT.search(pretty(each)) for each in schemas):
+        return [*schemas]
+    return [
+        {key: value for key, value in each.items() if key != "$schema" or value not in _DRAFTS}
+        if is_object(each)
+        else each
+        for each in schemas
+    ]
 
 
 class _Comparison:
