@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, NamedTuple
 
 import pytest
@@ -113,6 +114,7 @@ def test_a_list_is_read_in_every_form_in_which_it_is_kept(shore: Shore, wrap: Ca
         ("empty.json", "", "holds no JSON"),
         ("other.json", '{"tools": 5}', "has no list of tools"),
         ("text.json", '"tools"', "has no list of tools"),
+        ("./list.txt", "hello", "holds no JSON"),
         ("deep.json", "[" * 100_000, "deeper than"),
     ],
 )
@@ -122,6 +124,21 @@ def test_what_is_no_list_is_told_with_what_would_be(shore: Shore, name: str, tex
     done = shore.lint(name)
     assert (done.code, done.out) == (2, "")
     assert told in done.err and "a tools/list result" in done.err
+
+
+def test_a_configuration_is_no_list(shore: Shore) -> None:
+    done = shore.lint(shore.write(".mcp.json", {"mcpServers": {"theirs": {"command": "x"}}}))
+    assert done.code == 2 and "longshore lint NAME --config .mcp.json" in done.err
+
+
+def test_a_pipe_is_read(shore: Shore) -> None:
+    """As in `longshore lint <(some command)`."""
+    reader, writer = os.pipe()
+    os.write(writer, b"[]")
+    os.close(writer)
+    done = shore.lint(f"/proc/self/fd/{reader}")
+    os.close(reader)
+    assert (done.code, done.err) == (0, "")
 
 
 def test_an_empty_list_is_clean(shore: Shore) -> None:
@@ -185,6 +202,23 @@ def test_what_is_less_severe_is_hidden_but_told_of(shore: Shore) -> None:
     assert done.out.startswith("list: 1 warning in 1 tool (") and "1 below --level error" in done.out
 
 
+@pytest.mark.parametrize("form", ["text", "json", "sarif", "markdown"])
+def test_every_form_leaves_out_what_is_less_severe(shore: Shore, form: str) -> None:
+    shore.write("list.json", [NO_ROOT, WORDLESS])
+    waiver = ("--waive", "no_root:W22=none needed")
+    told = shore.lint("list.json", "--format", form, "--profile", "mcp", *waiver, "--level", "error").out
+    assert "E01" in told and "W22" not in told
+    told = shore.lint("list.json", "--format", form, "--profile", "mcp", *waiver, "--level", "warning").out
+    assert "E01" in told and "W22" in told
+
+
+@pytest.mark.parametrize("form", ["text", "markdown"])
+def test_a_server_s_name_stays_on_its_line(shore: Shore, form: str) -> None:
+    named = {"server": {"name": "a\n## b\n" + "x" * 10_000}, "tools": [WORDLESS] * 2}
+    told = shore.lint(shore.write("list.json", named), "--format", form).out
+    assert "\n## b" not in told and max(map(len, told.splitlines())) < 2 * CHARACTERS + 200
+
+
 def test_json_has_everything(shore: Shore) -> None:
     done = shore.look(shore.write("list.json", [WORDLESS]), "--profile", "mcp", "--waive", "W22=none needed")
     assert done.json["counts"] == {"error": 0, "warning": 0, "info": 0, "waived": 1}
@@ -209,7 +243,7 @@ def test_sarif_has_rules_results_places_and_suppressions(shore: Shore) -> None:
         assert result["level"] in ("error", "warning", "note") and result["message"]["text"]
         (place,) = result["locations"]
         assert place["logicalLocations"][0]["name"] in ("no_root", "wordless")
-        assert place["physicalLocation"]["artifactLocation"]["uri"] == "list.json"
+        assert place["physicalLocation"] == {"artifactLocation": {"uri": "list.json"}, "region": {"startLine": 1}}
     waived = [each["suppressions"] for each in log["results"] if each["ruleId"] == "W22"]
     assert waived == [[{"kind": "external", "justification": "none needed"}]]
 
@@ -221,6 +255,17 @@ def test_sarif_points_at_the_line(shore: Shore) -> None:
     assert [place["artifactLocation"]["uri"] for place in places] == ["a%20server.py"] * 2
     lines = PYTHON.splitlines()
     assert all(lines[place["region"]["startLine"] - 1].startswith("def ") for place in places)
+
+
+@pytest.mark.parametrize("target", ["crowd.py", "crowd:app"])
+def test_sarif_places_what_has_no_line_at_the_top_of_the_file(shore: Shore, target: str) -> None:
+    """A forge refuses the whole log for one result without a place."""
+    head = "from longshore import Server, Tool\napp, schema = Server('crowd'), {'type': 'object', 'properties': {}}\n"
+    many = "for n in range(41): app.add_tool(Tool(name=f'get_{n}', description='Get', input_schema=schema), print)\n"
+    shore.write("crowd.py", head + many)
+    (log,) = shore.lint(target, "--format", "sarif").json["runs"]
+    (place,) = [each["locations"][0] for each in log["results"] if each["ruleId"] == "W28"]
+    assert place["physicalLocation"] == {"artifactLocation": {"uri": "crowd.py"}, "region": {"startLine": 1}}
 
 
 def test_markdown_is_a_comment_whose_words_are_only_words(shore: Shore) -> None:
@@ -267,6 +312,7 @@ def test_many_findings_and_long_ones_are_cut_for_people_only(shore: Shore) -> No
         (["--as", "nobody", "list.json"], "nobody"),
         (["--as", "claude", "--format", "sarif", "list.json"], "--as prints text or json"),
         (["--as", "claude", "--fix", "list.json"], "take one"),
+        (["--fix", "--format", "markdown", "list.json"], "--fix prints json, not markdown"),
         (["--explain", "E0"], "there is no rule 'E0'"),
         (["--explain", "E01", "--format", "sarif"], "docs/lint-rules.md"),
         (["list.json", "--", "npx", "x"], "either TARGET or a command"),
@@ -369,6 +415,37 @@ def test_a_server_is_loaded_and_all_that_it_refuses_is_told(shore: Shore, target
     assert {each["waived"] for each in done.json["findings"] if each["rule"] == "W22"} == {"they are clear enough"}
 
 
+def test_resources_and_prompts_that_are_refused_are_told_with_the_rest(shore: Shore) -> None:
+    code = """
+from longshore import Server
+app = Server("mine")
+@app.resource("no scheme")
+def read() -> str: return ""
+@app.prompt
+def ask(*words: str) -> str: return ""
+@app.completion("prompt", "word")
+def complete(*words: str) -> list[str]: return []
+@app.tool
+def add(*nums: int) -> int: return 0
+"""
+    done = shore.look(shore.write("server.py", code))
+    refused = [each["where"].split()[1] for each in done.json["findings"] if each["rule"] == "E00"]
+    assert (done.code, refused) == (1, ["read()", "ask(*words)", "complete(*words)", "add(*nums)"])
+    waived = shore.look(shore.write("again.py", code), "--waive", "E00=mended next week")
+    assert (waived.code, waived.json["counts"]["waived"]) == (0, 4)
+
+
+def test_what_is_printed_beside_python_is_no_answer_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    code = "import os\nfrom longshore import Server\napp = Server('mine')\nos.system('echo from a child')\n"
+    (tmp_path / "printing.py").write_text(code)
+    assert run(["lint", str(tmp_path / "printing.py"), "--format", "json"]) == 0
+    out, err = capfd.readouterr()
+    assert json.loads(out)["server"] == "mine" and err == "from a child\n"
+
+
 def test_a_file_that_is_no_server_of_ours_is_explained(shore: Shore) -> None:
     shore.write("theirs.py", "x = 1\n")
     done = shore.lint("theirs.py")
@@ -383,14 +460,29 @@ behind = Server("behind")
 behind.add_tool(Tool(name="raw", description="Do it", input_schema={"type": "object", "anyOf": [{}]}), print)
 app.mount(behind, prefix="near")
 app.mount([sys.executable, "-c", "print('the ship sank')"], prefix="sunk")
+app.mount([sys.executable, "stranger.py", "lists"], prefix="odd")
 """
 
 
 def test_mounted_servers_are_looked_at_and_absent_ones_told_of(shore: Shore) -> None:
+    shore.write("stranger.py", dedent(STRANGER))
     done = shore.look(shore.write("gateway.py", MOUNTING))
     assert done.code == 1 and done.json["tools"] == 1
-    assert {(each["tool"], each["where"]) for each in done.json["findings"]} == {("near_raw", "mounted near")}
+    findings = done.json["findings"]
+    assert {(each["tool"], each["where"]) for each in findings if each["tool"]} == {("near_raw", "mounted near")}
+    lost = [each for each in findings if each["rule"] == "E00"]
+    assert {(each["level"], each["where"]) for each in lost} == {("warning", "mounted odd")}
+    assert "left out: the definition of 'no_schema' can't be used" in lost[0]["message"]
+    assert [each["level"] for each in findings] == sorted(each["level"] for each in findings)
     assert "'sunk' is not there" in done.err and "its tools are not looked at" in done.err
+
+
+def test_a_mounted_server_that_says_nothing_is_waited_for_as_long_as_one_likes(shore: Shore) -> None:
+    mute = 'app.mount([sys.executable, "-c", "input(); input()"], prefix="mute")\n'
+    shore.write("patient.py", "import sys\nfrom longshore import Server\napp = Server('a')\n" + mute)
+    done = shore.lint("patient.py", "--timeout", "1")
+    assert done.code == 0 and "'mute' has not answered yet" in done.err
+    assert "give it more by --timeout; its tools are not looked at" in done.err
 
 
 def test_where_categories_are_declared_they_are_held_to(shore: Shore) -> None:

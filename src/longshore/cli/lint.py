@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 FOUND: Final = 1
 FORMS: Final = ("text", "json", "sarif", "markdown")
+NOTED: Final = 100
+"""Tools of which is said what was mended in them: whoever has more compares the lists."""
 _CODES = (
     "Exit codes: 0 clean; 1 findings at error level, with --strict also at warning level; 2 it could not be looked "
     "at; 130 interrupted."
@@ -81,6 +83,8 @@ def lint(ctx: click.Context, /, target: str | None, form: str, explain: str | No
         raise click.UsageError(f"either TARGET or a command after --, not both: {target}")
     if client and fix:
         raise click.UsageError("--fix and --as print the tools in two ways; take one")
+    if (client or fix) and form not in ("text", "json"):
+        raise click.UsageError(f"{'--as prints text or json' if client else '--fix prints json'}, not {form}")
     wish = _wish(given)
     from longshore.cli.surfaces import survey
 
@@ -120,9 +124,7 @@ def _explain(id: str, form: str, screen: Screen) -> int:
 def _show_as(surface: Surface, client: ClientName, form: str, screen: Screen) -> int:
     from longshore.cli.sights import show
 
-    if form not in ("text", "json"):
-        raise click.UsageError(f"--as prints text or json, not {form}")
-    show(surface, client, "json" if form == "json" else "text", screen)
+    show(surface, client, form, screen)
     return 0
 
 
@@ -136,8 +138,10 @@ def _fix(found: Survey, wish: Wish, screen: Screen) -> int:
 
     mended, done = mend(found.surface, wish.profiles or found.profiles, wish.waived)
     screen.json({"tools": list(mended.tools)})
-    for tool, ids in done.items():
+    for tool, ids in list(done.items())[:NOTED]:
         screen.note(f"mended {one_line(tool[:100])}: {', '.join(ids)}")
+    if len(done) > NOTED:
+        screen.note(f"… and {len(done) - NOTED:,} more")
     left = look(replace(found, surface=mended), wish)
     screen.note(f"left: {summary(left)}")
     return failing(left, wish)
@@ -163,16 +167,20 @@ def _report(found: Survey, wish: Wish, form: str, screen: Screen) -> int:
 
 def look(found: Survey, wish: Wish) -> Report:
     """Hold a server against the rules."""
+    from msgspec.structs import replace
+
     from longshore.cli.findings import Report
     from longshore.schema.standards.linting import lint as hold
     from longshore.schema.tokens import count_tokens
 
     surface = found.surface
+    refused = [replace(each, waived=wish.waived.get(each.rule, "")) for each in found.refused]
+    held = hold(surface, profiles=wish.profiles or found.profiles, waived=wish.waived)
     return Report(
         server=surface.name,
         tools=len(surface.tools),
         tokens=count_tokens(surface.tools),
-        findings=(*found.refused, *hold(surface, profiles=wish.profiles or found.profiles, waived=wish.waived)),
+        findings=tuple(sorted((*refused, *held), key=lambda each: LEVELS.index(each.level))),
         level=wish.level,
         file=found.file,
     )
