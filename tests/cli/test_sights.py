@@ -60,6 +60,16 @@ def test_a_list_with_which_no_request_gets_through(shown: Any) -> None:
     assert shown(HARBOUR, "openai").endswith("no request gets through with this list\n")
 
 
+def test_what_is_lost_is_in_no_request(shown: Any) -> None:
+    """`any` is refused by the API, but the client skips this tool, or can't read the list that it is in."""
+    odd = {"type": "object", "properties": {"x": {"type": "any"}}, "anyOf": [{}]}
+    skipped = Surface(tools=({**GET, "inputSchema": odd},))
+    assert shown(skipped, "claude").endswith("Claude Code hands on 0 of 1 tool, about 0 tokens\n")
+    unread = Surface(tools=(GET, {**GET, "inputSchema": {"properties": {"x": {"type": "array"}}}}))
+    for client in ("claude", "gemini"):
+        assert shown(unread, client).endswith("\nthe list can't be read, so none of its tools is there\n")
+
+
 def test_as_the_client_hands_it_on(shown: Any) -> None:
     told = json.loads(shown(HARBOUR, "claude", "json"))
     assert told["tools"] == [

@@ -53,7 +53,9 @@ def _lines(sight: Sight) -> Iterator[Line]:
     yield from _told(sight.marks, 0)
     kept, listed = sum(not tool.is_lost for tool in sight.tools), _count(len(sight.tools), "tool")
     yield 0, [(f"{sight.title} hands on {kept} of {listed}, about {_count(sight.tokens, 'token')}", "bold")]
-    if any(mark.costs == "request" for mark in sight.every_mark()):
+    if sight.fails:
+        yield 0, [("the list can't be read, so none of its tools is there", "bold red")]
+    if sight.is_refused:
         yield 0, [("no request gets through with this list", "bold red")]
 
 

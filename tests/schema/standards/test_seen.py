@@ -88,6 +88,9 @@ def test_of_two_tools_with_one_name_the_first_counts() -> None:
     assert both("a", "a", client="codex") == ["mcp__s__a", ""]
     first, second = both("a.b", "a_b", client="codex")  # told apart
     assert first == "mcp__s__a_b" and second.startswith("mcp__s__a_b_")
+    names = both("a b", "a.b", "a_b", "a.b", client="codex")
+    assert len(set(names)) == 4 and names[3] == ""
+    assert all(len(name) == 128 for name in both("n" * 120 + ".", "n" * 120 + "_", client="codex")[1:])
     assert both("a.b", "a_b", client="gemini") == ["mcp_s_a.b", "mcp_s_a_b"]
 
 

@@ -11,6 +11,8 @@ from longshore.schema.standards.stumbles import has_odd_type, types_of
 
 PLAIN: Final = r"[^A-Za-z0-9_-]"
 """What is no plain character of a name."""
+HASH: Final = 13
+"""Characters that Codex appends: `_` and twelve digits of a hash."""
 KEPT_BY_CODEX: Final = frozenset(
     (
         *("type", "description", "enum", "items", "properties", "required", "additionalProperties"),
@@ -72,12 +74,13 @@ def null_to_nullable(schema: Any) -> Any | None:
 # -- names
 
 
-def cut_with_hash(name: str, most: int) -> str:
-    """A stand-in of the same length: what exactly is hashed was not found out."""
-    return f"{name[: most - 13]}_{sha1(name.encode('utf-8', 'replace'), usedforsecurity=False).hexdigest()[:12]}"
+def cut_with_hash(name: str, most: int, raw: str) -> str:
+    """A stand-in of the same length, and another for each tool: what exactly is hashed was not found out."""
+    digest = sha1(raw.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
+    return f"{name[: most - HASH]}_{digest[: HASH - 1]}"
 
 
-def cut_middle(name: str, most: int) -> str:
+def cut_middle(name: str, most: int, _: str) -> str:
     half = (most - 3) // 2
     return f"{name[:half]}...{name[-half:]}"
 

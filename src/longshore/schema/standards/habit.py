@@ -38,7 +38,8 @@ class Naming(Struct, frozen=True, kw_only=True):
     """Characters that become `_`."""
     known: str
     most: int | None = None
-    cut: Callable[[str, int], str] = lambda name, most: name[:most]
+    cut: Callable[[str, int, str], str] = lambda name, most, _: name[:most]
+    """Given the name, how long it may be, and the tool's own."""
     cut_rule: str = ""
     """The rule that warns of a name that is cut."""
     server: Callable[[str], str] = str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from msgspec import Struct
 from longshore.protocol.subschemas import ALONE, BY_NAME, IN_LISTS
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.standards.clients import CLIENTS
+from longshore.schema.standards.edits import HASH
 from longshore.schema.standards.habit import ClientName, Cost, Fact, Habits
 from longshore.schema.standards.subject import MOST_NODES, Json, Subject, Surface
 from longshore.schema.tokens import count_tokens
@@ -57,6 +59,17 @@ class Sight(Struct, frozen=True, kw_only=True):
     """What is about the server as a whole."""
     handed: tuple[Json, ...] = ()
     tokens: int = 0
+
+    @property
+    def fails(self) -> bool:
+        """Whether the client can't read the list, so that no tool of it is there."""
+        return any(mark.costs == "list" for mark in self.every_mark())
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether no request gets through while these tools are in it. What is lost is in none."""
+        handed = (mark for tool in self.tools if not tool.is_lost for mark in tool.marks)
+        return any(mark.costs == "request" for mark in (*self.marks, *handed))
 
     def every_mark(self) -> Iterator[Mark]:
         yield from self.marks
@@ -134,21 +147,20 @@ def _rename(subject: Subject, habits: Habits, taken: dict[str, str], marks: list
     if plain != subject.name:
         mark(f"called `{plain}`", "E06")
     if naming.most is not None and len(sent) > naming.most:
-        sent = naming.cut(sent, naming.most)
+        sent = naming.cut(sent, naming.most, subject.name)
         mark(f"the name is cut to {naming.most} characters", naming.cut_rule)
     return _tell_apart(sent, subject, habits, taken, marks)
 
 
 def _tell_apart(sent: str, subject: Subject, habits: Habits, taken: dict[str, str], marks: list[Mark]) -> str:
     """Of two tools with one name the first counts. Codex keeps those apart that only it has given the same name."""
-    known = habits.first_wins
-    if not known or sent not in taken:
-        taken[sent] = subject.name
-        return sent
-    if habits.naming.hashes and taken[sent] != subject.name:
+    known, naming = habits.first_wins, habits.naming
+    if naming.hashes and taken.get(sent, subject.name) != subject.name:
         marks.append(Mark(what="a hash is added: another is called so", known=known, rule="E07", path="name"))
-        return habits.naming.cut(sent, len(sent) + 13)
-    marks.append(Mark(what="lost: another is called so", known=known, rule="E07", path="name", costs="tool"))
+        sent = naming.cut(sent, min(len(sent) + HASH, naming.most or sys.maxsize), subject.name)
+    if known and sent in taken:
+        marks.append(Mark(what="lost: another is called so", known=known, rule="E07", path="name", costs="tool"))
+    taken.setdefault(sent, subject.name)
     return sent
 
 
