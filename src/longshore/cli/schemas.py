@@ -11,6 +11,7 @@ import msgspec
 
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import describe, either, quote
+from longshore.schema.pointer import look_up
 
 _STEPS = 16
 """References that are followed. A schema that needs more goes round."""
@@ -44,16 +45,8 @@ def part(schema: Any, root: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(ref, str):
             return schema if not beside else _meet(schema, beside) or {}
         beside = _meet({key: value for key, value in schema.items() if key != "$ref"}, beside) or {}
-        schema = _follow(ref, root)
+        schema = look_up(root, ref)
     return {}
-
-
-def _follow(ref: str, root: dict[str, Any]) -> Any:
-    place: Any = root
-    for step in ref.removeprefix("#").split("/")[1:]:
-        name = step.replace("~1", "/").replace("~0", "~")
-        place = place.get(name) if is_object(place) else None
-    return place if ref.startswith("#") else None
 
 
 def options(schema: Any, root: dict[str, Any]) -> list[dict[str, Any]]:

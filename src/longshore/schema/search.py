@@ -15,7 +15,7 @@ from typing import Any, Final, final
 from longshore.schema.failure import COUNTED_LINES, SAID, Breach, Place, nearest, wrong_type, wrong_value
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import cut, describe, either, path, quote
-from longshore.schema.weight import look_up
+from longshore.schema.pointer import look_up
 
 STEPS: Final = 200_000
 """Places of a value that are looked at: about half a second."""
@@ -239,8 +239,7 @@ class Search:
     # -- other schemas for the same value
 
     def reference(self, _: dict[str, Any], wanted: Any, value: Any, where: Place) -> Iterator[Breach]:
-        found = look_up(self._root, wanted) if isinstance(wanted, str) else None
-        yield from self.found(found, value, where)
+        yield from self.found(look_up(self._root, wanted), value, where)
 
     def all_of(self, _: dict[str, Any], wanted: Any, value: Any, where: Place) -> Iterator[Breach]:
         for inner in wanted if is_array(wanted) else ():

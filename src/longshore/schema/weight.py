@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from functools import cache
 from typing import Any, final
-from urllib.parse import unquote
 
 from longshore.protocol.subschemas import subschemas
-from longshore.schema.kinds import is_array, is_object
+from longshore.schema.kinds import is_object
+from longshore.schema.pointer import look_up
 
 STEPS = 20_000
 """Subschemas that a schema may come to when its references are written out, once round for each that is recursive."""
@@ -106,24 +106,6 @@ class _Walk:
         if found is None:
             raise _Untold
         return found
-
-
-def look_up(root: dict[str, Any], target: str) -> Any:
-    """What a reference points at; None for one that is no way through this very schema."""
-    if target == "#":
-        return root
-    if not target.startswith("#/"):
-        return None
-    found: Any = root
-    for part in unquote(target[2:]).split("/"):
-        name = part.replace("~1", "/").replace("~0", "~")
-        if is_object(found) and name in found:
-            found = found[name]
-        elif is_array(found) and name.isdecimal() and len(name) < 9 and int(name) < len(found):
-            found = found[int(name)]
-        else:
-            return None
-    return found
 
 
 def _meet(one: Step, other: Step) -> bool:

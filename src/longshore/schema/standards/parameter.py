@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import cut
+from longshore.schema.pointer import look_up
 from longshore.schema.standards.subject import Json, Subject
 
 MOST_PARTS: Final = 50
@@ -102,14 +103,4 @@ def find_parts(schema: Json, root: Json) -> list[Json]:
 
 def _next(part: Json, root: Json) -> list[Any]:
     choices = [part[key][:MOST_PARTS] for key in ("anyOf", "oneOf", "allOf") if is_array(part.get(key))]
-    return [follow(part.get("$ref"), root), *(each for group in choices for each in group)]
-
-
-def follow(ref: Any, root: Json) -> Any:
-    """What a `$ref` inside of the schema leads to; None where it leads nowhere."""
-    if not isinstance(ref, str) or not ref.startswith("#/"):
-        return None
-    found: Any = root
-    for step in ref[2:].split("/"):
-        found = found.get(step.replace("~1", "/").replace("~0", "~")) if is_object(found) else None
-    return found
+    return [look_up(root, part.get("$ref")), *(each for group in choices for each in group)]

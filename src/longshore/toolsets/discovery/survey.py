@@ -112,7 +112,9 @@ def kind_of(schema: Any, root: dict[str, Any], within: tuple[str, ...] = ()) -> 
         case {"$ref": str(ref)} if ref in within:
             return ref.rpartition("/")[2]  # it holds itself, so its name has to do
         case {"$ref": str(ref)}:
-            return kind_of(_definition(ref, root), root, (*within, ref))
+            from longshore.schema.pointer import look_up  # urllib, for a schema that refers
+
+            return kind_of(look_up(root, ref), root, (*within, ref))
         case {"anyOf": parts} | {"oneOf": parts}:
             return " or ".join(kind_of(part, root, within) for part in parts)
         case {"type": [*kinds]}:
@@ -125,11 +127,6 @@ def kind_of(schema: Any, root: dict[str, Any], within: tuple[str, ...] = ()) -> 
             return str(kind)
         case _:
             return "any value"
-
-
-def _definition(ref: str, root: dict[str, Any]) -> Any:
-    """What a reference into the schema's own definitions stands for."""
-    return root.get("$defs", {}).get(ref.removeprefix("#/$defs/"), {})
 
 
 def _json(value: Any) -> str:

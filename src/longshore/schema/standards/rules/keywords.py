@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Any, Final
-from urllib.parse import unquote
 
 from longshore.schema.ecmascript import find_flaw, translate
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import cut, quote
+from longshore.schema.pointer import look_up
 from longshore.schema.rewriting.everywhere import change_everywhere, less
 from longshore.schema.standards.place import changed, nodes_of, schemas_of, show
 from longshore.schema.standards.rule import Fault, Level, Profile, Rule, fault
@@ -43,21 +43,9 @@ def _dangling(subject: Subject) -> Iterator[Fault]:
 
 def _leads(ref: str, root: Json) -> bool:
     """Where the schema has an address, the compiler knows whether one is inside of it."""
-    if ref.startswith("#/"):
-        return _find(root, unquote(ref[2:]).split("/"))
-    return ref == "#" or (not ref.startswith("#") and not root.keys().isdisjoint(("$id", "id")))
-
-
-def _find(root: Any, parts: list[str]) -> bool:
-    for part in parts:
-        name = part.replace("~1", "/").replace("~0", "~")
-        if is_object(root) and name in root:
-            root = root[name]
-        elif is_array(root) and name.isdecimal() and len(name) < 9 and int(name) < len(root):
-            root = root[int(name)]
-        else:
-            return False
-    return True
+    if ref.startswith("#"):
+        return look_up(root, ref) is not None
+    return not root.keys().isdisjoint(("$id", "id"))
 
 
 # -- types
