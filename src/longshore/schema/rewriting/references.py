@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from longshore.schema.kinds import is_object
+from longshore.schema.pointer import look_up
 from longshore.schema.rewriting.dialects import is_old
 from longshore.schema.rewriting.everywhere import ANNOTATIONS, Schema, TooMuch, Walk, less, schemas_in
-from longshore.schema.weight import look_up
 
 MOST_INLINED: Final = 2_000
 """Schemas that one may come to when it is written out. Definitions that name each other twice over double each time."""
