@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from msgspec import Struct
@@ -15,8 +15,9 @@ from longshore.schema.standards.rule import LEVELS, Level
 
 SHOWN: Final = 1000
 """Findings that are told to people. A list that is wrong throughout needs no more; programs get all."""
-ROWS: Final = 200
-"""The same for a comment: a forge takes 65,536 characters."""
+ROOM: Final = 50_000
+"""Characters of a comment's table. A forge refuses a comment of more than 65,536, and there are two tables."""
+WAIVED_ROOM: Final = 10_000
 CHARACTERS: Final = 600
 """Of one message or fix, for people. A stranger may have written most of it."""
 _STYLES: Final[dict[Level, str]] = {"error": "bold red", "warning": "yellow", "info": "cyan"}
@@ -131,28 +132,35 @@ def as_json(report: Report) -> dict[str, Any]:
 
 def as_markdown(report: Report) -> str:
     """A comment: a line, a table, and below it what is waived."""
-    shown = report.shown
     text = [f"### longshore lint: {escape(_short(report.server))}", "", f"**{escape(summary(report))}**"]
-    if shown:
-        text += ["", *_table(["", "rule", "tool", "finding", "fix"], (_row(each) for each in shown[:ROWS]))]
-    if len(shown) > ROWS:
-        text += ["", f"… and {len(shown) - ROWS:,} more."]
-    if report.waived:
-        rows = ([each.rule, _code(each.tool), escape(_short(each.waived))] for each in report.waived[:ROWS])
-        text += ["", "<details><summary>waived</summary>", "", *_table(["rule", "tool", "why"], rows), "", "</details>"]
+    if shown := report.shown:
+        text += ["", *_table(["", "rule", "tool", "finding", "fix"], shown, _row, ROOM)]
+    if waived := [each for each in report.told if each.waived]:
+        table = _table(["rule", "tool", "why"], waived, _waived_row, WAIVED_ROOM)
+        text += ["", "<details><summary>waived</summary>", "", *table, "", "</details>"]
     return "\n".join(text) + "\n"
 
 
-def _table(titles: list[str], rows: Iterable[list[str]]) -> Iterator[str]:
+def _table(titles: list[str], found: list[Finding], row: Callable[[Finding], list[str]], room: int) -> Iterator[str]:
+    """As many rows as there is room for, and how many there are besides."""
     yield f"| {' | '.join(titles)} |"
     yield "|---" * len(titles) + "|"
-    for row in rows:
-        yield f"| {' | '.join(row)} |"
+    for number, each in enumerate(found):
+        line = f"| {' | '.join(row(each))} |"
+        room -= len(line) + 1
+        if room < 0:
+            yield from ("", f"… and {len(found) - number:,} more.")
+            return
+        yield line
 
 
 def _row(found: Finding) -> list[str]:
     place = " ".join(_code(part) for part in (found.tool, found.path or found.where) if part)
     return [found.level, found.rule, place, escape(_short(found.message)), escape(_short(found.fix))]
+
+
+def _waived_row(found: Finding) -> list[str]:
+    return [found.rule, _code(found.tool), escape(_short(found.waived))]
 
 
 def escape(text: str) -> str:
