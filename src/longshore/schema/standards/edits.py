@@ -7,7 +7,8 @@ from hashlib import sha1
 from typing import Any, Final
 
 from longshore.schema.kinds import is_object
-from longshore.schema.standards.stumbles import has_odd_type, types_of
+from longshore.schema.standards.parameter import types_of
+from longshore.schema.standards.stumbles import has_odd_type
 
 PLAIN: Final = r"[^A-Za-z0-9_-]"
 """What is no plain character of a name."""

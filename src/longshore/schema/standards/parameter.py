@@ -19,6 +19,8 @@ MOST_PARTS: Final = 50
 MOST_PARAMETERS: Final = 1_000
 """Parameters of one tool that are looked at. No model fills as many."""
 
+TYPES: Final = ("string", "number", "integer", "boolean", "object", "array", "null")
+"""Those that there are. No set: what is looked for may be a list."""
 NUMBERS: Final = frozenset(("number", "integer"))
 _SAYS_INSIDE: Final = frozenset(
     (
@@ -62,10 +64,15 @@ class Parameter(Struct, frozen=True):
         return any(each in part for part in self.parts for each in keywords)
 
 
-def type_names(schema: Json) -> list[str]:
-    """The types of a schema. They may be anything: an author wrote them."""
-    named = schema.get("type")
-    return [each for each in (named if is_array(named) else [named]) if isinstance(each, str)]
+def types_of(schema: Any) -> list[Any]:
+    """What a schema has for names of types. They may be anything: an author wrote them."""
+    named = schema.get("type", []) if is_object(schema) else []
+    return named if is_array(named) else [named]
+
+
+def type_names(schema: Any) -> list[str]:
+    """The names among them."""
+    return [each for each in types_of(schema) if isinstance(each, str)]
 
 
 def is_opaque(schema: Json) -> bool:

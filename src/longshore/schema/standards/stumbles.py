@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from longshore.schema.kinds import is_array, is_object
+from longshore.schema.kinds import is_object
 from longshore.schema.standards.habit import Find
+from longshore.schema.standards.parameter import TYPES, types_of
 from longshore.schema.standards.subject import Subject
 
 CURSOR_NAME: Final = 60
 """Characters of the server's and the tool's name together."""
 CLAUDE_NAME: Final = 128
 """Characters of a name that Anthropic's API takes."""
-_TYPES: Final = frozenset(("string", "number", "integer", "boolean", "object", "array", "null"))
 _KEY: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
 _OPENAI_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 
@@ -47,16 +47,8 @@ def odd_keys(subject: Subject) -> Iterable[str]:
     return (f"inputSchema.properties.{key}" for key in subject.properties if not _KEY.match(key))
 
 
-def types_of(schema: Any) -> list[Any]:
-    """The names of types in a schema."""
-    if not is_object(schema) or "type" not in schema:
-        return []
-    found = schema["type"]
-    return found if is_array(found) else [found]
-
-
 def has_odd_type(schema: Any) -> bool:
-    return any(not isinstance(each, str) or each not in _TYPES for each in types_of(schema))
+    return any(each not in TYPES for each in types_of(schema))
 
 
 def odd_types(subject: Subject) -> Iterable[str]:

@@ -11,11 +11,11 @@ from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import cut, quote
 from longshore.schema.pointer import look_up
 from longshore.schema.rewriting.everywhere import change_everywhere, less
+from longshore.schema.standards.parameter import TYPES, types_of
 from longshore.schema.standards.place import changed, nodes_of, schemas_of, show
 from longshore.schema.standards.rule import Fault, Level, Profile, Rule, fault
 from longshore.schema.standards.subject import Json, Node, Subject, example
 
-TYPES: Final = ("string", "number", "integer", "boolean", "object", "array", "null")
 _ANCHORS: Final = ("$anchor", "$dynamicAnchor")
 _BRANCHES: Final = frozenset(("$ref", "anyOf", "oneOf", "allOf", "if", "then", "else", "dependentSchemas"))
 _BRANCH: Final = re.compile(r"\.(?:anyOf|oneOf|allOf)\[|(?<!properties)\.(?:not|if|then|else|dependentSchemas)(?=\.|$)")
@@ -53,8 +53,7 @@ def _leads(ref: str, root: Json) -> bool:
 
 def _types(subject: Subject) -> Iterator[Fault]:
     for node in subject.nodes():
-        named: Any = node.schema.get("type", []) if is_object(node.schema) else []
-        for each in named if is_array(named) else [named]:
+        for each in types_of(node.schema):
             if each not in TYPES:
                 yield fault(f"{show(node.path)} has the type {quote(each)}, which is none", f"{node.path}.type")
 
