@@ -337,6 +337,26 @@ def test_nulls_in_annotations_are_left_out() -> None:
     assert mend("E16", tool) == {"name": "a", "annotations": {"readOnlyHint": True}}
 
 
+DRAFT_04, DRAFT_07 = (f"http://json-schema.org/draft-0{n}/schema#" for n in (4, 7))
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        takes({"dependentRequired": {"a": ["b"]}}, definitions={}, **{"$schema": DRAFT_07}),
+        takes({"const": 1, "minimum": 0, "exclusiveMinimum": True}, **{"$schema": DRAFT_04}),
+    ],
+)
+def test_words_that_mean_nothing_in_an_old_dialect_are_not_given_a_meaning(tool: Json) -> None:
+    assert mend("W27", tool) == tool
+
+
+def test_what_is_written_where_it_is_used_is_still_of_its_dialect() -> None:
+    item = {"type": "number", "minimum": 0, "exclusiveMinimum": True}
+    root = {"$schema": DRAFT_04, "$ref": "#/definitions/A", "definitions": {"A": {"properties": {"n": item}}}}
+    assert mend("W23", {"inputSchema": root})["inputSchema"] == {"$schema": DRAFT_04, "properties": {"n": item}}
+
+
 def mend(id: str, tool: Json) -> Json:
     rule = find_rule(id)
     assert rule is not None and rule.mend is not None

@@ -89,7 +89,7 @@ class _Inliner:
             ref = schema.get("$ref")
             if isinstance(ref, str) and ref in self._definitions:
                 schema = self._joined(self._definitions[ref], less(schema, "$ref"))
-        return schema
+        return {"$schema": root["$schema"], **schema} if "$schema" in root else schema  # the words are still its own
 
     def _write_kept(self) -> dict[str, Any]:
         """The definitions that are still referred to. Those among them that are written out may refer to more."""

@@ -15,6 +15,7 @@ from longshore.schema.standards.parameter import TYPES, types_of
 from longshore.schema.standards.place import changed, nodes_of, schemas_of, show
 from longshore.schema.standards.rule import Fault, Level, Profile, Rule, fault
 from longshore.schema.standards.subject import Json, Node, Subject, example
+from longshore.schema.weight import is_heavy
 
 _ANCHORS: Final = ("$anchor", "$dynamicAnchor")
 _BRANCHES: Final = frozenset(("$ref", "anyOf", "oneOf", "allOf", "if", "then", "else", "dependentSchemas"))
@@ -86,7 +87,6 @@ def _missing(node: Node) -> Iterator[Fault]:
 
 def _defaults(nodes: list[Node], root: Json) -> Iterator[Fault]:
     from longshore.schema.validate import SchemaProblem, compile
-    from longshore.schema.weight import is_heavy
 
     found = [node for node in nodes if "default" in node.schema and node.level]
     kept: Json = {key: root[key] for key in ("$schema", "$id", "$defs", "definitions") if key in root}

@@ -9,6 +9,7 @@ from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import quote
 from longshore.schema.rewriting import inlined, modernised
 from longshore.schema.rewriting.dialects import is_old
+from longshore.schema.rewriting.everywhere import schemas_in
 from longshore.schema.standards.place import changed, nodes_of, schemas_of, show
 from longshore.schema.standards.rule import Fault, Level, Rule, fault
 from longshore.schema.standards.subject import Json, Node, Subject, example
@@ -63,6 +64,23 @@ def _renamed(node: Node) -> Iterator[Fault]:
             yield fault(f"{show(node.path)} has {word}, which is {now} today", f"{node.path}.{word}")
     if is_array(node.schema.get("items")):
         yield fault(f"{show(node.path)} has a list of items, which is prefixItems today", f"{node.path}.items")
+
+
+_AFTER_04: Final = frozenset(("const", "contains", "propertyNames", "if", "then", "else"))
+_AFTER_07: Final = frozenset(
+    (
+        *("prefixItems", "dependentRequired", "dependentSchemas", "minContains", "maxContains"),
+        *("unevaluatedProperties", "unevaluatedItems"),
+    )
+)
+"""Words that mean nothing in an old dialect, and something in today's."""
+
+
+def _renew(schema: Json) -> Json:
+    unknown = _AFTER_07 if "draft-07" in str(schema.get("$schema")) else _AFTER_07 | _AFTER_04
+    if is_old(schema) and any(not unknown.isdisjoint(each) for each in schemas_in(schema)):
+        return schema
+    return modernised(schema)
 
 
 def _depth(subject: Subject) -> Iterator[Fault]:
@@ -146,7 +164,7 @@ RULES: Final[tuple[Rule, ...]] = (
             )
         ),
         check=_leftovers,
-        mend=changed(modernised),
+        mend=changed(_renew),
     ),
     Rule(
         id="W30",
