@@ -431,6 +431,21 @@ def add(*nums: int) -> int: return 0
     done = shore.look(shore.write("server.py", code))
     refused = [each["where"].split()[1] for each in done.json["findings"] if each["rule"] == "E00"]
     assert (done.code, refused) == (1, ["read()", "ask(*words)", "complete(*words)", "add(*nums)"])
+    grouped = """
+from longshore import Server, Toolset, tool
+class Sums(Toolset):
+    @tool
+    def add(self, *nums: int) -> int: return 0
+    @tool
+    def loose(self, **any: int) -> int: return 0
+    @tool
+    def fine(self, number: int) -> int: return number
+app = Server("sums")
+app.add(Sums())
+"""
+    done = shore.look(shore.write("grouped.py", grouped))
+    refused = [each["where"].split()[1] for each in done.json["findings"] if each["rule"] == "E00"]
+    assert (refused, done.json["tools"]) == (["add(self,", "loose(self,"], 1)
     waived = shore.look(shore.write("again.py", code), "--waive", "E00=mended next week")
     assert (waived.code, waived.json["counts"]["waived"]) == (0, 4)
 

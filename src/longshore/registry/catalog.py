@@ -11,7 +11,7 @@ from longshore.registry.where import caller
 
 if TYPE_CHECKING:
     from longshore.registry.resource import Resource
-    from longshore.registry.toolset import Holder, Toolset
+    from longshore.registry.toolset import Holder, Mark, Toolset
 
 Part = Literal["tools", "resources", "prompts"]
 
@@ -229,25 +229,36 @@ def _rank(thing: Any) -> int:
 
 
 def _make_parts(holder: Holder, context_type: type) -> Iterator[tuple[Part, str, Any]]:
-    from longshore.registry.function import tool_entry
-    from longshore.registry.prompt import prompt_entry
-    from longshore.registry.resource import make_resource
     from longshore.registry.toolset import marked
 
     for mark, method in marked(holder.toolset):
-        thing: Any
-        match mark.kind:
-            case "tool":
-                thing = entry = tool_entry(method, mark.options, context_type)
-                yield "tools", entry.name, thing
-            case "prompt":
-                thing = entry = prompt_entry(method, mark.options, context_type)
-                yield "prompts", entry.name, thing
-            case "resource":
-                thing = make_resource(mark.uri, method, mark.options, context_type)
-                entry = thing.entry
-                yield "resources", thing.uri, thing
+        try:
+            part, name, thing, entry = _make_part(mark, method, context_type)
+        except RegistrationError as problem:
+            from longshore.registry.standards import defer
+
+            if not defer(problem):
+                raise
+            continue
         entry.toolset = holder
+        yield part, name, thing
+
+
+def _make_part(mark: Mark, method: Any, context_type: type) -> tuple[Part, str, Any, Entry]:
+    from longshore.registry.function import tool_entry
+    from longshore.registry.prompt import prompt_entry
+    from longshore.registry.resource import make_resource
+
+    match mark.kind:
+        case "tool":
+            entry = tool_entry(method, mark.options, context_type)
+            return "tools", entry.name, entry, entry
+        case "prompt":
+            entry = prompt_entry(method, mark.options, context_type)
+            return "prompts", entry.name, entry, entry
+        case "resource":
+            resource = make_resource(mark.uri, method, mark.options, context_type)
+            return "resources", resource.uri, resource, resource.entry
 
 
 def _unknown(kind: str, name: str, names: Iterable[str]) -> str:
