@@ -171,6 +171,8 @@ def from_v1(q: Annotated[str, msgspec.Meta(min_length=2)]) -> Today:
         raise ToolError("Atlantis is no city any more")
     if city == "Ys":
         raise RuntimeError("a secret")
+    if city == "Vineta":
+        raise SystemExit("a secret")
     return Today(Place(city, country), 3)
 
 
@@ -247,9 +249,10 @@ def test_where_nothing_fits_the_error_is_about_todays_input(make: str, arguments
 @pytest.mark.parametrize("make", SERVERS)
 def test_what_a_migration_raises_is_masked_as_the_tools_own(make: str) -> None:
     assert ask(SERVERS[make](), {"q": "Atlantis"}).text == "Atlantis is no city any more"
-    text = ask(SERVERS[make](), {"q": "Ys"}).text
-    assert "forecast failed unexpectedly" in text
-    assert "secret" not in text
+    for city in ("Ys", "Vineta"):  # the second one is gone by an exit, which would end the server
+        text = ask(SERVERS[make](), {"q": city}).text
+        assert "forecast failed unexpectedly" in text
+        assert "secret" not in text
 
 
 def test_each_migration_is_tried_once_and_in_order() -> None:
@@ -297,6 +300,12 @@ def test_what_is_no_migration_is_refused(make: Any, migration: Any) -> None:
 def _add(migration: Any) -> None:
     tool = Tool(name="x", input_schema={"type": "object"}, earlier=[migration])
     Server("x").add_tool(tool, lambda arguments, context: CallResult([]))
+
+
+@pytest.mark.parametrize("option", ["earlier", "aliases"])
+def test_one_thing_in_the_place_of_a_list_is_refused(option: str) -> None:
+    with pytest.raises(RegistrationError, match=rf"{option}=(.|\n)*{option}=\["):
+        Server("x").tool(**{option: from_v2})(from_v2)
 
 
 def test_an_async_migration_is_told_apart() -> None:

@@ -255,7 +255,7 @@ def check_options(fn: Callable[..., Any], options: ToolOptions | Tool, is_async:
         if not isinstance(getattr(options, option), (str, NoneType)):
             refuse(fn, f"{option}={getattr(options, option)!r} is no text", f'{option}="…"')
     for option in ("tags", "examples", "aliases", "earlier"):
-        if isinstance(getattr(options, option), (str, bytes, Mapping)):
+        if isinstance(getattr(options, option), (str, bytes, Mapping)) or callable(getattr(options, option)):
             refuse(fn, f"{option}={getattr(options, option)!r} is one thing, not a list", f"{option}=[…]")
     for option in ("errors", "meta", "annotations", "waive"):
         if not isinstance(getattr(options, option), (Mapping, NoneType)):

@@ -215,8 +215,10 @@ class Engine:
         if link.principal.lacks(entry.scopes):
             raise Forbidden(entry.name, entry.scopes)
         if entry.headers and link.headers is not None:
+            from longshore.server.repeated import with_todays_names
+
             arguments = _read_arguments(frame).params.arguments
-            link.headers.check_params(entry.headers, arguments)
+            link.headers.check_params(entry.headers, with_todays_names(entry, arguments))
 
     def _slow_down(self, call: Call, wait: float) -> bytes:
         from longshore.server.rates import too_often

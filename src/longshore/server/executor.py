@@ -168,16 +168,20 @@ class Executor:
         """Make typed arguments of raw ones. A frame: they can't be."""
         try:
             call.arguments = call.entry.decode(call.arguments)
-        except Exception as problem:
+        except Stopped:
+            raise
+        except BaseException as problem:
             try:
                 return self._read_again(call, problem)
-            except Exception as worse:  # what an author's validator raised can be anything, even one without a text
+            except Stopped:
+                raise
+            except BaseException as worse:  # what an author's validator or migration raises can be anything
                 return self.replies.exception(call, worse)[0]
         return None
 
-    def _read_again(self, call: Call, problem: Exception) -> bytes | None:
+    def _read_again(self, call: Call, problem: BaseException) -> bytes | None:
         """Arguments that the typed pass refused: mended where the meaning is plain, else a line for each fault."""
-        if isinstance(problem, (ProtocolError, RegistrationError)):
+        if isinstance(problem, (ProtocolError, RegistrationError)) or not isinstance(problem, Exception):
             return self.replies.exception(call, problem)[0]
         raw = call.arguments
         if raw.__class__ is Raw and bytes(raw) == _NULL:
@@ -185,6 +189,10 @@ class Executor:
         reading = call.entry.explain(raw, problem)
         call.arguments, call.remarks = reading.arguments, (*call.remarks, *reading.notes)
         if not reading.faults:
+            if call.entry.headers and call.link.headers is not None:
+                from longshore.server.repeated import check_read
+
+                check_read(call.entry, call.link.headers, call.arguments)
             if reading.notes and self.recorder.on:
                 self.recorder.record(ArgumentsMended(call.entry.name, call.id, reading.notes, time()))
             return None
