@@ -76,7 +76,7 @@ _AFTER_07: Final = frozenset(
 """Words that mean nothing in an old dialect, and something in today's."""
 
 
-def _renew(schema: Json) -> Json:
+def _renew(schema: Any) -> Any:
     unknown = _AFTER_07 if "draft-07" in str(schema.get("$schema")) else _AFTER_07 | _AFTER_04
     if is_old(schema) and any(not unknown.isdisjoint(each) for each in schemas_in(schema)):
         return schema
