@@ -450,6 +450,15 @@ app.add(Sums())
     assert (waived.code, waived.json["counts"]["waived"]) == (0, 4)
 
 
+def test_what_was_refused_before_loading_ended_is_told_too(shore: Shore) -> None:
+    refused = "@app.tool\ndef add(*nums: int) -> int: return 0\n"
+    ending = "@app.tool(timout=3)\ndef late() -> None: ...\n"
+    code = "from longshore import Server\napp = Server('a')\n" + refused + ending
+    done = shore.lint(shore.write("server.py", code))
+    assert (done.code, done.out) == (2, "")
+    assert "it takes *nums" in done.err and "did you mean timeout=?" in done.err
+
+
 def test_what_is_printed_beside_python_is_no_answer_either(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -81,6 +81,8 @@ def load(source: str) -> tuple[Server, list[RegistrationError]]:
                 raise
             fix = f"If it is a program that serves by itself: longshore … -- {shlex.join([sys.executable, source])}"
             raise TargetError(f"{problem}\n{fix}") from None
+        except RegistrationError as problem:  # one that ends the loading: what was refused before is told with it
+            raise TargetError("\n".join(map(str, [*refused, problem]))) from None
     return app, refused
 
 
