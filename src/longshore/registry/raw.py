@@ -15,7 +15,6 @@ from longshore.registry.results import render_raw, schema_renderer
 from longshore.registry.shape import read_shape
 from longshore.registry.tool import Entry, Json, Tool, effect_hints
 from longshore.registry.where import Place, refuse
-from longshore.schema.failure import shorten
 from longshore.schema.reading import Reading
 
 if TYPE_CHECKING:
@@ -117,6 +116,7 @@ class _Arguments:
         return self._is_valid(values)
 
     def explain(self, raw: Any, _: Exception) -> Reading:
+        from longshore.schema.failure import shorten
         from longshore.schema.mending import NotAnObject, mend, open_arguments
 
         try:
