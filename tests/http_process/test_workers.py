@@ -185,10 +185,14 @@ def test_a_session_is_served_by_any_worker_and_after_a_restart(tmp_path: Path) -
 
 
 def test_a_server_of_its_own_may_have_workers(tmp_path: Path) -> None:
-    (tmp_path / "own.py").write_text(SOURCE + "\napp.run(http=True, port=0)\n")
+    odd = '\napp.tool(name="3d")(lambda path: path)'
+    (tmp_path / "own.py").write_text(SOURCE + odd + "\napp.run(http=True, port=0)\n")
     env = {"LONGSHORE_HTTP_WORKERS": "2"}
     with start(None, folder=tmp_path, argv=(sys.executable, "own.py"), env=env) as server:
         assert pids(server) == set(server.workers)
+        server.kill()
+        assert server.wait(SOON) == 128 + signal.SIGTERM
+        assert server.stderr.count("the tool '3d'") == 1, "what is wrong with a tool is told once, not by each of them"
 
 
 def test_a_worker_that_is_ready_when_it_is_no_longer_wanted_says_nothing() -> None:
