@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longshore.config.sections import SchemaForm
-from longshore.schema.lowering import FORMS, Form, lower, lower_schema
+from longshore.schema.lowering import FORMS, Form, lower
 from longshore.schema.mending import mend
 from longshore.schema.rewriting.everywhere import change_everywhere, schemas_in
 from longshore.schema.standards.linting import lint
@@ -39,6 +39,10 @@ def read_nullable(schema: Schema) -> Schema:
 
 def tool(schema: Any, **more: Any) -> dict[str, Any]:
     return {"name": "find", "description": "Find a thing.", "inputSchema": schema, **more}
+
+
+def lower_schema(schema: Any, form: Form) -> Any:
+    return lower(tool(schema), form)["inputSchema"]
 
 
 def calls(schema: Schema, random: Random) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from longshore.cli.screen import Line, clean, one_line
+from longshore.cli.screen import Line, clean, many, short
 from longshore.schema.standards.finding import Finding
 from longshore.schema.standards.rule import LEVELS, Level
 
@@ -62,16 +62,12 @@ class Report(Struct, frozen=True, kw_only=True):
 
 def summary(report: Report) -> str:
     """One line: how many of what, in how much."""
-    counts = [_many(report.count(level), level) for level in LEVELS if report.count(level)]
+    counts = [many(report.count(level), level) for level in LEVELS if report.count(level)]
     hidden = len(report.counted) - len(report.shown)
     text = ", ".join(counts) or "nothing found"
-    text += f" in {_many(report.tools, 'tool')} ({_many(report.tokens, 'token')})"
+    text += f" in {many(report.tools, 'tool')} ({many(report.tokens, 'token')})"
     text += f"; {len(report.waived)} waived" if report.waived else ""
     return text + (f"; {hidden} below --level {report.level}" if hidden else "")
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + ("" if count == 1 or noun == "info" else "s")
 
 
 # -- for people
@@ -108,9 +104,7 @@ def _by_tool(found: Iterable[Finding]) -> dict[str, list[Finding]]:
 
 
 def _short(text: str) -> str:
-    """On one line, and no longer than anybody reads. Cut before it is cleaned: a stranger may have sent megabytes."""
-    plain = one_line(text[: 2 * CHARACTERS])
-    return plain if len(plain) <= CHARACTERS else plain[: CHARACTERS - 1] + "…"
+    return short(text, CHARACTERS)
 
 
 # -- for programs

@@ -51,6 +51,17 @@ def one_line(text: str) -> str:
     return clean(" ".join(text.split()))
 
 
+def short(text: str, most: int) -> str:
+    """The same, no longer than anybody reads. Cut before it is cleaned: a stranger may have sent megabytes."""
+    line = one_line(text[: 4 * most])
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def many(count: int, noun: str) -> str:
+    """`1 tool`, `2,000 tools`, `3 info`."""
+    return f"{count:,} {noun}{'' if count == 1 or noun == 'info' else 's'}"
+
+
 def json_text(value: Any) -> str:
     """JSON for people and programs. What could move a terminal's cursor is written as an escape of JSON's own."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

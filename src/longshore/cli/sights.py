@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from longshore.cli.screen import Line, Screen, one_line
+from longshore.cli.screen import Line, Screen, many, one_line, short
 
 if TYPE_CHECKING:
     from longshore.schema.standards.habit import ClientName
@@ -51,8 +51,8 @@ def _lines(sight: Sight) -> Iterator[Line]:
         yield from _tool_lines(tool)
         yield 0, []
     yield from _told(sight.marks, 0)
-    kept, listed = sum(not tool.is_lost for tool in sight.tools), _count(len(sight.tools), "tool")
-    yield 0, [(f"{sight.title} hands on {kept} of {listed}, about {_count(sight.tokens, 'token')}", "bold")]
+    kept, listed = sum(not tool.is_lost for tool in sight.tools), many(len(sight.tools), "tool")
+    yield 0, [(f"{sight.title} hands on {kept} of {listed}, about {many(sight.tokens, 'token')}", "bold")]
     if sight.fails:
         yield 0, [("the list can't be read, so none of its tools is there", "bold red")]
     if sight.is_refused:
@@ -61,7 +61,7 @@ def _lines(sight: Sight) -> Iterator[Line]:
 
 def _tool_lines(tool: Seen) -> Iterator[Line]:
     name = _head(tool.name if tool.is_lost else tool.sent) or "(no name)"
-    yield 0, [(name, "bold"), ("  lost", "bold red") if tool.is_lost else (f"  {_count(tool.tokens, 'token')}", "dim")]
+    yield 0, [(name, "bold"), ("  lost", "bold red") if tool.is_lost else (f"  {many(tool.tokens, 'token')}", "dim")]
     if said := _head(tool.handed.get("description") or ""):
         yield 2, [(said, "")]
     told = list(_told(tool.marks, 2))
@@ -77,16 +77,11 @@ def _told(marks: Iterable[Mark], indent: int) -> Iterator[Line]:
         places.setdefault(replace(mark, path=""), []).append(mark)
     for first, *others in places.values():
         where = f"{_head(first.path)}: " if first.path else ""
-        more = f", and in {_count(len(others), 'more place')}" if others else ""
+        more = f", and in {many(len(others), 'more place')}" if others else ""
         known = f"  ({first.rule}; {first.known})" if first.rule else f"  ({first.known})"
         text = f"{'!' if first.costs else '~'} {where}{one_line(first.what)}{more}"
         yield indent, [(text, "red" if first.costs else "yellow"), (known, "dim")]
 
 
 def _head(text: str) -> str:
-    line = one_line(text[: 4 * HEAD_CHARACTERS])
-    return line if len(line) <= HEAD_CHARACTERS else line[: HEAD_CHARACTERS - 1] + "…"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return short(text, HEAD_CHARACTERS)

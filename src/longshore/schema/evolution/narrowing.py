@@ -15,11 +15,10 @@ from typing import Any, Final
 
 from longshore.schema.evolution.canonical import pretty, same
 from longshore.schema.kinds import is_array, is_object
+from longshore.schema.nullable import ANNOTATIONS
 
 MOST_CHARACTERS: Final = 2_000_000
 """What is read to compare two schemas, some of it many times: forms inside of forms multiply. A third of a second."""
-_WORDS: Final = frozenset(("title", "description", "default", "examples", "deprecated", "$comment"))
-"""Keywords that only say something: no value is refused because of them."""
 _OF_NAMES: Final = frozenset(("properties", "patternProperties", "$defs", "definitions"))
 _OF_SCHEMAS: Final = frozenset(("anyOf", "oneOf", "allOf", "prefixItems", "items", "additionalProperties", "not"))
 _LEAST: Final = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
@@ -67,7 +66,7 @@ def _strip(schema: Any) -> Any:
         return [_strip(each) for each in schema]
     if not is_object(schema):
         return schema
-    found = {key: value for key, value in schema.items() if key not in _WORDS}
+    found = {key: value for key, value in schema.items() if key not in ANNOTATIONS}
     if found.get("$schema") == _CURRENT:  # what holds where nothing is said
         del found["$schema"]
     for key, value in found.items():

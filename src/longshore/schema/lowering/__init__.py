@@ -62,11 +62,6 @@ def lower(tool: dict[str, Any], form: Form) -> dict[str, Any]:
     return {**lowered, "input_schema": schema} if lowering.snake else lowered
 
 
-def lower_schema(schema: Any, form: Form) -> dict[str, Any]:
-    """An input schema in one of the forms."""
-    return _lower_input(schema, _LOWERINGS[form])[0]
-
-
 def _lower_input(schema: Any, lowering: _Lowering) -> tuple[dict[str, Any], str]:
     if is_object(schema) and "$ref" in schema:
         schema = inlined(schema)  # a root needs a type and properties of its own

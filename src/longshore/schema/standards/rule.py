@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct
 
@@ -11,10 +11,8 @@ from longshore.schema.standards.subject import Subject, Surface
 
 Level = Literal["error", "warning", "info"]
 Profile = Literal["mcp", "claude", "openai", "openai-strict", "gemini", "vscode", "cursor", "brooklyn"]
-LEVELS: Final[tuple[Level, ...]] = ("error", "warning", "info")
-PROFILES: Final[tuple[Profile, ...]] = (
-    *("mcp", "claude", "openai", "openai-strict", "gemini", "vscode", "cursor", "brooklyn"),
-)
+LEVELS: Final[tuple[Level, ...]] = get_args(Level)
+PROFILES: Final[tuple[Profile, ...]] = get_args(Profile)
 COMMON: Final[tuple[Profile, ...]] = ("mcp", "claude", "openai", "gemini", "vscode", "cursor")
 """What is looked at unless somebody says otherwise. The other two are standards that a team chooses for itself."""
 
