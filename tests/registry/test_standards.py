@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 import pytest
+from tests.schema.schemas import DOUBLING
 
 from longshore import Client, RegistrationError, Server, Tool, Toolset, tool
 from longshore.protocol.content import Icon
@@ -88,6 +89,15 @@ def test_nobody_looks_where_the_standards_are_off() -> None:
 def test_what_mcp_forbids_is_refused_everywhere(policy: Any) -> None:
     app = Server("t", standards=policy)
     assert refusal(lambda: app.add_tool(raw(DANGLING), handle)).what.startswith("E09: ")
+
+
+def test_a_schema_that_would_take_for_ever_is_refused_before_anybody_calls() -> None:
+    problem = refusal(lambda: Server("t").add_tool(raw(DOUBLING), handle))
+    assert problem.what.startswith("E13: ") and "busy for ever" in problem.what and 'waive={"E13"' in problem.fix
+    for harmless in ({"waive": {"E13": "only we call it"}}, {"validate": False}):
+        app = Server("t")
+        app.add_tool(raw(DOUBLING, **harmless), handle)
+        assert "find" in app.catalog.tools
 
 
 @pytest.mark.parametrize("policy", ["warn", "refuse", "off"])
@@ -237,6 +247,31 @@ def test_it_is_looked_at_as_clients_will_read_it(options: dict[str, Any]) -> Non
 def test_a_fault_is_found_wherever_python_has_another_form_than_json() -> None:
     closed = {**GOOD, "required": ("where",), "additionalProperties": False}
     assert refusal(lambda: Server("t", standards="refuse").add_tool(raw(closed), handle)).what.startswith("E11: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"meta": {"a": object()}}, "type object"),
+        ({"annotations": {"title": "\ud800"}}, "surrogates"),
+        ({"icons": [object()]}, "type object"),
+    ],
+)
+def test_a_tool_that_cant_be_sent_is_refused_for_with_it_no_list_could_be(options: dict[str, Any], why: str) -> None:
+    app = Server("t")
+    for declare in (
+        lambda: app.add_tool(raw(GOOD, validate=False, **options), handle),
+        lambda: app.tool(name="find", **options)(lambda path: path),
+    ):
+        problem = refusal(declare)
+        assert "has no form in JSON" in problem.what and why in problem.what
+        assert "test_standards.py:" in problem.where
+
+
+@pytest.mark.parametrize("schema", [lambda: _cyclic(), lambda: _deep(5000)], ids=["cyclic", "deep"])
+def test_a_schema_without_end_is_refused_though_nobody_checks_by_it(schema: Callable[[], dict[str, Any]]) -> None:
+    problem = refusal(lambda: Server("t").add_tool(raw(schema(), validate=False), handle))
+    assert "holds itself, or is too deep" in problem.what
 
 
 HUGE = {"type": "object", "properties": {f"p{n}": {"type": "string", "description": "x" * 60} for n in range(900)}}

@@ -127,9 +127,9 @@ def _oddities(
     """What of that which clients are told does not follow from plain types and names. Costs a microsecond."""
     if output.odd or any(p.odd for p in signature.parameters):
         return True
-    own = (options.output_schema, options.annotations, options.waive)
+    own = (options.output_schema, options.annotations, options.waive, options.meta, options.icons or None)
     names = [name.replace("-", "_"), *(p.name for p in signature.parameters)]
-    if own == (None, None, None) and all(_is_plain(each) for each in names):
+    if not any(each is not None for each in own) and all(_is_plain(each) for each in names):
         return None
     return [names, *own]
 

@@ -31,7 +31,7 @@ def judge(standards: Standards, entry: Entry, described: dict[str, Any]) -> list
     if standards.policy == "refuse" and entry.raw:
         check_examples(entry)
     facts = facts_of(entry, standards.waived)
-    shown, failed = as_sent(described), list[str]()
+    shown, failed = _as_sent(described, facts.where), list[str]()
     surface = Surface(tools=(shown,), facts={entry.name: facts}, categories=standards.categories)
     found = _group(each for each in _errors(shown, surface, failed) if each.rule not in facts.waived)
     for same in found:
@@ -43,12 +43,14 @@ def judge(standards: Standards, entry: Entry, described: dict[str, Any]) -> list
     return told
 
 
-def as_sent(described: dict[str, Any]) -> dict[str, Any]:
-    """A tool as clients read it: a tuple is an array there, an icon an object. What has no JSON form stays as it is."""
+def _as_sent(described: dict[str, Any], where: str) -> dict[str, Any]:
+    """A tool as clients read it: a tuple is an array there, an icon an object. One that can't be sent is refused."""
     try:
         sent: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(described))
-    except Exception:
-        return described
+    except Exception as problem:  # with it the whole list could not be sent
+        why = "it holds itself, or is too deep" if isinstance(problem, RecursionError) else problem
+        what = _fit(f"the tool {described['name']!r} has no form in JSON: {why}")
+        raise RegistrationError(where, what, "use only dicts, lists, strings, numbers, booleans and None") from None
     return sent
 
 
