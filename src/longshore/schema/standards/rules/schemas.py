@@ -146,9 +146,10 @@ RULES: Final[tuple[Rule, ...]] = (
         id="E01",
         title="The root of inputSchema has the type object",
         level="error",
-        profiles=("mcp", "claude", "gemini"),
-        why="Claude Code and Gemini CLI refuse the whole list of the server's tools for one schema without it.",
-        evidence="MCP, all revisions; measured with Claude Code 2.1.197 and Gemini CLI 0.61",
+        profiles=("mcp", "claude", "openai", "gemini"),
+        why="Claude Code and Gemini CLI refuse the whole list of the server's tools for one schema without it, and "
+        "OpenAI's API the whole request.",
+        evidence="MCP, all revisions; measured with Claude Code 2.1.197 and Gemini CLI 0.61; mcphost #35",
         fix='Write "type": "object" at the root of inputSchema.',
         good=example(_taking(_CITY)),
         bad=example({"inputSchema": {"properties": {"city": _CITY}}}),
