@@ -108,9 +108,7 @@ def _is_said(key: str, value: Any, said: Said) -> bool:
         case "format":
             return not isinstance(value, str) or value in _OF_MACHINES or _says_format(value, said)
         case _:
-            if not is_number(value) or _goes_without_saying(key, value) or said.has_number(value):
-                return True
-            return key == "exclusiveMinimum" and value == 0 and says(said.own, "positive")
+            return not is_number(value) or _goes_without_saying(key, value) or said.has_number(value)
 
 
 def _is_empty(value: Any) -> bool:
@@ -119,7 +117,8 @@ def _is_empty(value: Any) -> bool:
 
 
 def _goes_without_saying(key: str, value: float) -> bool:
-    return abs(value) >= UNBOUNDED or (key.startswith("min") and value in (0, 1))
+    least = (0,) if key == "exclusiveMinimum" else (0, 1) if key.startswith("min") else ()
+    return abs(value) >= UNBOUNDED or value in least
 
 
 def _says_default(value: Any, said: Said) -> bool:
