@@ -166,6 +166,18 @@ def test_what_codex_makes_of_a_combinator_at_the_root() -> None:
         ({"inputSchema": {"properties": {}}}, {"claude": "list", "gemini": "list", "openai": "request"}),
         (takes(x=True), {"claude": "list", "gemini": "list"}),
         ({**takes(), "outputSchema": {"type": "array", "items": {}}}, {"claude": "list", "gemini": "list"}),
+        ({"inputSchema": {"type": "object", "properties": {}, "required": ["x"]}}, {"gemini": "request"}),
+        (
+            {
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {},
+                    "required": ["x"],
+                    "allOf": [takes(x={})["inputSchema"]],
+                }
+            },
+            {"claude": "tool", "openai": "request"},
+        ),
         (takes(x={"type": "array"}), dict.fromkeys(("openai", "vscode", "gemini"), "request")),
         (takes(**{"has space": {}}), {"claude": "request"}),
         (takes(x={"type": "any"}), {"claude": "request"}),

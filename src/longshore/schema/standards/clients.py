@@ -123,7 +123,10 @@ CLIENTS: Final[dict[ClientName, Habits]] = {
                 "E09", "a reference that leads nowhere", broken("E09", "inputSchema"), f"{_SENT} gemini-cli #13326"
             ),
             _refuses(
-                "E11", "what is required is no property", stumbles.requires_nothing, "reported in mcp-obsidian #105"
+                "E11",
+                "what is required is no property",
+                broken("E11", "inputSchema.required"),
+                "reported in mcp-obsidian #105",
             ),
             _refuses("E08", "an array without `items`", stumbles.itemless, f"{_SENT} cesium-mcp #37"),
             Fact(what="null among types becomes `nullable`", known=_GEMINI, rule="W24", edit=edits.null_to_nullable),

@@ -158,7 +158,7 @@ def _tell_apart(sent: str, subject: Subject, habits: Habits, taken: dict[str, st
     if naming.hashes and taken.get(sent, subject.name) != subject.name:
         marks.append(Mark(what="a hash is added: another is called so", known=known, rule="E07", path="name"))
         sent = naming.cut(sent, min(len(sent) + HASH, naming.most or sys.maxsize), subject.name)
-    if known and sent in taken:
+    if known and subject.name and sent in taken:
         marks.append(Mark(what="lost: another is called so", known=known, rule="E07", path="name", costs="tool"))
     taken.setdefault(sent, subject.name)
     return sent

@@ -59,10 +59,6 @@ def itemless(subject: Subject) -> Iterable[str]:
     return (node.path for node in subject.inputs() if "array" in types_of(node.schema) and "items" not in node.schema)
 
 
-def requires_nothing(subject: Subject) -> Iterable[str]:
-    return (f"inputSchema.required[{n}]" for n, key in enumerate(subject.required) if key not in subject.properties)
-
-
 def without_properties(subject: Subject) -> Iterable[str]:
     root = subject.input
     return ("inputSchema",) if root.get("type") == "object" and "properties" not in root else ()
