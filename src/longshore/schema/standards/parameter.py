@@ -66,7 +66,7 @@ class Parameter(Struct, frozen=True):
 
 def types_of(schema: Any) -> list[Any]:
     """What a schema has for names of types. They may be anything: an author wrote them."""
-    named = schema.get("type", []) if is_object(schema) else []
+    named: Any = schema.get("type", []) if is_object(schema) else []
     return named if is_array(named) else [named]
 
 

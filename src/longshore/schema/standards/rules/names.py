@@ -141,9 +141,9 @@ def _find_odd(record: Any, kinds: dict[str, _Kind], before: str = "") -> Iterato
 
 def _without_nulls(tool: Json) -> Json:
     kept = {key: value for key, value in tool.items() if value is not None or key in ("name", "inputSchema")}
-    for key in _INSIDE.keys() & kept.keys():
-        if is_object(kept[key]):
-            kept[key] = {name: value for name, value in kept[key].items() if value is not None}
+    for key in _INSIDE:
+        if is_object(inner := kept.get(key)):
+            kept[key] = {name: value for name, value in inner.items() if value is not None}
     return kept
 
 
