@@ -181,3 +181,15 @@ def anything(random: Random, depth: int = 5) -> Any:
     if random.random() < 0.25:
         return [anything(random, depth - 1) for _ in range(random.randint(0, 3))]
     return {key: anything(random, depth - 1) for key in random.sample(_KEYWORDS, random.randint(0, 6))}
+
+
+def doubling(levels: int) -> dict[str, Any]:
+    """2 to the power of `levels`, in a line for each."""
+    defs: dict[str, Any] = {
+        f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}, {"$ref": f"#/$defs/d{n + 1}"}]} for n in range(levels)
+    }
+    return {"$ref": "#/$defs/d0", "$defs": {**defs, f"d{levels}": {"type": "object"}}}
+
+
+DOUBLING: Schema = {"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": doubling(16)["$defs"]}
+"""A few kilobytes by which a check takes 65,536 steps. With as many again it takes hours, and no signal ends it."""

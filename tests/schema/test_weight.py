@@ -8,15 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longshore.schema.weight import STEPS, is_heavy
+from longshore.schema.weight import STEPS, compile_light, is_heavy
 
-
-def doubling(levels: int) -> dict[str, Any]:
-    """2 to the power of `levels`, in a line for each."""
-    defs: dict[str, Any] = {
-        f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}, {"$ref": f"#/$defs/d{n + 1}"}]} for n in range(levels)
-    }
-    return {"$ref": "#/$defs/d0", "$defs": {**defs, f"d{levels}": {"type": "object"}}}
+from .schemas import DOUBLING, doubling
 
 
 def leftovers(levels: int) -> dict[str, Any]:
@@ -122,3 +116,16 @@ def test_the_bound() -> None:
 )
 def test_whatever_it_is_it_ends(value: Any) -> None:
     assert is_heavy({"properties": {"x": value}, "$defs": {"a": value}}) in (True, False)
+
+
+@pytest.mark.parametrize(
+    "schema", [DOUBLING, {"type": "any"}, {"enum": ["x" * 70_000]}, {"$ref": "https://example.com"}]
+)
+def test_by_what_can_not_be_checked_nothing_is(schema: dict[str, Any]) -> None:
+    assert compile_light(schema) is None
+
+
+def test_what_can_not_be_told_is_for_the_caller_to_decide() -> None:
+    schema = {"$dynamicAnchor": "a", "properties": {"x": {"$dynamicRef": "#a"}}}
+    assert compile_light(schema) is None
+    assert compile_light(schema, doubtful=False) is not None

@@ -46,23 +46,13 @@ class Known:
     def faults(self, value: Any) -> list[str]:
         """How structured content breaks the tool's own promise."""
         if self._validator is None:
-            self._validator = _compile(self.tool.output_schema)
+            from longshore.schema.weight import compile_light
+
+            self._validator = compile_light(self.tool.output_schema) or False  # what can't be read binds nobody
         if self._validator is False or self._validator.is_valid(value):
             return []
         faults: list[str] = self._validator.errors(value)
         return faults
-
-
-def _compile(schema: Any) -> Any:
-    from longshore.schema.validate import SchemaProblem, compile, measure
-    from longshore.schema.weight import is_heavy
-
-    try:
-        measure(schema)  # first: the larger it is, the longer it takes to see whether it is heavy
-        # Checking it might never end, and a stranger wrote it.
-        return False if is_heavy(schema) else compile(schema)
-    except SchemaProblem:
-        return False  # a promise that can't be read binds nobody
 
 
 @final

@@ -123,8 +123,9 @@ class _Arguments:
             opened = open_arguments(self._tool.name, bytes(raw))
         except NotAnObject as problem:
             return Reading(faults=problem.lines)
-        if self._is_valid(opened.value) or self._compiled is None:
+        if self._compiled is None and self._is_valid(opened.value):
             return Reading(opened.value, notes=opened.notes)
+        assert self._compiled is not None  # by the check, if not before
         mended = mend(opened.value, self._compiled.finder(self._tool.name))
         if mended.breaches:
             return Reading(faults=tuple(shorten([breach.line for breach in mended.breaches])))
@@ -148,13 +149,12 @@ class _OutputCheck:
 def compile_schema(schema: dict[str, Any], handler: Any, waived: Mapping[str, str] | None) -> Validator:
     """An author's schema, ready to check values. Refuses one that can't be used, or whose checks might never end."""
     from longshore.schema.validate import SchemaProblem, compile
-    from longshore.schema.weight import is_heavy
+    from longshore.schema.weight import FIX, WHAT, is_heavy
 
     try:
         compiled = compile(schema)
     except SchemaProblem as problem:
         refuse(handler, problem.what, problem.fix)
     if HEAVY not in (waived or {}) and is_heavy(schema, doubtful=False):
-        what = "a small value could keep the check against this schema busy for ever: its references double"
-        refuse(handler, what, f'write fewer $refs, or waive={{"{HEAVY}": "why it is harmless"}}')
+        refuse(handler, WHAT, FIX)
     return compiled

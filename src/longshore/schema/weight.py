@@ -8,14 +8,20 @@ level of that value. No validator gives up by itself, so such schemas must not r
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from longshore.protocol.subschemas import subschemas
 from longshore.schema.kinds import is_object
 from longshore.schema.pointer import look_up
 
+if TYPE_CHECKING:
+    from longshore.schema.validate import Validator
+
 STEPS = 20_000
 """Subschemas that a schema may come to when its references are written out, once round for each that is recursive."""
+
+WHAT: Final = "a small value could keep the check against this schema busy for ever: its references double"
+FIX: Final = 'write fewer $refs, or waive={"E13": "why it is harmless"}'
 
 Step = tuple[str, str]
 """Where in a value a subschema looks: at a named member, or at any of an object's or an array's."""
@@ -45,6 +51,17 @@ def is_heavy(schema: dict[str, Any], *, doubtful: bool = True) -> bool:
     except (_Heavy, RecursionError):
         return True
     return False
+
+
+def compile_light(schema: Any, *, doubtful: bool = True) -> Validator | None:
+    """Ready to check values; None where it can't be, or where that might never end and no signal could end it."""
+    from longshore.schema.validate import SchemaProblem, compile, measure
+
+    try:
+        measure(schema)  # first: the larger it is, the longer it takes to see whether it is heavy
+        return None if is_heavy(schema, doubtful=doubtful) else compile(schema)
+    except SchemaProblem:
+        return None
 
 
 class _Heavy(Exception):

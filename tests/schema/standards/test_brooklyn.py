@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.schema.schemas import DOUBLING
 from tests.schema.standards.checking import faults, rule_of, takes
 
 from longshore.schema.standards.linting import lint
@@ -37,6 +38,7 @@ def text(description: str, **more: Any) -> dict[str, Any]:
         ("nav", None, "warning", "Call it 'navigation'."),
         ("page-nav", None, "warning", "Call it 'page-navigation'."),
         ("nav", ("nav",), None, ""),
+        ("disc-golf", None, None, ""),
         ("navigatoin", ("navigation", "discovery"), "error", "Use navigation, or declare it."),
         ("xyz", ("navigation", "discovery"), "error", "Use navigation, discovery, or declare it."),
         ("xyz", (), "error", "Declare it."),
@@ -282,6 +284,8 @@ TARGET = text("which", enum=["latest", "current", "byId"], default="latest")
         (takes("browserId", browserId=text("id")), 2),
         (takes(browserId=text("id"), target={**TARGET, "default": "current"}), 1),
         (takes(browserId=text("id"), target={**TARGET, "enum": ["latest"]}), 1),
+        (takes(browserId=text("id"), target={**TARGET, "enum": ["byId", "current", "latest"]}), 0),
+        (takes(browserId=text("id"), target={**TARGET, "enum": "latest"}), 1),
         (takes(browserId=text("id"), target=text("which")), 1),
         (takes(target=text("an element on the page")), 0),
     ],
@@ -306,6 +310,7 @@ THREE = takes("a", **{name: text("x") for name in "abc"})
         (FOUR, Facts(examples=({"a": "x"},)), []),
         (THREE, Facts(examples=({"a": "x"}, {"a": 1}, {}, "a", {"a": object()})), ["error"] * 4),
         ({"inputSchema": {"type": 7}}, Facts(examples=({"a": "x"},)), []),  # told by another rule
+        ({"inputSchema": DOUBLING}, Facts(examples=({"x": 1},)), []),  # it might take for ever, which E13 tells
     ],
 )
 def test_examples(tool: dict[str, Any], facts: Facts | None, levels: list[str | None]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.schema.schemas import DOUBLING
 
 from longshore.schema.phrase import SHOWN_CHARS
 from longshore.schema.standards.finding import Finding
@@ -366,6 +367,22 @@ def mend(id: str, tool: Json) -> Json:
 def test_our_own_server_wraps_results_that_are_no_objects() -> None:
     tool = {"outputSchema": {"type": "array", "items": {}}}
     assert findings(example(tool), "E03") and not findings(example(tool, facts=Facts()), "E03")
+
+
+@pytest.mark.parametrize(
+    ("facts", "levels"),
+    [
+        (Facts(), ["error"]),
+        (Facts(typed=True), []),  # by its types it is checked in a moment
+        (Facts(checks=False), []),
+        (Facts(foreign=True), []),
+        (None, []),
+    ],
+)
+def test_a_schema_that_would_take_for_ever_is_an_error_where_we_must_check_by_it(
+    facts: Facts | None, levels: list[str]
+) -> None:
+    assert [found.level for found in findings(example({"inputSchema": DOUBLING}, facts=facts), "E13")] == levels
 
 
 def test_a_schema_that_is_too_large_is_an_error_where_we_must_check_by_it() -> None:

@@ -15,7 +15,7 @@ from longshore.schema.standards.parameter import TYPES, types_of
 from longshore.schema.standards.place import changed, nodes_of, schemas_of, show
 from longshore.schema.standards.rule import Fault, Level, Profile, Rule, fault
 from longshore.schema.standards.subject import Json, Node, Subject, example
-from longshore.schema.weight import is_heavy
+from longshore.schema.weight import FIX, WHAT, compile_light, is_heavy
 
 _ANCHORS: Final = ("$anchor", "$dynamicAnchor")
 _BRANCHES: Final = frozenset(("$ref", "anyOf", "oneOf", "allOf", "if", "then", "else", "dependentSchemas"))
@@ -86,20 +86,17 @@ def _missing(node: Node) -> Iterator[Fault]:
 
 
 def _defaults(nodes: list[Node], root: Json) -> Iterator[Fault]:
-    from longshore.schema.validate import SchemaProblem, compile
-
     found = [node for node in nodes if "default" in node.schema and node.level]
     kept: Json = {key: root[key] for key in ("$schema", "$id", "$defs", "definitions") if key in root}
     named = root.get("properties")  # references lead there, too
     added = {f"{_ADDED}{place}": node.schema for place, node in enumerate(found)}
     whole: Json = {**kept, "type": "object", "properties": {**(named if is_object(named) else {}), **added}}
-    try:
-        validator = None if not found or is_heavy(whole) else compile(whole)
-    except SchemaProblem:  # told by others, or it refers to something that is not kept here
+    validator = compile_light(whole) if found else None
+    if validator is None:  # told by others, or it refers to something that is not kept here
         return
-    for place, node in enumerate(found if validator is not None else ()):
+    for place, node in enumerate(found):
         value = node.schema["default"]
-        if validator is not None and not validator.is_valid({f"{_ADDED}{place}": value}):
+        if not validator.is_valid({f"{_ADDED}{place}": value}):
             said = f"{show(node.path)} has the default {quote(value)}, which breaks its own schema"
             fix = "Leave the default out." if value is None else "Correct the default, or the schema."
             yield fault(said, f"{node.path}.default", fix=fix, level="warning" if value is None else None)
@@ -125,11 +122,19 @@ def _unsound(subject: Subject) -> Iterator[Fault]:
         except SchemaProblem as problem:
             if not _is_told(subject, key):
                 yield _problem(key, problem, "error")
+            continue
+        if ours and not _is_typed(subject) and is_heavy(schema, doubtful=False):
+            yield fault(f"{key}: {WHAT}", key, fix=f"{FIX[:1].upper()}{FIX[1:]}.")
 
 
 def _is_ours(subject: Subject, key: str) -> bool:
     """Whether a server of ours checks by it. What others can't check is their own affair."""
     return subject.known is not None and (key == "outputSchema" or subject.known.checks)
+
+
+def _is_typed(subject: Subject) -> bool:
+    """Whether types check it, which follow no reference."""
+    return subject.known is not None and subject.known.typed
 
 
 def _refused(nodes: list[Node], key: str) -> Iterator[Fault]:
@@ -214,7 +219,7 @@ RULES: Final[tuple[Rule, ...]] = (
         id="E10",
         title="A type is one of JSON Schema's seven",
         level="error",
-        profiles=("mcp", "claude", "openai"),
+        profiles=("mcp", "claude", "openai", "gemini"),
         why="The APIs refuse the whole request; Codex tells its model nothing of the parameter; the official "
         "TypeScript SDK refuses the whole list where it is an outputSchema.",
         evidence="JSON Schema 2020-12; apify-mcp-server #738; measured with Codex 0.166 and "
@@ -241,7 +246,7 @@ RULES: Final[tuple[Rule, ...]] = (
         id="E13",
         title="A schema is a JSON Schema of a known dialect, of bounded size and depth",
         level="error",
-        profiles=("mcp", "claude", "gemini"),
+        profiles=("mcp", "claude", "gemini", "brooklyn"),
         why="Arguments can't be checked by it. The Anthropic API refuses the whole request, and the official "
         "TypeScript SDK the whole list.",
         evidence="MCP 2025-11-25 (JSON Schema 2020-12); Dokploy/mcp #74; measured with "
