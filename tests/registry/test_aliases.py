@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
-from longshore import CallResult, RegistrationError, Server, ServerError, SyncClient, Text, Tool, Toolset, tool
+from longshore import CallResult, RegistrationError, Server, ServerError, SyncClient, Text, Tool, Toolset, Was, tool
 from longshore.config import load
 from longshore.server.rates import Rates
 from longshore.telemetry.records import ArgumentsMended
@@ -176,3 +176,37 @@ def test_who_listens_hears_that_an_old_name_is_in_use() -> None:
         client.call("weather_v1", {"city": "Oslo"})
     mended = [each for each in heard if isinstance(each, ArgumentsMended)]
     assert [(each.tool, each.notes) for each in mended] == [("get_weather", ("weather_v1 is now get_weather",))]
+
+
+@pytest.mark.parametrize("warm", [False, True], ids=["before it has said what it offers", "later"])
+def test_the_old_name_goes_through_mounts_of_servers_in_this_process(warm: bool) -> None:
+    inner, middle, gate = Server("inner"), Server("middle"), Server("gate")
+
+    @inner.tool(aliases=["weather_v1"])
+    def get_weather(city: Annotated[str, Was("town")]) -> str:
+        return f"{city}: sunny"
+
+    middle.mount(inner, prefix="in")
+    gate.mount(middle, prefix="mid")
+    with SyncClient(gate) as client:
+        if warm:
+            assert [each.name for each in client.list_tools()] == ["mid_in_get_weather"]
+        result = client.call("mid_in_weather_v1", {"town": "Oslo"})
+        assert result.text == "Oslo: sunny"
+        notes = ["mid_in_weather_v1 is now mid_in_get_weather", "town is now city"]
+        assert result.meta["longshore/notes"] == notes
+        with pytest.raises(ServerError, match="no tool"):
+            client.call("mid_in_weather_v2", {"town": "Oslo"})
+
+
+def test_a_mounted_tool_that_is_off_can_not_be_called_by_its_old_name(tmp_path: Path) -> None:
+    path = tmp_path / "longshore.toml"
+    path.write_text("[tools.in_get_weather]\nenabled = false\n")
+    gate = Server("gate")
+    gate.mount(weather(), prefix="in")
+    gate.config = load(None, path=str(path))
+    with SyncClient(gate) as client:
+        for _ in range(2):  # before it has said what it offers, and later
+            with pytest.raises(ServerError, match="no tool"):
+                client.call("in_weather_v1", {"city": "Oslo"})
+            assert client.list_tools() == []

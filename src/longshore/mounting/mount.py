@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from longshore.mounting.calls import Calls
     from longshore.mounting.keeper import Keeper
     from longshore.mounting.surface import Surface
+    from longshore.registry.tool import Entry
     from longshore.server.call import Call
 
 TOLD = 20
@@ -193,7 +194,7 @@ class Mount(Toolset):
         """Have the catalog hold what the server offers now."""
         from longshore.mounting.surface import REFUSED, Reader, unlisted
 
-        reader = Reader(self.prefix, self.holder, self, self.timeout)
+        reader = Reader(self.prefix, self.holder, self, self.timeout, self._aliases_of)
         for kind in sorted(kinds):
             try:
                 surface = await reader.read(client, kind)
@@ -208,6 +209,12 @@ class Mount(Toolset):
             if len(self._odd) < TOLD:
                 self._odd.append(text)
                 self._tell("notice", f"mounted {self.prefix}: {text}")
+
+    def _aliases_of(self, name: str) -> tuple[str, ...]:
+        """What a tool was called before. No list tells it, so it is known only of a server in this process."""
+        engine: Any = getattr(self._target, "engine", None)
+        entry: Entry | None = None if engine is None else engine.tools.get(name)
+        return () if entry is None else entry.aliases
 
     def _put(self, surface: Surface) -> None:
         before = self._surfaces.get(surface.part)

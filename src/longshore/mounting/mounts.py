@@ -10,6 +10,7 @@ from msgspec import ValidationError
 from longshore.errors import ProtocolError, RegistrationError, ToolError
 from longshore.mounting.mount import Mount
 from longshore.mounting.names import check_prefix
+from longshore.registry.aliases import find_alias
 from longshore.registry.catalog import Catalog
 from longshore.registry.function import no_timeout
 from longshore.registry.tool import Entry
@@ -134,9 +135,12 @@ class Mounts:
     def _waiting(self, mount: Mount, name: str) -> Entry:
         async def call_later(arguments: Any, call: Call) -> Any:
             await mount.ready_client(call)
-            entry = self._offered().get(name)
+            offered = self._offered()
+            entry = offered.get(name) or find_alias(offered, name)
             if entry is None:
                 raise ProtocolError(INVALID_PARAMS, f"no tool {name[:100]!r}")
+            if entry.name != name:
+                call.remarks = (f"{name} is now {entry.name}",)
             if entry.guarded:
                 self._guard(entry, call)
             call.entry = entry

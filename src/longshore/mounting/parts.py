@@ -51,8 +51,16 @@ class Unfit(Exception):
 class Parts:
     """Makes entries of one mounted server's definitions. What can't be used is left out; `left_out` says why."""
 
-    def __init__(self, prefix: str, holder: Holder, passing: Passing, timeout: float | Literal[False] | None) -> None:
+    def __init__(
+        self,
+        prefix: str,
+        holder: Holder,
+        passing: Passing,
+        timeout: float | Literal[False] | None,
+        aliases: Callable[[str], tuple[str, ...]],
+    ) -> None:
         self._prefix, self._holder, self._passing, self._timeout = prefix, holder, passing, timeout
+        self._aliases = aliases
         self.left_out: list[str] = []
         self.theirs: dict[str, str] = {}
         """What tools and prompts are called there, by what they are called here."""
@@ -115,6 +123,7 @@ class Parts:
         entry.invoke = lambda arguments, call: passing.call_tool(theirs, arguments, call)
         entry.render = self._result
         entry.headers, entry.raw, entry.replay = headers, True, True
+        entry.aliases = tuple(mounted_name(self._prefix, alias) for alias in self._aliases(theirs))
         entry.effects = _effects(info.annotations)
         entry.idempotent = info.annotations.get("idempotentHint") is True
         return name, entry

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
@@ -37,6 +37,7 @@ class Reader(Struct):
     holder: Holder
     passing: Passing
     timeout: Timeout
+    aliases: Callable[[str], tuple[str, ...]]
 
     async def read(self, client: Client, part: str) -> Surface:
         match part:
@@ -48,7 +49,7 @@ class Reader(Struct):
                 return await self._resources(client)
 
     def _parts(self) -> Parts:
-        return Parts(self.prefix, self.holder, self.passing, self.timeout)
+        return Parts(self.prefix, self.holder, self.passing, self.timeout, self.aliases)
 
     async def _tools(self, client: Client) -> Surface:
         parts, found = self._parts(), await client.list_tools(fresh=True)

@@ -132,6 +132,7 @@ class Catalog:
         others = {name: thing for name, thing in table.items() if _entry(thing).toolset is not holder}
         taken = [name for name in made if name in others and _rank(others[name]) < holder.rank]
         mine = {name: thing for name, thing in made.items() if name not in taken}
+        self.aliased = self.aliased or any(_entry(thing).aliases for thing in mine.values())
         setattr(self, part, dict(sorted({**others, **mine}.items(), key=lambda item: _rank(item[1]))))
         kind = {"prompts": "ref/prompt", "resources": "ref/resource"}.get(part)
         kept = {k: e for k, e in self.completions.items() if e.toolset is not holder or e.category != kind}

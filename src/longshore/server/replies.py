@@ -14,6 +14,7 @@ from longshore.protocol.envelope import SERVER_INFO
 from longshore.protocol.peer import Peer
 from longshore.protocol.revisions import ICONS, R2607
 from longshore.registry.results import cut_text
+from longshore.schema.kinds import is_array
 from longshore.schema.output import OutputMismatch
 from longshore.telemetry.recorder import Recorder
 from longshore.telemetry.records import Outcome
@@ -146,8 +147,12 @@ class TooLarge(Exception):
 
 
 def _remark(result: Any, remarks: tuple[str, ...]) -> None:
-    """Tell what was mended. Only tools have arguments that are, and their results are ours to change."""
-    result.meta = {NOTES: remarks} | ({} if result.meta is UNSET else result.meta)
+    """Tell what was mended. Only tools have arguments that are, and their results are ours to change.
+
+    A mounted server may have told of more."""
+    meta: dict[str, Any] = {} if result.meta is UNSET else result.meta
+    told = meta.get(NOTES)
+    result.meta = meta | {NOTES: [*remarks, *(told if is_array(told) else ())]}
 
 
 def _text(problem: BaseException) -> str:
