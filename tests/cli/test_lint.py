@@ -141,6 +141,12 @@ def test_a_pipe_is_read(shore: Shore) -> None:
     assert (done.code, done.err) == (0, "")
 
 
+def test_a_stdin_that_is_closed_is_told(shore: Shore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    done = shore.lint("-")
+    assert (done.code, done.err) == (2, "stdin can't be read: it is closed\n")
+
+
 def test_an_empty_list_is_clean(shore: Shore) -> None:
     done = shore.lint(shore.write("list.json", []))
     assert (done.code, done.out) == (0, "list: nothing found in 0 tools (0 tokens)\n")

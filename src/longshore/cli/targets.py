@@ -109,7 +109,7 @@ def read(path: str) -> Any:
 
     most, what = CLIENT_LIMITS.frame_bytes, called(path)
     try:
-        data = sys.stdin.buffer.read(most + 1) if path == STDIN else read_bounded(path, most)
+        data = _read_stdin(most + 1) if path == STDIN else read_bounded(path, most)
         if len(data) > most:
             raise TargetError(f"{what} is longer than {most >> 20} MiB; {FORMS}")
         return read_json(data.removeprefix(b"\xef\xbb\xbf"))
@@ -120,6 +120,12 @@ def read(path: str) -> Any:
         raise TargetError(f"{what} can't be read: {problem.strerror or problem}") from None
     except BROKEN as problem:
         raise TargetError(f"{what} holds no JSON: {problem}; {FORMS}") from None
+
+
+def _read_stdin(most: int) -> bytes:
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - who started us has closed it
+        raise OSError("it is closed")
+    return sys.stdin.buffer.read(most)
 
 
 def called(path: str) -> str:
