@@ -14,6 +14,7 @@ from tests.schema.schemas import DOUBLING
 
 from longshore.cli import arguments, schemas
 from longshore.cli.arguments import Files, Word, Wrong, build, read_base, read_words
+from longshore.cli.asking import find_faults
 from longshore.cli.schemas import child, kinds, options, take_text
 from longshore.cli.screen import clean, json_text
 
@@ -344,3 +345,8 @@ def test_words_are_taken_apart() -> None:
 
 def test_a_strangers_schema_that_would_take_for_ever_is_left_to_the_server() -> None:
     assert made(DOUBLING, base={"x": 1}) == {"x": 1}  # the schema wants an object there
+    doubling: dict[str, Any] = {str(n): {"allOf": [{"$ref": f"#/properties/f/$defs/{n + 1}"}] * 2} for n in range(16)}
+    field = {"$ref": "#/properties/f/$defs/0", "$defs": {**doubling, "16": {"type": "object"}}}
+    assert find_faults("f", {"type": "object"}, 1) and not find_faults(
+        "f", msgspec.to_builtins(field, str_keys=True), 1
+    )

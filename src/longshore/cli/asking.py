@@ -97,7 +97,7 @@ class Asking:
             except ValueError as problem:
                 self._screen.fail(f"  {problem}")
                 continue
-            faults = _faults(name, field, value)
+            faults = find_faults(name, field, value)
             if not faults:
                 return value
             self._screen.fail("\n".join(f"  {fault}" for fault in faults))
@@ -154,13 +154,12 @@ def _reader(field: dict[str, Any], listed: list[tuple[Any, str]], many: bool) ->
     return read
 
 
-def _faults(name: str, field: dict[str, Any], value: Any) -> list[str]:
-    from longshore.schema.validate import SchemaProblem, compile
+def find_faults(name: str, field: dict[str, Any], value: Any) -> list[str]:
+    """What is wrong with an answer. By a field that can't be read, or not in time, the server will judge."""
+    from longshore.schema.weight import compile_light
 
-    try:
-        return compile({"type": "object", "properties": {name: field}}).errors({name: value})
-    except SchemaProblem:
-        return []
+    validator = compile_light({"type": "object", "properties": {name: field}})
+    return [] if validator is None else validator.errors({name: value})
 
 
 async def read_line() -> str:
