@@ -347,6 +347,4 @@ def test_a_strangers_schema_that_would_take_for_ever_is_left_to_the_server() -> 
     assert made(DOUBLING, base={"x": 1}) == {"x": 1}  # the schema wants an object there
     doubling: dict[str, Any] = {str(n): {"allOf": [{"$ref": f"#/properties/f/$defs/{n + 1}"}] * 2} for n in range(16)}
     field = {"$ref": "#/properties/f/$defs/0", "$defs": {**doubling, "16": {"type": "object"}}}
-    assert find_faults("f", {"type": "object"}, 1) and not find_faults(
-        "f", msgspec.to_builtins(field, str_keys=True), 1
-    )
+    assert find_faults("f", {"type": "object"}, 1) and not find_faults("f", field, 1)
