@@ -35,6 +35,7 @@ BREAKING = {
     "one value less": ({"enum": [1, 2]}, {"enum": [1]}, "the whole: enum was [ 1, 2 ] and is [ 1 ]"),
     "true is not one": ({"enum": [True]}, {"enum": [1]}, "enum was [ true ] and is [ 1 ]"),
     "values where any would do": (TEXT, {"type": "string", "enum": ["a"]}, "enum was not set"),
+    "nothing but null": (TEXT, {**TEXT, "const": None}, "const was not set and is null"),
     "one constant for another": ({"const": 1}, {"const": 2}, "const was 1 and is 2"),
     "a higher minimum": ({"minimum": 1}, {"minimum": 2}, "minimum was 1 and is 2"),
     "a lower maximum": ({"maxLength": 9}, {"maxLength": 8}, "maxLength was 9 and is 8"),
@@ -51,6 +52,11 @@ BREAKING = {
     "a name that anything was taken under": (
         {**holding({}), "additionalProperties": True},
         {**holding({"a": INT}), "additionalProperties": True},
+        "parameter 'a' is new, and anything was taken there",
+    ),
+    "a name that had to be there": (
+        {"type": "object", "required": ["a"]},
+        {"type": "object", "required": ["a"], "properties": {"a": INT}},
         "parameter 'a' is new, and anything was taken there",
     ),
     "a name that a pattern took": (

@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from longshore.schema.evolution.canonical import pretty, same
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.nullable import ANNOTATIONS
@@ -112,7 +114,7 @@ class _Comparison:
             forms, known = _forms(given), _forms(taken)
             if not all(any(self._fits(form, each, at) for each in known) for form in forms):
                 key = "anyOf" if "anyOf" in given or "anyOf" in taken else "type"
-                yield self._differ(key, given.get(key), taken.get(key), at)
+                yield self._differ(key, given.get(key, UNSET), taken.get(key, UNSET), at)
         elif not self._all_taken(given, taken):
             yield from self._fit_keywords(given, taken, at)
 
@@ -146,10 +148,10 @@ class _Comparison:
 
     def _fit_keywords(self, given: dict[str, Any], taken: dict[str, Any], at: str) -> Iterator[str]:
         for key in sorted((given.keys() | taken.keys()) - {*_MEMBERS, *_DEFINITIONS}):
-            one, other = given.get(key), taken.get(key)
+            one, other = given.get(key, UNSET), taken.get(key, UNSET)
             if key == "items" and self._same(given.get("prefixItems"), taken.get("prefixItems")):
                 yield from self.fit(given.get(key, True), taken.get(key, True), f"{at}[]")
-            elif not self._same(one, other) and not _is_looser(key, one, other, key in taken):
+            elif not (key in given and key in taken and self._same(one, other)) and not _is_looser(key, one, other):
                 yield self._differ(key, one, other, at)
         yield from self._fit_members(given, taken, at)
 
@@ -169,7 +171,7 @@ class _Comparison:
                 yield f"{_name(where, result)} is gone"
             elif name in before and further is not False:
                 yield from self.fit(before[name], further, where)
-            elif name in after and name not in wanted and invited:
+            elif name in after and name not in wanted and (invited or name in given.get("required", ())):
                 yield f"{_name(where, result)} {'is gone' if result else 'is new, and anything was taken there'}"
         if not (result and further is False):
             yield from self.fit(others, further, f"{at}.*")
@@ -221,17 +223,17 @@ def _forms(schema: dict[str, Any]) -> list[Any]:
     return [{**schema, "type": kind} for kind in kinds] if is_array(kinds) else [schema]
 
 
-def _is_looser(key: str, one: Any, other: Any, there: bool) -> bool:
+def _is_looser(key: str, one: Any, other: Any) -> bool:
     """Whether a keyword that says something else, or nothing any more, refuses no more than it did."""
-    if not there:
+    if other is UNSET:
         return key in _ALONE
     if key in ("type", "enum"):
         values = {pretty(each) for each in (other if is_array(other) else [other])}
         values |= {'"integer"'} if key == "type" and '"number"' in values else set()
-        return one is not None and {pretty(each) for each in (one if is_array(one) else [one])} <= values
+        return one is not UNSET and {pretty(each) for each in (one if is_array(one) else [one])} <= values
     if key == "uniqueItems":
         return other is False
-    if one is None and key in _COUNTS:
+    if one is UNSET and key in _COUNTS:
         one = 0
     if type(one) not in (int, float) or type(other) not in (int, float):
         return False
@@ -247,7 +249,7 @@ def _missing(known: bool, result: bool) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = "not set" if value is None else " ".join(pretty(value).split())
+    text = "not set" if value is UNSET else " ".join(pretty(value).split())
     return text if len(text) <= 100 else text[:100] + "…"
 
 
