@@ -6,6 +6,11 @@ import os
 import signal
 
 import pytest
+from hypothesis import settings
+
+# No example is too slow: the first one imports what the others use, on cores that others use too.
+settings.register_profile("patient", settings.default, deadline=None)
+settings.load_profile("patient")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts what it runs in the background so, and every process that a test starts would inherit it: their
