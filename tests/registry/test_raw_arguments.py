@@ -16,7 +16,7 @@ from longshore.registry.raw import raw_entry
 from longshore.schema.failure import COUNTED_LINES, SHOWN_LINES
 from longshore.schema.mending import PARSED_BYTES, ROUNDS
 from longshore.schema.reading import Reading
-from longshore.schema.search import STEPS, Search
+from longshore.schema.search import COPIED, STEPS, Search
 from longshore.schema.validate import compile
 from longshore.telemetry.records import ArgumentsMended
 from talk import ERAS, call, result
@@ -269,6 +269,70 @@ def test_however_much_is_wrong_the_search_ends(
     assert taken <= STEPS + len(MANY)
     assert len(lines) <= SHOWN_LINES + 1
     assert lines[-1] == last
+
+
+NODE: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]},
+        "data": {"type": "array", "items": {"type": "integer"}},
+    },
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("levels", "items", "last"),
+    [
+        (50, 100, f"{'next.' * 50}data[100]: expected an integer, got a string"),
+        (50, 40_000, "is not valid; it is too large to say where"),
+    ],
+)
+def test_what_is_deep_and_large_is_not_copied_for_each_of_its_levels(levels: int, items: int, last: str) -> None:
+    """The validator's first error of 8 MB at 110 levels has some 60 GB."""
+    value: Any = {"data": [*range(items), "x"]}
+    for _ in range(levels):
+        value = {"next": value}
+    assert compile(NODE).errors(value) == [last]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "line"),
+    [
+        (NODE, {"next": 3}, "next: expected an object or null, got a number"),
+        (
+            {"properties": {"kids": {"items": {"$ref": "#"}}, "x": {"type": "null"}}},
+            {"kids": [{}] * 200 + [{"x": 1}]},
+            "kids[200].x: expected null, got a number",
+        ),
+        (
+            {"properties": {"a": {"type": "string"}, "b": {"oneOf": [{"$ref": "#/properties/a"}, {"type": "null"}]}}},
+            {"b": 1},
+            "b: expected a string or null, got a number",
+        ),
+    ],
+)
+def test_references_may_lead_anywhere_in_the_schema(schema: dict[str, Any], value: Any, line: str) -> None:
+    assert compile(schema).errors(value) == [line]
+
+
+def test_many_unknown_fields_that_depend_on_what_stands_beside_are_told_in_a_line() -> None:
+    schema = {"allOf": [{"properties": {"a": {}}}], "unevaluatedProperties": False}
+    assert compile(schema).errors({"b": 1, "c": 2}) == ["b: unknown field", "c: unknown field"]
+    [line] = compile(schema).errors(dict.fromkeys(map(str, range(COPIED)), 1))
+    assert line == "has unknown fields, or fields that don't go together"
+
+
+def test_nulls_and_strings_beyond_what_is_mended_are_told_where_they_stand() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"properties": {"x": {"const": 1}}}}}}
+    faults = read({"a": [{"x": None}] * 100_000}, schema).faults
+    assert faults[0] == f"a[{ROUNDS * COUNTED_LINES}].x: must be 1; got null"
+
+
+def test_a_line_names_some_of_many_forms() -> None:
+    forms = [{"type": "object", "required": [f"f{n}"]} for n in range(300)]
+    [fault] = read({"a": {}}, {"type": "object", "properties": {"a": {"anyOf": forms}}}).faults
+    assert fault.endswith("f19 missing or others") and len(fault) < 1000
 
 
 def test_strings_within_strings_are_opened_so_often_and_no_more() -> None:

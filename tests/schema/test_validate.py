@@ -4,8 +4,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from longshore.schema.failure import SHOWN_LINES
+from longshore.schema.phrase import cut, quote
 from longshore.schema.validate import SCHEMA_BYTES, SCHEMA_DEPTH, SchemaProblem, compile
 
 PERSON = {
@@ -73,6 +76,15 @@ def test_hostile_values_are_cut_and_escaped() -> None:
     (line,) = compile({"enum": ["a"]}).errors("\x1b[31m\u202e" + "x" * 500)
     assert "\x1b" not in line and "\u202e" not in line
     assert len(line) < 150
+
+
+@given(
+    st.recursive(st.none() | st.integers() | st.text(), lambda each: st.lists(each) | st.dictionaries(st.text(), each))
+)
+@settings(max_examples=60, deadline=None)
+def test_what_is_quoted_is_the_beginning(value: Any) -> None:
+    assert quote(value) == cut(msgspec.json.encode(value).decode())
+    assert quote([value] * 50) == cut(msgspec.json.encode([value] * 50).decode())
 
 
 def test_no_reference_is_ever_fetched(tmp_path: Path) -> None:

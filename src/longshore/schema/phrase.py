@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
 import msgspec
 
+from longshore.schema.kinds import is_array, is_object
+
 SHOWN_CHARS = 80
 """An echoed value is cut here: enough to recognise it, too little to carry a payload."""
+
+SHOWN_WORDS = 20
+"""Alternatives that are named in one line."""
 
 _NOUNS = {
     "string": "a string",
@@ -49,10 +55,22 @@ _FORMATS = {
 def quote(value: Any) -> str:
     """A value as JSON, printable ASCII only, cut to `SHOWN_CHARS`."""
     try:
-        text = msgspec.json.encode(value).decode()
+        text = msgspec.json.encode(_begun(value, [SHOWN_CHARS])).decode()
     except Exception:
         text = type(value).__name__
     return cut(text)
+
+
+def _begun(value: Any, left: list[int]) -> Any:
+    """As much of a value as can be shown: it may have megabytes, and be quoted for each of a hundred alternatives."""
+    left[0] -= 1
+    if isinstance(value, str):
+        return value[:SHOWN_CHARS]
+    if is_array(value):
+        return [_begun(each, left) for each in takewhile(lambda _: left[0] >= 0, value)]
+    if is_object(value):
+        return {_begun(key, left): _begun(value[key], left) for key in takewhile(lambda _: left[0] >= 0, value)}
+    return value
 
 
 def cut(text: str) -> str:
@@ -75,8 +93,9 @@ def expected(types: list[str]) -> str:
 
 
 def either(words: list[str]) -> str:
-    """`a, b or c`, without repeats."""
+    """`a, b or c`, without repeats; `or others` where there are many."""
     words = list(dict.fromkeys(words))
+    words = [*words[:SHOWN_WORDS], "others"] if len(words) > SHOWN_WORDS + 1 else words
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 

@@ -18,13 +18,21 @@ from longshore.schema.phrase import cut, describe, either, path, quote
 from longshore.schema.pointer import look_up
 
 STEPS: Final = 200_000
-"""Places of a value that are looked at: about half a second."""
+"""Places of a value that are looked at: half a second, and a second for what the validator goes through besides."""
 HINTS: Final = 20
 """Names that are compared with those that are allowed. More lines than this are not shown."""
 TAKEN: Final = 20
 """Names that are told of those that may be given."""
 FORMS: Final = 20
 """Failures that are looked at of one form of several, to see which was meant."""
+
+LARGE: Final = 40_000
+"""Values inside of one that make it large. To have the validator go through them costs a step for every four."""
+ROW: Final = 64
+"""Items that are looked at one by one. Of a longer row, the halves that the validator takes are passed over."""
+COPIED: Final = 2_000
+"""Values inside of one that the validator is asked to tell about: it copies them for every alternative on the way,
+at 110 levels a message of 8 MB is some 60 GB."""
 
 Build = Callable[[dict[str, Any]], Any]
 """Compiles a schema, or gives None for one that can't be compiled by itself."""
@@ -50,7 +58,6 @@ class Search:
         self._taker = taker
         """What takes the value as its arguments; None where it is something else."""
         self._left, self._hints = STEPS, HINTS
-        self._shared: dict[str, Any] = {key: root[key] for key in ("$defs", "definitions") if key in root}
 
     def look(self, value: Any) -> list[Breach]:
         """What is wrong with a value as a whole, at most `COUNTED_LINES`. Steps that were taken don't come back."""
@@ -85,20 +92,26 @@ class Search:
 
     def _breaks(self, schema: dict[str, Any], keyword: str, value: Any) -> bool:
         """Whether a value breaks this one rule. False as well where that can't be told."""
+        rule = self._rule(schema, keyword)
+        if keyword in _INNER:
+            self._spend(_count(value) >> 2)
+        return rule is not None and not rule.is_valid(value)
+
+    def _rule(self, schema: dict[str, Any], keyword: str) -> Any:
         key = id(schema), keyword
         if key not in self._compiled:
             beside = {name: schema[name] for name in (keyword, *_BESIDE.get(keyword, ())) if name in schema}
-            self._compiled[key] = self._build({**self._shared, **beside})
-        rule = self._compiled[key]
-        return rule is not None and not rule.is_valid(value)
+            self._compiled[key] = self._build(beside)
+        return self._compiled[key]
 
     def _holds(self, schema: Any, value: Any) -> bool | None:
         """Whether a value keeps a schema; None where that can't be told."""
         if not is_object(schema):
             return schema is not False
         if id(schema) not in self._compiled:
-            self._compiled[id(schema)] = self._build({**self._shared, **schema})
+            self._compiled[id(schema)] = self._build(schema)
         rule = self._compiled[id(schema)]
+        self._spend(_count(value) >> 2)
         return None if rule is None else rule.is_valid(value)
 
     # -- kinds and values
@@ -210,7 +223,9 @@ class Search:
         """Which they are depends on all that stands beside. Told once the rest is right."""
         if is_object(value) and self._holds(schema, value) is False:
             error: Any = first_error(self._compiled[id(schema)], value)
-            if error.kind.name == "unevaluatedProperties" and not error.instance_path:
+            if error is None:
+                yield Breach(where, "has unknown fields, or fields that don't go together")
+            elif error.kind.name == "unevaluatedProperties" and not error.instance_path:
                 yield from (Breach((*where, name), "unknown field") for name in error.kind.unexpected)
 
     # -- arrays
@@ -222,8 +237,20 @@ class Search:
             yield from self.prefix_items(schema, wanted, value, where)
             return
         prefix: Any = schema.get("prefixItems")
-        for index in range(len(prefix) if is_array(prefix) else 0, len(value)):
+        for index in self._suspects(schema, value, len(prefix) if is_array(prefix) else 0, len(value)):
             yield from self.found(wanted, value[index], (*where, index))
+
+    def _suspects(self, schema: dict[str, Any], value: list[Any], low: int, high: int) -> Iterator[int]:
+        """The items that may be wrong."""
+        rule = self._rule(schema, "items") if high - low > ROW else None
+        if rule is None:
+            yield from range(low, high)
+            return
+        self._spend((high - low) >> 9)
+        middle = (low + high) // 2
+        for start, end in ((low, middle), (middle, high)):
+            if not rule.is_valid(value[start:end]):
+                yield from self._suspects(schema, value, start, end)
 
     def prefix_items(self, _: dict[str, Any], wanted: Any, value: Any, where: Place) -> Iterator[Breach]:
         if is_array(value) and is_array(wanted):
@@ -296,12 +323,25 @@ class Search:
 
 
 def first_error(validator: Any, value: Any) -> Any:
-    """The validator's first error. Only the value that it is about is copied."""
+    """The validator's first error; None where the value is too large to ask for it."""
+    if _count(value, COPIED) >= COPIED:
+        return None
     try:
         validator.validate(value)
     except Exception as error:
         return error
     return None
+
+
+def _count(value: Any, most: int = LARGE) -> int:
+    """How many values are inside of one, characters by the hundred; no more than `most`."""
+    count, waiting = 0, [value]
+    while waiting and count < most:
+        found = waiting.pop()
+        count += 1 + (len(found) // 100 if isinstance(found, str) else 0)
+        if is_object(found) or is_array(found):
+            waiting.extend(islice(found.values() if is_object(found) else found, most))
+    return min(count, most)
 
 
 def _mend(types: tuple[str, ...], value: Any) -> Any:
@@ -345,6 +385,8 @@ _BESIDE: Final = {
     "contains": ("minContains", "maxContains"),
     "contentMediaType": ("contentEncoding",),
 }
+_INNER: Final = frozenset(("anyOf", "oneOf", "not", "contains", "items", "uniqueItems"))
+"""The rules that the validator goes through a whole value for."""
 _Rule = Callable[[Search, dict[str, Any], Any, Any, Place], Iterator[Breach]]
 _LEADING: Final[dict[str, _Rule]] = {
     "type": Search.type,

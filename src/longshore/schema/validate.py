@@ -30,6 +30,8 @@ _DIALECTS: dict[str, Any] = {
     "http://json-schema.org/draft-06/schema": jsonschema_rs.Draft6Validator,
     "http://json-schema.org/draft-04/schema": jsonschema_rs.Draft4Validator,
 }
+_WHOLE = "urn:longshore:whole"
+"""Where a schema is found while parts of it are compiled by themselves."""
 DEFAULT_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -60,7 +62,14 @@ class Validator:
     def finder(self, taker: str | None = None) -> Find:
         """What says where a value breaks the schema. `taker` takes such values as its arguments."""
         find = finder(self._schema, taker, dialect=self._dialect, rules=self._rules)
-        return lambda value: [] if self.is_valid(value) else find(value) or [_first(self._compiled, value)]
+        return lambda value: [] if self.is_valid(value) else find(value) or [self._first(value)]
+
+    def _first(self, value: Any) -> Breach:
+        """The validator's own first error."""
+        from longshore.schema.search import first_error
+
+        error = first_error(self._compiled, value)
+        return Breach((), "is not valid; it is too large to say where") if error is None else breach_of(error)
 
 
 def finder(
@@ -71,24 +80,23 @@ def finder(
     rules: dict[Any, Any] | None = None,
 ) -> Find:
     """A search whose steps are bounded over all that it is asked. It may find nothing where a schema is odd."""
+    from longshore.schema.rewriting.everywhere import change_everywhere, schemas_in
     from longshore.schema.search import Search
 
     def build(part: dict[str, Any]) -> Any:
+        refers = any("$ref" in each for each in schemas_in(part))
         try:
-            return _build(part, dialect)
+            return _build(change_everywhere(part, _lead_to_whole), dialect, {_WHOLE: schema} if refers else None)
         except SchemaProblem:
             return None
 
     return Search(schema, build, {} if rules is None else rules, bare_refs="draft-0" in dialect, taker=taker).look
 
 
-def _first(compiled: Any, value: Any) -> Breach:
-    """The validator's own first error. Only the part that it is about is copied."""
-    try:
-        compiled.validate(value)
-    except jsonschema_rs.ValidationError as error:
-        return breach_of(error)
-    return Breach((), "is not valid")
+def _lead_to_whole(part: dict[str, Any]) -> dict[str, Any]:
+    """References of a part that is compiled by itself still lead to where they stood."""
+    ref = part.get("$ref")
+    return {**part, "$ref": _WHOLE + ref} if isinstance(ref, str) and ref.startswith("#") else part
 
 
 def compile(schema: Any, documents: Mapping[str, Any] | None = None) -> Validator:
