@@ -205,7 +205,7 @@ CAN_NOT: dict[str, tuple[Callable[[Folder], Any], list[str], str]] = {
     "nothing kept yet": (
         lambda f: None,
         ["snapshot", "old.py", "--check"],
-        "surface.json: there is no such file; longshore schema snapshot --output surface.json",
+        "surface.json: there is no such file; longshore schema snapshot [TARGET] --output surface.json",
     ),
     "no JSON": (lambda f: f.write("x.json", "{"), ["diff", "x.json", "old.py"], "x.json holds no JSON"),
     "no list": (lambda f: f.write("x.json", '{"tools": 3}'), ["diff", "x.json", "old.py"], "has no list of tools"),

@@ -114,7 +114,7 @@ def read(path: str) -> Any:
             raise TargetError(f"{what} is longer than {most >> 20} MiB; {FORMS}")
         return read_json(data.removeprefix(b"\xef\xbb\xbf"))
     except FileNotFoundError:
-        fix = f"longshore schema snapshot --output {what} writes one"
+        fix = f"longshore schema snapshot [TARGET] --output {what} writes one"
         raise TargetError(f"{what}: there is no such file; {fix}; {FORMS}") from None
     except OSError as problem:
         raise TargetError(f"{what} can't be read: {problem.strerror or problem}") from None
