@@ -293,6 +293,14 @@ def test_how_long_server_and_tool_may_be_together(server: str, tool: str, profil
     assert [each.profiles for each in found] == ([profiles] if profiles else [])
 
 
+def test_whom_it_concerns_that_what_is_required_is_no_property() -> None:
+    """Google's API alone, unless nobody could give it."""
+    closed = {"required": ["b"], "additionalProperties": False}
+    tools = (takes({}, required=["b"]), takes({}, **closed), takes({"oneOf": [closed]}))
+    found = [findings(example(tool), "E11") for tool in tools]
+    assert [each.profiles == ("gemini",) for [each] in found] == [True, False, True]
+
+
 def test_a_name_that_the_server_makes_too_long_for_an_api() -> None:
     assert not findings(example({"name": "t" * 61}, name="s" * 60), "E06")
     [found] = findings(example({"name": "t" * 61}, name="s" * 61), "E06")
