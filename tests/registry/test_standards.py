@@ -220,6 +220,14 @@ def test_what_an_author_adds_to_a_result_is_looked_at(kind: Any) -> None:
     assert "outputSchema" in refusal(lambda: Server("t", standards="refuse").tool(find)).what
 
 
+def test_what_was_worked_out_to_be_looked_at_is_not_worked_out_again() -> None:
+    app = Server("t")
+    app.tool(name="count")(lambda quoted: quoted)
+    entry = app.catalog.tools["count"]
+    one, two = entry.describe(), entry.describe()
+    assert one is not two and one["inputSchema"] is two["inputSchema"]
+
+
 @pytest.mark.parametrize("option", ["title", "description", "category", "help"])
 def test_what_should_be_a_text_is_refused_if_it_is_none(option: str) -> None:
     off: Any = Server("t", standards="off")

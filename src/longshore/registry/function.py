@@ -85,6 +85,7 @@ def tool_entry(fn: Callable[..., Any], options: ToolOptions, context_type: type)
     signature = read_signature(fn, context_type, tool=True)
     check_options(fn, options, signature.is_async)
     output = _output(fn, signature, options)
+    describe = _Describe(fn, name, options, signature, output)
     return Entry(
         kind="tool",
         name=name,
@@ -98,7 +99,7 @@ def tool_entry(fn: Callable[..., Any], options: ToolOptions, context_type: type)
         explain=second_look(
             fn, explainer(name, signature), signature.decode, (*signature.parameters, *signature.asked), options.earlier
         ),
-        describe=_Describe(fn, name, options, signature, output),
+        describe=describe,
         timeout=options.timeout,
         replay=options.replay,
         scopes=read_scopes(fn, options.scopes),
@@ -106,7 +107,7 @@ def tool_entry(fn: Callable[..., Any], options: ToolOptions, context_type: type)
         idempotent=options.idempotent,
         asked=signature.asked,
         arguments=signature.arguments,
-        headers=_headers(fn, signature),
+        headers=_headers(fn, signature, describe),
         typed_result=options.output_schema is None and (output.structured or output.exact is str),
         keeps_frame=signature.context is not None or bool(signature.asked),
         category=options.category,
@@ -138,12 +139,12 @@ def _is_plain(name: str) -> bool:
     return name.isascii() and len(name) <= MAX_NAME_CHARACTERS and name.isidentifier()
 
 
-def _headers(fn: Callable[..., Any], signature: Signature) -> tuple[HeaderParam, ...]:
+def _headers(fn: Callable[..., Any], signature: Signature, describe: _Describe) -> tuple[HeaderParam, ...]:
     if not any(parameter.headed for parameter in (*signature.parameters, *signature.asked)):
         return ()
     from longshore.registry.headers import signature_headers
 
-    return signature_headers(fn, signature)
+    return signature_headers(fn, signature, describe)
 
 
 def read_aliases(fn: Callable[..., Any], name: str, aliases: Sequence[str]) -> tuple[str, ...]:
@@ -296,17 +297,23 @@ def _checker(
 
 
 class _Describe:
-    """What clients are told of a tool, worked out at the first list: it costs more than a cold start may."""
+    """What clients are told of a tool, worked out once, and not before it is wanted: it costs more than a start may."""
 
-    __slots__ = ("_fn", "_name", "_options", "_output", "_signature")
+    __slots__ = ("_described", "_fn", "_name", "_options", "_output", "_signature")
 
     def __init__(
         self, fn: Callable[..., Any], name: str, options: ToolOptions, signature: Signature, output: Output
     ) -> None:
         self._fn, self._name, self._options = fn, name, options
         self._signature, self._output = signature, output
+        self._described: dict[str, Json] | None = None
 
     def __call__(self) -> dict[str, Json]:
+        if self._described is None:
+            self._described = self._work_out()
+        return {**self._described}
+
+    def _work_out(self) -> dict[str, Json]:
         from longshore.schema.docstring import parse
         from longshore.schema.infer import input_schema
 

@@ -19,15 +19,15 @@ def schema_headers(fn: Callable[..., Any], schema: dict[str, Any]) -> tuple[Head
         refuse(fn, problem.what, problem.fix)
 
 
-def signature_headers(fn: Callable[..., Any], signature: Signature) -> tuple[HeaderParam, ...]:
+def signature_headers(
+    fn: Callable[..., Any], signature: Signature, describe: Callable[[], dict[str, Any]]
+) -> tuple[HeaderParam, ...]:
     """Those that a signature names, in its parameters or in the records that they hold."""
-    from longshore.schema.infer import input_schema
-
     for parameter in signature.asked:
         if ANNOTATION in (parameter.extra or {}):
             refuse(fn, f"{parameter.name!r} is asked of the client, so no request has it", "leave Header or Ask out")
     try:
-        schema = input_schema(signature, {})
+        schema = describe()["inputSchema"]
     except Exception:
         return ()  # a foreign type without a schema: the list will say so, and no client can know of a header before
     return schema_headers(fn, schema)
