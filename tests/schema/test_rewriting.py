@@ -10,32 +10,36 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from longshore.schema.nullable import list_null
 from longshore.schema.rewriting import (
     inlined,
     modernised,
-    nullable_lists,
     with_items,
     with_object_root,
     with_properties,
     without_booleans,
     without_root_combinators,
-    without_titles,
 )
 from longshore.schema.rewriting.combinators import MOST_BRANCHES, MOST_SAID, with_all_joined
-from longshore.schema.rewriting.everywhere import MOST_LEVELS, schemas_in
+from longshore.schema.rewriting.everywhere import MOST_LEVELS, change_everywhere, schemas_in
 from longshore.schema.rewriting.references import MOST_FOLLOWED, MOST_INLINED
 
 from .schemas import Schema, Schemas, anything, arguments
 
 Change = Callable[[Any], Any]
+
+
+def list_nulls(schema: Any) -> Any:
+    return change_everywhere(schema, list_null)
+
+
 SAME: list[Change] = [
     without_booleans,
     with_items,
     with_properties,
     inlined,
-    without_titles,
     modernised,
-    nullable_lists,
+    list_nulls,
 ]
 ALL: list[Change] = [*SAME, with_object_root, without_root_combinators]
 randoms = st.randoms(use_true_random=True)
@@ -57,16 +61,15 @@ ROWS: list[tuple[Change, Any, Any]] = [
     (with_items, {"type": ["array", "null"]}, {"type": ["array", "null"], "items": {}}),
     (with_items, {"type": "array", "unevaluatedItems": False}, {"type": "array", "unevaluatedItems": False}),
     (with_properties, {"items": {"type": "object"}}, {"items": {"type": "object", "properties": {}}}),
-    (without_titles, {"title": "A", "properties": {"title": {"title": "B"}}}, {"properties": {"title": {}}}),
-    (nullable_lists, {"anyOf": [STRING, NULL], "default": None}, {"type": ["string", "null"], "default": None}),
-    (nullable_lists, {"oneOf": [NULL, STRING]}, {"type": ["string", "null"]}),
+    (list_nulls, {"anyOf": [STRING, NULL], "default": None}, {"type": ["string", "null"], "default": None}),
+    (list_nulls, {"oneOf": [NULL, STRING]}, {"type": ["string", "null"]}),
     (
-        nullable_lists,
+        list_nulls,
         {"anyOf": [{"type": "string", "enum": ["a"]}, NULL]},
         {"type": ["string", "null"], "enum": ["a", None]},
     ),
-    (nullable_lists, {"anyOf": [STRING, NULL], "minLength": 1}, {"anyOf": [STRING, NULL], "minLength": 1}),
-    (nullable_lists, {"anyOf": [{"const": 1}, NULL]}, {"anyOf": [{"const": 1}, NULL]}),
+    (list_nulls, {"anyOf": [STRING, NULL], "minLength": 1}, {"anyOf": [STRING, NULL], "minLength": 1}),
+    (list_nulls, {"anyOf": [{"const": 1}, NULL]}, {"anyOf": [{"const": 1}, NULL]}),
     (inlined, {"items": {"$ref": "#/$defs/leaf"}, **LEAF}, {"items": STRING}),
     (
         inlined,
@@ -129,7 +132,7 @@ def test_whatever_comes_is_not_changed_and_nothing_raises(random: Random) -> Non
 
 
 def deep(levels: int) -> Schema:
-    schema: Schema = {"title": "the last"}
+    schema: Schema = {"type": "object"}
     for _ in range(levels - 1):
         schema = {"items": schema}
     return schema
@@ -138,7 +141,7 @@ def deep(levels: int) -> Schema:
 @pytest.mark.parametrize(("levels", "changed"), [(MOST_LEVELS, True), (MOST_LEVELS + 1, False), (100_000, False)])
 def test_what_is_too_deep_is_left_alone(levels: int, changed: bool) -> None:
     schema = deep(levels)
-    assert (without_titles(schema) is not schema) is changed
+    assert (with_properties(schema) is not schema) is changed
 
 
 def test_what_holds_itself_is_left_alone() -> None:
@@ -146,7 +149,7 @@ def test_what_holds_itself_is_left_alone() -> None:
     schema["properties"] |= {"a": schema, "b": schema}
     for change in ALL:
         change(schema)
-    assert without_titles(schema) is schema
+    assert with_properties(schema) is schema
 
 
 def doubling(levels: int) -> Schema:

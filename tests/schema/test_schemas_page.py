@@ -10,7 +10,7 @@ from msgspec import Meta
 from longshore.schema import infer
 from longshore.schema.infer import input_schema
 from longshore.schema.lowering import FORMS, lower
-from longshore.schema.rewriting import ROOT_COMBINATORS
+from longshore.schema.rewriting.combinators import ROOT_COMBINATORS
 from longshore.schema.rewriting.everywhere import MOST_LEVELS, MOST_SCHEMAS
 from longshore.schema.rewriting.references import MOST_INLINED
 

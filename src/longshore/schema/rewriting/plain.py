@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from longshore.protocol.subschemas import ALONE, BY_NAME, IN_LISTS
 from longshore.schema.kinds import is_array, is_object
-from longshore.schema.nullable import list_null
 from longshore.schema.rewriting.everywhere import Schema, change_everywhere, less, schemas_in
 
 SWITCHES: Final = frozenset(("additionalProperties", "unevaluatedProperties", "additionalItems", "unevaluatedItems"))
@@ -35,16 +34,6 @@ def with_items(schema: Any) -> Any:
 def with_properties(schema: Any) -> Any:
     """`properties` for every object."""
     return change_everywhere(schema, lambda each: _add(each, "object", "properties"))
-
-
-def without_titles(schema: Any) -> Any:
-    """No titles: they repeat names, in every list that a model reads."""
-    return change_everywhere(schema, lambda each: less(each, "title"))
-
-
-def nullable_lists(schema: Any) -> Any:
-    """A type or null as a list of types, where the type is a plain one."""
-    return change_everywhere(schema, list_null)
 
 
 def has_type(schema: Schema, kind: str) -> bool:
