@@ -77,7 +77,7 @@ def test_what_is_mended_keeps_the_rule(rule: Rule) -> None:
 @each_mending
 def test_what_is_mended_means_the_same(rule: Rule) -> None:
     assert rule.mend is not None
-    for tool in rule.bad.tools:
+    for tool in (*rule.bad.tools, *(tool for id, tool, _ in EDGES if id == rule.id)):
         for key in ("inputSchema", "outputSchema"):
             before, after = tool.get(key, {}), rule.mend(tool).get(key, {})
             for value in samples(before):
@@ -98,7 +98,8 @@ def samples(schema: Any) -> Iterator[Json]:
     """Arguments, right and wrong, about everything that a schema names."""
     names = [node.name for node in walk(schema, "") if node.name]
     yield {}
-    for value in (None, True, 0, 1, -1, 0.5, "", "a", [], ["a"], [1], [None], {}, {"x": 1}, {"x": "a", "y": None}):
+    numbers, texts, lists = (0, 1, -1, 0.5, 1000), ("", "a", "a" * 1000), ([], ["a"], [1], [None], [1] * 1000)
+    for value in (None, True, *numbers, *texts, *lists, {}, {"x": 1}, {"x": "a", "y": None}):
         yield from ({name: value} for name in {*names, "other"})
         yield dict.fromkeys(names, value)
 
