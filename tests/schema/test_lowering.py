@@ -300,6 +300,8 @@ def test_brooklyn_has_the_schema_under_both_keys() -> None:
 def test_an_output_that_is_no_object_is_not_declared() -> None:
     for schema, kept in (
         ({"type": "object", "properties": {"a": True}}, True),
+        ({"$ref": "#/$defs/tree", "$defs": {"tree": TREE}}, True),
+        ({"$ref": "#/$defs/gone", "$defs": {"tree": TREE}}, False),
         ({"type": "array"}, False),
         ({}, False),
     ):

@@ -63,8 +63,7 @@ def lower(tool: dict[str, Any], form: Form) -> dict[str, Any]:
 
 
 def _lower_input(schema: Any, lowering: _Lowering) -> tuple[dict[str, Any], str]:
-    if is_object(schema) and "$ref" in schema:
-        schema = inlined(schema)  # a root needs a type and properties of its own
+    schema = _opened(schema)
     for step in lowering.first:
         schema = step(schema)
     # Both big APIs refuse relations at the root, and those clients that don't belong to one send to either.
@@ -75,9 +74,14 @@ def _lower_input(schema: Any, lowering: _Lowering) -> tuple[dict[str, Any], str]
     return schema, said
 
 
+def _opened(schema: Any) -> Any:
+    """A root needs a type and properties of its own."""
+    return inlined(schema) if is_object(schema) and "$ref" in schema else schema
+
+
 def _lower_output(tool: dict[str, Any]) -> dict[str, Any]:
     """Clients built on the official SDK drop a whole list for an output schema that is not of an object."""
-    schema = tool["outputSchema"]
+    schema = _opened(tool["outputSchema"])
     if is_object(schema) and schema.get("type") == "object":
         return {**tool, "outputSchema": without_booleans(schema)}
     return {key: value for key, value in tool.items() if key != "outputSchema"}
