@@ -190,7 +190,7 @@ STANDARD_ROWS: dict[str, Row] = {
     "RULE-07": _row(
         "M",
         "Whatever a server lists can be looked at, and is told shortly.",
-        f"{INFERRED}::test_any_list_of_tools_can_be_looked_at",
+        f"{SCHEMA}standards/test_anything.py::test_any_tool_is_looked_at_and_mended",
         f"{RULES}::test_what_is_hostile_is_told_shortly",
         f"{RULES}::test_one_rule_tells_only_so_many_places_of_a_tool",
     ),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from longshore.schema.standards.linting import lint
-from longshore.schema.standards.rule import PROFILES
+from longshore.schema.standards.rule import MESSAGE_CHARS, PROFILES
 from longshore.schema.standards.rules import RULES
 from longshore.schema.standards.subject import Surface
 
@@ -17,24 +17,38 @@ KEYS = (
     *("name", "description", "inputSchema", "outputSchema", "annotations", "_meta", "longshore/category"),
     *("type", "properties", "required", "items", "anyOf", "allOf", "oneOf", "not", "if", "$ref", "$defs", "enum"),
     *("minimum", "maximum", "pattern", "format", "default", "additionalProperties", "patternProperties", "const"),
+    *("prefixItems", "$id", "id", "$anchor", "$schema", "definitions", "dependencies", "exclusiveMinimum", "title"),
     *("browserId", "target", "timeout", "mode", "a", "b", "destructiveHint", "maxLength", "examples"),
 )
 TEXTS = (
     *("object", "string", "number", "array", "any", "#/$defs/a", "#", "Either 'a' or 'b'", "one of a, b, c"),
     *("delete_all", "list_things", "Returns it", "(a|b)", "optional if b provided", "\ud800", "", "at most 5"),
+    *("null", "#/properties/a", "(?P<x>", "x\n\x1b[31m"),
 )
-scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(TEXTS)
+texts = st.sampled_from(TEXTS) | st.text(max_size=5)
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | texts
 anything = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner), max_leaves=25
 )
 schemas = st.dictionaries(st.sampled_from(KEYS), anything) | anything
-tools = st.fixed_dictionaries({}, optional={"name": anything, "description": anything, "inputSchema": schemas})
+tools = st.fixed_dictionaries(
+    {},
+    optional={
+        "name": texts | anything,
+        "description": anything,
+        "inputSchema": schemas,
+        "outputSchema": schemas,
+        "annotations": anything,
+        "_meta": anything,
+    },
+)
 
 
-@settings(max_examples=40)
-@given(st.lists(tools | anything, max_size=3), st.sampled_from((None, *TEXTS)))
-def test_any_tool_is_looked_at_and_mended(listed: list[Any], instructions: str | None) -> None:
-    lint(Surface(tools=tuple(listed), instructions=instructions), profiles=PROFILES)
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@given(st.lists(tools | anything, max_size=3), st.text(max_size=80), st.none() | texts)
+def test_any_tool_is_looked_at_and_mended(listed: list[Any], name: str, instructions: str | None) -> None:
+    for found in lint(Surface(name=name, tools=tuple(listed), instructions=instructions), profiles=PROFILES):
+        assert found.message and len(found.message) <= MESSAGE_CHARS and found.message.isprintable() and found.fix
     for tool in listed:
         for rule in RULES:
             if rule.mend is not None and isinstance(tool, dict):

@@ -24,7 +24,7 @@ from longshore.schema.output import Output, read_output
 from longshore.schema.signature import Signature
 from longshore.schema.standards.finding import Finding
 from longshore.schema.standards.linting import lint
-from longshore.schema.standards.rule import MESSAGE_CHARS, PROFILES
+from longshore.schema.standards.rule import PROFILES
 from longshore.schema.standards.subject import Surface
 from longshore.schema.validate import compile
 
@@ -102,40 +102,3 @@ def test_a_pattern_of_python_reaches_no_client_that_would_refuse_it(pattern: str
     output = read_output(list[annotation], passthrough=())  # type: ignore[valid-type]
     tool = described(taking(annotation), output)
     assert not [each for each in lint(Surface(tools=(tool,)), profiles=PROFILES) if each.rule == "E15"]
-
-
-# -- whatever comes
-
-KEYWORDS = st.sampled_from(
-    [
-        *("type", "properties", "required", "items", "prefixItems", "anyOf", "oneOf", "allOf", "not", "if", "enum"),
-        *("const", "default", "pattern", "patternProperties", "additionalProperties", "$ref", "$defs", "$id", "id"),
-        *("definitions", "dependencies", "exclusiveMinimum", "minimum", "format", "description", "$schema", "$anchor"),
-        *("examples", "title", "name", "x"),
-    ]
-)
-WORDS = st.sampled_from(["object", "array", "string", "null", "#", "#/$defs/x", "#/properties/x", "(?P<x>", "x", ""])
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | WORDS | st.text(max_size=5)
-ANYTHING = st.recursive(
-    SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYWORDS | st.text(max_size=3), inner, max_size=5),
-    max_leaves=25,
-)
-TOOLS = ANYTHING | st.fixed_dictionaries(
-    {},
-    optional={
-        "name": WORDS | SCALARS,
-        "description": ANYTHING,
-        "inputSchema": ANYTHING,
-        "outputSchema": ANYTHING,
-        "annotations": ANYTHING,
-        "_meta": ANYTHING,
-    },
-)
-
-
-@some
-@given(st.lists(TOOLS, max_size=3), st.text(max_size=80), st.none() | st.text(max_size=9))
-def test_any_list_of_tools_can_be_looked_at(tools: list[Any], name: str, instructions: str | None) -> None:
-    for found in lint(Surface(name=name, tools=tuple(tools), instructions=instructions), profiles=PROFILES):
-        assert found.message and len(found.message) <= MESSAGE_CHARS and found.message.isprintable() and found.fix
