@@ -21,6 +21,7 @@ RAW, OWN = f"{REGISTRY}test_raw_arguments.py", f"{SCHEMA}standards/test_own.py"
 FORMS = "tests/app/test_forms.py"
 INFER, LOWERING = f"{SCHEMA}test_infer.py", f"{SCHEMA}test_lowering.py"
 BAD = f"{RULES}::test_the_bad_example_breaks_the_rule_and_is_told_shortly"
+EDGES = f"{RULES}::test_the_edges_of_a_rule"
 GOOD = f"{RULES}::test_the_good_example_keeps_it_and_every_error_of_its_profiles"
 OURS = f"{LINT}::test_the_built_in_server_breaks_no_rule_of_anybodys_at_any_level"
 
@@ -47,6 +48,7 @@ STANDARD_ROWS: dict[str, Row] = {
         "N",
         "No anyOf, oneOf or allOf at the root of an input schema (E04).",
         BAD,
+        EDGES,
         f"{SEEN}::test_what_is_lost",
         f"{DECLARED}::test_what_a_client_cant_take_is_told_in_a_users_server",
     ),
@@ -56,7 +58,7 @@ STANDARD_ROWS: dict[str, Row] = {
         GOOD,
         f"{LOWERING}::test_lowering_only_loosens",
     ),
-    "HOUSE-08": _row("A", "Inside of a parameter they are fine.", GOOD, f"{RULES}::test_the_edges_of_a_rule"),
+    "HOUSE-08": _row("A", "Inside of a parameter they are fine.", GOOD, EDGES),
     "HOUSE-09": _row(
         "M",
         "A tool has a name, a category, a description and a schema; examples and errors if it likes (B61).",
@@ -347,6 +349,8 @@ STANDARD_ROWS: dict[str, Row] = {
         f"{VALIDATE}::test_depth_is_limited_at_its_edge",
         f"{VALIDATE}::test_evil_patterns_end",
         f"{RAW}::test_a_schema_that_would_take_for_ever_is_refused_unless_that_is_waived",
+        f"{DECLARED}::test_a_schema_that_would_take_for_ever_is_refused_before_anybody_calls",
+        f"{CLI}test_arguments.py::test_a_strangers_schema_that_would_take_for_ever_is_left_to_the_server",
         f"{RAW}::test_however_much_is_wrong_the_search_ends",
     ),
     "VAL-04": _row(
