@@ -34,6 +34,15 @@ def write_whole(path: str | os.PathLike[str], data: bytes, mode: int | None = No
         raise
 
 
+def forget_oldest(folder: str, most: int) -> None:
+    """Leave the newest files of a folder that is ours alone. Raises OSError, also where another process was faster."""
+    names = os.listdir(folder)
+    if len(names) > most:
+        paths = sorted((os.path.join(folder, name) for name in names), key=os.path.getmtime)
+        for path in paths[: len(paths) - most]:
+            os.unlink(path)
+
+
 def _mode(path: str | os.PathLike[str]) -> int:
     """What the old file has, else what any new file gets."""
     try:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from longshore.config.reading import read_regular
-from longshore.files import write_whole
+from longshore.files import forget_oldest, write_whole
 
 FRESH_SECONDS = 60.0
 """How long it is not asked again, whether it answered or not."""
@@ -70,7 +70,7 @@ def keep(
             data = msgspec.json.encode(Offers(at={FAILED: now}))
         path = _path(target)
         write_whole(path, data, 0o600)
-        _forget_oldest(os.path.dirname(path))
+        forget_oldest(os.path.dirname(path), MOST_FILES)
     except (OSError, TypeError, ValueError, RecursionError):
         return
 
@@ -101,11 +101,3 @@ def _folder() -> str:
             raise OSError("there is no home folder")
         folder = os.path.join(home, ".cache")
     return os.path.join(folder, "longshore", "offers")
-
-
-def _forget_oldest(folder: str) -> None:
-    names = os.listdir(folder)
-    if len(names) > MOST_FILES:
-        paths = sorted((os.path.join(folder, name) for name in names), key=os.path.getmtime)
-        for path in paths[: len(paths) - MOST_FILES]:
-            os.unlink(path)

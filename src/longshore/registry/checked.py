@@ -63,13 +63,13 @@ class Checked:
         """Write down what is new. Another process may write as well: then one of them looks again next time."""
         if not self._new or self._path is None:
             return
-        from longshore.files import write_whole
+        from longshore.files import forget_oldest, write_whole
 
         self._new = False
         theirs = {key: found for key, found in _read(self._path, self._rules).items() if key not in self._used}
         try:
             write_whole(self._path, _fit(self._rules, {**theirs, **self._used}), 0o600)
-            _forget_oldest(os.path.dirname(self._path))
+            forget_oldest(os.path.dirname(self._path), MOST_FILES)
         except OSError:
             pass  # a read-only home, a full disk: the next start looks again
 
@@ -145,11 +145,3 @@ def _read(path: str | None, rules: str) -> dict[str, list[str]]:
     except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
         return {}
     return memory.found if memory.rules == rules else {}
-
-
-def _forget_oldest(folder: str) -> None:
-    names = os.listdir(folder)
-    if len(names) > MOST_FILES:
-        paths = sorted((os.path.join(folder, name) for name in names), key=os.path.getmtime)
-        for path in paths[: len(paths) - MOST_FILES]:
-            os.unlink(path)
