@@ -15,8 +15,17 @@ from longshore.schema.lowering import lower
 from talk import ERAS, call, listed, text
 
 SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "Fetch",
+    "$comment": "as an author wrote it",
+    "x-own": [None, 1.0, {"title": ""}],
     "type": "object",
-    "properties": {"path": {"type": "string"}, "url": {"$ref": "#/$defs/url"}, "any": True},
+    "properties": {
+        "path": {"type": "string", "title": "Path"},
+        "url": {"$ref": "#/$defs/url"},
+        "any": True,
+        "note": {"type": ["string", "null"], "default": None},
+    },
     "anyOf": [{"required": ["path"]}, {"required": ["url"]}],
     "$defs": {"url": {"type": "string", "pattern": "^http"}},
 }
