@@ -185,3 +185,28 @@ def test_a_schema_that_contains_itself_is_refused() -> None:
 def test_evil_patterns_end(pattern: str) -> None:
     # A backtracking engine would need longer than the universe has; the suite's time limit is the judge.
     assert compile({"pattern": pattern}).errors("a" * 50_000 + "!")
+
+
+# -- addresses and names
+
+
+def test_a_part_of_a_schema_with_an_address_is_asked_about_names_in_the_whole() -> None:
+    """The library panicked: the whole's address was there twice."""
+    schema = {
+        "$id": "https://example.com/order",
+        "properties": {"weight": {"$ref": "#weight"}, "kind": {"enum": ["book"]}},
+        "unevaluatedProperties": False,
+        "$defs": {"w": {"$anchor": "weight", "type": "number"}},
+    }
+    assert compile(schema).errors({"weight": 1, "zzz": 2}) == ["zzz: unknown field"]
+    assert "kind: " in "\n".join(compile(schema).errors({"weight": "1", "kind": "boook"}))
+
+
+def test_two_schemas_of_one_address_are_refused() -> None:
+    """The library panics, which no `except Exception` would have caught."""
+    twice = {
+        "$defs": {"a": {"$id": "https://example.com/a", "$anchor": "v"}, "b": {"$id": "https://example.com/a"}},
+        "$ref": "https://example.com/a#v",
+    }
+    with pytest.raises(SchemaProblem, match="can't be told apart"):
+        compile(twice)

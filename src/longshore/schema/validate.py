@@ -83,10 +83,16 @@ def finder(
     from longshore.schema.rewriting.everywhere import change_everywhere, schemas_in
     from longshore.schema.search import Search
 
+    # Its own address would be there twice: the library panics at "#name" then.
+    whole = {key: value for key, value in schema.items() if key not in ("$id", "id")}
+
     def build(part: dict[str, Any]) -> Any:
-        refers = any("$ref" in each for each in schemas_in(part))
+        inner = list(schemas_in(whole if part is schema else part))
+        if any("$id" in each for each in inner):
+            return None
+        refers = any("$ref" in each for each in inner)
         try:
-            return _build(change_everywhere(part, _lead_to_whole), dialect, {_WHOLE: schema} if refers else None)
+            return _build(change_everywhere(inner[0], _lead_to_whole), dialect, {_WHOLE: whole} if refers else None)
         except SchemaProblem:
             return None
 
@@ -155,6 +161,11 @@ def _build(schema: dict[str, Any], dialect: str, documents: Mapping[str, Any] | 
         compiled = draft(schema, retriever=refuse, pattern_options=patterns, registry=registry)
     except (jsonschema_rs.ValidationError, ValueError, jsonschema_rs.ReferencingError) as error:
         raise _problem(error, asked) from None
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # it has no name that could be imported
+            raise
+        fix = "give each schema one address or name, or refer by #/$defs/…"
+        raise SchemaProblem("references in the schema can't be told apart", fix) from None
     if asked:
         raise _outside(asked[0])
     return compiled
