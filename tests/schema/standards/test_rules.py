@@ -255,6 +255,13 @@ EDGES: list[tuple[str, Json, Places]] = [
     ("E16", {"icons": [{"src": "a.png", "sizes": ["any"]}]}, []),
     ("E16", {"icons": [{"src": "a.png", "sizes": "any"}, 3]}, [("icons[0].sizes", "error"), ("icons[1].src", "error")]),
     ("W23", gives(REF, **{"$defs": {"B": {}}}), []),
+    ("W23", takes(REF, **{"$defs": {"B": {"items": REF}}}), [(f"{A}.$ref", "info")]),
+    ("W23", takes({"items": {"$ref": "#"}}), [(f"{A}.items.$ref", "info")]),
+    (
+        "W23",
+        takes({"anyOf": [REF, {"$ref": "#/$defs/C"}]}, **{"$defs": {"B": {"items": REF}, "C": {}}}),
+        [(f"{A}.anyOf[1].$ref", "warning")],
+    ),
     ("W24", takes({"anyOf": [{"type": "string"}, {"type": "null"}]}), [(f"{A}.anyOf", "warning")]),
     ("W24", takes({"type": ["string", "integer"]}), [(f"{A}.type", "warning")]),
     ("W24", takes({"type": ["string"]}), []),

@@ -17,13 +17,22 @@ from longshore.schema.standards.subject import Json, Node, Subject, example
 MOST_DEPTH: Final = 5
 """Objects and arrays inside each other. Google's API has refused what is nested deeper than a few."""
 
+_HOLDS_ITSELF: Final = (
+    "It holds itself, or can't be written out, so the reference stays; say in the description what goes in there."
+)
+
 
 def _references(subject: Subject) -> Iterator[Fault]:
     found = [node for node in nodes_of(subject, "inputSchema") if isinstance(node.schema.get("$ref"), str)]
-    if found:
-        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-        said = f"{show(found[0].path)} refers to {quote(found[0].schema['$ref'])}{more}"
-        yield fault(said, f"{found[0].path}.$ref")
+    if not found:
+        return
+    kept = {each.get("$ref") for each in schemas_in(inlined(subject.input))}
+    needless = [node for node in found if node.schema["$ref"] not in kept]
+    told = needless or found
+    more = f" and {len(told) - 1} more" if len(told) > 1 else ""
+    said = f"{show(told[0].path)} refers to {quote(told[0].schema['$ref'])}{more}"
+    level: Level = "warning" if needless else "info"  # nobody can write out what holds itself
+    yield fault(said, f"{told[0].path}.$ref", level=level, fix="" if needless else _HOLDS_ITSELF)
 
 
 def _nulls(subject: Subject) -> Iterator[Fault]:
