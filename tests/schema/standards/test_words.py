@@ -81,6 +81,8 @@ def test_what_has_no_description(tool: dict[str, Any], paths: list[str]) -> None
         ({"description": "how many", "exclusiveMinimum": 1}, "more than 1"),
         ({"description": "which", "anyOf": [{"type": "integer", "maximum": 9}, {"type": "null"}]}, "at most 9"),
         ({"description": "which", "type": "array", "items": {"format": "email"}}, "as email"),
+        ({"description": "where", "type": "array", "minItems": 2, "maxItems": 2}, "exactly 2 items"),
+        ({"description": "where", "type": "array", "minItems": 2, "maxItems": 3}, "at least 2 items, at most 3 items"),
         ({"description": "which addresses of mail", "type": "array", "items": {"format": "email"}}, ""),
     ],
 )

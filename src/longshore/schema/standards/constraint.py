@@ -81,7 +81,12 @@ def find_unsaid(parameter: Parameter, text: str, root: Json) -> dict[str, Any]:
 
 def phrase(unsaid: dict[str, Any]) -> str:
     """What a description would have to say: "at least 1, at most 100, default 20"."""
-    return ", ".join(DROPPED[key].format(_show(unsaid[key])) for key in DROPPED if key in unsaid)
+    words = {key: DROPPED[key].format(_show(unsaid[key])) for key in DROPPED if key in unsaid}
+    for least, most in (("minLength", "maxLength"), ("minItems", "maxItems")):
+        if least in unsaid and unsaid[least] == unsaid.get(most):
+            words[least] = words[least].replace("at least", "exactly")
+            del words[most]
+    return ", ".join(words.values())
 
 
 def _items(parts: Iterable[Json]) -> list[Json]:
