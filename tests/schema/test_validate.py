@@ -65,6 +65,27 @@ def test_each_failure_is_one_plain_line(value: Any, lines: list[str] | None) -> 
     assert not any("`" in line or "http" in line or "schema" in line.lower() for line in found)
 
 
+SEVERAL = "fits several of the forms of which it may fit one"
+
+
+@pytest.mark.parametrize(
+    ("forms", "line"),
+    [
+        ([{"required": ["url"]}, {"required": ["path"]}], f"{SEVERAL}: leave out url or path"),
+        ([{"required": ["id", "url"]}, {"required": ["id", "path"]}], f"{SEVERAL}: leave out url or path"),
+        (
+            [{"required": ["id", "url"]}, {"required": ["path"]}, {"type": "string"}],
+            f"{SEVERAL}: leave out id and url or path",
+        ),
+        ([{"required": ["id"]}, {"required": ["id", "url"]}], SEVERAL),
+        ([{"required": ["id"]}, {"minProperties": 1}], SEVERAL),
+        ([{"required": ["id"]}, True], SEVERAL),
+    ],
+)
+def test_who_gives_both_of_either_or_is_told_what_to_leave_out(forms: list[Any], line: str) -> None:
+    assert compile({"oneOf": forms}).errors({"id": 1, "url": "a", "path": "b"}) == [line]
+
+
 @pytest.mark.parametrize(("count", "last"), [(SHOWN_LINES, "[19]"), (SHOWN_LINES + 1, "… and 1 more")])
 def test_many_failures_are_cut_and_counted(count: int, last: str) -> None:
     found = compile({"items": {"type": "string"}}).errors([1] * count)

@@ -8,7 +8,8 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from longshore.schema.phrase import cut, describe, expected, kind, path, quote
+from longshore.schema.kinds import is_array, is_object
+from longshore.schema.phrase import cut, describe, either, expected, kind, path, quote
 
 SHOWN_LINES: Final = 20
 """Lines of one explanation. An attacker's thousand unknown keys must not become a thousand lines."""
@@ -19,6 +20,8 @@ _NAME_CHARS: Final = 100
 """Longer names are not typing errors, and comparing them takes quadratic time."""
 _CANDIDATES: Final = 500
 """Names that one is compared with: some milliseconds."""
+_NAMED: Final = 8
+"""Names of one form that are told."""
 
 Place = tuple[str | int, ...]
 
@@ -72,6 +75,14 @@ def wrong_value(options: Sequence[Any], value: Any, close: str | None) -> str:
         f"must be {describe({'enum': options})}" if len(options) <= SHOWN_LINES else "is not one of the allowed values"
     )
     return f"{said}; got {quote(value)}" + (f"; did you mean {quote(close)}?" if close else "")
+
+
+def to_leave_out(forms: Sequence[Any]) -> str:
+    """Of forms that fit at once: what tells them apart, where that is what they require, as either/or is written."""
+    found: list[Any] = [form.get("required") if is_object(form) else None for form in forms]
+    names = [dict.fromkeys(map(str, each)) if is_array(each) else {} for each in found]
+    apart = [[cut(name) for name in islice(each, _NAMED) if any(name not in o for o in names)] for each in names]
+    return f": leave out {either([' and '.join(each) for each in apart])}" if all(apart) else ""
 
 
 def _count(value: Any, one: str) -> str:

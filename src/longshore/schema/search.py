@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final, final
 
-from longshore.schema.failure import COUNTED_LINES, SAID, Breach, Place, nearest, wrong_type, wrong_value
+from longshore.schema.failure import COUNTED_LINES, SAID, Breach, Place, nearest, to_leave_out, wrong_type, wrong_value
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import cut, describe, either, path, quote
 from longshore.schema.pointer import look_up
@@ -290,7 +290,8 @@ class Search:
         if all(forms):
             yield from self._meant(forms, value, where)
         elif keyword == "oneOf":
-            yield Breach(where, "fits several of the forms of which it may fit one")
+            fitting = [inner for inner, form in zip(schema[keyword], forms, strict=True) if not form]
+            yield Breach(where, f"fits several of the forms of which it may fit one{to_leave_out(fitting)}")
 
     def _meant(self, forms: list[list[Breach]], value: Any, where: Place) -> Iterator[Breach]:
         """The failures of the form that was meant, if that can be told; else what the forms expect."""
