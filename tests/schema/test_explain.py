@@ -2,6 +2,7 @@ import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
+import pydantic
 import pytest
 from msgspec import Meta
 
@@ -45,7 +46,7 @@ def lines_of(raw: bytes, signature: Any = FORECAST) -> list[str]:
             b'{"city":"a","days":2,"unit":"Celsius"}',
             ['unit: must be one of "celsius", "fahrenheit"; got "Celsius"; did you mean "celsius"?'],
         ),
-        (b'{"city":"a","days":2,"since":"soon"}', ["since: expected a date like 2026-01-31"]),
+        (b'{"city":"a","days":2,"since":"soon"}', ['since: expected a date like 2026-01-31, got "soon"']),
         (b'{"city":"a","days":2,"since":3}', ["since: expected a string or null, got a number"]),
         (
             b'{"city":"a","dayz":2}',
@@ -87,13 +88,47 @@ def test_all_failures_are_told_at_once() -> None:
         (Point | Circle, '{"x":"a"}', ["x.x: expected an integer, got a string"]),
         (Point | str, "1", ["x: expected an object or a string, got a number"]),
         (Drawing, '{"shape":3}', ["x.shape: expected an object, got a number"]),
-        (list[datetime.date], '["2026-01-31","soon"]', ["x[1]: expected a date like 2026-01-31"]),
+        (list[datetime.date], '["2026-01-31","soon"]', ['x[1]: expected a date like 2026-01-31, got "soon"']),
         (dict[str, int], '{"a":"b"}', ["x.a: expected an integer, got a string"]),
         (Annotated[str, Meta(pattern="^a")], '"b"', ['x: must match the pattern ^a; got "b"']),
     ],
 )
 def test_failures_inside_a_value_have_a_path(annotation: Any, text: str, lines: list[str]) -> None:
     assert lines_of(b'{"x":%s}' % text.encode(), taking(annotation)) == lines
+
+
+class Visit(msgspec.Struct):
+    at: datetime.date
+    days: int
+    guests: list[User] = []
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (
+            '{"at":"soon","days":"3"}',
+            ["x.days: expected an integer, got a string", 'x.at: expected a date like 2026-01-31, got "soon"'],
+        ),
+        ('{"at":"2026-01-31","days":"3"}', ["x.days: expected an integer, got a string"]),
+        ('{"at":"2026-01-31","days":3.0,"guests":3}', ["x.guests: expected an array, got a number"]),
+        ('{"at":3,"days":3.0}', ["x.at: expected a string, got a number"]),
+        ('{"at":"2026-01-31","days":"3","guests":[{"name":""}]}', None),
+    ],
+)
+def test_what_only_the_decoder_sees_is_told_beside_the_rest_and_once(text: str, lines: list[str] | None) -> None:
+    found = lines_of(b'{"x":%s}' % text.encode(), taking(Visit))
+    assert lines is None or found == lines
+    assert len({line.partition(":")[0] for line in found}) == len(found)
+
+
+def test_a_model_inside_of_a_record_is_told_with_its_place() -> None:
+    class Event(pydantic.BaseModel):
+        day: datetime.date
+
+    assert lines_of(b'{"x":[{"day":"2026-01-31"},{"day":"soon"}]}', taking(list[Event])) == [
+        "x[1].day: input should be a valid date or datetime, input is too short"
+    ]
 
 
 def test_a_tool_without_parameters_says_so() -> None:

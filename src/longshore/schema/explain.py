@@ -6,18 +6,17 @@ an integer.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
-from longshore.schema.failure import shorten
+from longshore.schema.failure import Breach, Place, shorten
 from longshore.schema.infer import Schemas
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.mending import PARSED_BYTES, NotAnObject, mend, open_arguments
-from longshore.schema.phrase import model_lines, plain
+from longshore.schema.phrase import places, plain, wrong_form
 from longshore.schema.reading import Reading
 from longshore.schema.signature import Parameter, Signature
 from longshore.schema.standin import decode_special
@@ -41,12 +40,15 @@ def explain(tool: str, signature: Signature, raw: bytes | Raw) -> Reading:
     parts = {name: given[name] for name in mended.value}
     if mended.touched:
         refusals = _refusals(signature, parts)
-    told = {breach.where[0] for breach in mended.breaches if breach.where}
+    told = {breach.where for breach in mended.breaches}
+    above = {part for where in told for part in _parts(where)}
     for parameter in signature.parameters:
         name = parameter.name
-        if name in refusals and name not in told:
-            parts[name], failures = _fit(parameter, parts[name], refusals[name])
-            lines += failures
+        if name in refusals:
+            parts[name], found = _fit(parameter, parts[name], refusals[name])
+            if (name,) in above:  # beside what is told, only what is surely another fault
+                found = [each for each in found if each.came is not UNSET and _is_apart(each.where, told, above)]
+            lines += [Breach(each.where, wrong_form(each.said, each.came)).line for each in found]
     if lines:
         return Reading(faults=tuple(shorten(lines)))
     return _decoded(signature, msgspec.json.encode(parts), (*opened.notes, *mended.notes))
@@ -80,14 +82,44 @@ def _decoded(signature: Signature, text: bytes, notes: tuple[str, ...]) -> Readi
         return Reading(faults=(plain(error),))
 
 
-def _fit(parameter: Parameter, raw: Raw, error: Exception) -> tuple[Raw, list[str]]:
+class _Reason(NamedTuple):
+    """What the decoder has against a value. Of several it may tell the first only."""
+
+    where: Place
+    said: str
+    came: Any
+    """What is there; UNSET where that is not known."""
+
+
+def _fit(parameter: Parameter, raw: Raw, error: Exception) -> tuple[Raw, list[_Reason]]:
     """The value as the declared type takes it, or the decoder's reasons why it can't be taken."""
+    value: Any = None
     if len(bytes(raw)) <= PARSED_BYTES:
-        whole = Raw(msgspec.json.encode(_integral(msgspec.json.decode(raw))))
-        if _refusal(parameter, whole) is None:
+        value = _integral(msgspec.json.decode(raw))
+        whole = Raw(msgspec.json.encode(value))
+        refusal = _refusal(parameter, whole)
+        if refusal is None:
             return whole, []
-    found = model_lines(error)
-    return raw, [_join(parameter.name, line) for line in ([plain(error)] if found is None else found)]
+        error = refusal
+    return raw, [_Reason((parameter.name, *steps), said, _at(value, steps)) for steps, said in places(error)]
+
+
+def _is_apart(where: Place, told: set[Place], above: set[Place]) -> bool:
+    return where not in above and told.isdisjoint(_parts(where))
+
+
+def _parts(where: Place) -> Iterable[Place]:
+    """A place and all that it is inside of."""
+    return (where[:length] for length in range(1, len(where) + 1))
+
+
+def _at(value: Any, steps: Place) -> Any:
+    for step in steps:
+        there: Any = value if is_object(value) else range(len(value)) if is_array(value) else ()
+        if step not in there:
+            return UNSET
+        value = value[step]
+    return value
 
 
 def _refusal(parameter: Parameter, raw: Raw) -> Exception | None:
@@ -107,10 +139,3 @@ def _integral(value: Any) -> Any:
     if is_object(value):
         return {k: _integral(v) for k, v in value.items()}
     return value
-
-
-def _join(name: str, line: str) -> str:
-    where, colon, said = line.partition(": ")
-    if colon and re.fullmatch(r"[\w.\[\]]+", where):
-        return f"{name}{where}: {said}" if where.startswith("[") else f"{name}.{where}: {said}"
-    return f"{name}: {line}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -16,6 +16,9 @@ SHOWN_CHARS = 80
 
 SHOWN_WORDS = 20
 """Alternatives that are named in one line."""
+
+SOME_KEY = "[key]"
+"""A step of a path where msgspec does not tell which."""
 
 _NOUNS = {
     "string": "a string",
@@ -130,7 +133,7 @@ def path(steps: Sequence[str | int]) -> str:
     """`points[1].x`. Keys come from outside, so each is escaped and cut."""
     text = ""
     for step in steps:
-        text += f"[{step}]" if isinstance(step, int) else f".{cut(step)}" if text else cut(step)
+        text += f"[{step}]" if isinstance(step, int) else f".{cut(step)}" if text and step != SOME_KEY else cut(step)
     return text
 
 
@@ -176,6 +179,25 @@ def plain(error: BaseException) -> str:
     return f"{where}: {said}" if where else said
 
 
+def places(error: BaseException) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Where a decoder found something, and its words. Steps may lead nowhere: pydantic names forms among them, too."""
+    text = str(error)
+    failures = _failures(error)
+    found = None if failures is not None and error.__cause__ is None else _AT.search(text)
+    names = re.findall(r"\[(\d+)\]|(\[\.{3}\]|[^.\[\]]+)", found[1]) if found else []
+    above = tuple(int(index) if index else SOME_KEY if name == "[...]" else name for index, name in names)
+    if failures is None:
+        said = (text[: found.start()] if found else text).splitlines() or [type(error).__name__]
+        yield above, _say(said[0])
+    for failure in failures or ():
+        yield (*above, *failure["loc"]), _words_of(failure)
+
+
+def wrong_form(said: str, value: Any) -> str:
+    """The words of a decoder about a text in the wrong form, which don't tell what came."""
+    return f"{said}, got {quote(value)}" if said in _INVALID.values() and isinstance(value, str) else said
+
+
 def _say(text: str) -> str:
     if text in _INVALID:
         return _INVALID[text]
@@ -206,16 +228,25 @@ def _words(names: str) -> str:
 
 def model_lines(error: BaseException) -> list[str] | None:
     """The lines of a pydantic error, without its URLs; None if the exception is none and has none as its cause."""
+    failures = _failures(error)
+    return None if failures is None else [_model_line(failure) for failure in failures]
+
+
+def _failures(error: BaseException) -> list[dict[str, Any]] | None:
     for candidate in (error, error.__cause__):
         if candidate is None or not hasattr(candidate, "errors") or "pydantic" not in type(candidate).__module__:
             continue
         found: Any = candidate
-        failures = found.errors(include_url=False, include_context=False, include_input=False)
-        return [_model_line(failure) for failure in failures]
+        failures: list[dict[str, Any]] = found.errors(include_url=False, include_context=False, include_input=False)
+        return failures
     return None
 
 
 def _model_line(failure: dict[str, Any]) -> str:
-    where, said = path(list(failure["loc"])), str(failure["msg"])
-    said = cut(said[:1].lower() + said[1:])
+    where, said = path(list(failure["loc"])), _words_of(failure)
     return f"{where}: {said}" if where else said
+
+
+def _words_of(failure: dict[str, Any]) -> str:
+    said = str(failure["msg"])
+    return cut(said[:1].lower() + said[1:])
