@@ -115,10 +115,12 @@ def _parts(where: Place) -> Iterable[Place]:
 
 def _at(value: Any, steps: Place) -> Any:
     for step in steps:
-        there: Any = value if is_object(value) else range(len(value)) if is_array(value) else ()
-        if step not in there:
+        if is_object(value) and isinstance(step, str):
+            value = value.get(step, UNSET)
+        elif is_array(value) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        else:
             return UNSET
-        value = value[step]
     return value
 
 
