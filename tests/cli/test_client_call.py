@@ -86,6 +86,26 @@ def test_an_unknown_tool_gets_the_nearest(quay: Quay) -> None:
     assert (done.returncode, done.stderr) == (2, b"server.py: there is no tool 'ad'; did you mean 'add'?\n")
 
 
+def test_what_earlier_callers_sent_can_be_tried(quay: Quay) -> None:
+    quay.write(
+        "evolved.py",
+        "from typing import Annotated\n"
+        "from longshore import Server, Was\n"
+        "app = Server('evolved')\n"
+        "@app.tool(aliases=['old'])\n"
+        "def new(city: Annotated[str, Was('town')], days: list[int] = []) -> str: return f'{city} {days}'\n",
+    )
+    assert quay.run("call", "evolved.py", "old", "town=Oslo").returncode == 2
+    done = quay.run("call", "evolved.py", "old", "town=Oslo", 'days:="[1, 2]"', "--unchecked")
+    assert (done.returncode, done.stdout) == (0, b"Oslo [1, 2]\n")
+    done = quay.run("call", "evolved.py", "older", "--unchecked")
+    assert (done.returncode, b"older" in done.stderr) == (1, True), "the server has the last word"
+
+
+def test_json_among_the_words_is_shown_where_it_goes(quay: Quay) -> None:
+    assert b"--args" in quay.run("call", "false", "add", '{"a": 1}').stderr
+
+
 def test_a_tool_that_fails_says_so_on_stderr(quay: Quay) -> None:
     done = quay.run("call", "server.py", "broken")
     assert (done.returncode, done.stdout, done.stderr) == (1, b"", b"broken failed: the crane broke\n")

@@ -87,7 +87,8 @@ def read_words(words: Sequence[str], files: Files | None = None) -> list[Word]:
         forced = key.endswith(":")
         key = key.removesuffix(":")
         if not equals or not key:
-            problems.append(f"{cut(word)!r} is no key=value (a command line as TARGET is one word, in quotes)")
+            hint = "JSON is given with --args" if word[:1] == "{" else "a command line as TARGET is one word, in quotes"
+            problems.append(f"{cut(word)!r} is no key=value ({hint})")
             continue
         try:
             found.append(Word(key, files.read(text[1:], key) if text[:1] == "@" else text, forced))

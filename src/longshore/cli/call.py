@@ -31,11 +31,19 @@ NAMED = 20
 @click.argument("tool", shell_complete=complete_tool)
 @click.argument("words", nargs=-1, metavar="[KEY=VALUE]...", shell_complete=complete_word)
 @click.option("--args", "base", metavar="JSON", help="The arguments as a JSON object; @FILE reads one, - reads stdin.")
+@click.option("--unchecked", is_flag=True, help="Send it whatever the list of tools says, as earlier callers would.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as JSON.")
 @click.option("--save", type=click.Path(), metavar="DIR", help="Write images, audio and other bytes into this folder.")
 @with_options
 def call(
-    target: str, tool: str, words: tuple[str, ...], base: str | None, as_json: bool, save: str | None, **given: Any
+    target: str,
+    tool: str,
+    words: tuple[str, ...],
+    base: str | None,
+    unchecked: bool,
+    as_json: bool,
+    save: str | None,
+    **given: Any,
 ) -> int:
     """Call a tool of a server.
 
@@ -45,10 +53,13 @@ def call(
 
     KEY=VALUE is read as the tool's schema says: a text stays a text, a list is JSON or the key once for each item,
     KEY:=JSON is JSON in any case, KEY=@FILE is what the file holds, and OUTER.INNER=VALUE reaches into an object.
+
+    What the tool's schema refuses is not sent. With --unchecked the server judges; VALUE is JSON then, or else a text.
     """
     typed = [utf8(word) for word in words]
     text = None if base is None else utf8(base)
-    return call_tool(target, utf8(tool), typed, text, as_json=as_json, save=save, options=Options(**given))
+    options = Options(**given)
+    return call_tool(target, utf8(tool), typed, text, unchecked=unchecked, as_json=as_json, save=save, options=options)
 
 
 def call_tool(
@@ -57,6 +68,7 @@ def call_tool(
     words: Sequence[str],
     given: str | None,
     *,
+    unchecked: bool,
     as_json: bool,
     save: str | None,
     options: Options,
@@ -79,9 +91,11 @@ def call_tool(
         tools = await client.list_tools()
         memory.keep(place.target, tools=tools)
         found = next((each for each in tools if each.name == tool), None)
-        arguments = None if found is None else _arguments(screen, found, read, base)
-        if found is None:
+        if found is None and not unchecked:
             screen.fail(_unknown(tool, tools, place, client.problems))
+            return USAGE
+        schema = {} if found is None or unchecked else found.input_schema
+        arguments = _arguments(screen, tool, schema, read, base)
         if arguments is None:
             return USAGE
         progress = Progress(screen) if screen.moves else None
@@ -91,11 +105,13 @@ def call_tool(
     return visit(target, options, screen, work)
 
 
-def _arguments(screen: Screen, tool: ToolInfo, words: list[Word], base: dict[str, Any]) -> dict[str, Any] | None:
+def _arguments(
+    screen: Screen, tool: str, schema: dict[str, Any], words: list[Word], base: dict[str, Any]
+) -> dict[str, Any] | None:
     try:
-        return build(tool.input_schema, words, base)
+        return build(schema, words, base)
     except Wrong as wrong:
-        screen.fail("\n".join([f"{tool.name} was not called:", *(f"  {line}" for line in wrong.lines)]))
+        screen.fail("\n".join([f"{tool} was not called:", *(f"  {line}" for line in wrong.lines)]))
         return None
 
 
