@@ -18,6 +18,8 @@ import pytest
 from msgspec import Meta
 
 from longshore.schema.infer import input_schema, type_schema
+from longshore.schema.output import read_output
+from longshore.schema.signature import SignatureProblem
 
 from .conftest import taking
 from .models import (
@@ -229,9 +231,49 @@ def test_a_pydantic_dataclass_is_validated_by_pydantic() -> None:
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="type statements are new in 3.12")
 def test_type_statements_are_followed() -> None:
     names: dict[str, Any] = {}
-    exec("type Names = list[str]\ntype Box[T] = dict[str, T]\ntype Loop = Loop", names)
+    exec("type Names = list[str]\ntype Box[T] = dict[str, T]", names)
     assert taking(names["Names"]).decode(b'{"x":["a"]}').x == ["a"]
     assert taking(names["Box"][int]).decode(b'{"x":{"a":1}}').x == {"a": 1}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="type statements are new in 3.12")
+@pytest.mark.parametrize(
+    ("statement", "alias", "value"),
+    [
+        ("type Swapped[A, B] = dict[B, A]", "Swapped[int, str]", {"a": 1}),
+        ("type Same[T] = T", "Same[int]", 1),
+        ("type Fixed[T] = int", "Fixed[str]", 1),
+        ("type Maybe[T] = list[T] | None", "Maybe[Maybe[int]]", [[1]]),
+        ("type Row[*T] = tuple[*T]", "Row[int, str]", (1, "a")),
+    ],
+)
+def test_arguments_of_an_alias_go_where_it_uses_them(statement: str, alias: str, value: Any) -> None:
+    names: dict[str, Any] = {}
+    exec(statement, names)
+    signature = taking(eval(alias, names))
+    assert signature.decode(msgspec.json.encode({"x": value})).x == value
+    with pytest.raises(msgspec.ValidationError):
+        signature.decode(b'{"x":{"a":"b"}}')
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="type statements are new in 3.12")
+@pytest.mark.parametrize(
+    ("statement", "alias", "said"),
+    [
+        ("type Tree = dict[str, Tree] | int", "Tree", "holds itself"),
+        ("type Tree = dict[str, Tree] | int", "list[Tree] | None", "holds itself"),
+        ("type Nest[T] = T | list[Nest[list[T]]]", "Nest[int]", "holds itself"),
+        ("type Loop = Loop", "Loop", "has no end"),
+        ("type Gone = list[Missing]", "Gone", "'Missing'"),
+    ],
+)
+def test_aliases_that_lead_nowhere_are_refused(statement: str, alias: str, said: str) -> None:
+    names: dict[str, Any] = {}
+    exec(statement, names)
+    with pytest.raises(SignatureProblem, match=f"^parameter 'x': .*{said}"):
+        taking(eval(alias, names))
+    with pytest.raises(SignatureProblem, match=f"^its return type: .*{said}"):
+        read_output(eval(alias, names), passthrough=())
 
 
 def assert_client_safe(schema: Any, *, root: bool = True) -> None:

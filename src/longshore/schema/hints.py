@@ -51,6 +51,7 @@ _HASHABLE = str | int | float | bool | None
 _SAME_AS: dict[Any, Any] = {None: _NoneType, object: Any, typing.LiteralString: str}
 
 ANYTHING = "use str, int, float, bool, list, dict, an Enum, a dataclass, a TypedDict or a msgspec.Struct"
+ENDLESS = ("its type holds itself by way of a `type` alias", "use a dataclass or a Struct that holds itself, or Any")
 _REMEDIES = {
     "complex": "take two floats",
     "range": "take two ints",
@@ -297,10 +298,10 @@ def expand(tp: Any) -> Any:
     for _ in range(100):  # `type A = A` has no end
         if hasattr(tp, "__supertype__"):
             tp = tp.__supertype__
-        elif hasattr(tp, "__value__") and type(tp).__name__ == "TypeAliasType":
-            tp = tp.__value__
+        elif type(tp).__name__ == "TypeAliasType":
+            tp = _value(tp)
         elif type(typing.get_origin(tp)).__name__ == "TypeAliasType":
-            tp = typing.get_origin(tp).__value__[typing.get_args(tp)]
+            tp = _filled(typing.get_origin(tp), typing.get_args(tp))
         elif isinstance(tp, typing.TypeVar):
             tp = tp.__bound__ or (_union_of(tp.__constraints__) if tp.__constraints__ else Any)
         elif typing.get_origin(tp) in (typing.Final, typing.Required, typing.NotRequired):
@@ -308,6 +309,27 @@ def expand(tp: Any) -> Any:
         else:
             return _SAME_AS.get(tp, tp) if isinstance(tp, abc.Hashable) and not _unhashable(tp) else tp
     raise SignatureProblem("its type alias has no end", "break the loop")
+
+
+def _value(alias: Any) -> Any:
+    """What an alias stands for; Python looks only now."""
+    try:
+        return alias.__value__
+    except NameError as error:
+        what = f"the alias {alias} names {error.name!r}, which is not defined in its module"
+        raise SignatureProblem(what, f"import {error.name} at module level, not under TYPE_CHECKING") from None
+
+
+def _filled(alias: Any, given: tuple[Any, ...]) -> Any:
+    """An alias with its arguments, of which it makes what it likes: `type Swapped[A, B] = dict[B, A]`."""
+    value = _value(alias)
+    if not all(isinstance(p, typing.TypeVar) for p in alias.__type_params__):
+        return value[given]
+    known: dict[Any, Any] = dict(zip(alias.__type_params__, given, strict=False))  # the rest may have defaults
+    if isinstance(value, typing.TypeVar):
+        return known.get(value, value)
+    wanted = getattr(value, "__parameters__", ())
+    return value[tuple(known.get(p, p) for p in wanted)] if wanted else value
 
 
 def _unhashable(tp: Any) -> bool:

@@ -13,7 +13,7 @@ from msgspec import NODEFAULT
 from longshore.protocol.annotation import ANNOTATION
 from longshore.schema import records, standin
 from longshore.schema.annotated import Notes, is_field, read_notes
-from longshore.schema.hints import ANYTHING, Hints, expand, is_union, refusal, type_name
+from longshore.schema.hints import ANYTHING, ENDLESS, Hints, expand, is_union, refusal, type_name
 from longshore.schema.signature import Parameter, SignatureProblem
 
 _MUTABLE = (list, dict, set, bytearray, tuple)
@@ -29,6 +29,8 @@ def read_parameter(name: str, annotation: Any, default: Any, keyword_only: bool,
         ready = hints.constrained(base, notes, described=False)
     except SignatureProblem as problem:
         raise SignatureProblem(f"parameter {name!r}: {problem.what}", problem.fix) from None
+    except RecursionError:  # `type Tree = dict[str, Tree]`: nothing but its own depth ends it
+        raise SignatureProblem(f"parameter {name!r}: {ENDLESS[0]}", ENDLESS[1]) from None
     if default is not NODEFAULT and ready is not Any:
         _check_default(name, annotation, ready, default)
     return Parameter(

@@ -22,15 +22,17 @@ _INFINITIES = (float("inf"), float("-inf"))
 
 def read_returned(returns: Any, passthrough: tuple[type, ...]) -> Output:
     """Decide how values of a declared type are sent."""
-    returns = hints.expand(returns)
-    if _is_content(returns, passthrough):
-        return Output(structured=False)
     reading = hints.Hints()
     try:
+        returns = hints.expand(returns)
+        if _is_content(returns, passthrough):
+            return Output(structured=False)
         ready = reading.ready(returns)
     except SignatureProblem as problem:
         what = f"its return type: {problem.what.replace('come from JSON', 'be written as JSON')}"
         raise SignatureProblem(what, problem.fix) from None
+    except RecursionError:
+        raise SignatureProblem(f"its return type: {hints.ENDLESS[0]}", hints.ENDLESS[1]) from None
     decoder = msgspec.json.Decoder(ready, dec_hook=standin.decode_special)
     return Output(True, not _is_object(returns), None, ready, decoder.decode, reading.odd)
 
