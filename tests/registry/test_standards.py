@@ -554,6 +554,28 @@ def test_refusals_can_be_collected_and_the_rest_is_there() -> None:
     refusal(lambda: app.add_tool(raw(ROOT_CHOICE), handle))
 
 
+@pytest.mark.parametrize(
+    ("policy", "reasons"),
+    [
+        ("refuse", ["no such rule", "without a reason", "B58"]),
+        ("warn", ["no such rule", "without a reason"]),
+        ("off", []),
+    ],
+)
+def test_waivers_and_examples_that_would_be_refused_are_collected_too(policy: Any, reasons: list[str]) -> None:
+    def take(n: int) -> None: ...
+
+    with deferring() as found:
+        app = Server("t", standards=policy)
+        app.tool(name="a", waive={"E99": "why"})(take)
+        app.tool(name="b", waive={"E04": " "})(take)
+        app.tool(name="c", examples=[{"m": 1}])(take)
+        app.tool(name="d", examples=[{"n": 1}], waive={"E04": "why"})(take)
+    assert len(found) == len(reasons)
+    assert all(reason in problem.what for problem, reason in zip(found, reasons, strict=True))
+    assert list(app.catalog.tools) == ["a", "b", "c", "d"], "and are looked at"
+
+
 def test_collecting_holds_for_one_thread_and_within_itself() -> None:
     seen: list[Any] = []
 

@@ -84,7 +84,10 @@ class Standards:
 
     def check(self, entries: Sequence[Entry]) -> None:
         """Refuse these tools, or keep what is to be told of them. All or nothing: what is told follows at the end."""
-        if self.policy == "off" or is_deferring():
+        if self.policy == "off":
+            return
+        if is_deferring():
+            self._defer(entries)
             return
         found: list[tuple[Entry, str]] = []
         for entry in entries:
@@ -94,6 +97,17 @@ class Standards:
                 check_examples(entry)
         for entry, text in found:
             self._keep(entry, text)
+
+    def _defer(self, entries: Sequence[Entry]) -> None:
+        """For who collects what is wrong: what no rule finds, and would be refused all the same."""
+        for entry in entries:
+            try:
+                if entry.waived:
+                    _judge_waivers(entry.waived, str(entry.where))
+                if self.policy == "refuse" and entry.examples:
+                    check_examples(entry)
+            except RegistrationError as problem:
+                defer(problem)
 
     def _keep(self, entry: Entry, text: str) -> None:
         if (entry.name, text) not in self._told and len(self._told) <= MOST_TOLD:
