@@ -276,6 +276,18 @@ def test_aliases_that_lead_nowhere_are_refused(statement: str, alias: str, said:
         read_output(eval(alias, names), passthrough=())
 
 
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="ReadOnly is new in 3.13")
+def test_a_key_that_is_read_only_is_a_key() -> None:
+    names: dict[str, Any] = {}
+    head = "from typing import NotRequired, ReadOnly, TypedDict\nclass Held(TypedDict):\n"
+    exec(f"{head}    a: ReadOnly[int]\n    b: ReadOnly[NotRequired[str]]\n    c: NotRequired[ReadOnly[str]]", names)
+    signature = taking(names["Held"])
+    assert signature.decode(b'{"x":{"a":1,"c":"z"}}').x == {"a": 1, "c": "z"}
+    for wrong in (b'{"x":{}}', b'{"x":{"a":"1"}}', b'{"x":{"a":1,"b":2}}', b'{"x":{"a":1,"c":2}}'):
+        with pytest.raises(msgspec.ValidationError):
+            signature.decode(wrong)
+
+
 def assert_client_safe(schema: Any, *, root: bool = True) -> None:
     """The rules that real clients enforce: no boolean sub-schemas, no titles, `items` on arrays, references resolve."""
     assert isinstance(schema, dict)

@@ -49,6 +49,8 @@ _SETS: frozenset[Any] = frozenset((set, frozenset, abc.Set, abc.MutableSet))
 _HASHABLE = str | int | float | bool | None
 # Annotations that mean another type.
 _SAME_AS: dict[Any, Any] = {None: _NoneType, object: Any, typing.LiteralString: str}
+# Words about a field, not about its value; ReadOnly is new in 3.13.
+_QUALIFIERS = (typing.Final, typing.Required, typing.NotRequired, getattr(typing, "ReadOnly", typing.Final))
 
 ANYTHING = "use str, int, float, bool, list, dict, an Enum, a dataclass, a TypedDict or a msgspec.Struct"
 ENDLESS = ("its type holds itself by way of a `type` alias", "use a dataclass or a Struct that holds itself, or Any")
@@ -304,7 +306,7 @@ def expand(tp: Any) -> Any:
             tp = _filled(typing.get_origin(tp), typing.get_args(tp))
         elif isinstance(tp, typing.TypeVar):
             tp = tp.__bound__ or (_union_of(tp.__constraints__) if tp.__constraints__ else Any)
-        elif typing.get_origin(tp) in (typing.Final, typing.Required, typing.NotRequired):
+        elif typing.get_origin(tp) in _QUALIFIERS:
             tp = typing.get_args(tp)[0]
         else:
             return _SAME_AS.get(tp, tp) if isinstance(tp, abc.Hashable) and not _unhashable(tp) else tp
