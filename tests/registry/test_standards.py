@@ -515,6 +515,7 @@ def _failing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     rules = [msgspec.structs.replace(rule, check=fail) if rule.id == "E01" else rule for rule in RULES]
     monkeypatch.setattr(judging, "RULES", rules)
+    monkeypatch.setattr(judging, "_grave_rules", judging._grave_rules.__wrapped__)  # it remembers
 
 
 def test_a_mistake_of_a_rules_keeps_no_server_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:

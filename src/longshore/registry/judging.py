@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -21,6 +22,8 @@ MENDED: Final = frozenset({"E03"})
 """What a server of ours keeps whatever the author writes: a result that is no object goes out in one."""
 RAISED: Final = frozenset({"W27", "B53", "B58"})
 """Rules that warn, but find errors in some places. All others that warn are left to the linter: they cost the most."""
+_PROFILES: Final = frozenset[Profile](COMMON)
+_HOUSE_PROFILES: Final = frozenset[Profile]((*COMMON, "brooklyn"))
 TEXT_CHARACTERS: Final = 600
 """Of what is told in one line: it is read on a terminal, and names and values in it can be of any length."""
 
@@ -94,23 +97,24 @@ def _suggest(rule: str) -> str:
 
 def _errors(shown: dict[str, Any], surface: Surface, failed: list[str]) -> Iterator[Finding]:
     """What is an error. A rule that fails itself is entered, and keeps neither others from looking nor a server."""
-    profiles: set[Profile] = {*COMMON} if surface.categories is None else {*COMMON, "brooklyn"}
+    profiles = _PROFILES if surface.categories is None else _HOUSE_PROFILES
     subject = Subject(shown, surface)
-    for rule in RULES:
-        if _applies(rule, profiles):
-            try:
-                yield from (each for each in lint_subject(subject, rule) if _is_grave(each, profiles))
-            except Exception as problem:
-                failed.append(f"{rule.id}: {problem!r}")
+    for rule in _grave_rules(profiles):
+        try:
+            yield from (each for each in lint_subject(subject, rule) if _is_grave(each, profiles))
+        except Exception as problem:
+            failed.append(f"{rule.id}: {problem!r}")
 
 
-def _is_grave(finding: Finding, profiles: set[Profile]) -> bool:
+def _is_grave(finding: Finding, profiles: frozenset[Profile]) -> bool:
     return finding.level == "error" and not profiles.isdisjoint(finding.profiles)
 
 
-def _applies(rule: Rule, profiles: set[Profile]) -> bool:
-    grave = rule.level == "error" or rule.id in RAISED
-    return grave and rule.id not in MENDED and not profiles.isdisjoint(rule.profiles)
+@cache
+def _grave_rules(profiles: frozenset[Profile]) -> tuple[Rule, ...]:
+    """Those that can find an error for one of these."""
+    grave = (rule for rule in RULES if rule.level == "error" or rule.id in RAISED)
+    return tuple(rule for rule in grave if rule.id not in MENDED and not profiles.isdisjoint(rule.profiles))
 
 
 def _what(same: list[Finding]) -> str:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, final
 
+import msgspec
+
 from longshore.protocol.subschemas import subschemas
 from longshore.schema.kinds import is_object
 from longshore.schema.pointer import look_up
@@ -35,12 +37,15 @@ _STEPS = {
 _ASIDE = frozenset(("$defs", "definitions", "propertyNames", "contentSchema"))
 """Not applied to the value, or to nothing that could be nested."""
 _REST = frozenset(("unevaluatedProperties", "unevaluatedItems"))
+_LEADING = (b'"$', b'"id"', b'"unevaluated')
 _AGAIN = 3
 """Times that what stands beside one of these is checked: for itself, and to see what it leaves over. Measured: 2.7."""
 
 
 def is_heavy(schema: dict[str, Any], *, doubtful: bool = True) -> bool:
     """Whether it might take for ever. `doubtful` is the answer where that can't be told."""
+    if _is_plain(schema):
+        return False
     walk = _Walk(schema)
     try:
         walk.begin("#")
@@ -62,6 +67,15 @@ def compile_light(schema: Any, *, doubtful: bool = True) -> Validator | None:
         return None if is_heavy(schema, doubtful=doubtful) else compile(schema)
     except SchemaProblem:
         return None
+
+
+def _is_plain(schema: dict[str, Any]) -> bool:
+    """Whether nothing in it leads to another part, or has a part checked again. True of most, and told at once."""
+    try:
+        text = msgspec.json.encode(schema)
+    except Exception:
+        return False
+    return len(text) < STEPS and not any(word in text for word in _LEADING)
 
 
 class _Heavy(Exception):
