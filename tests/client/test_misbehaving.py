@@ -100,7 +100,6 @@ MALFORMED = {
     "an error of null": b'{"jsonrpc":"2.0","id":%d,"error":null}',
     "NaN": b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"x":NaN}}',
     "not UTF-8": b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"\xff"}]}}',
-    "half a character": b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"\\ud800"}]}}',
     "deep": b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"x":' + b"[" * 100000 + b"]" * 100000 + b"}}",
     "content that is no list": b'{"jsonrpc":"2.0","id":%d,"result":{"content":{}}}',
     "content of texts": b'{"jsonrpc":"2.0","id":%d,"result":{"content":["a"]}}',
@@ -129,6 +128,19 @@ for m in calls():
             await works(client)
             other.cancel()
             await asyncio.gather(other, return_exceptions=True)
+
+    run(test)
+
+
+def test_half_a_character_in_an_answer_is_read_as_the_replacement_character(tmp_path: Path) -> None:
+    async def test() -> None:
+        code = r"""
+            for m in calls():
+                half = r'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"a\ud83d"}]}}'
+                raw((half % m["id"]).encode() + b"\n")
+        """
+        async with open_odd(tmp_path, code) as client:
+            assert (await client.call("x")).text == "a\ufffd"
 
     run(test)
 

@@ -130,15 +130,17 @@ def one_input(data: bytes) -> None:
     frames += framer.close()
     try:
         for frame in frames:
-            _one_frame(bytes(frame) if not isinstance(frame, TooLong) else None, link)
+            if isinstance(frame, TooLong):
+                reply = _engine.too_long(frame, link)
+                if reply is not None:
+                    link.send(reply)
+            else:
+                _one_frame(bytes(frame), link)
     finally:
         _clean_up(link)
 
 
-def _one_frame(frame: bytes | None, link: Collector) -> None:
-    if frame is None:
-        link.send(_engine.too_long())
-        return
+def _one_frame(frame: bytes, link: Collector) -> None:
     before, nameless, rows = link.answered.copy(), link.nameless, set(link.session.rows)
     batches = link.session.peer is not None and link.session.peer.revision.batches
     reply = _engine.handle(frame, link)

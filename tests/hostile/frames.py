@@ -1,7 +1,8 @@
 """The hostile table: every frame of security.md §1.0 and §1.5, and the one answer that it gets.
 
-`code` is the error's code, 0 for a plain success and None for silence; `id` is what the answer carries. The rows hold
-for a session of any revision but 2025-03-26 (which takes arrays), before `initialize` and after it.
+`code` is the error's code, 0 for a plain success, 1 for a tool error and None for silence; `id` is what the answer
+carries. The rows hold for a session of any revision but 2025-03-26 (which takes arrays), before `initialize` and after
+it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import NamedTuple
 
 PARSE, REQUEST, METHOD, PARAMS = -32700, -32600, -32601, -32602
 ANSWERED, SILENT = 0, None
+FAILED = 1
 
 
 class Row(NamedTuple):
@@ -42,12 +44,8 @@ def _nested(levels: int) -> list[Row]:
     return [
         Row(f"depth {levels} arrays", b"[" * levels + b"]" * levels, bare),
         Row(f"depth {levels} objects", b'{"a":' * levels + b"1" + b"}" * levels, bare),
-        _with_params(
-            f"depth {levels}", '{"a":' + "[" * inner + "]" * inner + "}", *((0, 3) if good else (PARSE, None))
-        ),
-        _with_member(
-            f"depth {levels}", '{"a":' * (levels - 1) + "1" + "}" * (levels - 1), *((0, 3) if good else (PARSE, None))
-        ),
+        _with_params(f"depth {levels}", '{"a":' + "[" * inner + "]" * inner + "}", 0 if good else PARSE),
+        _with_member(f"depth {levels}", '{"a":' * (levels - 1) + "1" + "}" * (levels - 1), 0 if good else PARSE),
         Row(f"depth {levels} only opened", b"[" * levels, PARSE),
         Row(f"depth {levels} only opened, objects", b'{"a":' * levels, PARSE),
     ]
@@ -62,26 +60,26 @@ NOT_JSON = [
     _text("an open string", '"x', PARSE),
     Row("one NUL", b"\x00", PARSE),
     Row("NUL bytes", b"\x00" * 64, PARSE),
-    Row("NUL after a message", _PING.encode() + b"\x00", PARSE),
+    Row("NUL after a message", _PING.encode() + b"\x00", PARSE, 3),
     Row("NUL before a message", b"\x00" + _PING.encode(), PARSE),
-    Row("BOM before a message", b"\xef\xbb\xbf" + _PING.encode(), PARSE),
+    Row("BOM before a message", b"\xef\xbb\xbf" + _PING.encode(), ANSWERED, 3),
     Row("UTF-16", _PING.encode("utf-16"), PARSE),
     Row("UTF-16 without a BOM", _PING.encode("utf-16-le"), PARSE),
-    Row("bad UTF-8 in the method", b'{"jsonrpc":"2.0","id":3,"method":"pi\xffng"}', PARSE),
-    Row("bad UTF-8 in a skipped member", b'{"jsonrpc":"2.0","id":3,"method":"ping","x":"\xff"}', PARSE),
-    Row("bad UTF-8 in params", b'{"jsonrpc":"2.0","id":3,"method":"ping","params":{"a":["\xe2\x28\xa1"]}}', PARSE),
-    Row("bad UTF-8 in a key", b'{"jsonrpc":"2.0","id":3,"method":"ping","\xf0\x28":1}', PARSE),
-    Row("overlong UTF-8", b'{"jsonrpc":"2.0","id":3,"method":"ping","x":"\xc0\x80"}', PARSE),
-    Row("a surrogate as UTF-8", b'{"jsonrpc":"2.0","id":3,"method":"ping","x":"\xed\xa0\x80"}', PARSE),
+    Row("bad UTF-8 in the method", b'{"jsonrpc":"2.0","id":3,"method":"pi\xffng"}', PARSE, 3),
+    Row("bad UTF-8 in a skipped member", b'{"jsonrpc":"2.0","id":3,"method":"ping","x":"\xff"}', PARSE, 3),
+    Row("bad UTF-8 in params", b'{"jsonrpc":"2.0","id":3,"method":"ping","params":{"a":["\xe2\x28\xa1"]}}', PARSE, 3),
+    Row("bad UTF-8 in a key", b'{"jsonrpc":"2.0","id":3,"method":"ping","\xf0\x28":1}', PARSE, 3),
+    Row("overlong UTF-8", b'{"jsonrpc":"2.0","id":3,"method":"ping","x":"\xc0\x80"}', PARSE, 3),
+    Row("a surrogate as UTF-8", b'{"jsonrpc":"2.0","id":3,"method":"ping","x":"\xed\xa0\x80"}', PARSE, 3),
     Row("bad UTF-8 alone", b"\xff\xfe", PARSE),
-    _text("two messages on a line", _PING + _PING, PARSE),
-    _text("something after a message", _PING + " x", PARSE),
-    _text("a trailing comma", '{"jsonrpc":"2.0","id":3,"method":"ping",}', PARSE),
+    _text("two messages on a line", _PING + _PING, PARSE, 3),
+    _text("something after a message", _PING + " x", PARSE, 3),
+    _text("a trailing comma", '{"jsonrpc":"2.0","id":3,"method":"ping",}', PARSE, 3),
     _text("single quotes", "{'jsonrpc':'2.0','id':3,'method':'ping'}", PARSE),
-    _text("a comment", _PING + "//", PARSE),
+    _text("a comment", _PING + "//", PARSE, 3),
     _text("a key without quotes", '{jsonrpc:"2.0"}', PARSE),
-    _text("a raw control character", '{"jsonrpc":"2.0","id":3,"method":"pi\x01ng"}', PARSE),
-    _text("a raw tab in a string", '{"jsonrpc":"2.0","id":3,"method":"pi\tng"}', PARSE),
+    _text("a raw control character", '{"jsonrpc":"2.0","id":3,"method":"pi\x01ng"}', PARSE, 3),
+    _text("a raw tab in a string", '{"jsonrpc":"2.0","id":3,"method":"pi\tng"}', PARSE, 3),
 ]
 
 WRONG_SHAPE = [
@@ -156,7 +154,7 @@ IDS = [
     _with_id("a NUL character", '"\\u0000"', ANSWERED, "\0"),
     _with_id("a newline", '"a\\nb"', ANSWERED, "a\nb"),
     _with_id("a line separator", '"a\\u2028b"', ANSWERED, "a\u2028b"),
-    _with_id("a lone surrogate", '"\\ud800"', PARSE),
+    _with_id("a lone surrogate", '"\\ud800"', ANSWERED, "\ufffd"),
     _with_id("an emoji", '"🛳"', ANSWERED, "🛳"),
 ]
 
@@ -166,24 +164,24 @@ PARAMETERS = [
     _with_params("a string", '"x"', PARAMS),
     _with_params("a number", "7", PARAMS),
     _with_params("true", "true", PARAMS),
-    _with_params("NaN", '{"a":NaN}', PARSE, None),
-    _with_params("Infinity", '{"a":Infinity}', PARSE, None),
-    _with_params("-Infinity", '{"a":-Infinity}', PARSE, None),
-    _with_params("+1", '{"a":+1}', PARSE, None),
-    _with_params("hexadecimal", '{"a":0x1}', PARSE, None),
-    _with_params("a lone high surrogate", '{"a":"\\ud800"}', PARSE, None),
-    _with_params("a lone low surrogate", '{"a":"\\udc00"}', PARSE, None),
-    _with_params("a high surrogate and a letter", '{"a":"\\ud800x"}', PARSE, None),
-    _with_params("two high surrogates", '{"a":"\\ud800\\ud800"}', PARSE, None),
+    _with_params("NaN", '{"a":NaN}', PARSE),
+    _with_params("Infinity", '{"a":Infinity}', PARSE),
+    _with_params("-Infinity", '{"a":-Infinity}', PARSE),
+    _with_params("+1", '{"a":+1}', PARSE),
+    _with_params("hexadecimal", '{"a":0x1}', PARSE),
+    _with_params("a lone high surrogate", '{"a":"\\ud800"}', ANSWERED),
+    _with_params("a lone low surrogate", '{"a":"\\udc00"}', ANSWERED),
+    _with_params("a high surrogate and a letter", '{"a":"\\ud800x"}', ANSWERED),
+    _with_params("two high surrogates", '{"a":"\\ud800\\ud800"}', ANSWERED),
     _with_params("a surrogate pair", '{"a":"\\ud83d\\ude00"}', ANSWERED),
     _with_params("an escaped NUL", '{"a":"\\u0000"}', ANSWERED),
-    _with_params("a bad escape", '{"a":"\\x41"}', PARSE, None),
+    _with_params("a bad escape", '{"a":"\\x41"}', PARSE),
     _with_params("brackets in a string", '{"a":"' + "[{" * 1000 + '"}', ANSWERED),
     _with_params("brackets and quotes in a string", '{"a":"' + '\\"[{' * 1000 + '"}', ANSWERED),
     _with_params("brackets and backslashes in a string", '{"a":"' + "\\\\[{" * 1000 + '"}', ANSWERED),
     _with_params("side by side, not nested", '{"a":[' + ",".join(["[]"] * 10_000) + "]}", ANSWERED),
-    _with_member("NaN", "NaN", PARSE, None),
-    _with_member("a lone surrogate", '"\\ud800"', PARSE, None),
+    _with_member("NaN", "NaN", PARSE),
+    _with_member("a lone surrogate", '"\\ud800"', ANSWERED),
     _with_member("an array", "[1]", ANSWERED),
 ]
 
@@ -216,6 +214,34 @@ SILENCE = [
     _text("cancel with a list", '{"jsonrpc":"2.0","method":"notifications/cancelled","params":[9]}', SILENT),
 ]
 
+CALLS = [
+    _text(
+        "a call with NaN",
+        '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x","arguments":{"a":NaN}}}',
+        FAILED,
+        3,
+    ),
+    Row("a call with bad UTF-8", b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"\xff"}}', FAILED, 3),
+    _text(
+        "a call that nests too deep",
+        '{"jsonrpc":"2.0","id":"c","method":"tools/call","params":' + "[" * 200 + "]" * 200 + "}",
+        FAILED,
+        "c",
+    ),
+    _text("a call with its id last", '{"method":"tools/call","params":{"name":NaN},"jsonrpc":"2.0","id":4}', FAILED, 4),
+    _text(
+        "a call with everything last",
+        '{"params":{"name":NaN},"id":"last","method":"tools/call","jsonrpc":"2.0"}',
+        FAILED,
+        "last",
+    ),
+    _text("a call that ends in the middle", '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"na', FAILED, 3),
+    _text("an id only within params", '{"jsonrpc":"2.0","method":"ping","params":{"a":NaN,"id":5}}', PARSE),
+    _text("an id only within a string", '{"jsonrpc":"2.0","method":"ping","a":NaN,"b":",\\"id\\":5}"}', PARSE),
+    _text("an unreadable response", '{"jsonrpc":"2.0","id":3,"result":{"a":NaN}}', SILENT),
+    _text("an unreadable response with its id last", '{"result":{"a":NaN},"jsonrpc":"2.0","id":3}', SILENT),
+]
+
 DEEP = [row for levels in (127, 128, 129, 900, 100_000) for row in _nested(levels)]
 
-TABLE = [*NOT_JSON, *WRONG_SHAPE, *IDS, *PARAMETERS, *SILENCE, *DEEP]
+TABLE = [*NOT_JSON, *WRONG_SHAPE, *IDS, *PARAMETERS, *SILENCE, *CALLS, *DEEP]

@@ -11,7 +11,7 @@ import pytest
 
 from transcripts.peers import Process
 
-from .frames import TABLE, Row
+from .frames import FAILED, TABLE, Row
 
 SERVER = Path(__file__).with_name("server.py")
 LIMIT = 16 << 20
@@ -74,7 +74,8 @@ def check(row: Row, answers: list[bytes]) -> None:
     answer = json.loads(answers[0])
     assert answer["jsonrpc"] == "2.0"
     assert answer["id"] == row.id and type(answer["id"]) is type(row.id), (row.name, answer)
-    assert answer.get("error", {}).get("code", 0) == row.code, (row.name, answer)
+    code = FAILED if "isError" in answer.get("result", {}) else answer.get("error", {}).get("code", 0)
+    assert code == row.code, (row.name, answer)
 
 
 def test_every_hostile_frame_gets_its_one_answer_and_the_process_lives(victim: Victim) -> None:
@@ -120,10 +121,34 @@ def test_the_frame_limit_is_exact(victim: Victim, over: int) -> None:
     victim.put(head + b"x" * size + tail)
     answer = json.loads(victim.get())
     if over > 0:
-        assert answer["id"] is None and answer["error"]["code"] == -32600
+        assert answer["id"] == 5 and answer["result"]["isError"] is True
     else:
         assert answer["result"]["structuredContent"] == {"result": size}
     assert victim.answers_before_sentinel("after") == []
+
+
+def test_a_call_over_the_limit_is_answered_under_its_id_where_that_comes_last(victim: Victim) -> None:
+    head, tail = (
+        b'{"method":"tools/call","params":{"name":"length","arguments":{"text":"',
+        b'"}},"jsonrpc":"2.0","id":5}',
+    )
+    victim.put(head + b"x" * LIMIT + tail)
+    answer = json.loads(victim.get())
+    assert answer["id"] == 5 and answer["result"]["isError"] is True
+    assert "16,777,216 bytes" in answer["result"]["content"][0]["text"]
+    victim.put(tail.removeprefix(b'"}},') + b"x" * LIMIT)
+    assert json.loads(victim.get())["id"] is None
+
+
+def test_half_an_emoji_reaches_the_tool_as_the_replacement_character(victim: Victim) -> None:
+    for _ in range(8):  # also once the tool is read in one pass
+        victim.put(
+            rb'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a\ud83d"}}}'
+        )
+        result = json.loads(victim.get())["result"]
+        assert result["content"][0]["text"] == "a\ufffd"
+        assert "U+FFFD" in result["_meta"]["longshore/notes"][0]
+    assert "_meta" not in victim.call("echo", {"text": "whole 🛳"})
 
 
 def test_after_a_frame_over_the_limit_the_next_line_is_read_as_ever(victim: Victim) -> None:
@@ -136,8 +161,8 @@ def test_after_a_frame_over_the_limit_the_next_line_is_read_as_ever(victim: Vict
 def test_64_mb_without_a_newline_cost_one_answer_and_bounded_memory(victim: Victim) -> None:
     before = victim.memory("VmHWM")
     victim.put_raw(b"x" * (64 * MB))
-    assert json.loads(victim.get())["error"]["code"] == -32600
     victim.put(b"")
+    assert json.loads(victim.get())["error"]["code"] == -32600
     assert victim.answers_before_sentinel("after") == []
     assert victim.memory("VmHWM") - before < 48 * MB
 

@@ -8,6 +8,7 @@ behind uvicorn, where anybody may run it, and behind our own listener; where the
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -608,7 +609,6 @@ def test_a_server_in_front_may_check_less_than_ours(site: Site, path: str, lengt
     [
         (b"", 400),
         (b"\0", 400),
-        (b"\xef\xbb\xbf" + BODY, 400),
         (BODY.decode().encode("utf-16"), 400),
         (b"[" + BODY + b"]", 400),
         (BODY + BODY, 400),
@@ -624,6 +624,25 @@ def test_a_server_in_front_may_check_less_than_ours(site: Site, path: str, lengt
 def test_a_body_is_one_message(site: Site, body: bytes, status: int) -> None:
     with site.untouched():
         assert post(site, body=body).status == status
+
+
+def test_a_byte_order_mark_before_the_message_is_skipped(site: Site) -> None:
+    accepted(site, body=b"\xef\xbb\xbf" + BODY)
+
+
+def test_half_an_emoji_in_a_body_is_read_as_the_replacement_character(site: Site) -> None:
+    body = BODY.replace(b'"arguments":', rb'"note":"\ud83d","arguments":')
+    assert body != BODY
+    answer = accepted(site, body=body)
+    assert "U+FFFD" in json.loads(answer.body)["result"]["_meta"]["longshore/notes"][0]
+
+
+@pytest.mark.parametrize("body", [BODY[:-1], BODY[:-1] + b',"x":NaN}', BODY[:-1] + b',"x":"\xff"}'])
+def test_a_body_that_is_not_json_is_refused_under_its_id(site: Site, body: bytes) -> None:
+    with site.untouched():
+        answer = post(site, body=body)
+    assert answer.status == 400
+    assert json.loads(answer.body)["id"] == CALL["id"]
 
 
 # -- who is asked first

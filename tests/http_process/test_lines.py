@@ -114,7 +114,7 @@ def test_a_request_that_only_looks_like_a_line_is_never_read_as_one(server: Serv
 def test_a_line_that_is_too_long(server: ServerProcess) -> None:
     with Lines(server) as peer:
         try:
-            peer.say(b'{"jsonrpc":"' + b"x" * (17 << 20))
+            peer.say(b'{"jsonrpc":"' + b"x" * (17 << 20) + b"\n")
         except OSError:
             pass
         heard = peer.hear()

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import pytest
 
 from longshore import Ask, Context, Limits, Server
+from longshore.wire.framing import TooLong
 
 from .wire import LEGACY, Client, accept, failed, run, text
 
@@ -58,6 +59,33 @@ def test_a_waiting_call_holds_no_place(tool: str) -> None:
         answer(client, question)
         reply = await client.get()
         assert (reply["id"], text(reply["result"])) == (id, "True")
+
+    run(main())
+
+
+@both_ways
+@pytest.mark.parametrize("tail", ['"a":NaN}}', '"a":' + "[" * 200 + "]" * 200 + "}}"])
+def test_an_answer_that_can_not_be_read_ends_the_wait(tool: str, tail: str) -> None:
+    async def main() -> None:
+        client = Client(asker(), LEGACY)
+        id, question = await ask(client, tool)
+        client.link.put(f'{{"jsonrpc":"2.0","id":"{question["id"]}","result":{{{tail}'.encode())
+        reply = await client.get()
+        assert reply["id"] == id
+        assert "the response can't be read" in failed(reply["result"])
+
+    run(main())
+
+
+def test_an_answer_over_the_size_limit_ends_the_wait() -> None:
+    async def main() -> None:
+        client = Client(app := asker(), LEGACY)
+        id, question = await ask(client, "before")
+        head = f'{{"jsonrpc":"2.0","id":"{question["id"]}","result":{{"a":"'.encode()
+        assert app.engine.too_long(TooLong(head, b"x"), client.link) is None
+        reply = await client.get()
+        assert reply["id"] == id
+        assert "16,777,216 bytes" in text(reply["result"])
 
     run(main())
 

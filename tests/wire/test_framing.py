@@ -12,14 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from longshore.wire.framing import LONG_BYTES, ROOM_BYTES, TOO_LONG, Frame, Framer
+from longshore.wire.framing import END_BYTES, LONG_BYTES, ROOM_BYTES, Frame, Framer, TooLong
 
 Events = list[object]
+TOO_LONG = "too long"
 
 
 def own(frames: list[Frame]) -> Events:
     """The frames as values of their own: a view is only lent."""
-    return [frame if frame is TOO_LONG else bytes(frame) for frame in frames]  # type: ignore[arg-type]
+    return [TOO_LONG if isinstance(frame, TooLong) else bytes(frame) for frame in frames]
 
 
 def fill(framer: Framer, data: bytes) -> Events:
@@ -99,20 +100,46 @@ def test_closing_after_a_finished_line_gives_no_frame() -> None:
     assert framer.close() == []
 
 
-def test_a_line_too_long_is_reported_at_once_and_only_once() -> None:
+def test_a_line_too_long_is_reported_once_when_it_ends() -> None:
     framer = Framer(10)
-    assert framer.feed(b"x" * 11) == [TOO_LONG]
+    assert framer.feed(b"x" * 10) == []
+    assert not framer.overlong
     assert framer.feed(b"x" * 1000) == []
+    assert framer.overlong
     assert framer.pending == 0
-    assert framer.feed(b"xx\nok\nha") == [b"ok"]
+    assert own(framer.feed(b"xx\nok\nha")) == [TOO_LONG, b"ok"]
+    assert not framer.overlong
     assert framer.close() == [b"ha"]
 
 
-def test_closing_within_a_line_too_long_gives_no_second_report() -> None:
+def test_closing_within_a_line_too_long_reports_it() -> None:
     framer = Framer(10)
-    assert framer.feed(b"x" * 11) == [TOO_LONG]
-    assert framer.close() == []
+    assert framer.feed(b"x" * 11) == []
+    assert own(framer.close()) == [TOO_LONG]
     assert framer.feed(b"ok\n") == [b"ok"]
+
+
+@pytest.mark.parametrize("size", [1, 1000, 5000, 1 << 20])
+def test_of_a_line_too_long_both_ends_are_kept(size: int) -> None:
+    line = bytes(b"abcdefghij"[n % 10] for n in range(3 * END_BYTES))
+    framer = Framer(2 * END_BYTES)
+    frames = [frame for chunk in split(line + b"\n", size) for frame in framer.feed(chunk)]
+    assert frames == [TooLong(line[:END_BYTES], line[-END_BYTES:])]
+
+
+def test_of_a_line_too_long_that_was_read_into_room_both_ends_are_kept() -> None:
+    line = bytes(b"abcdefghij"[n % 10] for n in range(4 * ROOM_BYTES))
+    framer = Framer(3 * ROOM_BYTES)
+    frames = framer.feed(line[:LONG_BYTES])
+    for chunk in split(line[LONG_BYTES:] + b"\n", ROOM_BYTES):
+        if framer.wants_room:
+            room = framer.room()
+            room[: len(chunk)] = chunk
+            room.release()
+            frames += framer.filled(len(chunk))
+        else:
+            frames += framer.feed(chunk)
+    assert frames == [TooLong(line[:END_BYTES], line[-END_BYTES:])]
 
 
 def test_every_line_too_long_is_reported() -> None:
@@ -136,10 +163,10 @@ def test_64_mb_without_a_newline_hold_no_more_than_the_limit() -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert reports == 1
+    assert reports == 0
     assert most <= limit
     assert peak < 3 * limit
-    assert framer.feed(b"\nok\n") == [b"ok"]
+    assert own(framer.feed(b"\nok\n")) == [TOO_LONG, b"ok"]
 
 
 def test_64_mb_read_into_room_hold_no_more_than_the_limit_and_its_room() -> None:
@@ -153,8 +180,9 @@ def test_64_mb_read_into_room_hold_no_more_than_the_limit_and_its_room() -> None
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert reports == 1
+    assert reports == 0
     assert peak < 4 * limit
+    assert own(framer.feed(b"\nok\n")) == [TOO_LONG, b"ok"]
 
 
 def test_a_million_one_byte_pieces_take_linear_time_and_give_one_frame() -> None:

@@ -26,7 +26,17 @@ from longshore.protocol.envelope import PREFIX
 from longshore.protocol.headers import NAME_BEARING
 from longshore.protocol.revisions import Revision
 from longshore.wire.codec import BROKEN, encode, error, read
-from longshore.wire.messages import ABSENT, Batch, Id, Malformed, Message, Notification, Reply, Request
+from longshore.wire.messages import (
+    ABSENT,
+    Batch,
+    Id,
+    Malformed,
+    Message,
+    Notification,
+    Reply,
+    Request,
+    UnreadableResponse,
+)
 
 _UNTOLD = 10_000
 """Messages that async handlers of the user's have not done with, at 2 KB each; more are passed over. A batch fits."""
@@ -319,6 +329,8 @@ class Session:
             pass  # its caller was cancelled in this very turn
         elif message.error == ABSENT:
             pending.done.set_result(message.result)
+        elif isinstance(message, UnreadableResponse):
+            raise_in(pending.done, BadAnswer(read_fault(message.error).message, self.channel.where))
         else:
             raise_in(pending.done, self._fault(message.error))
 

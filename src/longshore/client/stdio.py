@@ -121,10 +121,14 @@ class StdioChannel(Channel):
             return
         for frame in self._framer.feed(chunk):
             if isinstance(frame, TooLong):
-                self._end_with(ConnectionLost(f"it sent a message of more than {self._limit:,} bytes"))
-                return
-            if not self._lost:
+                self._end_too_long()
+            elif not self._lost:
                 self.hear(bytes(frame))
+        if self._framer.overlong:
+            self._end_too_long()
+
+    def _end_too_long(self) -> None:
+        self._end_with(ConnectionLost(f"it sent a message of more than {self._limit:,} bytes"))
 
     def _pass_over(self, chunk: bytes) -> None:
         self._useless += len(chunk)

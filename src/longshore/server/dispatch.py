@@ -18,7 +18,7 @@ from longshore.limits import Limits
 from longshore.protocol.dialect import STANDARD, Dialect, Failure
 from longshore.protocol.envelope import AnyParams, BadEnvelope, Envelope, modern_peer, require_envelope
 from longshore.protocol.peer import Peer
-from longshore.protocol.revisions import REVISIONS, STRUCTURED
+from longshore.protocol.revisions import MODERN, REVISIONS, STRUCTURED
 from longshore.protocol.session import check_method
 from longshore.registry.catalog import Catalog, Part
 from longshore.registry.tool import Entry
@@ -31,9 +31,20 @@ from longshore.server.replies import Replies, TooLarge
 from longshore.server.stopping import Stopped
 from longshore.telemetry.recorder import Recorder
 from longshore.telemetry.records import ArgumentsMended, Outcome, RequestCompleted, RequestReceived
-from longshore.wire.codec import BROKEN, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, encode, error, is_utf8, read
+from longshore.wire.codec import (
+    BROKEN,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    encode,
+    error,
+    is_utf8,
+    read,
+    refuse,
+)
 from longshore.wire.depth import shallow, too_deep
-from longshore.wire.messages import Batch, Fault, Id, Malformed, Message, Reply
+from longshore.wire.framing import TooLong
+from longshore.wire.messages import Batch, Fault, Id, Malformed, Message, Repaired, Reply, UnreadableResponse
 
 if TYPE_CHECKING:
     from longshore.protocol.headers import Headers
@@ -50,6 +61,8 @@ class _Arguments(Struct):
 class _Call(Struct):
     params: _Arguments
 
+
+_REPAIRED = "half of a surrogate pair was read as U+FFFD (the replacement character)"
 
 _read_any = msgspec.json.Decoder(AnyParams).decode
 _read_arguments = msgspec.json.Decoder(_Call).decode
@@ -117,6 +130,8 @@ class Engine:
             message = read(frame, self._depth, self._batch)
             if message.__class__ is Message:
                 return self._handle_other(message, frame, link)
+            if message.__class__ is Repaired:
+                return self._handle_repaired(message, link)
             return self._handle_odd(message, link)
         except Exception as problem:
             return self._failed(request or message, problem)
@@ -145,9 +160,17 @@ class Engine:
         except Exception as problem:
             return self._failed(request, problem)
 
-    def too_long(self) -> bytes:
-        """The answer to a frame over the limit, whose id nobody has read."""
-        return error(None, INVALID_REQUEST, f"a frame is at most {self.limits.frame_bytes:,} bytes")
+    def _handle_repaired(self, message: Repaired, link: Link) -> bytes | None:
+        """Deal with a message that was not JSON as it was sent. The result of a tool says what was changed."""
+        request = self._read_call(message.frame)
+        if request is None:
+            return self._handle_other(message, message.frame, link)
+        return self._call_tool(request, message.frame, link, (_REPAIRED,) if message.surrogates else ())
+
+    def too_long(self, frame: TooLong, link: Link) -> bytes | None:
+        """Deal with a frame over the limit, of which only the ends are there."""
+        text = f"a message is at most {self.limits.frame_bytes:,} bytes long; send less at once"
+        return self._handle_odd(refuse(text, frame.head, frame.tail, INVALID_REQUEST), link)
 
     def _failed(self, message: Any, problem: Exception) -> bytes | None:
         """A fault of our own. The peer still gets its one answer, and the next frame is handled as if nothing were."""
@@ -158,10 +181,25 @@ class Engine:
 
     def _handle_odd(self, odd: Any, link: Link) -> bytes | None:
         if isinstance(odd, Malformed):
-            return error(odd.id, odd.code, odd.text)
+            return self._refuse_malformed(odd, link)
+        if isinstance(odd, UnreadableResponse):
+            self._answered(odd, link)
         if isinstance(odd, Batch):
             return self._handle_batch(odd, link)
         return None
+
+    def _refuse_malformed(self, message: Malformed, link: Link) -> bytes:
+        """A tool call that can't be read fails as tools fail: a model sees results, but not errors of the protocol."""
+        if link.has_status or message.method != "tools/call" or not isinstance(message.id, (int, str)):
+            return error(message.id, message.code, message.text)
+        revision = REVISIONS[MODERN[-1]] if link.session.peer is None else link.session.peer.revision
+        failure = Failure("invalid_arguments", f"the call can't be read: {message.text}")
+        shape = self.dialect.failed(failure, message.method, revision)
+        if isinstance(shape, Fault):
+            return error(message.id, shape.code, shape.message)
+        if revision.modern:
+            self.replies.sign(shape)
+        return encode(Reply(message.id, shape))
 
     def _handle_batch(self, batch: Batch, link: Link) -> bytes | None:
         from longshore.server.batches import handle_batch
@@ -170,7 +208,9 @@ class Engine:
 
     # -- tools/call
 
-    def _call_tool(self, request: Any, frame: bytes | memoryview, link: Link) -> bytes | None:
+    def _call_tool(
+        self, request: Any, frame: bytes | memoryview, link: Link, remarks: tuple[str, ...] = ()
+    ) -> bytes | None:
         session, id, params = link.session, request.id, request.params
         if self.recorder.on:
             self.recorder.record(RequestReceived("tools/call", id, time()))
@@ -200,6 +240,7 @@ class Engine:
             ):
                 return self._call_directly(entry, params.arguments, id, peer, link)
             call = Call(self.executor, link, session, peer, id, "tools/call", entry, params.arguments, frame, meta)
+            call.remarks = remarks
             if entry.aliases or params.request_state is not UNSET or params.input_responses is not UNSET:
                 self._resume(call, params)
         except ProtocolError as problem:
@@ -249,7 +290,7 @@ class Engine:
         """What few calls bring along: answers to what was asked, or a name that the tool had."""
         entry = call.entry
         if params.__class__ is CallParams and params.name in entry.aliases:
-            call.remarks = (f"{params.name} is now {entry.name}",)
+            call.remarks = (*call.remarks, f"{params.name} is now {entry.name}")
             if self.recorder.on:
                 self.recorder.record(ArgumentsMended(entry.name, call.id, call.remarks, time()))
         asks = params.request_state is not UNSET or params.input_responses is not UNSET

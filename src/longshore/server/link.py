@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from longshore.protocol.peer import Principal
 from longshore.protocol.session import Session
@@ -19,10 +19,12 @@ class Link:
 
     - `send` takes a notification or a request of ours, `answer` a response; `answer(None)` says that none will come.
     - `congested` is True while the peer does not take what it was sent; nothing new is started for it then.
+    - `has_status` is True where a refusal has a status of its own, as in HTTP.
     - `headers` is what an HTTP request says beside its body, if the two must agree: then it is a modern request.
     """
 
     __slots__ = ("congested", "headers", "principal", "session")
+    has_status: ClassVar[bool] = False
 
     def __init__(self, session: Session[Any] | None = None, principal: Principal = LOCAL) -> None:
         self.session: Session[Any] = Session() if session is None else session

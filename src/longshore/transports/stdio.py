@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, final
 from longshore.server.dispatch import Engine
 from longshore.server.link import Link
 from longshore.transports.descriptors import grow, is_regular, unblock
-from longshore.wire.framing import Frame, Framer
+from longshore.wire.framing import Frame, Framer, TooLong
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -270,7 +270,10 @@ class Stdio(Link):
             self._flush()
 
     def _handle_long(self, frame: Frame) -> bytes | None:
-        return self._engine.handle_long(frame, self) if isinstance(frame, memoryview) else self._engine.too_long()
+        if isinstance(frame, TooLong):
+            return self._engine.too_long(frame, self)
+        assert isinstance(frame, memoryview)
+        return self._engine.handle_long(frame, self)
 
     def _end_of_input(self) -> None:
         """Calls in flight get their grace; then what is left is stopped, answered, and the loop ends."""

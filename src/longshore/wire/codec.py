@@ -1,7 +1,8 @@
 """Frames to messages and messages to frames.
 
 `read` never raises for what a peer sent. A good frame costs one typed pass; only a bad one is looked at again, with its
-members kept raw, so that a hostile 16 MB frame is not turned into a million objects just to refuse it.
+members kept raw, so that a hostile 16 MB frame is not turned into a million objects just to refuse it. What is not
+JSON is repaired where that is safe, and otherwise refused under the id that can be found in it (`wire/salvage.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,19 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from longshore.wire.depth import too_deep
-from longshore.wire.messages import ABSENT, MAX_ID_CHARACTERS, Batch, Blank, ErrorReply, Fault, Id, Malformed, Message
+from longshore.wire.messages import (
+    ABSENT,
+    MAX_ID_CHARACTERS,
+    Batch,
+    Blank,
+    ErrorReply,
+    Fault,
+    Id,
+    Malformed,
+    Message,
+    Repaired,
+    UnreadableResponse,
+)
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -29,7 +42,6 @@ _encode = msgspec.json.Encoder().encode
 _MAX_ID_BYTES: Final = 6 * MAX_ID_CHARACTERS + 2  # each character escaped, and the quotes
 _MAX_DIGITS: Final = MAX_ID_CHARACTERS
 _BLANK: Final = Blank()
-_BOM = b"\xef\xbb\xbf"
 # Line separators that JSON allows raw but that str.splitlines() of a careless peer would cut a frame at.
 _SEPARATORS = ((b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"), (b"\xc2\x85", b"\\u0085"))
 
@@ -52,16 +64,49 @@ _decode_raw = msgspec.json.Decoder(Raw).decode
 def read(frame: bytes, depth: int, batch: int) -> Message | Malformed | Batch | Blank:
     """One frame as what it is. `depth` and `batch` are the limits of nesting and of a batch's length."""
     if too_deep(frame, depth):
-        return Malformed(PARSE_ERROR, f"nesting is deeper than {depth} levels")
+        return refuse(f"nesting is deeper than {depth} levels", frame, frame)
     try:
         if not frame.isascii():
             str(frame, "utf-8")  # the parser does not look into members that it skips
         message = _decode(frame)
-    except BROKEN as error:
+    except msgspec.ValidationError as error:
         return _diagnose(frame, batch, error)
+    except BROKEN as error:
+        return _read_repaired(frame, depth, batch) or _diagnose(frame, batch, error)
     if message.method == "" and (message.id is UNSET or (message.result == ABSENT) == (message.error == ABSENT)):
         return _diagnose(frame, batch, None)
     return message
+
+
+def refuse(text: str, head: bytes, tail: bytes, code: int = PARSE_ERROR) -> Malformed | UnreadableResponse:
+    """What to make of a frame that can't be read, of which the two ends are known: a refusal under its own id.
+
+    A response is never answered.
+    """
+    from longshore.wire.salvage import outline
+
+    members, is_response = outline(head, tail)
+    id, _ = _read_id(Raw(members.get(b"id", b"")))
+    if is_response and isinstance(id, (int, str)):
+        return UnreadableResponse("2.0", id=id, error=Raw(_encode(Fault(code, f"the response can't be read: {text}"))))
+    return Malformed(code, text, id, _string(Raw(members.get(b"method", b""))) or "")
+
+
+def _read_repaired(frame: bytes, depth: int, batch: int) -> Repaired | Batch | None:
+    """The message in a frame that is good but for a byte order mark or halves of surrogate pairs."""
+    from longshore.wire.salvage import repair
+
+    repaired = repair(frame)
+    if repaired is frame:
+        return None
+    match read(repaired, depth, batch):
+        case Message() as message:
+            surrogates = not frame.endswith(repaired)  # a byte order mark alone leaves the rest as it was
+            return Repaired(**msgspec.structs.asdict(message), frame=repaired, surrogates=surrogates)
+        case Batch() as batch_of_messages:
+            return batch_of_messages
+        case _:
+            return None
 
 
 def is_utf8(frame: bytes) -> bool:
@@ -99,11 +144,11 @@ def error(id: Id | Raw | None, code: int, text: str, data: Any = UNSET, cause: o
     return frame
 
 
-def _diagnose(frame: bytes, batch: int, error: Exception | None) -> Malformed | Batch | Blank:
+def _diagnose(frame: bytes, batch: int, error: Exception | None) -> Malformed | Message | Batch | Blank:
     if not frame.strip():
         return _BLANK
     if isinstance(error, UnicodeDecodeError):
-        return Malformed(PARSE_ERROR, f"not UTF-8 at byte {error.start}")
+        return refuse(f"not UTF-8 at byte {error.start}", frame, frame)
     try:
         loose = _decode_loose(frame)
     except msgspec.ValidationError:
@@ -111,7 +156,7 @@ def _diagnose(frame: bytes, batch: int, error: Exception | None) -> Malformed | 
             return _read_batch(frame, batch)
         return _refuse_other(frame)
     except BROKEN as broken:
-        return Malformed(PARSE_ERROR, _why_not_json(frame, broken))
+        return refuse(_why_not_json(broken), frame, frame)
     return _find_fault(loose)
 
 
@@ -120,13 +165,11 @@ def _refuse_other(frame: bytes) -> Malformed:
     try:
         _decode_raw(frame)
     except BROKEN as broken:
-        return Malformed(PARSE_ERROR, _why_not_json(frame, broken))
+        return Malformed(PARSE_ERROR, _why_not_json(broken))
     return Malformed(INVALID_REQUEST, "a message is a JSON object")
 
 
-def _why_not_json(frame: bytes, error: Exception) -> str:
-    if frame.startswith(_BOM):
-        return "not JSON: it starts with a byte order mark; send UTF-8 without one"
+def _why_not_json(error: Exception) -> str:
     if isinstance(error, msgspec.DecodeError):
         return f"not JSON: {str(error).removeprefix('JSON is malformed: ').replace('Input data', 'input')}"
     return "not JSON"
@@ -183,5 +226,5 @@ def _read_batch(frame: bytes, batch: int) -> Malformed | Batch:
     try:
         items = msgspec.structs.astuple(_batch_decoder(batch + 1)(frame))
     except BROKEN as broken:
-        return Malformed(PARSE_ERROR, _why_not_json(frame, broken))
+        return Malformed(PARSE_ERROR, _why_not_json(broken))
     return Batch([item for item in items if item != ABSENT])

@@ -1,8 +1,7 @@
 """Newline framing: bytes in, frames out, in linear time and bounded memory.
 
-A frame is one line without its newline. A line over the limit is reported once, as `TOO_LONG`, the moment the limit
-is passed, and the rest of it is thrown away up to the next newline: a peer that sends 64 MB without one costs us
-nothing. The same bytes give the same frames however they are split.
+A frame is one line without its newline. Of a line over the limit only the two ends are kept, from which its id can be
+read; it is reported when it ends, as `TooLong`. The same bytes give the same frames however they are split.
 
 Short lines come by `feed`, as they were read. A line that grows past `LONG_BYTES` is better read straight into the
 memory that `room` offers, and is given as a view of it: fresh memory for 10 MB costs more in page faults than
@@ -12,22 +11,23 @@ them and not used again.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Final, final
 
-
-@final
-class TooLong:
-    """Stands in the list of frames for a line that was longer than the limit."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "TOO_LONG"
+from msgspec import Struct
 
 
-TOO_LONG: Final = TooLong()
+class TooLong(Struct, frozen=True):
+    """Stands in the list of frames for a line that was longer than the limit: its first and its last bytes."""
+
+    head: bytes
+    tail: bytes
+
+
 Frame = bytes | memoryview | TooLong
 
+END_BYTES: Final = 4096
+"""How much of each end of a line over the limit is kept. An id has at most 1,538 bytes, a method less than 100."""
 LONG_BYTES: Final = 1 << 16
 ROOM_BYTES: Final = 1 << 20
 _KEPT_FEEDS: Final = 256
@@ -38,7 +38,7 @@ _KEPT_FEEDS: Final = 256
 class Framer:
     """Splits a byte stream into frames. `pending` is how many bytes of an unfinished line are held."""
 
-    __slots__ = ("_feeds", "_lent", "_limit", "_long", "_parts", "_skipping", "pending")
+    __slots__ = ("_feeds", "_lent", "_limit", "_long", "_overlong", "_parts", "pending")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -46,12 +46,17 @@ class Framer:
         self._long: bytearray | None = None
         self._lent: memoryview | None = None
         self._feeds = 0
-        self._skipping = False
+        self._overlong: TooLong | None = None
         self.pending = 0
+
+    @property
+    def overlong(self) -> bool:
+        """Whether the unfinished line has passed the limit."""
+        return self._overlong is not None
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """Take a non-empty chunk as it was read; give the frames that it completes, blank lines included."""
-        if not self.pending and not self._skipping and chunk[-1] == 10 and len(chunk) <= self._limit:
+        if not self.pending and self._overlong is None and chunk[-1] == 10 and len(chunk) <= self._limit:
             if self._long is not None:
                 self._forget_long()
             lines: list[Frame] = chunk.split(b"\n")  # type: ignore[assignment]
@@ -61,10 +66,13 @@ class Framer:
 
     def close(self) -> list[Frame]:
         """The stream has ended: an unfinished line counts as a frame, so that `printf '…' | serve` is answered."""
-        last: list[Frame] = [self._line()] if self.pending else []
+        frames: list[Frame] = []
+        if self._overlong is not None:
+            self._finish(b"", frames)
+        elif self.pending:
+            frames.append(self._line())
         self._drop()
-        self._skipping = False
-        return last
+        return frames
 
     # -- long lines
 
@@ -93,12 +101,15 @@ class Framer:
         cut = long.find(b"\n", self.pending, end)
         if cut < 0:
             self.pending = end
-            return self._check_long()
+            self._check_long()
+            return []
         rest = bytes(long[cut + 1 : end])
-        frames: list[Frame] = [TOO_LONG]
+        frames: list[Frame]
         if cut <= self._limit:
             self._lent = memoryview(long)[:cut]
             frames = [self._lent]
+        else:
+            frames = [_ends(long, cut)]
         self._drop()
         return frames + self.feed(rest) if rest else frames
 
@@ -111,12 +122,14 @@ class Framer:
             except BufferError:
                 self._long = None
 
-    def _check_long(self) -> list[Frame]:
-        if self.pending <= self._limit:
-            return []
-        self._drop()
-        self._skipping = True
-        return [TOO_LONG]
+    def _check_long(self) -> None:
+        """Keep only the ends of a line that has passed the limit."""
+        if self.pending > self._limit:
+            if self._parts or self._long is None:
+                self._overlong = TooLong(_first(self._parts), _last(self._parts))
+            else:
+                self._overlong = _ends(self._long, self.pending)
+            self._parts, self.pending = [], 0
 
     def _forget_long(self) -> None:
         self._feeds += 1
@@ -129,28 +142,30 @@ class Framer:
         frames: list[Frame] = []
         start = 0
         while (cut := chunk.find(b"\n", start)) >= 0:
-            if self._skipping:
-                self._skipping = False
-            else:
-                self._finish(chunk[start:cut], frames)
+            self._finish(chunk[start:cut], frames)
             start = cut + 1
-        if start < len(chunk) and not self._skipping:
-            self._hold(chunk[start:] if start else chunk, frames)
+        if start < len(chunk):
+            self._hold(chunk[start:] if start else chunk)
         return frames
 
     def _finish(self, piece: bytes, frames: list[Frame]) -> None:
-        if self.pending + len(piece) > self._limit:
-            frames.append(TOO_LONG)
-        else:
+        if self._overlong is None and self.pending + len(piece) <= self._limit:
             frames.append(self._line() + piece if self.pending else piece)
+        else:
+            self._hold(piece)
+            assert self._overlong is not None
+            frames.append(self._overlong)
         self._drop()
 
-    def _hold(self, piece: bytes, frames: list[Frame]) -> None:
+    def _hold(self, piece: bytes) -> None:
+        if self._overlong is not None:
+            self._overlong = TooLong(self._overlong.head, _last([self._overlong.tail, piece]))
+            return
         if self.pending and not self._parts and self._long is not None:
             self._parts.append(bytes(self._long[: self.pending]))  # it began in `room` and goes on in pieces
         self._parts.append(piece)
         self.pending += len(piece)
-        frames += self._check_long()
+        self._check_long()
 
     def _line(self) -> bytes:
         if self._parts or self._long is None:
@@ -159,4 +174,27 @@ class Framer:
 
     def _drop(self) -> None:
         self._parts = []
+        self._overlong = None
         self.pending = 0
+
+
+def _ends(line: bytearray, end: int) -> TooLong:
+    return TooLong(bytes(line[: min(end, END_BYTES)]), bytes(line[max(0, end - END_BYTES) : end]))
+
+
+def _first(parts: Iterable[bytes]) -> bytes:
+    head = b""
+    for part in parts:
+        head += part[: END_BYTES - len(head)]
+        if len(head) == END_BYTES:
+            break
+    return head
+
+
+def _last(parts: Sequence[bytes]) -> bytes:
+    tail = b""
+    for part in reversed(parts):
+        tail = part[-(END_BYTES - len(tail)) :] + tail
+        if len(tail) == END_BYTES:
+            break
+    return tail

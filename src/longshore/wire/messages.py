@@ -29,12 +29,25 @@ class Message(Struct, gc=False):
     error: Raw = ABSENT
 
 
+class Repaired(Message):
+    """A message that was not JSON as it was sent, with the frame that it was read from in the end."""
+
+    frame: bytes = b""
+    surrogates: bool = False
+    """Whether halves of surrogate pairs were replaced, which changes what the message says."""
+
+
+class UnreadableResponse(Message):
+    """A response that can't be read. Whoever waits for it gets this error response in its place."""
+
+
 class Malformed(Struct, frozen=True):
-    """A frame that is not a message: what to answer, and to which id if one could be read."""
+    """A frame that is not a message: what to answer, and to which id and method if they could be read."""
 
     code: int
     text: str
     id: Id | Raw | None = None
+    method: str = ""
 
 
 class Batch(Struct, frozen=True):

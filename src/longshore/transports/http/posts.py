@@ -37,6 +37,7 @@ class Waiter(Link):
     """A link whose coroutine waits for what the engine does with it, or that has an outlet in its place."""
 
     __slots__ = ("_bell", "accepts_stream", "done", "frame", "gone", "kind", "old", "outlet")
+    has_status = True
 
     def __init__(self, session: Session[Any] | None, principal: Principal) -> None:
         super().__init__(session, principal)

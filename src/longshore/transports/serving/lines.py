@@ -15,7 +15,7 @@ from longshore.protocol.dialect import Failure
 from longshore.server.dispatch import Engine
 from longshore.server.link import Link
 from longshore.wire.codec import PARSE_ERROR, ErrorFrame
-from longshore.wire.framing import Frame, Framer
+from longshore.wire.framing import Frame, Framer, TooLong
 
 if TYPE_CHECKING:
     from longshore.transports.serving.listener import Listener
@@ -80,17 +80,19 @@ class Lines(Protocol):
             self._handle(self._frames.popleft())
 
     def _handle(self, frame: Frame) -> None:
-        if not isinstance(frame, bytes):
-            self._break_off(self._engine.too_long())
+        if isinstance(frame, TooLong):
+            self._break_off(self._engine.too_long(frame, self._link))
             return
+        assert isinstance(frame, bytes)
         reply = self._engine.handle(frame, self._link)
         if isinstance(reply, ErrorFrame) and reply.code == PARSE_ERROR:
             self._break_off(reply)
         elif reply is not None:
             self.write(reply)
 
-    def _break_off(self, why: bytes) -> None:
-        self.write(why)
+    def _break_off(self, why: bytes | None) -> None:
+        if why is not None:
+            self.write(why)
         self._ended = True
         self._engine.detach(self._link)
         self._transport.close()
