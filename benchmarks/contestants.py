@@ -14,6 +14,7 @@ class Contestant:
     command: tuple[str, ...]
     slow: bool = False  # thirty times slower than the others or more: it gets fewer calls
     primer: str | None = None  # a tool to call once before anything is measured
+    tool: str | None = None  # a tool without parameters to call, if it has no `add`
     environment: dict[str, str] = field(default_factory=dict)
 
     def with_generated_tools(self, count: int) -> Contestant:
@@ -41,7 +42,7 @@ INLINE_IN_LOOP = Contestant("longshore inline, asyncio started", _longshore("loo
 ASYNC = Contestant("longshore async", _longshore("async"))
 SUSPENDING = Contestant("longshore async, suspending", _longshore("suspend"))
 THREAD = Contestant("longshore thread", _longshore("thread"))
-BUILTIN = Contestant("longshore built-in", (str(python("longshore")), "-m", "longshore", "serve"))
+BUILTIN = Contestant("longshore built-in", (str(python("longshore")), "-m", "longshore", "serve"), tool="hello")
 
 MCP_SYNC = _peer("mcp", "sync")
 MCP_ASYNC = _peer("mcp", "async")

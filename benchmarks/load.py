@@ -67,6 +67,8 @@ def run(session: Session, contestant: Contestant, mode: str, options: Sequence[s
         argv.append("--polite")
     if contestant.primer:
         argv += ["--primer", contestant.primer]
+    if contestant.tool:
+        argv += ["--tool", contestant.tool]
     # The user's environment could slow a server down (PYTHONDONTWRITEBYTECODE) or configure it (LONGSHORE_*).
     environment = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
     environment |= {"LANG": "C.UTF-8", **contestant.environment}

@@ -45,16 +45,17 @@ static struct {
     long bytes;          /* argument, result: how large */
     long tools;          /* list: how many the server must name */
     const char *primer;  /* a tool without parameters that is called once before anything is measured */
+    const char *tool;    /* cold, sequential: a tool without parameters that is called in place of add */
     int generator_cpu;   /* -1: anywhere */
     int server_cpu;
     bool urgent;         /* ask the scheduler for precedence */
     unsigned timeout;    /* seconds for everything */
     char **command;
-} want = {SEQUENTIAL, 10000, 1000, 256, 10000000, 3, NULL, -1, -1, true, 60, NULL};
+} want = {SEQUENTIAL, 10000, 1000, 256, 10000000, 3, NULL, NULL, -1, -1, true, 60, NULL};
 
 static void usage(void) {
     fputs("usage: pipeload [options] -- command …\n"
-          "  --mode cold        until initialize is answered\n"
+          "  --mode cold        until initialize is answered, and until add(a, b) is, sent right after it\n"
           "         sequential  add(a, b), one at a time\n"
           "         windowed    add(a, b), --window of them in flight\n"
           "         argument    length(text) with a text of --bytes, one at a time\n"
@@ -62,6 +63,7 @@ static void usage(void) {
           "         list        tools/list of --tools tools, every page, one at a time\n"
           "  --calls N  --warmup N  --window N  --bytes N  --tools N\n"
           "  --primer NAME      call this tool once before anything is measured\n"
+          "  --tool NAME        cold, sequential: call this tool, without arguments, in place of add\n"
           "  --generator-cpu N  --server-cpu N\n"
           "  --polite           ask the scheduler for no precedence\n"
           "  --timeout SECONDS  for everything\n",
@@ -320,6 +322,13 @@ static int write_add(char *to, size_t room, long id) {
                     id, id, ADDEND);
 }
 
+static int write_named(char *to, size_t room, long id, const char *tool) {
+    return snprintf(to, room,
+                    "{\"jsonrpc\":\"2.0\",\"id\":%ld,\"method\":\"tools/call\",\"params\":"
+                    "{\"name\":\"%s\",\"arguments\":{}}}\n",
+                    id, tool);
+}
+
 static int write_blob(char *to, size_t room, long id) {
     return snprintf(to, room,
                     "{\"jsonrpc\":\"2.0\",\"id\":%ld,\"method\":\"tools/call\",\"params\":"
@@ -357,9 +366,7 @@ static double shake_hands(double started) {
 
 static void prime(void) {
     char request[REQUEST_ROOM];
-    snprintf(request, sizeof request,
-             "{\"jsonrpc\":\"2.0\",\"id\":%ld,\"method\":\"tools/call\",\"params\":{\"name\":\"%s\",\"arguments\":{}}}\n",
-             ++last_id, want.primer);
+    write_named(request, sizeof request, ++last_id, want.primer);
     send_text(request);
     check_id(await_answer(), last_id);
 }
@@ -368,17 +375,23 @@ static void prime(void) {
 
 /* Each returns how long the call took; the answer is checked after the clock has stopped. */
 
-static double call_add(void) {
+/* The answer to add, or to the tool of --tool, comes this long after `since`; without one, after the request. */
+static double answered_after(double since) {
     char request[REQUEST_ROOM];
-    int length = write_add(request, sizeof request, ++last_id);
-    double sent = now();
+    last_id++;
+    int length = want.tool != NULL ? write_named(request, sizeof request, last_id, want.tool)
+                                   : write_add(request, sizeof request, last_id);
+    double begun = since > 0 ? since : now();
     send_all(request, (size_t)length);
     struct line line = await_answer();
-    double elapsed = now() - sent;
+    double elapsed = now() - begun;
     check_id(line, last_id);
-    check_sum(line, last_id);
+    if (want.tool == NULL) check_sum(line, last_id);
+    else if (!has(line, "\"content\"")) complain(line, "no content", last_id);
     return elapsed;
 }
+
+static double call_add(void) { return answered_after(0); }
 
 static double call_blob(void) {
     char request[REQUEST_ROOM];
@@ -557,9 +570,10 @@ static void read_options(int count, char **words) {
         {"mode", required_argument, NULL, 'm'},          {"calls", required_argument, NULL, 'n'},
         {"warmup", required_argument, NULL, 'k'},        {"window", required_argument, NULL, 'w'},
         {"bytes", required_argument, NULL, 'b'},         {"tools", required_argument, NULL, 't'},
-        {"primer", required_argument, NULL, 'p'},        {"generator-cpu", required_argument, NULL, 'g'},
-        {"server-cpu", required_argument, NULL, 's'},    {"polite", no_argument, NULL, 'q'},
-        {"timeout", required_argument, NULL, 'x'},       {NULL, 0, NULL, 0},
+        {"primer", required_argument, NULL, 'p'},        {"tool", required_argument, NULL, 'o'},
+        {"generator-cpu", required_argument, NULL, 'g'}, {"server-cpu", required_argument, NULL, 's'},
+        {"polite", no_argument, NULL, 'q'},              {"timeout", required_argument, NULL, 'x'},
+        {NULL, 0, NULL, 0},
     };
     for (int option; (option = getopt_long(count, words, "+", options, NULL)) != -1;) switch (option) {
         case 'm': want.mode = mode_named(optarg); break;
@@ -569,6 +583,7 @@ static void read_options(int count, char **words) {
         case 'b': want.bytes = positive(optarg); break;
         case 't': want.tools = positive(optarg); break;
         case 'p': want.primer = optarg; break;
+        case 'o': want.tool = optarg; break;
         case 'g': want.generator_cpu = (int)positive(optarg); break;
         case 's': want.server_cpu = (int)positive(optarg); break;
         case 'q': want.urgent = false; break;
@@ -589,16 +604,18 @@ int main(int count, char **words) {
     double started = now();
     start_server();
     double initialized = shake_hands(started);
-    long rss_initialized = resident_kilobytes();
-    printf("{\"mode\":\"%s\",\"scheduling\":\"%s\",\"initialize_ms\":%.3f,\"start_cpu_ms\":%.3f,\"rss_initialized_kb\":%ld",
-           MODE_NAMES[want.mode], scheduling, initialized * 1e3, server_cpu_seconds() * 1e3, rss_initialized);
+    printf("{\"mode\":\"%s\",\"scheduling\":\"%s\",\"initialize_ms\":%.3f", MODE_NAMES[want.mode], scheduling,
+           initialized * 1e3);
     if (want.mode == COLD) {
-        puts(",\"bad\":0}");
+        /* Nothing is read about the server in between: it would have that time to prepare for its first call. */
+        double answered = answered_after(started);
+        printf(",\"first_answer_ms\":%.3f,\"bad\":%ld}\n", answered * 1e3, bad);
         kill(server.pid, SIGKILL);
         waitpid(server.pid, NULL, 0);
         return 0;
     }
 
+    printf(",\"rss_initialized_kb\":%ld", resident_kilobytes());
     long longest = want.calls > want.warmup ? want.calls : want.warmup;
     double *latencies = malloc((size_t)longest * sizeof *latencies);
     if (latencies == NULL) fail("out of memory");
