@@ -28,7 +28,7 @@ STARTS = [0.0, 1.1, 12_345.678, 1e6 + 1 / 3, 1e9 + 0.1]
 
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize(
-    ("rate", "burst"), [(1, 1), (3, 7), (7, 3), (100, 1000), (1000, 10), (99, 1001), (10_000, 5000)]
+    ("rate", "burst"), [(1, 1), (3, 7), (7, 3), (100, 1000), (1000, 10), (99, 1001), (10_000, 5000), (20_000, 100_000)]
 )
 def test_so_many_go_at_once_and_not_one_more(rate: int, burst: int, start: float) -> None:
     rates = Rates(rate, burst, Clock(start))
@@ -159,4 +159,4 @@ def test_whoever_still_has_to_wait_is_not_forgotten() -> None:
 def test_whoever_has_to_wait_is_told_how_long(wait: float, said: str) -> None:
     failure = too_often("add", wait)
     assert failure.kind == "rate"
-    assert failure.text == f"add was called too often; try again in {said} s"
+    assert failure.text == f"add was not run: it was called too often (the limit is http.rate); try again in {said} s"

@@ -116,10 +116,10 @@ class HttpConfig(Struct, frozen=True, kw_only=True):
     grace: float = 3.0
     """When the server is stopped, calls in flight may finish for this many seconds."""
 
-    rate: int = 100
+    rate: int = 20_000
     """Calls of one tool that one caller may make in a second, on average; 0: no limit. Each process counts alone."""
 
-    burst: int = 1000
+    burst: int = 100_000
     """Calls of one tool that one caller may make at once before the rate holds."""
 
     tls_cert: str | None = None

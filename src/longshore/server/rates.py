@@ -48,4 +48,5 @@ class Rates:
 
 def too_often(what: str, wait: float) -> Failure:
     """What a caller is told that has to wait."""
-    return Failure("rate", f"{what} was called too often; try again in {max(wait, 0.1):.1f} s", wait)
+    text = f"{what} was not run: it was called too often (the limit is http.rate)"
+    return Failure("rate", f"{text}; try again in {max(wait, 0.1):.1f} s", wait)
