@@ -16,7 +16,7 @@ help:
 	@echo "make conformance  run the official MCP conformance suite (ARGS=2026 for a part)"
 	@echo "make suite        run the JSON Schema Test Suite (ARGS='--draft 7' for another draft)"
 	@echo "make format       let ruff lay out the code"
-	@echo "make bench        measure against the peers (QUICK=1 for a short run)"
+	@echo "make bench        measure against the peers and save the figures (QUICK=1: a short run that saves nothing)"
 	@echo "make fuzz         look for crashing input (SECONDS=60)"
 	@echo "make lock         resolve the locked dependencies anew"
 
@@ -53,7 +53,7 @@ format: setup
 	$(VENV)/bin/ruff check --fix src tests benchmarks examples
 
 bench: setup
-	$(PY) -m benchmarks $(if $(QUICK),--quick)
+	$(PY) -m benchmarks $(if $(QUICK),--quick,--save)
 
 fuzz: setup
 	$(PIP) install --require-hashes -r requirements/fuzz.txt

@@ -1,4 +1,4 @@
-"""Runs every claim and writes results/latest.json."""
+"""Runs every claim; with --save, writes the figures to a file in results/."""
 
 import sys
 
@@ -30,4 +30,4 @@ HTTP = (http, sessions, slow_peers, disconnect)
 CLIENT = (client_import, client_memory, client_stdio, client_cycles, client_http)
 
 if __name__ == "__main__":
-    sys.exit(main([module.measure for module in (*STDIO, *HTTP, *CLIENT)], keep=True))
+    sys.exit(main([module.measure for module in (*STDIO, *HTTP, *CLIENT)], complete=True))

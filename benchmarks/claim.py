@@ -52,6 +52,7 @@ class Claim:
     base: str = ""  # rows without a target show their ratio to this one
     figures: dict[str, Figure] = field(default_factory=dict)
     targets: list[Target] = field(default_factory=list)
+    settings: dict[str, str] = field(default_factory=dict)  # of Longshore's, where they are not the defaults
     notes: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
@@ -92,12 +93,18 @@ class Claim:
             "title": self.title,
             "unit": self.unit,
             "figures": {
-                name: {"median": figure.median, "low": figure.low, "high": figure.high, "rounds": len(figure.values)}
+                name: {
+                    "median": _rounded(figure.median),
+                    "low": _rounded(figure.low),
+                    "high": _rounded(figure.high),
+                    "rounds": len(figure.values),
+                }
                 for name, figure in self.figures.items()
             },
             "targets": [self._target_as_json(target) for target in self.targets],
+            "settings": self.settings,
             "notes": self.notes,
-            "errors": self.errors,
+            "errors": len(self.errors),  # their texts can name directories of this machine
         }
 
     def _target_as_json(self, target: Target) -> dict[str, Any]:
@@ -107,6 +114,10 @@ class Claim:
             "against": target.against,
             "bound": "at most" if target.at_most else "at least",
             "limit": target.limit,
-            "measured": verdict.measured if verdict else None,
+            "measured": _rounded(verdict.measured) if verdict else None,
             "met": verdict.met if verdict else None,
         }
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.5g}")

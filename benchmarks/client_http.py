@@ -21,7 +21,7 @@ TOGETHER = (1, 64)
 
 
 def measure(session: Session) -> list[Claim]:
-    rounds = session.pick(full=5, quick=2)
+    rounds = session.pick(full=3, quick=2)
     claims = {together: _claim(together, rounds) for together in TOGETHER}
     rates: dict[tuple[int, str], list[float]] = {}
     for _ in range(rounds):
@@ -36,7 +36,7 @@ def measure(session: Session) -> list[Claim]:
 def _claim(together: int, rounds: int) -> Claim:
     how = "one after another" if together == 1 else f"{together} at a time"
     title = f"Client and server over HTTP, calls {how}, median of {rounds} rounds"
-    return Claim(f"client_http_{together}", title, "calls/s", base="mcp → mcp, modern")
+    return Claim(f"client_http_{together}", title, "calls/s", base="mcp → mcp, modern", settings=ASYNC.settings)
 
 
 def _round(

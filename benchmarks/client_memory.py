@@ -38,7 +38,7 @@ def measure(session: Session) -> list[Claim]:
         calls = session.pick(full=2_000, quick=500) if caller.slow else session.pick(full=20_000, quick=5_000)
         return ["calls", "--calls", str(calls), "--warmup", str(calls // 5)]
 
-    rounds = session.pick(full=7, quick=3)
+    rounds = session.pick(full=5, quick=3)
     samples, errors = compete(session, CALLERS, rounds, options)
     claim = Claim(
         "client_memory", f"In-memory round trip: p50 of a call, median of {rounds} rounds", "µs", errors=errors

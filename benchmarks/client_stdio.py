@@ -56,10 +56,10 @@ def _apart(caller: Caller) -> Caller:
 
 def _measure(session: Session, name: str, where: str, callers: Sequence[Caller], *, promised: bool = True) -> Claim:
     def options(caller: Caller) -> list[str]:
-        calls = session.pick(full=1_500, quick=300) if caller.slow else session.pick(full=10_000, quick=2_000)
+        calls = session.pick(full=1_000, quick=300) if caller.slow else session.pick(full=10_000, quick=2_000)
         return ["calls", "--calls", str(calls), "--warmup", str(calls // 5)]
 
-    rounds = session.pick(full=5, quick=2)
+    rounds = session.pick(full=3, quick=2)
     samples, errors = compete(session, callers, rounds, options)
     title = f"Client and server over stdio, sequential calls, {where}, median of {rounds} rounds"
     claim = Claim(name, title, "calls/s", errors=errors)

@@ -22,13 +22,12 @@ CALLS = 50
 PROMISED_MS = 100
 GIVE_UP_SECONDS = 20.0
 MEDIAN, WORST = "median", "worst"
-UNREACHED = {"LONGSHORE_HTTP_RATE": "0"}
 
 
 def measure(session: Session) -> list[Claim]:
     claim = Claim("disconnect", f"A client drops its call: until the tool is cancelled, {CALLS} calls", "ms")
     claim.targets = [Target(WORST, PROMISED_MS)]
-    server = on_longshore("longshore", module="longshore_holding", **UNREACHED)
+    server = on_longshore("longshore", module="longshore_holding")
     try:
         with Serving(session, server) as serving, Connection(serving.port) as asking:
             times = sorted(_time_one(serving, asking, f"call {n}") for n in range(CALLS))

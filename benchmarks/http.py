@@ -64,7 +64,6 @@ P99_TARGETS = [
     *(Target(row.name, P99, against=MCP_LEGACY.name) for row in OURS_LEGACY),
 ]
 NOTES = [
-    "Longshore counts calls against a rate limit that is set too high to refuse any (LONGSHORE_HTTP_RATE, _BURST).",
     "The floor is a raw ASGI app; the peers have an async tool and no log, on the same uvicorn, httptools and uvloop.",
 ]
 
@@ -85,7 +84,7 @@ def measure(session: Session) -> list[Claim]:
         wrk.find()
     except SetupFailed as failure:
         return [Claim("http", "HTTP tools/call", "calls/s", errors=[str(failure)])]
-    rounds = session.pick(full=5, quick=2)
+    rounds = session.pick(full=4, quick=2)
     samples = Samples()
     alive = list(dict.fromkeys(row.server for row in ROWS))
     for number in range(1, rounds + 1):
@@ -141,6 +140,7 @@ def _claims(samples: Samples, rounds: int) -> Iterator[Claim]:
             "calls/s",
             base=BOTTOM.name,
             targets=RATE_TARGETS if main else [],
+            settings=INLINE.settings,
             notes=NOTES if main else [],
             errors=samples.errors if main else [],
         )
@@ -150,8 +150,10 @@ def _claims(samples: Samples, rounds: int) -> Iterator[Claim]:
             "ms",
             base=MCP_MODERN.name,
             targets=P99_TARGETS if main else [],
+            settings=INLINE.settings,
         )
         processor = Claim(f"http_cpu_{connections}", f"{title}: the server's CPU time a call", "µs", base=BOTTOM.name)
+        processor.settings = INLINE.settings
         for claim, key in ((rate, "per_second"), (slowest, "p99_ms"), (processor, "cpu_us")):
             for row in ROWS:
                 claim.add(row.name, samples.values(row, connections, key))

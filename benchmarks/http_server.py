@@ -28,6 +28,19 @@ class HttpServer:
     command: tuple[str, ...]
     environment: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def settings(self) -> dict[str, str]:
+        return changed_settings(self.environment)
+
+
+def changed_settings(environment: dict[str, str]) -> dict[str, str]:
+    """Which of Longshore's settings these variables change, as its documentation names them."""
+    return {
+        name.removeprefix("LONGSHORE_").lower().replace("_", ".", 1): value
+        for name, value in environment.items()
+        if name.startswith("LONGSHORE_")
+    }
+
 
 def on_uvicorn(name: str, venv: str, module: str, *options: str, **environment: str) -> HttpServer:
     """An ASGI app on uvicorn with its fast parts and without its log, the same for everybody."""

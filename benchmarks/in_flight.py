@@ -12,7 +12,7 @@ CONTESTANTS = (FLOOR, INLINE, ASYNC, MCP_SYNC, MCP_ASYNC, FASTMCP_SYNC, FASTMCP_
 
 def measure(session: Session) -> list[Claim]:
     def options(contestant: Contestant) -> list[str]:
-        calls = session.pick(full=4000, quick=1500) if contestant.slow else session.pick(full=200_000, quick=50_000)
+        calls = session.pick(full=3000, quick=1500) if contestant.slow else session.pick(full=200_000, quick=50_000)
         return ["--window", "256", "--calls", str(calls), "--warmup", str(calls // 5), *two_cores()]
 
     rounds = session.pick(full=5, quick=2)

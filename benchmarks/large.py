@@ -25,7 +25,7 @@ def measure(session: Session) -> list[Claim]:
 def _measure(session: Session, mode: str, placement: str) -> Claim:
     calls = session.pick(full=25, quick=10)
     options = ["--bytes", str(MEGABYTES * 1_000_000), "--calls", str(calls), "--warmup", "5", *PLACEMENTS[placement]()]
-    rounds = session.pick(full=5, quick=2)
+    rounds = session.pick(full=3, quick=2)
     samples = compete(session, CONTESTANTS, rounds, mode, lambda _: options)
     claim = Claim(
         f"large_{mode}_{placement.replace(' ', '_')}",

@@ -21,7 +21,7 @@ def measure(session: Session) -> list[Claim]:
         calls = session.pick(full=25, quick=10) if contestant.slow else session.pick(full=500, quick=100)
         return ["--tools", str(TOOLS), "--calls", str(calls), "--warmup", "3", *one_core()]
 
-    rounds = session.pick(full=5, quick=2)
+    rounds = session.pick(full=3, quick=2)
     samples = compete(session, CONTESTANTS, rounds, "list", options)
     claim = Claim(
         "list_tools",

@@ -37,7 +37,7 @@ def claims(samples: Samples, rounds: int) -> list[Claim]:
 
 def _growth(session: Session) -> Claim:
     options = ["--warmup", str(WARMUP), "--calls", str(CALLS), *one_core()]
-    samples = compete(session, UNDER_LOAD, session.pick(full=3, quick=1), "sequential", lambda _: options)
+    samples = compete(session, UNDER_LOAD, session.pick(full=2, quick=1), "sequential", lambda _: options)
     claim = Claim(
         "memory_growth",
         f"Memory: grown between call {WARMUP:,} and call {WARMUP + CALLS:,}",

@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks.claim import Claim, Target
 from benchmarks.environment import HERE, ROOT, installed
 
-RESULTS = HERE / "results" / "latest.json"
+RESULTS = HERE / "results"
 NAME_WIDTH = 35
 
 
 def surroundings(scheduling: str) -> dict[str, Any]:
     return {
-        "machine": f"{_processor()}, {len(os.sched_getaffinity(0))} cores, Linux {platform.release()}",
+        "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
+        "machine": f"{_processor()}, {len(os.sched_getaffinity(0))} cores",
         "python": platform.python_version(),
         "versions": {
             "longshore": _commit(),
@@ -55,6 +58,8 @@ def print_claim(claim: Claim) -> None:
     for name in dict.fromkeys(target.of for target in claim.targets):
         if name not in claim.figures:
             print(f"  {name:{NAME_WIDTH}} {'no figure':>11}")
+    if claim.settings:
+        print(f"  Not at its default: {', '.join(f'{key} = {value}' for key, value in claim.settings.items())}.")
     for note in claim.notes:
         print(f"  {note}")
     for error in claim.errors:
@@ -75,20 +80,24 @@ def _ratio_to_base(claim: Claim, name: str) -> str:
     return "" if ratio is None or name == claim.base else f"{ratio:.3g} × {claim.base}"
 
 
-def print_summary(claims: Sequence[Claim]) -> None:
+def print_summary(claims: Sequence[Claim], minutes: float) -> None:
     verdicts = [claim.judge(target) for claim in claims for target in claim.targets]
     met = sum(1 for verdict in verdicts if verdict and verdict.met)
     missed = sum(1 for verdict in verdicts if verdict and not verdict.met)
     errors = sum(len(claim.errors) for claim in claims)
     unknown = verdicts.count(None)
-    print(f"\n{met} targets met, {missed} MISSED, {unknown} without a figure, {errors} errors")
+    print(f"\n{met} targets met, {missed} MISSED, {unknown} without a figure, {errors} errors; {minutes:g} minutes")
 
 
 def save(facts: dict[str, Any], claims: Iterable[Claim], quick: bool) -> Path:
-    content = {**facts, "quick": quick, "claims": [claim.as_json() for claim in claims]}
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-    return RESULTS
+    """Write one run to a file of its own, with a line for each claim."""
+    fields = {**facts, "quick": quick}
+    lines = [f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}," for key, value in fields.items()]
+    rows = ",\n".join(json.dumps(claim.as_json(), ensure_ascii=False) for claim in claims)
+    path = RESULTS / f"{re.sub('[^0-9]', '', facts['date'])}-{facts['versions']['longshore']}.json"
+    RESULTS.mkdir(exist_ok=True)
+    path.write_text("\n".join(["{", *lines, '"claims": [', rows, "]}"]) + "\n")
+    return path
 
 
 def _number(value: float) -> str:

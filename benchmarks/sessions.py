@@ -62,6 +62,7 @@ def _measure(session: Session, plan: Plan) -> Claim:
         "MB",
         base=BASE,
         targets=[Target(AFTER, LIMIT, against=BASE)] if name == "longshore" else [],
+        settings=plan.server.settings,
     )
     try:
         with Serving(session, plan.server) as serving:

@@ -21,12 +21,14 @@ from benchmarks.claim import Claim, Target
 from benchmarks.command import main
 from benchmarks.environment import HERE, python
 from benchmarks.http_messages import Connection, Unexpected, encode, request, request_headers, session_headers
-from benchmarks.http_server import Serving, on_longshore
+from benchmarks.http_server import Serving, changed_settings, on_longshore
 from benchmarks.load import LoadFailed, Session
 
 MODULE = "longshore_holding"
 PROMISED_SECONDS = 1.0
 GRACE_SECONDS = 0.2
+ON_STDIO = {"LONGSHORE_SERVER_EOF_GRACE": "0"}
+OVER_HTTP_SERVER = on_longshore("longshore", module=MODULE, LONGSHORE_HTTP_GRACE=f"{GRACE_SECONDS:g}")
 GIVE_UP_SECONDS = 20.0
 CALLS = ["sleep", "stubborn", *["wait"] * 62]
 STREAMS = 16  # of each kind
@@ -41,6 +43,7 @@ OVER_HTTP = f"SIGTERM over HTTP, grace {GRACE_SECONDS:g} s"
 
 def measure(session: Session) -> list[Claim]:
     claim = Claim("shutdown", f"Signal to end of process, {len(CALLS)} calls in flight", "s")
+    claim.settings = changed_settings(ON_STDIO) | OVER_HTTP_SERVER.settings
     rounds = session.pick(full=5, quick=2)
     for name in ENDS:
         _collect(claim, name, rounds, partial(_time_on_stdio, *ENDS[name]))
@@ -63,7 +66,7 @@ def _collect(claim: Claim, name: str, rounds: int, time_one: Callable[[], float]
 def _time_on_stdio(signum: int | None, code: int) -> float:
     """Seconds from the signal to the end of the process."""
     command = [str(python("longshore")), str(HERE / "servers" / f"{MODULE}.py")]
-    environment = {"LONGSHORE_SERVER_EOF_GRACE": "0", "LANG": "C.UTF-8"}
+    environment = {**ON_STDIO, "LANG": "C.UTF-8"}
     server = subprocess.Popen(command, stdin=-1, stdout=-1, stderr=subprocess.DEVNULL, env=environment)
     try:
         children = _burden(server)
@@ -109,8 +112,7 @@ def _write(server: subprocess.Popen[bytes], message: dict[str, Any]) -> None:
 
 def _time_over_http(session: Session) -> float:
     """The same calls, each on a connection of its own, and open streams of both eras."""
-    server = on_longshore("longshore", "--grace", f"{GRACE_SECONDS:g}", module=MODULE)
-    with Serving(session, server) as serving, Connection(serving.port) as asking:
+    with Serving(session, OVER_HTTP_SERVER) as serving, Connection(serving.port) as asking:
         held = [_open_stream(serving.port, n) for n in range(2 * STREAMS)]
         for n, name in enumerate(CALLS):
             message = request(n, "tools/call", name=name)

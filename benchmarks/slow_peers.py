@@ -30,8 +30,9 @@ WORSE, PLATEAU = 2.0, 1.1
 BEFORE, DURING, MIDDLE, END = "healthy clients alone", "beside slow ones", "in the middle", "at the end"
 
 # So high that nothing is refused: all of them are one caller, which real ones are not.
-ONE_CALLER = {"LONGSHORE_HTTP_RATE": "0", "LONGSHORE_LIMITS_LISTENS": "10000"}
-
+SERVER = on_longshore(
+    "longshore", module="longshore_holding", LONGSHORE_HTTP_RATE="0", LONGSHORE_LIMITS_LISTENS="10000"
+)
 
 Kind = Callable[[], Connection]
 
@@ -43,9 +44,10 @@ def measure(session: Session) -> list[Claim]:
     grown = Claim("slow_peers_memory", f"The server's memory meanwhile, {2 * seconds} s", "MB", base=MIDDLE)
     slowed.targets = [Target(DURING, WORSE, against=BEFORE)]
     grown.targets = [Target(END, PLATEAU, against=MIDDLE)]
+    slowed.settings = grown.settings = SERVER.settings
     try:
         wrk.find()
-        with Serving(session, on_longshore("longshore", module="longshore_holding", **ONE_CALLER)) as serving:
+        with Serving(session, SERVER) as serving:
             _follow(session, serving, count, seconds, slowed, grown)
     except (SetupFailed, LoadFailed, Unexpected, OSError) as failure:
         slowed.errors.append(str(failure))

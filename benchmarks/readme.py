@@ -1,0 +1,98 @@
+"""Writes the README's table of measured promises: `python -m benchmarks.readme`.
+
+The rows are in promises.md, the figures in the runs saved in results/. Of all full runs a figure is the worst, and it
+says so if it misses its target.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.environment import HERE, ROOT
+
+README = ROOT / "README.md"
+BEGIN = "<!-- figures: written by `python -m benchmarks.readme`, checked by tests/figures -->"
+END = "<!-- end of figures -->"
+RATES = ("calls/s", "a second")  # units in which less is worse
+
+Saved = dict[str, Any]
+
+
+def saved_runs() -> list[Saved]:
+    """The full runs; quick ones only if there is no full one."""
+    runs: list[Saved] = [json.loads(path.read_text()) for path in sorted((HERE / "results").glob("*.json"))]
+    return [run for run in runs if not run["quick"]] or runs
+
+
+def section(runs: Sequence[Saved]) -> str:
+    """What stands between the markers."""
+    rows = (HERE / "promises.md").read_text().partition("-->")[2].strip().splitlines()
+    return "\n".join([_preface(runs), "", *(fill(row, runs) for row in rows)])
+
+
+def _preface(runs: Sequence[Saved]) -> str:
+    kind = "short runs of `make bench QUICK=1`" if runs[0]["quick"] else "runs of `make bench`"
+    machines = "; ".join(sorted({f"{run['machine']}, CPython {run['python']}" for run in runs}))
+    mcp, fastmcp = (" or ".join(sorted({run["versions"][peer] for run in runs})) for peer in ("mcp", "fastmcp"))
+    return (
+        f"{len(runs)} {kind} ([saved](benchmarks/results)) on {machines}; the peers `mcp` {mcp} and `fastmcp` {fastmcp} "
+        "and a hand-written floor in the same runs. Ratios travel between machines, times do not."
+    )
+
+
+def fill(row: str, runs: Sequence[Saved]) -> str:
+    """The row with its figures, and with the settings that were changed to measure them."""
+    settings: dict[str, str] = {}
+
+    def figure(found: re.Match[str]) -> str:
+        name, _, names = found.group(1).partition(": ")
+        of, _, against = names.partition(" / ")
+        claims = [_claim(run, name) for run in runs]
+        for claim in claims:
+            settings.update(claim["settings"])
+        return _worst(claims, of, against)
+
+    filled = re.sub(r"\{([^{}]+)\}", figure, row)
+    changed = ", ".join(f"`{key} = {value}`" for key, value in settings.items())
+    return f"{filled.removesuffix(' |')}. Not at its default: {changed} |" if changed else filled
+
+
+def _claim(run: Saved, name: str) -> Saved:
+    for claim in run["claims"]:
+        if claim["name"] == name and not claim["errors"]:
+            return dict(claim)
+    raise SystemExit(f"benchmarks.readme: the run of {run['date']} has no {name} without errors")
+
+
+def _worst(claims: Sequence[Saved], of: str, against: str) -> str:
+    every = [target for claim in claims for target in claim["targets"]]
+    targets = [each for each in every if of in ("", each["of"]) and against in ("", each["against"])]
+    if not targets:
+        worse = min if claims[0]["unit"] in RATES else max
+        return _number(worse(_ratio(claim["figures"], of, against) for claim in claims))
+    bounds = {(target["bound"], target["limit"]) for target in targets}
+    if len(bounds) > 1 or any(target["measured"] is None for target in targets):
+        raise SystemExit(f"benchmarks.readme: {claims[0]['name']}: not one figure each, with one target: {targets}")
+    ((bound, limit),) = bounds
+    worst = _number((max if bound == "at most" else min)(target["measured"] for target in targets))
+    return worst if all(target["met"] for target in targets) else f"{worst} (misses its target of {limit:g})"
+
+
+def _ratio(figures: Saved, of: str, against: str) -> float:
+    return float(figures[of]["median"]) / (figures[against]["median"] if against else 1.0)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def main() -> None:
+    before, _, rest = README.read_text().partition(BEGIN)
+    README.write_text(f"{before}{BEGIN}\n{section(saved_runs())}\n{END}{rest.partition(END)[2]}")
+
+
+if __name__ == "__main__":
+    main()

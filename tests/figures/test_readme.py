@@ -1,0 +1,65 @@
+"""The README quotes the saved runs of the benchmarks: of all of them the worst figure, and every miss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchmarks.claim import Claim, Target
+from benchmarks.readme import BEGIN, END, README, fill, saved_runs, section
+
+
+def run(*claims: Claim) -> dict[str, Any]:
+    return {"date": "2026-01-02 03:04", "claims": [claim.as_json() for claim in claims]}
+
+
+def start(ours: float, floor: float = 10.0, **fields: Any) -> Claim:
+    claim = Claim("start", "Start", "ms", targets=[Target("ours", 1.5, against="floor")], **fields)
+    claim.add("ours", [ours])
+    claim.add("floor", [floor])
+    return claim
+
+
+def rate(ours: float) -> Claim:
+    claim = Claim("rate", "Rate", "calls/s", targets=[Target("ours", 100, at_most=False)])
+    claim.add("ours", [ours])
+    claim.add("theirs", [10.0])
+    return claim
+
+
+def test_the_table_of_figures_is_that_of_the_saved_runs() -> None:
+    quoted = README.read_text().partition(BEGIN)[2].partition(END)[0].strip()
+    assert quoted == section(saved_runs()), "run: python -m benchmarks.readme"
+
+
+def test_a_figure_is_the_worst_of_the_runs() -> None:
+    runs = [run(start(11), rate(300)), run(start(14), rate(200)), run(start(12), rate(400))]
+    assert fill("| {start} × | {rate} a second |", runs) == "| 1.4 × | 200 a second |"
+
+
+def test_a_figure_without_a_target_is_the_worst_one_too() -> None:
+    runs = [run(start(11), rate(300)), run(start(14), rate(200))]
+    assert fill("| {start: floor} | {start: floor / ours} | {rate: ours / theirs} |", runs) == "| 10 | 0.909 | 20 |"
+
+
+def test_a_figure_that_misses_its_target_in_one_run_says_so() -> None:
+    runs = [run(start(15), rate(100)), run(start(15.1), rate(99.9))]
+    assert fill("| {start} |", runs[:1]) == "| 1.5 |"
+    assert fill("| {start: ours / floor} |", runs) == "| 1.51 (misses its target of 1.5) |"
+    assert fill("| {rate: ours} |", runs) == "| 99.9 (misses its target of 100) |"
+
+
+def test_settings_that_are_not_the_defaults_are_named_in_the_row() -> None:
+    runs = [run(start(11, settings={"http.rate": "0", "limits.listens": "10000"}))]
+    assert fill("| {start} × |", runs) == "| 1.1 ×. Not at its default: `http.rate = 0`, `limits.listens = 10000` |"
+
+
+@pytest.mark.parametrize("claims", [(), (start(11, errors=["2 bad answers"]),)])
+def test_a_run_that_failed_is_not_left_out(claims: tuple[Claim, ...]) -> None:
+    with pytest.raises(SystemExit, match="the run of 2026-01-02 03:04 has no start without errors"):
+        fill("| {start} |", [run(start(11)), run(*claims)])
+
+
+def test_the_text_of_an_error_is_not_saved() -> None:
+    assert "/home" not in str(start(11, errors=["/home/ann/server.py failed"]).as_json())
