@@ -34,12 +34,13 @@ def section(runs: Sequence[Saved]) -> str:
 
 
 def _preface(runs: Sequence[Saved]) -> str:
-    kind = "short runs of `make bench QUICK=1`" if runs[0]["quick"] else "runs of `make bench`"
+    kind = "short runs, with fewer rounds and calls," if runs[0]["quick"] else "runs of `make bench`"
     machines = "; ".join(sorted({f"{run['machine']}, CPython {run['python']}" for run in runs}))
     mcp, fastmcp = (" or ".join(sorted({run["versions"][peer] for run in runs})) for peer in ("mcp", "fastmcp"))
     return (
-        f"{len(runs)} {kind} ([saved](benchmarks/results)) on {machines}; the peers `mcp` {mcp} and `fastmcp` {fastmcp} "
-        "and a hand-written floor in the same runs. Ratios travel between machines, times do not."
+        f"Each figure is the worst of {len(runs)} {kind} ([saved](benchmarks/results)) on {machines}. The peers `mcp` "
+        f"{mcp} and `fastmcp` {fastmcp} and a hand-written floor are measured in the same runs. Ratios travel between "
+        "machines, times do not."
     )
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from benchmarks import cold_start, http, memory, sessions, shutdown, slow_peers
 from benchmarks.claim import Claim
 from benchmarks.environment import HERE

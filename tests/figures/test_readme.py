@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from benchmarks.claim import Claim, Target
 from benchmarks.readme import BEGIN, END, README, fill, saved_runs, section
 
