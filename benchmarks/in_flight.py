@@ -15,7 +15,7 @@ def measure(session: Session) -> list[Claim]:
         calls = session.pick(full=3000, quick=1500) if contestant.slow else session.pick(full=200_000, quick=50_000)
         return ["--window", "256", "--calls", str(calls), "--warmup", str(calls // 5), *two_cores()]
 
-    rounds = session.pick(full=5, quick=2)
+    rounds = session.pick(full=4, quick=2)
     samples = compete(session, CONTESTANTS, rounds, "windowed", options)
     claim = Claim(
         "in_flight",

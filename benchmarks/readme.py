@@ -34,13 +34,14 @@ def section(runs: Sequence[Saved]) -> str:
 
 
 def _preface(runs: Sequence[Saved]) -> str:
-    kind = "short runs, with fewer rounds and calls," if runs[0]["quick"] else "runs of `make bench`"
+    count = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
+    command = "`make bench QUICK=1`, with fewer rounds and calls" if runs[0]["quick"] else "`make bench`"
     machines = "; ".join(sorted({f"{run['machine']}, CPython {run['python']}" for run in runs}))
     mcp, fastmcp = (" or ".join(sorted({run["versions"][peer] for run in runs})) for peer in ("mcp", "fastmcp"))
     return (
-        f"Each figure is the worst of {len(runs)} {kind} ([saved](benchmarks/results)) on {machines}. The peers `mcp` "
-        f"{mcp} and `fastmcp` {fastmcp} and a hand-written floor are measured in the same runs. Ratios travel between "
-        "machines, times do not."
+        f"Each figure is the worst of {count} of {command} ([saved](benchmarks/results)), on {machines}. The peers "
+        f"`mcp` {mcp} and `fastmcp` {fastmcp} and a hand-written floor are measured in the same runs. Ratios travel "
+        "between machines, times do not."
     )
 
 
@@ -54,9 +55,12 @@ def fill(row: str, runs: Sequence[Saved]) -> str:
         claims = [_claim(run, name) for run in runs]
         for claim in claims:
             settings.update(claim["settings"])
-        return _worst(claims, of, against)
+        worst, miss = _worst(claims, of, against)
+        return worst + found.group(2) + miss
 
-    filled = re.sub(r"\{([^{}]+)\}", figure, row)
+    filled = re.sub(
+        r"\{([^{}]+)\}((?: ×)?(?: (?!and )[\w`]+(?:,\d+)*)*)", figure, row
+    )  # a figure, and the words after it
     changed = ", ".join(f"`{key} = {value}`" for key, value in settings.items())
     return f"{filled.removesuffix(' |')}. Not at its default: {changed} |" if changed else filled
 
@@ -68,18 +72,19 @@ def _claim(run: Saved, name: str) -> Saved:
     raise SystemExit(f"benchmarks.readme: the run of {run['date']} has no {name} without errors")
 
 
-def _worst(claims: Sequence[Saved], of: str, against: str) -> str:
+def _worst(claims: Sequence[Saved], of: str, against: str) -> tuple[str, str]:
+    """The figure, and what there is to say if it misses its target."""
     every = [target for claim in claims for target in claim["targets"]]
     targets = [each for each in every if of in ("", each["of"]) and against in ("", each["against"])]
     if not targets:
         worse = min if claims[0]["unit"] in RATES else max
-        return _number(worse(_ratio(claim["figures"], of, against) for claim in claims))
+        return _number(worse(_ratio(claim["figures"], of, against) for claim in claims)), ""
     bounds = {(target["bound"], target["limit"]) for target in targets}
     if len(bounds) > 1 or any(target["measured"] is None for target in targets):
         raise SystemExit(f"benchmarks.readme: {claims[0]['name']}: not one figure each, with one target: {targets}")
     ((bound, limit),) = bounds
     worst = _number((max if bound == "at most" else min)(target["measured"] for target in targets))
-    return worst if all(target["met"] for target in targets) else f"{worst} (misses its target of {limit:g})"
+    return worst, "" if all(target["met"] for target in targets) else f" (misses its target of {limit:g})"
 
 
 def _ratio(figures: Saved, of: str, against: str) -> float:

@@ -45,8 +45,9 @@ def test_a_figure_without_a_target_is_the_worst_one_too() -> None:
 def test_a_figure_that_misses_its_target_in_one_run_says_so() -> None:
     runs = [run(start(15), rate(100)), run(start(15.1), rate(99.9))]
     assert fill("| {start} |", runs[:1]) == "| 1.5 |"
-    assert fill("| {start: ours / floor} |", runs) == "| 1.51 (misses its target of 1.5) |"
-    assert fill("| {rate: ours} |", runs) == "| 99.9 (misses its target of 100) |"
+    assert fill("| {rate: ours}, alone |", runs) == "| 99.9 (misses its target of 100), alone |"
+    row = "| {start: ours / floor} × mcp after 1,000 calls; alone |"
+    assert fill(row, runs) == "| 1.51 × mcp after 1,000 calls (misses its target of 1.5); alone |"
 
 
 def test_settings_that_are_not_the_defaults_are_named_in_the_row() -> None:
