@@ -16,6 +16,7 @@ from benchmarks.environment import HERE, ROOT
 README = ROOT / "README.md"
 BEGIN = "<!-- figures: written by `python -m benchmarks.readme`, checked by tests/figures -->"
 END = "<!-- end of figures -->"
+FIGURE = re.compile(r"\{([^{}]+)\}((?: ×)?(?: (?!and )[\w`]+(?:,\d+)*)*)")  # and the words that belong to it
 RATES = ("calls/s", "a second")  # units in which less is worse
 
 Saved = dict[str, Any]
@@ -58,9 +59,7 @@ def fill(row: str, runs: Sequence[Saved]) -> str:
         worst, miss = _worst(claims, of, against)
         return worst + found.group(2) + miss
 
-    filled = re.sub(
-        r"\{([^{}]+)\}((?: ×)?(?: (?!and )[\w`]+(?:,\d+)*)*)", figure, row
-    )  # a figure, and the words after it
+    filled = FIGURE.sub(figure, row)
     changed = ", ".join(f"`{key} = {value}`" for key, value in settings.items())
     return f"{filled.removesuffix(' |')}. Not at its default: {changed} |" if changed else filled
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks import readme
 from benchmarks.claim import Claim, Target
 from benchmarks.readme import BEGIN, END, README, fill, saved_runs, section
 
@@ -30,6 +32,16 @@ def rate(ours: float) -> Claim:
 def test_the_table_of_figures_is_that_of_the_saved_runs() -> None:
     quoted = README.read_text().partition(BEGIN)[2].partition(END)[0].strip()
     assert quoted == section(saved_runs()), "run: python -m benchmarks.readme"
+
+
+def test_a_quick_run_is_quoted_only_while_there_is_no_full_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readme, "HERE", tmp_path)
+    results = tmp_path / "results"
+    results.mkdir()
+    (results / "1.json").write_text('{"quick": true}')
+    assert saved_runs() == [{"quick": True}]
+    (results / "2.json").write_text('{"quick": false}')
+    assert saved_runs() == [{"quick": False}]
 
 
 def test_a_figure_is_the_worst_of_the_runs() -> None:
