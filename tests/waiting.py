@@ -28,3 +28,11 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def wakeups(pid: int) -> int:
+    """How often the threads of a process have gone to sleep: once after each time that something woke one."""
+    found = 0
+    for path in Path(f"/proc/{pid}/task").glob("*/status"):
+        found += int(path.read_text().partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+    return found

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from longshore.transports.http.app import HttpApp
 
 F = TypeVar("F", bound=Callable[..., Any])
-CONFIG_POLL_SECONDS = 1.0
-"""How often the configuration files are looked at for a change. Two `stat` calls."""
 
 
 @final
@@ -504,20 +502,30 @@ class Server:
         return limit(self.config, name, toolset, self._default_timeout if declared is None else declared)
 
     def _watch(self, load: Callable[[], Config], loop: Any) -> None:
-        """Look at the configuration files once a second. A file that can't be used changes nothing but the log."""
+        """Check the configuration files before requests other than calls, and every ten seconds.
+
+        A file that can't be used changes nothing but the log.
+        """
+        from longshore.transports.settling import next_tick
+
         seen = self._fingerprint
         if self._mounts is not None:
             loop.call_soon(self._mounts.start)
 
         def look() -> None:
             nonlocal seen
-            loop.call_later(CONFIG_POLL_SECONDS, look)
             now = configuration.fingerprint(self.config)
             if now != seen:
                 seen = now
                 self._reload_config(load)
 
-        loop.call_later(CONFIG_POLL_SECONDS, look)
+        def tick() -> None:
+            loop.call_at(next_tick(loop.time()), tick)
+            look()
+            self.engine.executor.rest()
+
+        loop.call_at(next_tick(loop.time()), tick)
+        self.engine.before_request = look
 
     def _settle(self, told: bool) -> None:
         """Tell what is wrong at the start, unless another process has told it."""

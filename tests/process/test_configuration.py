@@ -52,6 +52,17 @@ def write_project(workshop: Workshop, text: str) -> None:
     os.replace(path, workshop.folder / "longshore.toml")
 
 
+def await_change(peer: Peer) -> None:
+    """Send requests until the server has told of a changed list: it looks at its files before each."""
+
+    def told() -> bool:
+        peer.ask(request("ping", "ping"))
+        return any(frame.get("method") == "notifications/tools/list_changed" for frame in peer.seen[seen:])
+
+    seen = len(peer.seen)
+    eventually("word of the change", told)
+
+
 def started(workshop: Workshop, *options: str) -> Peer:
     peer = workshop.serve(TOOLS, *options)
     peer.start()
@@ -107,6 +118,15 @@ def test_tools_and_toolsets_can_be_disabled_and_timed(workshop: Workshop) -> Non
     assert problems(peer) == []
 
 
+def test_a_list_shows_what_the_file_says_at_that_moment(workshop: Workshop) -> None:
+    write_project(workshop, "[server]\ntimeout = 50\n")
+    peer = started(workshop)
+    peer.call("left")
+    for enabled in ("false", "true", "false", "true"):
+        write_project(workshop, f"[tools.other]\nenabled = {enabled}\n")
+        assert ("other" in names(peer)) is (enabled == "true")
+
+
 def test_a_change_takes_effect_while_the_client_stays(workshop: Workshop) -> None:
     write_project(workshop, "[server]\ntimeout = 50\n")
     peer = started(workshop)
@@ -115,13 +135,13 @@ def test_a_change_takes_effect_while_the_client_stays(workshop: Workshop) -> Non
     write_project(
         workshop, "[server]\ntimeout = 60\n[tools.other]\nenabled = false\n[tools.long]\nresult_bytes = 100\n"
     )
-    peer.notice("notifications/tools/list_changed")
+    await_change(peer)
     assert "other" not in names(peer)
     assert "[cut: 900 bytes more" in text_of(peer.call("long", id="cut"))
     assert peer.call("other")["error"]["code"] == -32602
     assert text_of(peer.call("left", id=2)) == "60"
     (workshop.folder / "longshore.toml").unlink()
-    peer.notice("notifications/tools/list_changed")
+    await_change(peer)
     assert text_of(peer.call("other", id=3)) == "here"
     assert text_of(peer.call("left", id=4)) == "30"
     assert "[cut" not in text_of(peer.call("long", id="whole"))
@@ -138,7 +158,7 @@ def test_the_form_of_schemas_follows_the_file(workshop: Workshop) -> None:
     peer = started(workshop)
     assert not any(schemas(peer))
     write_project(workshop, '[server]\ntimeout = 50\nschemas = "brooklyn"\n')
-    peer.notice("notifications/tools/list_changed")
+    await_change(peer)
     assert all(schemas(peer))
 
 
@@ -158,7 +178,7 @@ def test_a_broken_file_changes_nothing_but_the_log(workshop: Workshop, broken: s
     peer = started(workshop)
     assert text_of(peer.call("left")) == "50"
     write_project(workshop, broken)
-    eventually("a line in the log", lambda: problems(peer))
+    eventually("a line in the log", lambda: peer.ask(request("ping", "ping")) and problems(peer))
     (said,) = problems(peer)
     assert said["level"] == "error"
     assert "so the old one holds" in said["text"]
@@ -166,7 +186,7 @@ def test_a_broken_file_changes_nothing_but_the_log(workshop: Workshop, broken: s
     assert text_of(peer.call("left", id=2)) == "50"
     assert "other" not in names(peer)
     write_project(workshop, "[server]\ntimeout = 70\n")
-    peer.notice("notifications/tools/list_changed")
+    await_change(peer)
     assert text_of(peer.call("left", id=3)) == "70"
 
 
@@ -174,7 +194,7 @@ def test_a_file_that_comes_later_is_noticed_once_something_ran_on_the_loop(works
     peer = started(workshop)
     assert text_of(peer.call("left")) == "30"
     write_project(workshop, "[server]\ntimeout = 80\n[tools.other]\nenabled = false\n")
-    peer.notice("notifications/tools/list_changed")
+    await_change(peer)
     assert text_of(peer.call("left", id=2)) == "80"
 
 
@@ -198,7 +218,7 @@ def test_what_a_running_server_can_not_change_is_said(workshop: Workshop) -> Non
     peer = started(workshop)
     names(peer)
     write_project(workshop, "[server]\ntimeout = 60\n[limits]\nrunning = 8\n")
-    eventually("the warning", lambda: problems(peer))
+    eventually("the warning", lambda: peer.ask(request("ping", "ping")) and problems(peer))
     (said,) = problems(peer)
     assert "at the next start" in said["text"]
     assert text_of(peer.call("left")) == "60"

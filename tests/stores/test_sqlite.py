@@ -253,6 +253,7 @@ def a_message_arrives(sqlite_path: Path) -> None:
 def test_a_folder_that_was_removed_is_made_again(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = Path(f"{sqlite_path}.bus")
     monkeypatch.setattr(committer, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(committer, "REST_SECONDS", 0.0)
 
     async def body() -> None:
         async with opened(sqlite_path) as store:

@@ -38,7 +38,7 @@ def load(
 
 
 def fingerprint(config: Config) -> tuple[tuple[int, int, int] | None, ...]:
-    """The state of the watched paths; load again when it differs. A few µs, so that a server may ask each second."""
+    """The state of the watched paths; load again when it differs. A few µs, so that a server may ask for each list."""
     return tuple(_state(path) for path in config.watch)
 
 

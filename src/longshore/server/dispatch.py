@@ -95,6 +95,8 @@ class Engine:
         self.rates: Rates | None = None
         """How often callers may call, where there is more than one of them."""
         self.lists: Lists | None = None
+        self.before_request: Callable[[], object] | None = None
+        """Called before each request other than a call is handled: checks whether the configuration has changed."""
         self.changed_hook: Callable[[set[Part]], None] = lambda _: None
         self.when_changed: Callable[[str], None] = self.tell_list_changed
         self.when_resource_changed: Callable[[str], None] = self.tell_resource_changed
@@ -339,6 +341,8 @@ class Engine:
         if message.method == "":
             self._answered(message, link)
             return None
+        if self.before_request is not None:
+            self.before_request()
         started = monotonic()
         if self.recorder.on:
             self.recorder.record(RequestReceived(message.method, message.id, time()))

@@ -390,6 +390,12 @@ class Executor:
         if due < inf:
             self._arm(due)
 
+    def rest(self) -> None:
+        """Drop the timer if no call needs it, so that it does not wake an idle process."""
+        if not self.live and self._timer is not None:
+            self._timer.cancel()
+            self._armed, self._timer = inf, None
+
     def stop_all(self, why: str) -> None:
         """End every call that is left, with an answer that says why."""
         for call in list(self.live):

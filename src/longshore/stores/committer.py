@@ -30,7 +30,10 @@ GROUP = 256
 """Operations of one transaction. Other processes wait for it, some ten milliseconds at most."""
 
 LOOK_SECONDS = 1.0
-"""How often messages are looked for without a nudge: the safety net."""
+"""How often messages are looked for without a nudge."""
+
+REST_SECONDS = 10.0
+"""How much longer the thread waits where nudges come, if it has nothing else to do: the look is only a safety net."""
 
 SWEEP_SECONDS = 10.0
 """How often expired rows are deleted."""
@@ -175,7 +178,10 @@ class Committer:
     def _patience_now(self) -> float | None:
         if self._jobs or self._closing or (self._mailbox.started and not self._attending):
             return 0.0
-        return max(0.0, self._look_at - time.monotonic()) if self._attending else None
+        if not self._attending:
+            return None
+        rest = 0.0 if self._inbox is None else REST_SECONDS
+        return max(0.0, self._look_at + rest - time.monotonic())
 
     def _attempt(self, jobs: list[_Job]) -> None:
         """Do them all in one transaction, or each on its own if one of them spoils it."""

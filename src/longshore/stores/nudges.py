@@ -1,7 +1,7 @@
 """How processes on one file wake each other: a datagram to every socket in a folder beside it.
 
 A datagram says only that there is something to read. If it can't be sent or the folder can't be used, nothing breaks:
-everybody also looks once a second.
+everybody also looks now and then: every ten seconds, or once a second where no nudge can come.
 """
 
 from __future__ import annotations

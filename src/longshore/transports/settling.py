@@ -6,6 +6,14 @@ from typing import Any
 
 from longshore.limits import Limits
 
+TICK_SECONDS = 10.0
+"""Between two wake-ups of a process that has nothing to do."""
+
+
+def next_tick(now: float) -> float:
+    """The next multiple of ten seconds on a loop's clock. Periodic work that is due then wakes an idle process once."""
+    return (now // TICK_SECONDS + 1) * TICK_SECONDS
+
 
 def settle_in(process: Any, stdio: Any) -> None:
     process.settle_in()

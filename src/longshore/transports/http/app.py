@@ -32,13 +32,12 @@ from longshore.transports.http.routes import Routes
 from longshore.transports.http.sessions import Sessions
 from longshore.transports.http.sharing import share_state
 from longshore.transports.http.workers import Workers
+from longshore.transports.settling import next_tick
 from longshore.wire.codec import INTERNAL_ERROR, read
 from longshore.wire.messages import Message
 
 TELL_SECONDS = 1.0
 """How often the log says that the store fails."""
-SWEEP_SECONDS = 5.0
-"""How often sessions that were not used for their time are dropped."""
 
 
 @final
@@ -70,6 +69,7 @@ class HttpApp:
         self.notices = Notices(self)
         self.workers = Workers(self.store, self.notices.hear, self.problem)
         self.workers.when_missed = self.notices.catch_up
+        self.workers.in_use = self._in_use
         ttl = self.config.http.session_ttl
         self.sessions = Sessions(self.engine, self.store, self.limits, ttl, self.workers, self.problem)
         self.waiting = Waiting()
@@ -223,6 +223,11 @@ class HttpApp:
         self.notices.rest()
         await self.workers.stop()
 
+    def _in_use(self) -> bool:
+        """Whether another process may be waiting for something of this one."""
+        waited_for = self.engine.executor.live or self.routes.old.open
+        return bool(waited_for) or any(live.needed for live in self.sessions.lives.values())
+
     async def close(self) -> None:
         """Let the store and the guard go. After `shut`, when no connection is left."""
         self._closed = True
@@ -245,7 +250,9 @@ class HttpApp:
 
     async def _sweep(self) -> None:
         while True:
-            await asyncio.sleep(min(SWEEP_SECONDS, self.config.http.session_ttl / 2, self.limits.event_seconds / 6))
+            now = asyncio.get_running_loop().time()
+            pause = min(next_tick(now) - now, self.config.http.session_ttl / 2, self.limits.event_seconds / 6)
+            await asyncio.sleep(pause)
             try:
                 await self.sessions.sweep()
                 await self.routes.old.refresh()

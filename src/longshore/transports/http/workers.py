@@ -14,12 +14,13 @@ from msgspec import Struct
 from longshore.errors import StoreError
 from longshore.stores import MISSED, Store
 from longshore.transports.http.following import Follower
+from longshore.transports.settling import next_tick
 
 TOPIC = "workers"
 BEAT_SECONDS = 3.0
-"""How often a process says that it is there."""
+"""How often a process says that it is there, while anybody may wait for it. Else it does with the next tick."""
 DEAD_SECONDS = 10.0
-"""A process that has not said so for this long is not."""
+"""A process that has not said so for this long is not. One that was idle may take a tick longer."""
 
 STOP_SECONDS = 1.0
 """How long a process that ends waits for what it still has to tell the others."""
@@ -67,6 +68,10 @@ class Workers:
         self.when_missed: Callable[[], Awaitable[None]] | None = None
         """Called when messages were missed, because the connection to the store was lost for a while."""
         self.followers: dict[str, set[Follower]] = {}
+        self.in_use: Callable[[], bool] = lambda: True
+        """Whether a call, a stream or a session of this process is waited for."""
+        self._due = 0.0
+        """When the next heartbeat is sent, on the loop's clock."""
         self.numbers: Callable[[], bytes] = bytes
         """What each heartbeat carries: what this process has counted."""
 
@@ -158,8 +163,9 @@ class Workers:
             self._problem("a message between processes could not be dealt with", problem)
 
     async def _go_on(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(BEAT_SECONDS)
+            await asyncio.sleep(self._due - loop.time())
             try:
                 await self.say_so()
             except StoreError as problem:
@@ -168,4 +174,8 @@ class Workers:
 
     async def say_so(self) -> None:
         """Tell the others that this process is there, and what it has counted."""
-        await self._store.set(f"worker:{self.id}", self.numbers(), DEAD_SECONDS)
+        now = asyncio.get_running_loop().time()
+        if now >= self._due:
+            self._due = now + BEAT_SECONDS if self.in_use() else next_tick(now)
+        seconds = self._due - now + DEAD_SECONDS - BEAT_SECONDS
+        await self._store.set(f"worker:{self.id}", self.numbers(), seconds)

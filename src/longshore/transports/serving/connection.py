@@ -1,7 +1,8 @@
 """One HTTP connection: uvicorn's httptools protocol, with deadlines, bounds and a stricter reading of HTTP.
 
-Deadlines are not timers. The listener looks at every connection about once a second (`check`), and what it sees twice
-in the same place for too long is ended; so a request that goes as it should pays nothing for them.
+Deadlines are not timers. The listener looks at every connection once a second while one of them is in a phase that
+must end soon (`check`), and what it sees twice in the same place for too long is ended; so a request that goes as it
+should pays nothing for them.
 
 | what the peer does | limit | what it gets |
 |---|---|---|
@@ -175,6 +176,7 @@ class Connection(HttpToolsProtocol):
         """
         self._held += size
         self._received += size
+        self._listener.look_soon()
         if self._held > 2 * self._most:
             self._refuse(self._too_long() if self._in_head else Refused(400, "chunks or trailers without end"))
 
@@ -361,6 +363,7 @@ class Connection(HttpToolsProtocol):
         self._deaf = self._unusual = True
         if self.transport.is_closing():
             return
+        self._listener.look_soon()
         if self.transport.can_write_eof():
             self.flow.resume_reading()
             self.transport.write_eof()
@@ -406,10 +409,10 @@ class Connection(HttpToolsProtocol):
             return "new", None
         return ("idle" if exchange.complete else "working"), self._requests
 
-    def check(self, now: float) -> None:
-        """End what has been in one place for too long."""
-        limits = self._listener.limits
-        match self._clock.overdue(self.place(), now, limits):
+    def check(self, now: float) -> bool:
+        """End what has been in one place for too long. True: the next request or the app's answer is waited for."""
+        limits, place = self._listener.limits, self.place()
+        match self._clock.overdue(place, now, limits):
             case None | "working":
                 pass
             case "new" | "head":
@@ -421,3 +424,4 @@ class Connection(HttpToolsProtocol):
                 self.transport.close()
             case "stalled" | "lingering":
                 self.transport.abort()
+        return place[0] in ("idle", "working")

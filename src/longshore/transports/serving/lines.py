@@ -143,10 +143,11 @@ class Lines(Protocol):
         self._engine.detach(self._link)
         self._engine.cancel_all(self._link)
 
-    def check(self, now: float) -> None:
-        """Cut off a peer that takes nothing of what waits for it."""
+    def check(self, now: float) -> bool:
+        """Cut off a peer that takes nothing of what waits for it. True: nothing waits."""
         waiting = self._transport.get_write_buffer_size()
         if not waiting or self._taken != self._sent - waiting:
             self._taken, self._since = self._sent - waiting, now
         elif now - self._since >= self._engine.limits.stall_seconds:
             self._transport.abort()
+        return not waiting

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import socket as socket_module
-from asyncio import AbstractEventLoop, BaseTransport, Server, Transport, sleep
+from asyncio import AbstractEventLoop, BaseTransport, Server, TimerHandle, Transport, sleep
 from collections.abc import Callable
 from contextvars import copy_context
 from email.utils import formatdate
 from socket import socket
 from ssl import SSLContext
+from time import time
 from typing import Any, Protocol, cast, final
 
 import uvicorn
@@ -21,9 +22,14 @@ from longshore.telemetry.recorder import Recorder
 from longshore.transports.http.app import HttpApp
 from longshore.transports.serving.connection import Connection
 from longshore.transports.serving.deadlines import LINGER_SECONDS
+from longshore.transports.settling import next_tick
 
 SWEEP_SECONDS = 1.0
-"""How often every connection is looked at. Shorter deadlines than four of these are looked at more often."""
+"""How often every connection is looked at while one of them has a request to finish or output to take.
+
+Shorter deadlines than four of these are looked at more often. While all connections rest, they are looked at every ten
+seconds; without any there is no timer.
+"""
 BACKLOG = 2048
 """Connections that the kernel holds until we take them."""
 _LOOK_SECONDS = 0.01
@@ -32,7 +38,10 @@ _LOOK_SECONDS = 0.01
 class Held(Protocol):
     """A connection, whatever is spoken on it."""
 
-    def check(self, now: float) -> None: ...
+    def check(self, now: float) -> bool:
+        """End what has been in one place for too long. True: it rests, and may be looked at less often."""
+        ...
+
     def retire(self) -> None: ...
     def cut(self) -> Any: ...
 
@@ -70,12 +79,23 @@ class Listener:
         """As it is before any request."""
         self.stopping = False
         self.now = loop.time()
-        self.date = b""
+        self._second = 0
+        self._date = b""
         self._lines = lines
         self._servers: list[Server] = []
         shortest = min(limits.header_seconds, limits.body_seconds, limits.idle_seconds, limits.stall_seconds)
         self._pause = min(SWEEP_SECONDS, max(shortest / 4, 0.01))
-        self._sweep()
+        self._timer: TimerHandle | None = None
+        self._ended = False
+
+    @property
+    def date(self) -> bytes:
+        """The Date header of a response that is written now."""
+        second = int(time())
+        if second != self._second:
+            self._second = second
+            self._date = b"date: %b\r\n" % formatdate(second, usegmt=True).encode()
+        return self._date
 
     @property
     def connections(self) -> set[Held]:
@@ -86,7 +106,7 @@ class Listener:
         for each in sockets:
             _have_kernel_watch(each, self.limits.stall_seconds)
             server = await self.loop.create_server(
-                lambda: Connection(self),
+                self._accept,
                 sock=each,
                 backlog=BACKLOG,
                 ssl=tls,
@@ -94,6 +114,11 @@ class Listener:
                 ssl_shutdown_timeout=LINGER_SECONDS if tls else None,
             )
             self._servers.append(server)
+
+    def _accept(self) -> Connection:
+        self.now = self.loop.time()
+        self.look_soon()
+        return Connection(self)
 
     def enter(self, peer: str) -> str | None:
         """A connection has come from this address. Gives why it can't stay, if it can't."""
@@ -127,11 +152,20 @@ class Listener:
         return True
 
     def _sweep(self) -> None:
-        self._timer = self.loop.call_later(self._pause, self._sweep)
+        self._timer = None
         self.now = now = self.loop.time()
-        self.date = b"date: %b\r\n" % formatdate(usegmt=True).encode()
-        for connection in (*self.connections, *self.leaving):
-            connection.check(now)
+        resting = [connection.check(now) for connection in (*self.connections, *self.leaving)]
+        if resting:
+            slow = all(resting) and self._pause == SWEEP_SECONDS
+            self._timer = self.loop.call_at(next_tick(now) if slow else now + self._pause, self._sweep)
+
+    def look_soon(self) -> None:
+        """A connection has begun something that has a short deadline."""
+        due = self.loop.time() + self._pause
+        if not self._ended and (self._timer is None or self._timer.when() > due):
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self.loop.call_at(due, self._sweep)
 
     # -- ending
 
@@ -149,7 +183,9 @@ class Listener:
 
     def end(self) -> None:
         """Look after nothing any more. For a loop that goes on without us."""
-        self._timer.cancel()
+        self._ended = True
+        if self._timer is not None:
+            self._timer.cancel()
 
     async def drained(self) -> None:
         """Until the last connection has closed."""

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic
 from typing import final
 
@@ -32,8 +33,8 @@ LONGEST_PAUSE_SECONDS = 3.0
 """Somebody may be mending what ends them, and should not have to wait for us then."""
 LEAVE_SECONDS = 2.0
 """What a worker gets to exit once it has closed its line: all that it had to do is done, and its grace is over."""
-_LOOK_SECONDS = 1.0
-"""Between two looks at workers that say nothing."""
+_LOOK_SECONDS = 10.0
+"""Between two looks at workers that say nothing. One that ends is noticed at once, by SIGCHLD."""
 _LEAVING_LOOK_SECONDS = 0.02
 """The same while one exits, so that another one soon takes its place."""
 _BAD_USE = 2
@@ -109,17 +110,24 @@ class Supervisor:
         """When the last of them was counted."""
         self._not_before = 0.0
         self._wake, self._waker = os.pipe()
+        os.set_blocking(self._wake, False)
         os.set_blocking(self._waker, False)
         self._stopping = False
 
     def stop(self) -> bool:
         """Have it end. Called by a signal handler."""
         self._stopping = True
-        os.write(self._waker, b"!")
+        self._interrupt()
         return True
+
+    def _interrupt(self, *_: object) -> None:
+        """Have `_wait` return."""
+        with suppress(BlockingIOError):
+            os.write(self._waker, b"!")
 
     def run(self, patience: float) -> None:
         """Keep the workers running until `stop`; then they have `patience` to end."""
+        signal.signal(signal.SIGCHLD, self._interrupt)
         try:
             while not self._stopping:
                 self._start()
@@ -145,6 +153,8 @@ class Supervisor:
             else:
                 poll.register(worker.line, select.POLLIN)
         poll.poll(seconds * 1000)
+        with suppress(BlockingIOError):
+            os.read(self._wake, 64)
 
     def _look_after(self) -> None:
         for worker in self._workers.values():
