@@ -185,6 +185,19 @@ def test_64_mb_read_into_room_hold_no_more_than_the_limit_and_its_room() -> None
     assert own(framer.feed(b"\nok\n")) == [TOO_LONG, b"ok"]
 
 
+@pytest.mark.parametrize("limit", [LONG_BYTES, 3 * ROOM_BYTES, 16 * ROOM_BYTES - 1, 16 * ROOM_BYTES])
+def test_the_memory_for_a_long_line_is_no_larger_than_the_limit_and_one_read(limit: int) -> None:
+    framer = Framer(limit)
+    framer.feed(b"x" * min(LONG_BYTES, limit))
+    held = 0
+    while framer.pending < limit:
+        room = framer.room()
+        held = max(held, len(room.obj))  # type: ignore[arg-type]
+        room.release()
+        assert framer.filled(min(ROOM_BYTES, limit - framer.pending)) == []
+    assert held <= max(limit, ROOM_BYTES) + ROOM_BYTES
+
+
 def test_a_million_one_byte_pieces_take_linear_time_and_give_one_frame() -> None:
     framer = Framer(1 << 20)
     for _ in range(200_000):
