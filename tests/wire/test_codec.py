@@ -36,6 +36,23 @@ def test_ids_keep_their_type_and_value() -> None:
         assert found == id and type(found) is type(id)
 
 
+PIECE = 1 << 16
+
+
+@pytest.mark.parametrize("at", [0, PIECE - 3, PIECE - 2, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE - 1, 3 * PIECE])
+@pytest.mark.parametrize("bad", [b"\xff", b"\xc3", b"\xf0\x9f\x98"])
+def test_what_is_no_text_is_found_at_its_byte_wherever_it_is_in_a_long_frame(at: int, bad: bytes) -> None:
+    text = b"x" * at + bad + b"x" * (3 * PIECE - at)
+    assert not codec.is_utf8(text)
+    assert read(text).text == f"not UTF-8 at byte {at}"
+
+
+@pytest.mark.parametrize("shift", [0, 1, 2, 3])
+def test_a_character_may_lie_across_two_pieces_of_a_long_frame(shift: int) -> None:
+    assert codec.is_utf8(b"x" * shift + "😀".encode() * PIECE)
+    assert not codec.is_utf8(b"x" * shift + "😀".encode() * PIECE + b"\xf0\x9f")
+
+
 @pytest.mark.parametrize("blank", ["", " ", "\t", "\r", " \r "])
 def test_a_blank_line_is_nothing(blank: str) -> None:
     assert isinstance(read(blank), Blank)

@@ -149,8 +149,8 @@ class Engine:
         """Deal with a frame in memory that will be used again. What outlives this call is copied out of it."""
         whole: Any = frame.obj
         request = None
-        # A view can't say whether it is ASCII, but the memory behind it can; stale bytes there only cost a copy below.
-        if whole.isascii() and shallow(whole, len(frame), self._depth):
+        # A view can't say whether it is ASCII, but the memory behind it can; stale bytes there only cost another look.
+        if (whole.isascii() or is_utf8(frame)) and shallow(whole, len(frame), self._depth):
             try:
                 request = self._lane.read(frame)
             except Exception:

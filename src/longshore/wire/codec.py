@@ -7,6 +7,7 @@ JSON is repaired where that is safe, and otherwise refused under the id that can
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from functools import cache
 from typing import Any, Final
 
@@ -42,6 +43,7 @@ _encode = msgspec.json.Encoder().encode
 _MAX_ID_BYTES: Final = 6 * MAX_ID_CHARACTERS + 2  # each character escaped, and the quotes
 _MAX_DIGITS: Final = MAX_ID_CHARACTERS
 _BLANK: Final = Blank()
+_PIECE_BYTES: Final = 1 << 16
 # Line separators that JSON allows raw but that str.splitlines() of a careless peer would cut a frame at.
 _SEPARATORS = ((b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"), (b"\xc2\x85", b"\\u0085"))
 
@@ -67,7 +69,7 @@ def read(frame: bytes, depth: int, batch: int) -> Message | Malformed | Batch | 
         return refuse(f"nesting is deeper than {depth} levels", frame, frame)
     try:
         if not frame.isascii():
-            str(frame, "utf-8")  # the parser does not look into members that it skips
+            _check_utf8(frame)  # the parser does not look into members that it skips
         message = _decode(frame)
     except msgspec.ValidationError as error:
         return _diagnose(frame, batch, error)
@@ -109,13 +111,32 @@ def _read_repaired(frame: bytes, depth: int, batch: int) -> Repaired | Batch | N
             return None
 
 
-def is_utf8(frame: bytes) -> bool:
+def is_utf8(frame: bytes | memoryview) -> bool:
     """Whether the bytes are text at all."""
     try:
-        str(frame, "utf-8")
+        _check_utf8(frame)
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _check_utf8(frame: bytes | memoryview) -> None:
+    """Raise UnicodeDecodeError unless the bytes are text.
+
+    Long ones are decoded piece by piece: with one emoji in it, a text takes four bytes for each of its characters.
+    """
+    if len(frame) <= _PIECE_BYTES:
+        str(frame, "utf-8")
+        return
+    decoder = getincrementaldecoder("utf-8")()
+    for start in range(0, len(frame), _PIECE_BYTES):
+        begun = len(decoder.getstate()[0])
+        end = start + _PIECE_BYTES
+        try:
+            decoder.decode(frame[start:end], end >= len(frame))
+        except UnicodeDecodeError as problem:
+            problem.start += start - begun
+            raise
 
 
 def encode(message: Any) -> bytes:
