@@ -100,6 +100,7 @@ class Replies:
 
     def fault(self, id: Id | Raw | None, problem: ProtocolError) -> bytes:
         """A refusal at the level of the protocol."""
+        problem.__traceback__ = problem.__context__ = None  # they hold the request for as long as nobody reads this
         return error(id, problem.code, problem.message, UNSET if problem.data is None else problem.data, problem)
 
     def exception(self, call: Call, problem: BaseException) -> tuple[bytes, Outcome]:
