@@ -25,8 +25,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     parked: int = 1024
     """Calls that wait, for a free place or for their client. More are refused: reading must never stop for calls."""
 
-    held_bytes: int = 16 << 20
-    """Frames of calls that run or wait, added up. What would go over it can't wait, so a flood is bounded."""
+    held_bytes: int = 12 << 20
+    """Frames of calls that run or wait, added up. A call that is alone may be larger; else it is refused."""
 
     output_bytes: int = 2 << 20
     """Output that the peer has not taken. Beyond it we stop reading and start no parked call."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from longshore.server.call import MEDIUM_BYTES
 from waiting import eventually
 
 from .conftest import Workshop
@@ -105,6 +106,31 @@ def test_the_frames_of_calls_that_run_or_wait_are_bounded_by_their_size(workshop
     assert is_busy(peer.ask(call(15, "wait")))
     (workshop.folder / "gate").touch()
     assert all(text_of(peer.answer(n)) == "done" for n in (10, 11, 14))
+
+
+def padded(id: int, tool: str, size: int) -> dict[str, Any]:
+    """A call whose frame has exactly this size."""
+    return call(id, tool, pad="x" * (size + 1 - len(encode(call(id, tool, pad="")))))
+
+
+@pytest.mark.parametrize("tool", ["wait", "block"])
+def test_a_large_call_starts_only_while_the_running_ones_hold_less_than_the_bound(
+    workshop: Workshop, tool: str
+) -> None:
+    bound, large = 100_000, MEDIUM_BYTES + 1
+    peer = gated(workshop, f"held_bytes={bound}")
+    peer.send(padded(10, tool, bound - 1))
+    until_load(peer, 1, 0)
+    peer.send(padded(11, tool, large))  # a byte was left
+    until_load(peer, 2, 0)
+    assert is_busy(peer.ask(padded(12, tool, large)))
+    peer.send(padded(13, tool, MEDIUM_BYTES), padded(14, tool, MEDIUM_BYTES - 1))
+    until_load(peer, 4, 0)
+    (workshop.folder / "gate").touch()
+    assert all(text_of(peer.answer(n)) == "done" for n in (10, 11, 13, 14))
+    peer.send(padded(15, tool, 2 * bound))  # alone it may be larger
+    assert text_of(peer.answer(15)) == "done"
+    until_load(peer, 0, 0)
 
 
 @pytest.mark.parametrize("tool", ["wait", "block"])

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 SMALL_BYTES = 1024
 """Frames up to this size are not worth counting or reading twice: a thousand of them take 8 MB at the worst."""
+MEDIUM_BYTES = 1 << 16
+"""Calls with frames up to this size may start however much the running ones hold: 64 of them take 4 MB."""
 
 
 class Call(Struct, eq=False):

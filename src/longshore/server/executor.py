@@ -24,7 +24,7 @@ from msgspec import Raw
 from longshore.errors import ProtocolError, RegistrationError
 from longshore.limits import Limits
 from longshore.protocol.dialect import Failure
-from longshore.server.call import SMALL_BYTES, Call
+from longshore.server.call import MEDIUM_BYTES, SMALL_BYTES, Call
 from longshore.server.replies import Replies
 from longshore.server.stopping import Stopped
 from longshore.telemetry.recorder import Recorder
@@ -105,9 +105,17 @@ class Executor:
             self._open()
         if len(self.live) > self._most_live:
             self._refuse(call)
-        elif self.running < self.limits.running and self._looping and not self._settling and not call.link.congested:
+        elif (
+            self.running < self.limits.running
+            and self._looping
+            and not self._settling
+            and not call.link.congested
+            and (len(call.frame) <= MEDIUM_BYTES or self._held < self.limits.held_bytes)
+        ):
             self._start(call)
-        elif len(self._parked) < self._room and self._held + len(call.frame) <= self.limits.held_bytes:
+        elif len(self._parked) < self._room and (
+            not self._held or self._held + len(call.frame) <= self.limits.held_bytes
+        ):
             call.own()
             call.parked = True
             self._parked.append(call)
@@ -273,7 +281,9 @@ class Executor:
 
     def _run_on_thread(self, call: Call) -> tuple[bytes, Outcome]:
         try:
-            return self.replies.success(call, call.entry.invoke(call.arguments, call)), "ok"
+            value = call.entry.invoke(call.arguments, call)
+            call.arguments = None  # many may end before the loop comes to their answers
+            return self.replies.success(call, value), "ok"
         except BaseException as problem:
             return self.replies.exception(call, problem)
 

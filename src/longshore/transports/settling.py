@@ -6,6 +6,8 @@ from typing import Any
 
 from longshore.limits import Limits
 
+_M_ARENA_MAX = -8
+"""An option of glibc's `mallopt`: how many separate heaps threads may have."""
 TICK_SECONDS = 10.0
 """Between two wake-ups of a process that has nothing to do."""
 
@@ -18,6 +20,17 @@ def next_tick(now: float) -> float:
 def settle_in(process: Any, stdio: Any) -> None:
     process.settle_in()
     stdio.own_threads = process.threads
+    _share_heap()
+
+
+def _share_heap() -> None:
+    """Have all threads use one heap, so that the answers of threads take the place of arguments that were freed."""
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+    except (ImportError, OSError, AttributeError):
+        pass  # another libc
 
 
 def import_asyncio() -> None:
