@@ -71,7 +71,7 @@ def test_a_body_that_is_slow_but_moves_is_not_cut(size: int, cut: bool) -> None:
         answer = server.say(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999\r\n\r\n")
         (connection,) = eventually(lambda: server.look(lambda: [*server.listener.connections]), "the connection")
         eventually(lambda: server.look(lambda: connection.place()[0] == "body"), "the head")
-        now, before = server.listener.now, server.look(lambda: connection._received)
+        now, before = int(server.listener.now), server.look(lambda: connection._received)
         server.look(lambda: connection.check(now))
         for n in range(1, 2 if cut else 6):
             answer.wire.sendall(b"x" * size)
