@@ -44,6 +44,42 @@ def test_arguments_as_json_and_words_over_them(quay: Quay, given: str) -> None:
     assert done.stdout == b"7\n"
 
 
+CRASHING = """
+    from longshore import Server
+    app = Server("crashing")
+
+    @app.tool
+    def divide(by: int) -> int:
+        \"\"\"Divide.\"\"\"
+        return 1 // by
+
+    @app.resource("note://broken")
+    def broken() -> int:
+        return 1 // 0
+"""
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+@pytest.mark.parametrize("log_format", ["json", "pretty"])
+def test_a_call_shows_the_traceback_of_a_tool_that_raises(quay: Quay, form: list[str], log_format: str) -> None:
+    quay.write("crashing.py", CRASHING)
+    env = {"LONGSHORE_SERVER_LOG_FORMAT": log_format}
+    done = quay.run("call", "crashing.py", "divide", "by=0", *form, env=env)
+    said = done.stderr.decode()
+    assert done.returncode == 1
+    assert said.count("ZeroDivisionError: ") == 1
+    assert "    return 1 // by\n" in said
+    assert b"ZeroDivisionError" not in done.stdout
+    assert "divide failed unexpectedly" in (done.stdout.decode() if form else said.partition("Traceback")[0])
+
+
+def test_a_read_shows_the_traceback_of_a_resource_that_raises(quay: Quay) -> None:
+    quay.write("crashing.py", CRASHING)
+    done = quay.run("read", "crashing.py", "note://broken")
+    assert done.returncode == 1
+    assert "  |     return 1 // 0\n" in done.stderr.decode()
+
+
 def test_everything_wrong_is_said_at_once_and_nothing_is_called(quay: Quay) -> None:
     done = quay.run("call", "server.py", "echo", "txt=x", "loud=maybe", "size=huge")
     assert (done.returncode, done.stdout) == (2, b"")

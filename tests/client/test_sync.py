@@ -375,3 +375,28 @@ def test_a_lost_server_is_a_plain_exception(tmp_path: Path) -> None:
         with pytest.raises(ConnectionLost, match="exit code 3") as caught:
             client.call("x")
         assert "| bye" in str(caught.value)
+
+
+@pytest.mark.parametrize("mode", ["inline", "thread", "async"])
+def test_the_traceback_of_a_failing_tool_is_printed_and_masked_in_the_answer(
+    mode: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = Server("shop")
+
+    def divide(by: int) -> int:
+        """Divide a secret."""
+        return len("secret") // by
+
+    async def divide_later(by: int) -> int:
+        """Divide a secret."""
+        return divide(by)
+
+    app.tool(name="divide", run=None if mode == "async" else mode)(divide_later if mode == "async" else divide)  # type: ignore[arg-type]
+    with SyncClient(app) as client:
+        answer = client.call("divide", {"by": 0}, check=False).text
+    printed = capsys.readouterr().err
+    assert "ZeroDivisionError" not in answer
+    assert printed.count("ZeroDivisionError: integer division") == 1
+    assert 'return len("secret") // by' in printed
+    assert "longshore/server" not in printed, "no frames of the framework"
+    assert answer.rsplit(" ", 1)[1] in printed, "the number that the answer names"

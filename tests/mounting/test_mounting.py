@@ -370,6 +370,25 @@ def test_a_mount_while_it_serves_is_told() -> None:
     run(main)
 
 
+def test_a_crash_behind_us_is_a_problem_of_ours() -> None:
+    async def main() -> None:
+        gate, inner = Server("gate"), Server("inner")
+        told = problems(gate)
+
+        @inner.tool
+        def crash() -> int:
+            """Crash."""
+            return 1 // 0
+
+        gate.mount(inner, prefix="b")
+        async with through(gate) as client:
+            with pytest.raises(ToolFailed, match="crash failed unexpectedly"):
+                await client.call("b_crash")
+            assert any("crash() raised ZeroDivisionError" in each for each in told)
+
+    run(main)
+
+
 def test_what_cannot_be_mounted_is_refused_at_once() -> None:
     gate = Server("gate")
     gate.mount(make_server(), prefix="one")

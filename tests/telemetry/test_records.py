@@ -167,7 +167,9 @@ def test_an_unexpected_exception_leaves_a_problem_with_its_trace(tool: str) -> N
     (problem,) = [each for each in heard if isinstance(each, Problem)]
     assert problem.level == "error"
     assert "RuntimeError" in problem.text
-    assert "Traceback" in problem.trace
+    first, frame, *_ = problem.trace.splitlines()
+    assert first.startswith("Traceback")
+    assert f'File "{__file__}"' in frame, "the author's first frame, none of ours before it"
 
 
 def test_times_are_measured() -> None:

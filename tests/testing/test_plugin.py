@@ -75,6 +75,15 @@ def test_a_client_by_a_fixture(shop: pytest.Pytester) -> None:
     run(shop, passed=1)
 
 
+def test_a_failing_test_shows_the_traceback_of_the_tool(shop: pytest.Pytester) -> None:
+    tool = "\n@app.tool\ndef price(item: str) -> int:\n    'The price.'\n    return {'tea': 250}[item]\n"
+    server = shop.path / "shop.py"
+    server.write_text(server.read_text() + tool)
+    shop.makepyfile("def test_it(mcp_client): mcp_client.call('price', {'item': 'milk'})")
+    result = run(shop, failed=1)
+    result.stdout.fnmatch_lines(["*Captured stderr*", "Traceback*", "*shop.py*in price", "KeyError: 'milk'"])
+
+
 @pytest.mark.parametrize("name", ["shop.py", "shop.py:app", "shop", "shop:app"])
 def test_a_server_by_the_configuration(pytester: pytest.Pytester, name: str) -> None:
     pytester.makepyfile(shop=SERVER)

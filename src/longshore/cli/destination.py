@@ -126,8 +126,10 @@ def _file(path: str, name: str) -> Destination:
 
 
 def _serve(target: str | None = None) -> list[str]:
-    """The command that serves it. -P: a file in this folder that is called like a library must not be taken for it."""
-    return [sys.executable, "-P", "-m", "longshore", "serve", *([target] if target is not None else [])]
+    """The command that serves it. -P: a file in this folder that is called like a library must not be taken for it.
+    Its log is JSON whatever the configuration says, so that its tracebacks can be shown."""
+    command = [sys.executable, "-P", "-m", "longshore", "serve", "--log-format", "json"]
+    return [*command, *([target] if target is not None else [])]
 
 
 def _words(text: str) -> list[str]:

@@ -11,6 +11,7 @@ from math import isfinite
 from typing import Any
 
 import click
+import msgspec
 
 from longshore.cli.destination import Destination, locate
 from longshore.cli.options import Options
@@ -27,6 +28,7 @@ from longshore.errors import (
     Unanswerable,
 )
 from longshore.protocol.revisions import LOG_LEVELS, REVISIONS
+from longshore.telemetry.records import Problem
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 """Exit codes; those of errors are theirs."""
@@ -51,11 +53,15 @@ def visit(
         screen.note(f"{place.name}, as {place.origin} has it")
     ended: list[int] = []
     try:
-        return asyncio.run(_visit(client, place, options, screen, work, ended))
+        code = asyncio.run(_visit(client, place, options, screen, work, ended))
+        if code == FAILED:
+            _show_traces(client.said(), screen)
+        return code
     except (KeyboardInterrupt, asyncio.CancelledError):
         screen.clear()
         return 128 + ended[0] if ended else INTERRUPTED
     except ClientError as problem:
+        problem.said = _readable(client.said() or problem.said)  # by now the child has ended, so that is all of it
         screen.fail(_explain(problem, place))
         return problem.exit_code
     except BrokenPipeError:
@@ -169,6 +175,30 @@ def log_line(message: LogMessage) -> str:
     text = one_line(data)
     who = f"{one_line(message.logger)}: " if message.logger else ""
     return f"{one_line(message.level)}: {who}{text if len(text) <= _LOG_CHARACTERS else text[:_LOG_CHARACTERS] + '…'}"
+
+
+def _show_traces(said: str, screen: Screen) -> None:
+    """Show the tracebacks that a Longshore server logged: a developer who calls a tool needs them, a model does not."""
+    for line in said.splitlines():
+        record = _read_problem(line)
+        if record is not None and record.trace:
+            screen.fail(f"{record.text}\n{record.trace.rstrip()}")
+
+
+def _readable(said: str) -> str:
+    """What a child printed, its log lines as text in place of JSON."""
+    lines: list[str] = []
+    for line in said.splitlines():
+        record = _read_problem(line)
+        lines += [line] if record is None else [f"{record.level}: {record.text}", *record.trace.splitlines()]
+    return "\n".join(lines)
+
+
+def _read_problem(line: str) -> Problem | None:
+    try:
+        return msgspec.json.decode(line, type=Problem)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return None
 
 
 def _explain(problem: ClientError, place: Destination) -> str:

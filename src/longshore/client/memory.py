@@ -10,6 +10,7 @@ from longshore.client.channel import About, Channel
 from longshore.errors import ConnectionLost
 from longshore.server.dispatch import Engine
 from longshore.server.link import Link
+from longshore.telemetry.stderr import print_problem
 
 
 @final
@@ -29,6 +30,9 @@ class MemoryChannel(Channel):
         """The loop that the server lives on, if that is not ours."""
 
     async def open(self) -> None:
+        recorder = self._engine.recorder
+        if recorder.fallback is None:  # nobody serves it, so whoever runs this process is its developer
+            recorder.fallback = lambda: print_problem
         loop = asyncio.get_running_loop()
         home = self._engine.executor.loop
         if home is None or home is loop or not home.is_running():

@@ -13,9 +13,9 @@ from longshore.errors import ConnectError, ConnectionLost
 from longshore.limits import Limits
 from longshore.wire.framing import Framer, TooLong
 
-SAID_BYTES = 8 << 10
+SAID_BYTES = 24 << 10
 SAID_LINES = 20
-"""What is kept of what a server complains: enough for a traceback, not for a log."""
+"""What is kept of what a server complains: enough for a log line with the longest traceback, not for a log."""
 _STORY_SECONDS = 1.0
 """How long an exit code is waited for once the output has ended."""
 _DRAIN_SECONDS = 0.3

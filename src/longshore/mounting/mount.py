@@ -75,10 +75,17 @@ class Mount(Toolset):
             raise ToolError(f"the server behind {self.prefix!r} was unmounted")
         keeper = self._keeper
         if keeper is None or not keeper.alive:
+            self._collect_problems()
             client = self._relayed()
             keeper = self._keeper = Keeper(self.prefix, client, self._take_over, self._tell, self._changed)
             keeper.following.follow(self._watched)
         return keeper
+
+    def _collect_problems(self) -> None:
+        """Report the problems of a `Server` in this process as our own."""
+        recorder: Recorder | None = getattr(self._target, "recorder", None)
+        if recorder is not None and recorder.fallback is None:
+            recorder.fallback = lambda: self._recorder.report
 
     @property
     def pending(self) -> bool:

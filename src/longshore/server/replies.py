@@ -124,7 +124,7 @@ class Replies:
             case Cancelled():
                 return Failure("cancelled", f"{call.entry.name} was cancelled")
             case OutputMismatch():
-                self._recorder.problem("error", f"{call.entry.where}: {problem}", problem)
+                self._recorder.problem("error", f"{call.entry.where}: {problem}")
                 return Failure("execution", f"{call.entry.name} returned what it should not: {problem}")
             case _:
                 return self._mask(call, problem)

@@ -44,9 +44,11 @@ class Recorder:
 
     def problem(self, level: Level, text: str, error: BaseException | None = None) -> None:
         """Tell whoever runs the server."""
-        if not self.on and self.fallback is None:
-            return
-        record = Problem(level, text, time(), _trace(error))
+        if self.on or self.fallback is not None:
+            self.report(Problem(level, text, time(), _trace(error)))
+
+    def report(self, record: Record) -> None:
+        """Hand a problem to the listeners, or to the fallback where there are none."""
         if self.on:
             self.record(record)
         elif self.fallback is not None:
@@ -59,6 +61,6 @@ class Recorder:
 def _trace(error: BaseException | None) -> str:
     if error is None:
         return ""
-    import traceback
+    from longshore.telemetry.frames import format_trace
 
-    return "".join(traceback.format_exception(error))
+    return format_trace(error)

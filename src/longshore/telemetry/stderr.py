@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import select
+import sys
 from time import gmtime, strftime
 from typing import Literal, final
 
@@ -77,6 +78,14 @@ class StderrSink:
         poll = select.poll()
         poll.register(self._fd, select.POLLOUT)
         return any(event & select.POLLOUT for _, event in poll.poll(0))
+
+
+def print_problem(record: Record) -> None:
+    """Write a warning or an error to `sys.stderr` as plain text: what a developer or pytest reads, not a log."""
+    level = level_of(record)
+    if LEVELS.index(level) >= LEVELS.index("warning"):
+        lines = [f"{level}: {_sentence(record)}", *getattr(record, "trace", "").splitlines()]
+        sys.stderr.write("".join(f"{printable(line)}\n" for line in lines))
 
 
 def printable(text: str) -> str:
