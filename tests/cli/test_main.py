@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import types
@@ -17,7 +18,32 @@ from longshore.config.flags import CONFIG_OPTION, FLAGS, HTTP_FLAGS, HTTP_OPTION
 from longshore.config.keys import sections
 from longshore.errors import TargetError
 
+from .conftest import Quay
+
 PAGE = Path(__file__).parents[2] / "docs/configuration.md"
+
+
+NOISY = """
+    import os, subprocess, sys
+    from longshore import Server
+
+    print("NOISE")
+    print("NOISE", file=sys.__stdout__)
+    os.write(1, b"NOISE")
+    subprocess.run(["echo", "NOISE"], check=True)
+    app = Server("noisy")
+
+    @app.tool
+    def add(a: int) -> int:
+        "Add one."
+        return a + 1
+
+    @app.resource("note://text")
+    def note() -> str:
+        return "text"
+
+    app.run()
+"""
 
 
 @pytest.fixture
@@ -34,6 +60,26 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     door.serve = serve  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "longshore.__main__", door)
     return seen
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["tools", "noisy.py", "--json"],
+        ["list", "noisy.py", "--json"],
+        ["call", "noisy.py", "add", "a=1", "--json"],
+        ["read", "noisy.py", "note://text", "--json"],
+        ["lint", "noisy.py", "--format", "json"],
+        ["schema", "snapshot", "noisy.py"],
+        ["schema", "diff", "noisy.py", "noisy.py", "--format", "json"],
+    ],
+    ids=lambda argv: " ".join(argv[:2]),
+)
+def test_what_a_module_prints_when_it_is_loaded_is_not_in_the_json(quay: Quay, argv: list[str]) -> None:
+    quay.write("noisy.py", NOISY)
+    done = quay.run(*argv)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout), "nothing else is on stdout"
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,6 +98,8 @@ def _aside() -> Generator[None]:
             yield
     finally:
         if stdout is not None:
+            if sys.__stdout__ is not None:
+                sys.__stdout__.flush()  # what was printed there by its own name still waits in its buffer
             os.dup2(stdout, 1)
             os.close(stdout)
 

@@ -25,9 +25,12 @@ def tools(target: str | None, form: str | None) -> None:
     """
     if target is not None and target.lower().startswith(("http://", "https://")):
         raise click.UsageError(f"this is for a server of yours in Python; of a URL's: longshore list {target} --tools")
-    from longshore.__main__ import find
+    from longshore.cli.destination import BUILTIN
+    from longshore.cli.targets import load
 
-    app = find(target)
+    app, refused = load(BUILTIN if target is None else target)
+    if refused:
+        raise refused[0]
     entries = list(app.engine.tools.values())
     if form == "json":
         click.echo(encode([entry.describe() for entry in entries]).decode())
