@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -27,6 +29,7 @@ from serving import serve
 from .behind import make_server
 from .gateway import COMMAND, ERAS, SECONDS, hostile, problems, run, through, until, until_async
 
+JSON = "application/json"
 theirs = pytest.mark.parametrize("inner", ERAS)
 ours = pytest.mark.parametrize("outer", ERAS)
 
@@ -48,7 +51,7 @@ def test_one_that_dies_in_a_call_is_started_again(inner: str, outer: str) -> Non
             with pytest.raises(ToolFailed) as lost:
                 await client.call("b_die")
             text = lost.value.what
-            assert "the server behind 'b' was lost while it worked on this: it ended with exit code 3" in text
+            assert "the mounted server 'b' was lost while it worked on this: it ended with exit code 3" in text
             assert "whether it was done is not known" in text
             assert "I am going" in text
 
@@ -122,7 +125,7 @@ def test_one_that_cannot_be_started_is_explained(outer: str) -> None:
             assert (await client.call("own")).text == "ours"
             with pytest.raises(ToolFailed) as absent:
                 await client.call("b_anything")
-            assert "the server behind 'b' is not there since" in absent.value.what
+            assert "the mounted server 'b' has been down for" in absent.value.what
             assert "exit code 7" in absent.value.what
             assert "no key was given" in absent.value.what
             assert len(told) == 1
@@ -132,6 +135,33 @@ def test_one_that_cannot_be_started_is_explained(outer: str) -> None:
             assert "exit code 7" in status["problem"]
 
     run(main)
+
+
+def test_mcp_rest_and_the_command_line_give_the_same_reason() -> None:
+    gate = Server("gate")
+    gate.mount(hostile("crash"), prefix="b")
+    with serve(gate.asgi(rate=0)) as served:
+
+        async def over_mcp() -> tuple[str, str]:
+            async with Client(served.url) as client:
+                await client.list_tools()
+                return (await client.call("b_anything", check=False)).text, client.absent["b"]
+
+        def over_rest() -> str:
+            request = Request(served.url.replace("/mcp", "/tools/b_anything"), b"{}", {"Content-Type": JSON})
+            with pytest.raises(HTTPError) as refused, urlopen(request, timeout=SECONDS):
+                pass
+            return str(json.loads(refused.value.read())["error"]["message"])
+
+        def by_command(*argv: str) -> str:
+            command = [sys.executable, "-m", "longshore", *argv]
+            return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS).stderr
+
+        called, listed = run(over_mcp)
+        commands = by_command("call", served.url, "b_anything"), by_command("list", served.url)
+        for text in (called, listed, over_rest(), *commands):
+            reason = r"the mounted server 'b' has been down for \d+ s: it ended with exit code 7; it is .*\n"
+            assert re.search(reason + "it last said:\nno key was given", text), text
 
 
 def test_the_tools_of_one_that_went_stay_listed_and_say_why(tmp_path: Path) -> None:
@@ -151,9 +181,9 @@ def test_the_tools_of_one_that_went_stay_listed_and_say_why(tmp_path: Path) -> N
             os.kill(pid, signal.SIGTERM)
             await until("its absence", lambda: "exit code 1" in getattr(keeper(gate).problem, "what", ""))
             assert "b_add" in {tool.name for tool in await client.list_tools(fresh=True)}
-            with pytest.raises(ToolFailed, match=r"(?s)is not there.*not today"):
+            with pytest.raises(ToolFailed, match=r"(?s)has been down for.*not today"):
                 await client.call("b_add", {"a": 1, "b": 2})
-            with pytest.raises(ServerError, match="is not there"):
+            with pytest.raises(ServerError, match="has been down for"):
                 await client.read("test://thing")
             (tmp_path / "gone").unlink()
 

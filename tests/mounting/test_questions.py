@@ -411,7 +411,7 @@ def test_an_answer_that_comes_too_late_is_told_so() -> None:
             }
             late = await client.request("tools/call", params)
             assert late["isError"] is True
-            assert "the server behind 'b' was lost while it worked on this" in late["content"][0]["text"]
+            assert "the mounted server 'b' was lost while it worked on this" in late["content"][0]["text"]
             with pytest.raises(ServerError, match="used already"):
                 await client.request("tools/call", params)
 

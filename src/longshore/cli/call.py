@@ -76,7 +76,7 @@ def call_tool(
     """Arguments first, then the call, then what came of it; the exit code."""
     from longshore.cli import memory
     from longshore.cli.blocks import open_folder
-    from longshore.cli.visit import USAGE, visit
+    from longshore.cli.visit import FAILED, USAGE, visit
 
     screen = Screen()
     files = Files()
@@ -92,8 +92,9 @@ def call_tool(
         memory.keep(place.target, tools=tools)
         found = next((each for each in tools if each.name == tool), None)
         if found is None and not unchecked:
-            screen.fail(_unknown(tool, tools, place, client.problems))
-            return USAGE
+            down = next((why for prefix, why in client.absent.items() if tool.startswith(f"{prefix}_")), None)
+            screen.fail(down or _unknown(tool, tools, place, client.problems))
+            return FAILED if down else USAGE
         schema = {} if found is None or unchecked else found.input_schema
         arguments = _arguments(screen, tool, schema, read, base)
         if arguments is None:

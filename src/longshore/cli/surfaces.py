@@ -135,6 +135,7 @@ def _with_mounts(app: Server, options: Options, screen: Screen) -> tuple[Surface
         from asyncio import gather
 
         assert isinstance(app.catalog.arrivals, Mounts)
+        app.recorder.fallback = lambda: lambda _: None  # what is wrong with the mounted servers is told below
         mounts = app.catalog.arrivals.all
         try:
             await gather(*(_arrive(mount, options.timeout, screen) for mount in mounts))
@@ -147,11 +148,12 @@ def _with_mounts(app: Server, options: Options, screen: Screen) -> tuple[Surface
 
 async def _arrive(mount: Mount, seconds: float, screen: Screen) -> None:
     """Wait for one. One that does not come hides the others' tools not."""
+    keeper = mount.keeper()
     try:
-        await mount.keeper().ready(seconds or float("inf"))
-    except ToolError as problem:
-        what = str(problem).partition("; it is ")[0].replace("try again later", "give it more by --timeout")
-        screen.note(f"{what}; its tools are not looked at")
+        await keeper.ready(seconds or float("inf"))
+    except ToolError:
+        more = "; give it more by --timeout" if keeper.problem is None else ""
+        screen.note(f"{keeper.reason()}{more}; its tools are not looked at")
 
 
 def _left_out(mount: Mount) -> list[Finding]:

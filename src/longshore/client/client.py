@@ -168,7 +168,12 @@ class Client:
     @property
     def problems(self) -> list[str]:
         """What was odd about the server: entries that were left out of lists, messages that made no sense."""
-        return [*self._listing.problems, *self._line.notes]
+        return [*self._listing.problems, *self.absent.values(), *self._line.notes]
+
+    @property
+    def absent(self) -> dict[str, str]:
+        """Servers mounted behind this one that were down when its tools were listed: by their prefix, why."""
+        return dict(self._listing.absent)
 
     async def _opened(self, session: Session, again: bool) -> None:
         """A connection was made: bring it to where the last one was."""

@@ -14,7 +14,9 @@ from longshore.client.mirror import mirrored
 from longshore.client.records import KEYS, ToolInfo, read_entry
 from longshore.client.results import Result
 from longshore.errors import BadAnswer
+from longshore.protocol.envelope import ABSENT
 from longshore.protocol.headers import HeaderParam, HeaderProblem, header_params
+from longshore.schema.kinds import is_object
 
 PAGES = 1000
 """A list that has more pages than this does not end."""
@@ -66,6 +68,8 @@ class Listing:
         self._as_of = 0
         """How often the tools had changed when they were listed."""
         self.problems: list[str] = []
+        self.absent: dict[str, str] = {}
+        """Servers mounted behind this one that are down: by their prefix, why."""
         self._lifetimes: dict[str, float] = {}
         """Seconds for which the last page of each list may be kept."""
 
@@ -102,6 +106,8 @@ class Listing:
         since = self._cache.changes
         page = await self._ask(method, {} if cursor is None else {"cursor": cursor})
         self._lifetimes[method] = lifetime(page)
+        if method == "tools/list":
+            self.absent = _absent(page.get("_meta"))
         self._cache.put((method, cursor), page, monotonic(), since)
         return page
 
@@ -172,3 +178,10 @@ class Listing:
         faults = known.faults(result.structured)
         if faults:
             raise BadAnswer(f"the tool {name!r} breaks its own output schema: " + "; ".join(faults))
+
+
+def _absent(meta: Any) -> dict[str, str]:
+    found: Any = meta.get(ABSENT) if is_object(meta) else None
+    if not is_object(found):
+        return {}
+    return {prefix: why for prefix, why in list(found.items())[:_PROBLEMS] if isinstance(why, str)}

@@ -141,6 +141,10 @@ class SyncClient:
         return self._client.problems
 
     @property
+    def absent(self) -> dict[str, str]:
+        return self._client.absent
+
+    @property
     def connected(self) -> bool:
         return self._client.connected
 

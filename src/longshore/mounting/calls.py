@@ -71,7 +71,7 @@ class Calls:
         with self._under_way(call):
             flight = await call.context.once("flight", lambda: "" if stateless else self._take_off(params, call))
             if stateless is bool(flight):
-                raise ToolError(f"the server behind {self._prefix!r} is not what it was when it asked; call again")
+                raise ToolError(f"the mounted server {self._prefix!r} is not what it was when it asked; call again")
             return await (self._in_rounds(client, params, call) if stateless else self.flights.follow(flight, call))
 
     async def ask(self, method: str, params: Record, call: Call) -> Record:
@@ -211,12 +211,12 @@ class Calls:
         if isinstance(problem, ServerError):
             return self._mapped(problem, call)
         if self._ending():
-            return ToolError(f"the server behind {self._prefix!r} was taken away before it had answered")
+            return ToolError(f"the mounted server {self._prefix!r} was taken away before it had answered")
         if isinstance(problem, ConnectionLost) and not problem.unsent:
-            text = f"the server behind {self._prefix!r} was lost while it worked on this: {problem.what}"
+            text = f"the mounted server {self._prefix!r} was lost while it worked on this: {problem.what}"
             text += "; whether it was done is not known. It is started again"
             return ToolError(text + last_words(problem))
-        return ToolError(f"the server behind {self._prefix!r} failed: {problem.what}")
+        return ToolError(f"the mounted server {self._prefix!r} failed: {problem.what}")
 
     def _mapped(self, problem: ServerError, call: Call) -> Exception:
         text, code, data = f"{self._prefix}: {problem.message}", problem.code, problem.data

@@ -148,17 +148,20 @@ class Keeper:
             return False
         return True
 
-    def absence(self) -> str:
-        """Why there is no server, for a model to read."""
+    def reason(self) -> str:
+        """Why the server can't be used: the one text for models, REST and the command line."""
         seconds = monotonic() - self.since
-        problem = self.problem
-        if problem is None:
-            text = f"the server behind {self.prefix!r} has not answered yet"
-            return f"{text}: it was started {seconds:.0f} s ago; try again later"
+        if self.problem is None:
+            return f"the mounted server {self.prefix!r} has not answered yet: it was started {seconds:.0f} s ago"
+        return f"the mounted server {self.prefix!r} has been down for {seconds:.0f} s: {self.problem.what}"
+
+    def absence(self) -> str:
+        """The reason, what happens next, and what the server last printed."""
+        if self.problem is None:
+            return f"{self.reason()}; try again later"
         later = self._due - monotonic() if self.state == "absent" else 0.0
         again = f"it is tried again in {later:.0f} s" if later > 0.5 else "it is being started again"
-        text = f"the server behind {self.prefix!r} is not there since {seconds:.0f} s: {problem.what}; {again}"
-        return text + last_words(problem)
+        return f"{self.reason()}; {again}{last_words(self.problem)}"
 
     # -- the task
 

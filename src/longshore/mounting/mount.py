@@ -72,7 +72,7 @@ class Mount(Toolset):
         from longshore.mounting.keeper import Keeper
 
         if self.holder.gone:
-            raise ToolError(f"the server behind {self.prefix!r} was unmounted")
+            raise ToolError(f"the mounted server {self.prefix!r} was unmounted")
         keeper = self._keeper
         if keeper is None or not keeper.alive:
             self._collect_problems()
@@ -96,6 +96,14 @@ class Mount(Toolset):
     @property
     def ready(self) -> bool:
         return self._keeper is not None and self._keeper.alive and self._keeper.is_ready
+
+    @property
+    def absence(self) -> str | None:
+        """Why the server can't be used, if it is known that it can't."""
+        keeper = self._keeper
+        if keeper is None or not keeper.alive or keeper.is_ready or keeper.pending:
+            return None
+        return keeper.absence()
 
     async def settled(self) -> None:
         """Wait until it is known what the server offers, or for as long as a list waits for that."""

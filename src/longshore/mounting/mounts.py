@@ -103,6 +103,9 @@ class Mounts:
 
         await gather(*(mount.settled() for mount in self.all))
 
+    def absent(self) -> dict[str, str]:
+        return {mount.prefix: why for mount in self.all if (why := mount.absence) is not None}
+
     def watch(self, uris: set[str]) -> None:
         """Clients of ours watch these resources: have the servers that they belong to tell of them, now and later."""
         known = self._watched

@@ -16,6 +16,8 @@ from longshore.wire.messages import Id
 PREFIX: Final = "io.modelcontextprotocol/"
 SERVER_INFO: Final = PREFIX + "serverInfo"
 SUBSCRIPTION_ID: Final = PREFIX + "subscriptionId"
+ABSENT: Final = "longshore/absent"
+"""The key in `_meta` of a list of tools: mounted servers that are down, by prefix, and why."""
 UNSUPPORTED_VERSION: Final = -32022
 
 OWN_ENVELOPE: Final = encode({f"{PREFIX}protocolVersion": MODERN[-1], f"{PREFIX}clientCapabilities": {}})

@@ -28,6 +28,10 @@ class Arrivals(Protocol):
         """Wait for that, but not for long."""
         ...
 
+    def absent(self) -> dict[str, str]:
+        """By prefix, why those can't be used that are down."""
+        ...
+
     def watch(self, uris: set[str]) -> None:
         """Clients watch these resources, some of which may be theirs."""
         ...

@@ -309,6 +309,12 @@ class Engine:
             self._lane.join(entry)
         return entry
 
+    def has_tool(self, name: str) -> bool:
+        """Whether there is a tool of this name, or a mounted server that is not ready and may have it."""
+        if name in self.tools or self.find_renamed(name) is not None:
+            return True
+        return self.catalog.arrivals is not None and self.catalog.arrivals.stand_in(name) is not None
+
     def find_renamed(self, name: str) -> Entry | None:
         """The tool that had this name before, if one is offered."""
         if not self.catalog.aliased:

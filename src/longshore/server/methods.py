@@ -10,7 +10,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from longshore.errors import ProtocolError, ResourceNotFound
 from longshore.protocol.dialect import Failure
-from longshore.protocol.envelope import has_envelope, log_level
+from longshore.protocol.envelope import ABSENT, has_envelope, log_level
 from longshore.protocol.peer import Peer
 from longshore.protocol.revisions import CAPABILITIES, IMPLEMENTATION, METHODS, MODERN, lower, negotiate
 from longshore.registry.names import hint
@@ -143,12 +143,23 @@ def _list(engine: Engine, message: Message, frame: bytes, link: Link) -> bytes |
             engine.listed = True
         lists = _lists(engine)
         lists.form = engine.form
-        return lists.get(message.method, key, table, _entries(engine, message.method), peer, cursor)
+        found = lists.get(message.method, key, table, _entries(engine, message.method), peer, cursor)
+        return _with_absent(engine, found) if message.method == "tools/list" else found
 
     if engine.expects_more:
         return _later(engine, message, frame, link, peer, lambda _: msgspec.json.decode(page()))
     assert message.id is not UNSET
     return encode(Reply(message.id, page()))
+
+
+def _with_absent(engine: Engine, page: Raw) -> Raw:
+    """A list of tools that says which mounted servers are down: their tools may be missing from it."""
+    arrivals = engine.catalog.arrivals
+    absent = {} if arrivals is None else arrivals.absent()
+    if not absent:
+        return page
+    result = msgspec.json.decode(page)
+    return Raw(encode(result | {"_meta": result.get("_meta", {}) | {ABSENT: absent}}))
 
 
 def _later(

@@ -84,8 +84,8 @@ def print_problem(record: Record) -> None:
     """Write a warning or an error to `sys.stderr` as plain text: what a developer or pytest reads, not a log."""
     level = level_of(record)
     if LEVELS.index(level) >= LEVELS.index("warning"):
-        lines = [f"{level}: {_sentence(record)}", *getattr(record, "trace", "").splitlines()]
-        sys.stderr.write("".join(f"{printable(line)}\n" for line in lines))
+        text = f"{level}: {_sentence(record)}\n{getattr(record, 'trace', '')}"
+        sys.stderr.write("".join(f"{printable(line)}\n" for line in text.splitlines()))
 
 
 def printable(text: str) -> str:

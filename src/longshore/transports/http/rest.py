@@ -121,7 +121,7 @@ class Rest:
             denied = shutting_down()
             raise Trouble("busy", denied.text, denied.headers)
         engine = self._app.engine
-        if name not in engine.tools and engine.find_renamed(name) is None:
+        if not engine.has_tool(name):
             from longshore.registry.names import nearest
 
             near = nearest(name, engine.tools)
