@@ -272,6 +272,9 @@ class Server:
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Hear every telemetry record from now on; call the result to stop."""
+        from longshore.registry.shape import check_callback
+
+        check_callback(listener, "listener", "record")
         return self.recorder.add(listener)
 
     # -- running

@@ -14,7 +14,7 @@ class LongshoreError(Exception):
 
 
 class RegistrationError(LongshoreError):
-    """A tool, resource or prompt was declared wrongly: three lines that say where, what and the fix."""
+    """A tool, resource, prompt or callback was given wrongly: three lines that say where, what and the fix."""
 
     exit_code = 2
 

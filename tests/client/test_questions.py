@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from client.odd import run, script
-from longshore.client import Client, ElicitQuestion
+from longshore import Server
+from longshore.client import Client, ElicitQuestion, SyncClient
 from longshore.client.line import ROUNDS
-from longshore.errors import BadAnswer, CallTimeout, ClientError, ServerError, Unanswerable
+from longshore.client.oauth import JwtBearer, OAuth
+from longshore.errors import BadAnswer, CallTimeout, ClientError, RegistrationError, ServerError, Unanswerable
+from longshore.testing import Answers
 
 ELICIT = "dict(method='elicitation/create', params=dict(message='name?', requestedSchema=SCHEMA))"
 SCHEMA = (
@@ -358,3 +361,70 @@ def test_a_task_is_not_followed_but_can_be_had(tmp_path: Path) -> None:
             assert (await client.request("tools/call", {"name": "t", "arguments": {}}))["taskId"] == "t1"
 
     run(test)
+
+
+CALLED_WITH = {
+    "on_elicit": "1 argument (question)",
+    "on_sample": "1 argument (params)",
+    "roots": "no arguments",
+    "on_log": "1 argument (message)",
+    "on_change": "1 argument (change)",
+}
+
+
+def of_two(one: Any, two: Any) -> None:
+    raise AssertionError((one, two))
+
+
+async def of_two_later(one: Any, two: Any) -> None:
+    raise AssertionError((one, two))
+
+
+@pytest.mark.parametrize("name", CALLED_WITH)
+@pytest.mark.parametrize("make", [Client, SyncClient])
+@pytest.mark.parametrize("callback", [of_two, of_two_later])
+def test_a_callback_of_the_wrong_arity_is_refused_where_it_is_given(name: str, make: Any, callback: Any) -> None:
+    with pytest.raises(RegistrationError) as refused:
+        make(Server("t"), **{name: callback})
+    assert refused.value.what.startswith(f"{name} is called with {CALLED_WITH[name]}, which")
+    assert f"{callback.__name__}(one, two)" in refused.value.where
+    assert refused.value.fix.startswith(f"def {name}(")
+
+
+def test_progress_that_can_not_be_told_is_refused_before_the_call() -> None:
+    app = Server("t")
+    calls: list[int] = []
+
+    @app.tool
+    def add() -> int:
+        """Add."""
+        calls.append(1)
+        return 1
+
+    with SyncClient(app) as client:
+        for call in (
+            lambda: client.call("add", on_progress=of_two),
+            lambda: client.request("tools/call", {"name": "add"}, on_progress=of_two),
+        ):
+            with pytest.raises(
+                RegistrationError, match=r"on_progress is called with 3 arguments \(done, total, message"
+            ):
+                call()
+    assert calls == []
+
+
+def test_an_answer_of_the_wrong_arity_is_refused_where_it_is_added() -> None:
+    with pytest.raises(RegistrationError, match=r"answer is called with 1 argument \(question\)"):
+        Answers(of_two)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: OAuth(redirect=of_two),
+        lambda: JwtBearer(of_two),  # type: ignore[arg-type]
+    ],
+)
+def test_a_callback_of_a_login_is_refused_where_it_is_given(make: Any) -> None:
+    with pytest.raises(RegistrationError, match="is called with"):
+        make()

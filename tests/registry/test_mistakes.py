@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Annotated, Any, Literal
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from msgspec import Meta
@@ -611,3 +612,41 @@ def test_a_place_is_found_through_wrappers() -> None:
     assert re.fullmatch(r"(?:.*/)?test_mistakes\.py:\d+ star\(app\)", place(functools.partial(star)))
     assert re.fullmatch(r"(?:.*/)?test_mistakes\.py:\d+ outer\(\*args\)", place(outer))
     assert place(print) == "<built-in function print>"
+
+
+class Hooked(Toolset):
+    """A toolset whose hook wants what nobody gives it."""
+
+    def start(self, app: Server) -> None:  # type: ignore[override]
+        raise AssertionError(app)
+
+
+def nothing() -> None:
+    raise AssertionError("never called")
+
+
+def by_name(record: Any, *, more: int) -> None:
+    raise AssertionError((record, more))
+
+
+@pytest.mark.parametrize(
+    ("give", "what", "fix"),
+    [
+        (lambda: Server("t").listen(nothing), "listener is called with 1 argument (record)", "def listener(record)"),  # type: ignore[arg-type]
+        (lambda: Server("t").listen(by_name), "listener is called with 1 argument (record)", "def listener(record)"),  # type: ignore[arg-type]
+        (lambda: Server("t").listen(None), "listener is no function: None", "def listener(record)"),  # type: ignore[arg-type]
+        (lambda: Server("t").add(Hooked()), "start is called with no arguments", "def start(self)"),
+    ],
+)
+def test_a_callback_of_the_wrong_arity_is_refused_where_it_is_given(
+    give: Callable[[], Any], what: str, fix: str
+) -> None:
+    problem = refusal(give)
+    assert problem.what.startswith(what)
+    assert problem.fix == fix
+    assert "test_mistakes.py:" in problem.where
+
+
+@pytest.mark.parametrize("listener", [Mock(), AsyncMock(), print, [].append, functools.partial(by_name, more=1), Mock])
+def test_a_callback_that_can_be_called_is_taken(listener: Any) -> None:
+    Server("t").listen(listener)()

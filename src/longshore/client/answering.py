@@ -30,6 +30,25 @@ AT_ONCE = 64
 """Questions of a server that are worked on at the same time; more are refused."""
 
 Roots = Sequence[str | Root] | Callable[[], Any]
+CALLBACKS = {
+    "on_elicit": ("question",),
+    "on_sample": ("params",),
+    "roots": (),
+    "on_log": ("message",),
+    "on_change": ("change",),
+    "on_progress": ("done", "total", "message"),
+}
+"""What a client's callbacks are called with."""
+
+
+def check_callbacks(given: Mapping[str, Any]) -> None:
+    """Refuse callbacks that can't be called as they will be. Raises RegistrationError."""
+    for name, arguments in CALLBACKS.items():
+        callback = given.get(name)
+        if callback is not None and (name != "roots" or callable(callback)):
+            from longshore.registry.shape import check_callback
+
+            check_callback(callback, name, *arguments)
 
 
 class ElicitQuestion(Struct, frozen=True):

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, final, overload
 
 from longshore import __version__
-from longshore.client.answering import Answering, Roots, check_roots
+from longshore.client.answering import Answering, Roots, check_callbacks, check_roots
 from longshore.client.cache import Cache
 from longshore.client.channel import CLIENT_LIMITS
 from longshore.client.era import Wish
@@ -91,6 +91,8 @@ class Client:
         validate: bool = True,
         limits: Limits | None = None,
     ) -> None:
+        callbacks = {"on_elicit": on_elicit, "on_sample": on_sample, "roots": roots}
+        check_callbacks({**callbacks, "on_log": on_log, "on_change": on_change})
         self.limits = limits or CLIENT_LIMITS
         self.timeout = timeout
         self._validate = validate
@@ -210,6 +212,8 @@ class Client:
 
         `safe`: sending it twice does no harm, so it may be sent again where the connection was lost.
         """
+        if on_progress is not None:
+            check_callbacks({"on_progress": on_progress})
         if method != "tools/call" or params is None:
             raw = await self._line.send(method, params, timeout=timeout, progress=on_progress, safe=safe)
             return self._line.read(read_object, raw)
@@ -290,6 +294,8 @@ class Client:
 
         With `check=False` a failure is given back as a result like any other.
         """
+        if on_progress is not None:
+            check_callbacks({"on_progress": on_progress})
         given: Mapping[str, Any] = {} if arguments is None else arguments
         params: dict[str, Any] = {"name": name, "arguments": given}
         if meta:

@@ -14,6 +14,7 @@ from inspect import iscoroutinefunction
 from types import TracebackType
 from typing import Any, Self, TypeVar, final, overload
 
+from longshore.client.answering import check_callbacks
 from longshore.client.client import Client
 from longshore.client.records import (
     Change,
@@ -44,6 +45,7 @@ class SyncClient:
     """`with SyncClient("python server.py") as client: client.call("add", {"a": 1, "b": 2})`."""
 
     def __init__(self, target: Any, **options: Any) -> None:
+        check_callbacks(options)
         self._client = Client(target, **{name: _freed(name, value) for name, value in options.items()})
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None

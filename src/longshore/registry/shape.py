@@ -1,18 +1,25 @@
-"""How a callable without declared parameters can be called: raw handlers and completions."""
+"""How a callable without declared parameters can be called: raw handlers, completions and callbacks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
+from types import CodeType
 from typing import Any
 
 from msgspec import Struct
+
+from longshore.errors import RegistrationError
+from longshore.registry.where import caller, refuse
 
 _VARARGS, _COROUTINE = 0x04, 0x80
 
 
 class Shape(Struct, frozen=True):
-    """How many values it takes by position, at the least and at the most, and whether it is async."""
+    """How many values it takes by position, at the least and at the most, and whether it is async.
+
+    The least is infinite where a parameter without a default is keyword-only.
+    """
 
     fewest: float
     most: float
@@ -25,7 +32,7 @@ def read_shape(fn: Callable[..., Any]) -> Shape:
     skip = int(function is not fn)
     bound: frozenset[str] = frozenset()
     is_async = False
-    if not hasattr(function, "__code__") or hasattr(function, "__wrapped__"):
+    if not isinstance(getattr(function, "__code__", None), CodeType) or hasattr(function, "__wrapped__"):
         from longshore.schema.callee import find
         from longshore.schema.signature import SignatureProblem
 
@@ -38,6 +45,25 @@ def read_shape(fn: Callable[..., Any]) -> Shape:
     names = code.co_varnames[skip : code.co_argcount]
     free = [name for name in names if name not in bound]
     optional = set(code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount])
-    fewest = sum(name not in optional for name in free)
+    fewest: float = sum(name not in optional for name in free)
+    by_name = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    if any(name not in bound and name not in (function.__kwdefaults__ or ()) for name in by_name):
+        fewest = inf
     most = inf if code.co_flags & _VARARGS else len(free)
     return Shape(fewest, most, is_async or bool(code.co_flags & _COROUTINE))
+
+
+def check_callback(callback: Any, name: str, *given: str) -> None:
+    """Refuse a callback that can't be called with these values, while whoever gives it looks on."""
+    fix = f"def {name}({', '.join(('self', *given) if hasattr(callback, '__self__') else given)})"
+    if not callable(callback):
+        raise RegistrationError(caller(), f"{name} is no function: {callback!r:.100}", fix)
+    shape = read_shape(callback)
+    if not shape.fewest <= len(given) <= shape.most:
+        refuse(callback, f"{name} is called with {_listed(given)}, which this function does not take", fix)
+
+
+def _listed(given: tuple[str, ...]) -> str:
+    if not given:
+        return "no arguments"
+    return f"{len(given)} argument{'s' if len(given) > 1 else ''} ({', '.join(given)})"

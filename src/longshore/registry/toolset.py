@@ -111,6 +111,7 @@ class Holder:
         self.stateless = type(toolset).start is Toolset.start
         """Whether there is nothing to open, so that it is always ready."""
         self.ready = self.stateless
+        _check_hooks(toolset)
         self.rank = 0
         """Whose names win: the lower one's. Mounted servers have one each, all others none."""
         self.gone = False
@@ -152,6 +153,14 @@ class Holder:
     @property
     def needs_closing(self) -> bool:
         return (self.ready or self._opening is not None) and type(self.toolset).stop is not Toolset.stop
+
+
+def _check_hooks(toolset: Toolset) -> None:
+    for name in ("start", "stop"):
+        if getattr(type(toolset), name) is not getattr(Toolset, name):
+            from longshore.registry.shape import check_callback
+
+            check_callback(getattr(toolset, name), name)
 
 
 async def _call(method: Callable[[], Awaitable[None] | None]) -> None:

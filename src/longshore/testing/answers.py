@@ -6,6 +6,7 @@ from collections import deque
 from typing import Any, final
 
 from longshore.client.answering import ElicitQuestion
+from longshore.registry.shape import check_callback
 
 
 @final
@@ -20,11 +21,15 @@ class Answers:
     def __init__(self, *answers: Any) -> None:
         self.asked: list[ElicitQuestion] = []
         """Every question that came."""
-        self._left = deque(answers)
+        self._left: deque[Any] = deque()
         self._unanswered: list[str] = []
+        self.add(*answers)
 
     def add(self, *answers: Any) -> None:
         """Give these too."""
+        for answer in answers:
+            if callable(answer):
+                check_callback(answer, "answer", "question")
         self._left.extend(answers)
 
     def __call__(self, question: ElicitQuestion) -> Any:

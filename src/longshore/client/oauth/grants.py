@@ -80,7 +80,7 @@ class JwtBearer(Granter):
         if client_id is None and client_secret is not None:
             raise ValueError("client_secret needs the client_id that it belongs to")
         super().__init__(storage or MemoryStorage(), client_id or "", scopes, dpop, issuer)
-        self._assertion = assertion
+        self._assertion = _checked(assertion, "assertion")
         self._identity = Identity(client_id, client_secret) if client_id else None
         self._refused: dict[str, str] = {}
         """By issuer, what it does not take."""
@@ -122,7 +122,7 @@ class EnterpriseManaged(Granter):
         dpop: bool | str = "auto",
     ) -> None:
         super().__init__(storage or MemoryStorage(), client_id, scopes, dpop, issuer)
-        self._id_token = id_token
+        self._id_token = _checked(id_token, "id_token")
         self._idp = trusted(idp_token_endpoint, "idp_token_endpoint")
         self._idp_client = idp_client_id, idp_client_secret
         self._identity = Identity(client_id, client_secret)
@@ -163,6 +163,14 @@ async def bind(granter: Granter, need: Need, identity: Identity | None) -> None:
     """See that credentials go to one issuer only: the one that the caller named, else the first."""
     client_id = identity.client_id if identity else ""
     await need.cupboard.bind(client_id, need.purpose.server.issuer, insists=granter.issuer is not None)
+
+
+def _checked(source: Source, what: str) -> Source:
+    if callable(source):
+        from longshore.registry.shape import check_callback
+
+        check_callback(source, what)
+    return source
 
 
 async def fetch(source: Source, what: str) -> str:

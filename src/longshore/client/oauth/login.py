@@ -67,6 +67,10 @@ class OAuth(Granter):
         self._document = _document(client_metadata_url)
         self._method = token_endpoint_auth_method
         self._application = Application(client_name, application_type, token_endpoint_auth_method)
+        if redirect is not None:
+            from longshore.registry.shape import check_callback
+
+            check_callback(redirect, "redirect", "url")
         self._redirect = redirect
         self._redirect_uri = check_uri(redirect_uri, listens=redirect is None) if redirect_uri else None
 
