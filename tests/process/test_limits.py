@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -290,6 +291,35 @@ def test_the_servers_default_timeout_can_be_set_and_turned_off_by_a_tool(
     assert "within 0.1 s" in text_of(peer.call(tool))
     assert text_of(peer.answer("off")) == "unhurried"
     (workshop.folder / "gate").touch()
+
+
+STUCK = """
+    from pathlib import Path
+    from longshore import Server
+    app = Server("stuck")
+
+    @app.tool
+    async def download() -> str:
+        return Path("pipe").read_text()
+
+    @app.tool
+    async def other() -> str:
+        return "done"
+"""
+
+
+def test_an_async_tool_that_blocks_is_named_on_stderr_while_it_does(workshop: Workshop) -> None:
+    os.mkfifo(workshop.folder / "pipe")
+    peer = workshop.serve(STUCK)
+    peer.start()
+    peer.send(call(1, "download"), call(2, "other"))
+    eventually("the report", lambda: "blocked the event loop" in peer.stderr)
+    (record,) = [json.loads(line) for line in peer.stderr.splitlines()]
+    assert (record["level"], record["type"]) == ("warning", "problem")
+    assert record["text"].startswith("download has blocked the event loop for 1 s at server.py:8 download: ")
+    (workshop.folder / "pipe").write_text("unblocked")
+    assert text_of(peer.answer(1)) == "unblocked"
+    assert text_of(peer.answer(2)) == "done"
 
 
 def test_a_thread_can_see_that_its_time_is_up(workshop: Workshop) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, NoReturn
 
 from longshore.errors import RegistrationError
@@ -38,6 +39,11 @@ def caller() -> str:
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  (inspect costs 14 ms to import)
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).split(".")[0] == "longshore":
         frame = frame.f_back
+    return spot(frame)
+
+
+def spot(frame: FrameType) -> str:
+    """The file and line that a frame is at, and its function."""
     return f"{_short(frame.f_code.co_filename)}:{frame.f_lineno} {frame.f_code.co_name}"
 
 

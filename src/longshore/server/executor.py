@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from longshore.server.questions import Questions
     from longshore.server.threads import Threads
+    from longshore.server.watchdog import Watchdog
 
 _NULL = b"null"
 _NO_ARGUMENTS = Raw(b"{}")
@@ -68,6 +69,9 @@ class Executor:
         self._threads: Threads | None = None
         self._main = get_ident()
         self._task: Any = None
+        self.watched = False
+        """Whether a thread watches the loop for code that blocks it."""
+        self._watchdog: Watchdog | None = None
 
     # -- beginning
 
@@ -171,6 +175,16 @@ class Executor:
             self._hand_over(call)
         else:
             call.task = self._task(self._work(call), loop=loop)
+        if call.task is not None and not self.watched:
+            self._watch()
+
+    def _watch(self) -> None:
+        if self._watchdog is None:
+            from longshore.server.watchdog import Watchdog
+
+            runners = (Executor._work, Executor._prepare, Executor.run_inline)
+            self._watchdog = Watchdog(self, frozenset(each.__code__ for each in runners))
+        self._watchdog.start()
 
     def _decode(self, call: Call) -> bytes | None:
         """Make typed arguments of raw ones. A frame: they can't be."""
@@ -243,6 +257,8 @@ class Executor:
                 frame, outcome = self.questions.suspend(call), "asked"
             elif call.ended:
                 return
+            elif monotonic() >= call.deadline:  # it blocked the loop, so that its time could not be seen to be up
+                frame, outcome = self._drop(call), "timeout"
             else:
                 frame = self.replies.success(call, value)
         except Stopped:
@@ -256,6 +272,10 @@ class Executor:
                 frame, outcome = self.replies.exception(call, _unwrap(problem))
         call.task = None
         self.end(call, frame, outcome)
+
+    def _drop(self, call: Call) -> bytes:
+        what = f"did not finish within {call.entry.limit:g} s (its `timeout`), and what it returned later was dropped"
+        return self.replies.failure(call, Failure("timeout", f"{call.entry.name} {what}"))
 
     def _suspend(self, call: Call) -> tuple[bytes, Outcome]:
         try:
@@ -375,6 +395,8 @@ class Executor:
             call.running = True
             self.running += 1
             self._set_clock(call, call.paused)
+            if call.task is not None and not self.watched:
+                self._watch()
 
     def _set_clock(self, call: Call, seconds: float) -> None:
         call.deadline = due = monotonic() + seconds
@@ -438,6 +460,10 @@ class Executor:
     def adopt_thread(self) -> None:
         """The thread that serves is the main one, whichever thread made the server."""
         self._main = get_ident()
+
+    @property
+    def serving_thread(self) -> int:
+        return self._main
 
     @property
     def on_main(self) -> bool:

@@ -37,6 +37,7 @@ def import_asyncio() -> None:
     from importlib import import_module
 
     import_module("asyncio")  # it takes 40 ms, and now nobody waits
+    import_module("longshore.server.watchdog")
 
 
 def release_threads(process: Any, limits: Limits) -> None:

@@ -1,0 +1,112 @@
+"""Names the code that blocks the event loop.
+
+A blocking call in an `async def` holds up every other call, and nothing on the loop can say so. So a thread runs for as
+long as async calls do, and ends with them: an idle server has none. Twice a second it looks whether the serving thread
+is inside somebody's code; only then does it ask the loop for a sign of life, and reports who kept it from answering.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _thread import allocate_lock, start_new_thread
+from time import sleep
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, NamedTuple, final
+
+from longshore.registry.where import spot
+from longshore.telemetry.frames import is_own
+
+if TYPE_CHECKING:
+    from longshore.server.call import Call
+    from longshore.server.executor import Executor
+
+LOOK_SECONDS = 0.5
+BLOCKED_SECONDS = 1.0
+"""How long the loop may be kept from answering before that is reported."""
+FIX = "write `def`, which runs in a thread, or `await asyncio.to_thread(…)`"
+_STANDARD = os.path.dirname(os.__file__) + os.sep
+_LOOP = os.path.join("asyncio", "base_events.py")
+
+
+class Found(NamedTuple):
+    """The frame of an author's that the serving thread is in, and the call that runs it, where the stack shows it."""
+
+    frame: FrameType
+    call: Call | None
+
+
+@final
+class Watchdog:
+    """Watches the loop of one executor. `runners` are the functions that run handlers; each has a local `call`."""
+
+    def __init__(self, executor: Executor, runners: frozenset[CodeType]) -> None:
+        self._executor, self._runners = executor, runners
+        self._reported: set[tuple[str, str]] = set()
+        self._current: object = None
+        """Of the thread that watches: an older one ends."""
+
+    def start(self) -> None:
+        self._executor.watched = True
+        self._current = current = object()
+        start_new_thread(self._run, (current,))
+
+    def _run(self, current: object) -> None:
+        executor = self._executor
+        while executor.watched and self._current is current:
+            sleep(LOOK_SECONDS)
+            before = self._find()
+            if before is not None and not self._loop_answers():
+                after = self._find()
+                if after is not None and after.call is before.call:
+                    self._report(after)
+            if not self._is_busy():
+                executor.watched = False
+                if self._is_busy() and self._current is current:  # a call began meanwhile, and started no other thread
+                    executor.watched = True
+
+    def _is_busy(self) -> bool:
+        return self._executor.running > 0
+
+    def _loop_answers(self) -> bool:
+        loop, answered = self._executor.loop, allocate_lock()
+        answered.acquire()
+        try:
+            if loop is not None:
+                loop.call_soon_threadsafe(answered.release)
+        except RuntimeError:
+            return True  # it has closed
+        return answered.acquire(timeout=BLOCKED_SECONDS)
+
+    def _find(self) -> Found | None:
+        frame = sys._current_frames().get(self._executor.serving_thread)  # pyright: ignore[reportPrivateUsage]
+        frames: list[FrameType] = []
+        call: Call | None = None
+        while frame is not None and not frame.f_code.co_filename.endswith(_LOOP):
+            if frame.f_code in self._runners:
+                call = frame.f_locals["call"]
+                break
+            if not is_own(frame.f_code.co_filename):
+                frames.append(frame)
+            frame = frame.f_back
+        if not frames:
+            return None
+        return Found(next((each for each in frames if _is_authors(each)), frames[-1]), call)
+
+    def _report(self, found: Found) -> None:
+        where = spot(found.frame)
+        if found.call is not None:
+            who = f"{found.call.entry.name} has blocked the event loop for {BLOCKED_SECONDS:g} s at {where}"
+        else:
+            names = sorted({call.entry.name for call in tuple(self._executor.live) if call.running})
+            who = f"{where} has blocked the event loop for {BLOCKED_SECONDS:g} s while {', '.join(names)} ran"
+        key = ("" if found.call is None else found.call.entry.name, where)
+        if key not in self._reported:
+            self._reported.add(key)
+            self._executor.recorder.problem("warning", f"{who}: no other call goes on meanwhile; {FIX}")
+
+
+def _is_authors(frame: FrameType) -> bool:
+    """Whether it is in a file of the author's, rather than in a library that they call."""
+    path = frame.f_code.co_filename
+    return not path.startswith((_STANDARD, "<")) and "site-packages" not in path
