@@ -164,6 +164,4 @@ def _clean_up(link: Collector) -> None:
     assert not link.session.rows
     _engine.detach(link)
     executor = _engine.executor
-    executor._parked.clear()
-    executor._held = 0
-    assert not executor.live and executor.running == 0
+    assert not executor.live and executor.running == executor.parked == executor._held == 0

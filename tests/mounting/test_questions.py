@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +223,35 @@ def test_nobody_is_asked_what_another_may_have_to_answer() -> None:
                 with pytest.raises(ToolFailed, match="nobody knows whom to ask"):
                     await bob.call("b_greet")
                 hers.cancel()
+
+        run(main)
+
+
+@pytest.mark.parametrize("kind", ["read", "prompt"])
+def test_nobody_is_asked_while_another_caller_reads_or_gets_a_prompt(kind: str) -> None:
+    inner, begun = make_server(), threading.Event()
+
+    @inner.resource("test://slow", timeout=60)
+    async def slow_thing() -> str:
+        begun.set()
+        await asyncio.sleep(60)
+        return "never"
+
+    @inner.prompt(timeout=60)
+    async def slow_poem() -> str:
+        return await slow_thing()
+
+    with serve(gate_to(inner, "legacy").asgi(rate=0)) as served:
+
+        async def main() -> None:
+            async with Client(served.url, on_elicit=lambda _: "Bob") as bob, Client(served.url) as ann:
+                assert (await bob.call("b_greet")).text == "hello Bob"
+                hers = ann.read("test://slow") if kind == "read" else ann.prompt("b_slow_poem")
+                reading = asyncio.ensure_future(hers)
+                await until("her request", begun.is_set)
+                with pytest.raises(ToolFailed, match="nobody knows whom to ask"):
+                    await bob.call("b_greet")
+                reading.cancel()
 
         run(main)
 

@@ -500,3 +500,18 @@ def test_answers_without_a_state_do_not_reach_the_questions_of_a_body() -> None:
         assert reply["result"]["resultType"] == "input_required"
 
     run(main())
+
+
+def test_a_nonce_is_remembered_until_it_expires(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "_MAX_NONCES", 3)
+    nonces, now = state.LocalNonces(), time.time()
+
+    async def main() -> None:
+        for nonce, expires in (("good", now + 1000), ("expired", now - 1), ("good too", now + 1000)):
+            assert await nonces.burn(nonce, expires)
+        assert await nonces.burn("one more", now + 1000)  # at the bound: what has expired makes room
+        for nonce in ("good", "good too", "one more"):
+            assert not await nonces.burn(nonce, now + 1000)
+        assert "expired" not in nonces._burnt
+
+    run(main())

@@ -148,6 +148,49 @@ def test_a_call_that_waits_behind_those_of_a_peer_that_does_not_read_gets_the_ne
     run(body())
 
 
+@pytest.mark.parametrize("end", ["by a task", "by a thread", "cancelled", "too late", "refused"])
+def test_a_call_that_has_ended_is_no_longer_counted_among_the_bytes_held(end: str) -> None:
+    data = "x" * 600_000
+    params = {"name": "hold", "arguments": {"data": data}}
+    size = len(json.dumps({"jsonrpc": "2.0", "method": "tools/call", "params": params, "id": 10}))
+
+    async def body() -> None:
+        app, gate = Server("t", limits=Limits(running=1, held_bytes=2 * size)), asyncio.Event()
+
+        @app.tool(timeout=0.001 if end == "too late" else None)
+        async def take(data: str, n: int) -> int:
+            if end in ("cancelled", "too late"):
+                await gate.wait()
+            return n
+
+        @app.tool
+        def take_on_thread(data: str, n: int) -> int:
+            return n
+
+        @app.tool
+        async def hold(data: str) -> str:
+            await gate.wait()
+            return "x"
+
+        peer = Peer(app)
+        for id in range(5):
+            name = "take_on_thread" if end == "by a thread" else "take"
+            peer.call(id, name, data=data, n="none" if end == "refused" else id)
+            if end == "cancelled":
+                await peer.turn()
+                peer.send("notifications/cancelled", requestId=id)
+            else:
+                answer = await peer.get()
+                assert answer["id"] == id and ("isError" in answer["result"]) == (end in ("too late", "refused"))
+        for id in (10, 11):  # together exactly what may be held
+            peer.call(id, "hold", data=data)
+            assert await peer.turn() == []
+        gate.set()
+        assert [text_of(await peer.get()) for _ in range(2)] == ["x", "x"]
+
+    run(body())
+
+
 def test_one_timer_is_set_however_the_deadlines_come() -> None:
     async def body() -> None:
         app, gate = Server("t"), asyncio.Event()

@@ -306,6 +306,33 @@ def test_a_server_that_moves_to_another_issuer(authority: Authority, server: Pro
     assert len(tokens_sent(server)) == 3
 
 
+def test_a_refresh_token_is_not_sent_to_another_issuer_that_knows_a_client_of_the_same_name(
+    authority: Authority, server: Protected
+) -> None:
+    second = Authority()
+    neighbour = Protected(second)
+    with living(second, neighbour):
+        auth = login()
+        talk(server, auth)
+        talk(neighbour, auth)
+        assert set(authority.clients) == set(second.clients) == {"client-1"}
+        server.authorities[:] = [second]
+        assert talk(server, auth) == ["hello"]
+    assert grants(second) == ["authorization_code"] * 2
+
+
+def test_a_token_for_one_resource_is_not_renewed_when_the_server_names_another(
+    authority: Authority, server: Protected
+) -> None:
+    auth = login()
+    talk(server, auth)
+    authority.tokens.clear()
+    server.metadata = {"resource": server.url}
+    assert talk(server, auth) == ["hello"]
+    assert grants(authority) == ["authorization_code"] * 2
+    assert [held["resource"] for held in authority.tokens.values()] == [server.url]
+
+
 @pytest.mark.parametrize("refresh", [True, False])
 def test_the_last_seconds_of_a_token(authority: Authority, server: Protected, refresh: bool) -> None:
     """Who can't renew it must not be asked before each request."""

@@ -19,6 +19,7 @@ def holding(properties: dict[str, Any], *required: str, closed: bool = True) -> 
 
 TEXT, NUMBER, INT = {"type": "string"}, {"type": "number"}, {"type": "integer"}
 MAYBE = {"anyOf": [INT, {"type": "null"}]}
+N_REF = {"$ref": "#/$defs/n"}
 NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}, "v": INT}}
 OTHER_NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}, "v": TEXT}}
 
@@ -98,6 +99,11 @@ BREAKING = {
         {"not": {"$ref": "#/$defs/n"}, "$defs": {"n": TEXT}},
         {"not": {"$ref": "#/$defs/n"}, "$defs": {"n": NUMBER}},
         "not was",
+    ),
+    "behind a reference that was compared before, in a form that did not fit": (
+        holding({"a": {"anyOf": [holding({"x": N_REF})]}, "b": N_REF}) | {"$defs": {"n": NUMBER}},
+        holding({"a": {"anyOf": [holding({"x": N_REF}), holding({"x": {}})]}, "b": N_REF}) | {"$defs": {"n": INT}},
+        "parameter 'b': type was",
     ),
     "more beside a reference": (
         {"$ref": "#/$defs/n", "$defs": {"n": TEXT}},
