@@ -89,18 +89,12 @@ def play_all(runs: list[Run], node: str) -> list[Result]:
     with ExitStack() as stack:
         servers = [run for run in runs if run.side == "server"]
         url = stack.enter_context(served(RESULTS / "server.log")) if servers else None
-        results = [play_twice(run, node, url) for run in servers]
-    return results + [play_twice(run, node, None) for run in runs if run.side == "client"]
+        results = [play(run, node, url) for run in servers]
+    return results + [play(run, node, None) for run in runs if run.side == "client"]
 
 
-def play_twice(run: Run, node: str, url: str | None) -> Result:
-    """What is not earned is tried once more: the suite has waits of its own, and a busy machine outlasts them."""
-    result = play(run, node, url)
-    return play(run, node, url, "-again") if result.problems() else result
-
-
-def play(run: Run, node: str, url: str | None, mark: str = "") -> Result:
-    folder = RESULTS / (run.name.replace(" ", "-").replace(",", "") + mark)
+def play(run: Run, node: str, url: str | None) -> Result:
+    folder = RESULTS / run.name.replace(" ", "-").replace(",", "")
     print(f"conformance: {run.name} ... ", end="", flush=True)
     began = time.monotonic()
     log = folder.with_suffix(".log")

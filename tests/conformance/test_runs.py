@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from tests.waiting import PATIENCE, eventually, is_alive
 
+from . import __main__
 from .process import finish, served
 from .runs import CLIENT, RUNS, Run
 from .verdict import Client
@@ -83,6 +84,16 @@ def test_the_client_does_not_call_it_done_where_it_is_not(served_url: str) -> No
     assert "this server is to be refused" in str(trusted.problem())
     unknown = run_client("a-new-one", served_url)
     assert "KeyError: 'a-new-one'" in str(unknown.problem())
+
+
+def test_a_run_that_fails_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(__main__, "RESULTS", tmp_path)
+    plays, node = tmp_path / "plays", tmp_path / "node"
+    node.write_text(f"#!/bin/sh\necho played >> '{plays}'\nexit 1\n")
+    node.chmod(0o755)
+    [result] = __main__.play_all([run for run in RUNS if run.side == "client"][:1], str(node))
+    assert result.problems() and plays.read_text() == "played\n"
+    assert __main__.report([result]) == 1
 
 
 def test_what_a_run_leaves_behind_is_ended(tmp_path: Path) -> None:
