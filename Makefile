@@ -6,12 +6,13 @@ PY     := $(VENV)/bin/python
 PIP    := $(PY) -m pip --disable-pip-version-check --no-input -q
 
 .PRECIOUS: $(VENV)/.%
-.PHONY: help setup serve test check conformance suite format bench fuzz lock clean
+.PHONY: help setup serve test test-all check conformance suite format bench fuzz lock clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make serve        set up and run the built-in server on http://127.0.0.1:9100 (ARGS='--port 8000')"
 	@echo "make test         set up and run the tests (ARGS='-k name' to choose)"
+	@echo "make test-all     run the tests on every Python from 3.11 on that this machine has (ARGS as above)"
 	@echo "make check        lint, types and the layers of the house"
 	@echo "make conformance  run the official MCP conformance suite (ARGS=2026 for a part)"
 	@echo "make suite        run the JSON Schema Test Suite (ARGS='--draft 7' for another draft)"
@@ -33,6 +34,11 @@ test: setup
 	@VENV="$(VENV)" sh scripts/interop
 	@VENV="$(VENV)" sh scripts/suite
 	@VENV="$(VENV)" sh scripts/tests $(ARGS)
+
+test-all: setup
+	@VENV="$(VENV)" sh scripts/interop
+	@VENV="$(VENV)" sh scripts/suite
+	@VENV="$(VENV)" sh scripts/test-all $(ARGS)
 
 check: setup
 	$(VENV)/bin/ruff format --check src tests benchmarks examples
@@ -63,4 +69,4 @@ lock: setup
 	@VENV="$(VENV)" sh scripts/lock
 
 clean:
-	rm -rf $(VENV) .bench .fuzz .conformance .interop .suite .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-3.* .bench .fuzz .conformance .interop .suite .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
