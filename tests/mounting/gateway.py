@@ -21,7 +21,7 @@ BEHIND = Path(__file__).parent / "behind.py"
 COMMAND = [sys.executable, str(BEHIND)]
 WAYS = ("memory", "stdio", "http")
 ERAS = ("modern", "legacy")
-SECONDS = 20.0
+SECONDS = 40.0
 """The longest that anything is waited for."""
 
 

@@ -132,6 +132,11 @@ def call(id: Any, params: dict[str, Any]) -> Any:
             if "result" in heard:
                 answers[heard["id"]] = heard["result"]["content"]["a"]
         return text(f"{answers['q1']} {answers['q2']}")
+    if MODE == "roots too":
+        say({"id": "roots", "method": "roots/list"}, more=True)
+        elicit("q", "Your name?", "a")
+        heard = {each["id"]: each for each in (hear(), hear())}
+        return text(f"{heard['q']['result']['content']['a']}, {heard['roots']['error']['message']}")
     if MODE == "string content":
         message = {"role": "user", "content": "hi"}
         say({"id": "q", "method": "sampling/createMessage", "params": {"messages": [message], "maxTokens": 5}})

@@ -565,6 +565,19 @@ def test_questions_side_by_side_and_one_that_is_taken_back(outer: str) -> None:
     run(main)
 
 
+@ours
+def test_a_question_that_the_caller_can_not_answer_takes_no_other_with_it(outer: str) -> None:
+    gate = Server("gate")
+    gate.mount(hostile("roots too"), prefix="b")
+
+    async def main() -> None:
+        async with through(gate, outer, on_elicit=lambda _: "Ann") as client:
+            answered = (await client.call("b_go")).text
+            assert answered == "Ann, this client did not declare that it can list its roots"
+
+    run(main)
+
+
 def test_capabilities_are_what_the_caller_can() -> None:
     def able(revision: str, **declared: Any) -> dict[str, Any]:
         return capabilities_of(Peer(REVISIONS[revision], declared, {}))

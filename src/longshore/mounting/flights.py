@@ -14,9 +14,9 @@ from collections.abc import Callable, Coroutine, Mapping
 from os import urandom
 from typing import TYPE_CHECKING, Any, final
 
-from longshore.errors import ProtocolError, ToolError, Unanswerable
+from longshore.errors import CapabilityMissing, ProtocolError, ToolError, Unanswerable
 from longshore.mounting.questions import read_question, write_answer
-from longshore.protocol.questions import Question
+from longshore.protocol.questions import Question, require
 from longshore.server.link import LOCAL
 from longshore.wire.codec import INTERNAL_ERROR, INVALID_PARAMS
 
@@ -163,8 +163,13 @@ class Flights:
 
     async def _answer(self, flight: Flight, call: Call) -> None:
         """Put what the server asks to the caller. The server may give up on it meanwhile."""
-        for key in [key for key, asked in flight.questions.items() if asked.answer.done()]:
-            del flight.questions[key]
+        for key, asked in list(flight.questions.items()):
+            try:
+                require(asked.question, call.peer)
+            except CapabilityMissing as problem:  # of this question alone: the others may still be answered
+                asked.refuse(str(problem))
+            if asked.answer.done():
+                del flight.questions[key]
         puts = {key: asked.question for key, asked in flight.questions.items()}
         if not puts:
             return
