@@ -35,7 +35,7 @@ from longshore.transports.serving.listener import Listener
 
 OWN: ContextVar[bool] = ContextVar("OWN", default=False)
 """Whether apps of ours are served by our own server, not by uvicorn's."""
-SECONDS = 10.0
+SECONDS = 60.0
 """The longest that anything is waited for."""
 
 T = TypeVar("T")

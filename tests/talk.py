@@ -20,7 +20,7 @@ from longshore.transports.memory import Memory
 PREFIX = "io.modelcontextprotocol/"
 OLDEST, NEWEST_LEGACY, NEWEST = NAMES[0], NAMES[3], NAMES[4]
 ERAS = (NEWEST_LEGACY, NEWEST)
-WAIT_SECONDS = 5.0
+WAIT_SECONDS = 60.0
 """The longest that any test waits for anything."""
 
 Params = dict[str, Any]

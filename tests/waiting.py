@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds that anything may take here before the test fails. Never a promise of the product's."""
 
 

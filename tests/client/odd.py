@@ -23,7 +23,7 @@ from typing import Any
 from waiting import PATIENCE, eventually
 
 SERVERS = Path(__file__).parent / "servers"
-SOON = 5.0
+SOON = 30.0
 """Seconds for what is expected to happen at once. Never asserted, only waited for."""
 
 

@@ -22,7 +22,7 @@ from longshore.transports.memory import Memory
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 ALL: dict[str, Any] = {"elicitation": {}, "sampling": {}, "roots": {}}
 PREFIX = "io.modelcontextprotocol/"
-PATIENCE = 10.0
+PATIENCE = 60.0
 """Seconds that any wait may take before the test fails."""
 
 HERE = Path(__file__).parent

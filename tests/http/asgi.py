@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from longshore import Server
 
-WAIT_SECONDS = 10.0
+WAIT_SECONDS = 60.0
 """The longest that any test waits for anything."""
 HOST = "127.0.0.1"
 PORT = 9100

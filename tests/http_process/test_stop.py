@@ -14,7 +14,7 @@ from posting import Session, ask_modern, call, modern, post_modern
 from .serverproc import ServerProcess, eventually, is_alive, start
 from .servers import SOURCE
 
-SOON = 15.0
+SOON = 60.0
 """Seconds to wait for an end that nothing holds up: what is in flight would hold it for 600."""
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 

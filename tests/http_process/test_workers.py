@@ -14,7 +14,7 @@ from posting import Session, ask_modern, call, modern, post_modern
 from .serverproc import ServerProcess, eventually, is_alive, launch, start
 from .servers import SOURCE
 
-SOON = 15.0
+SOON = 60.0
 
 
 def text(message: dict) -> str:

@@ -21,7 +21,7 @@ SERVER = f"{HERE / 'server.py'}:app"
 LEGACY, MODERN = "legacy", "2026-07-28"
 ERAS = (LEGACY, MODERN)
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds that a whole conversation may take before the test fails."""
 
 

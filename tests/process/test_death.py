@@ -15,7 +15,7 @@ from waiting import PATIENCE, eventually, is_alive
 from .conftest import Workshop
 from .peer import LONGSHORE, Peer, call, request, text_of
 
-SOON = 15.0
+SOON = 60.0
 """Seconds to wait for an end that nothing holds up: what is in flight would hold it for 60. benchmarks/shutdown.py
 measures how soon it is."""
 

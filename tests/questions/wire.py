@@ -14,7 +14,7 @@ from longshore.transports.memory import Memory
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 ERAS = (LEGACY, MODERN)
 ALL = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
-PATIENCE = 10.0
+PATIENCE = 60.0
 """Seconds that any wait may take before the test fails."""
 
 Answer = Callable[[str, dict[str, Any]], Any]

@@ -13,7 +13,7 @@ import pytest
 from longshore import Context, Limits, Server, Toolset, tool
 from longshore.transports.memory import Memory
 
-SECONDS = 5.0
+SECONDS = 60.0
 ENVELOPE = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
 
 
@@ -53,7 +53,7 @@ class Peer:
 
 
 def run(body: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(body, 20))
+    asyncio.run(asyncio.wait_for(body, SECONDS))
 
 
 def text_of(message: dict[str, Any]) -> str:

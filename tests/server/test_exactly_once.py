@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from longshore import Limits, Server
 from longshore.transports.memory import Memory
 
-SECONDS = 5.0
+SECONDS = 60.0
 ENVELOPE = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
 IDS = st.sampled_from([7, "7", 1, 2, 3, "a", ""])
 Id = int | str

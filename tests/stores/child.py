@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Any
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 class Child:

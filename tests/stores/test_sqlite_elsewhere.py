@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -35,11 +36,8 @@ def lines_of(source: str, path: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_a_file_that_may_not_be_written(tmp_path: Path) -> None:
+def test_a_file_that_may_not_be_written() -> None:
     """As a user who is not root, whom no permission stops."""
-    for folder in (*tmp_path.parents[:3], tmp_path):
-        if folder.stat().st_uid == os.getuid() and folder != Path(folder.anchor):
-            folder.chmod(folder.stat().st_mode | 0o055)
     source = """
     async def make():
         store = SqliteStore(path)
@@ -59,13 +57,16 @@ def test_a_file_that_may_not_be_written(tmp_path: Path) -> None:
         os.setgroups([]), os.setegid(65534), os.seteuid(65534)
     run(use)
     """
-    (tmp_path / "shut").mkdir()
-    path = tmp_path / "shut" / "store.db"
+    with tempfile.TemporaryDirectory() as folder:  # every start of pytest shuts the folder above `tmp_path` to others
+        Path(folder).chmod(0o755)
+        path = Path(folder, "shut", "store.db")
+        path.parent.mkdir()
+        lines = lines_of(source, path)
     fix = "mend that, or name another file in http.store"
-    assert lines_of(source, path) == [
+    assert lines == [
         f"store {path}: this user may not write the file or its folder; {fix}",
         f"store {path}.new: it can't be made (Permission denied); {fix}",
-        f"store {tmp_path}/shut/sub/new.db: it can't be made (Permission denied); {fix}",
+        f"store {path.parent}/sub/new.db: it can't be made (Permission denied); {fix}",
     ]
 
 

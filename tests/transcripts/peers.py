@@ -16,7 +16,7 @@ from longshore.transports.memory import Memory
 from .script import SENTINEL, Checker, Expect, Quiet, Script, Send, fill
 
 FIXTURES = Path(__file__).with_name("fixtures.py")
-SECONDS = 5.0
+SECONDS = 60.0
 
 
 def play_in_memory(script: Script) -> None:

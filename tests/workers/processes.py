@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from posting import Json, Session, ask_modern, call
 from serving import Connection, Exchange, Pairs
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds that anything may take before the test fails. Never a promise of the product's."""
 STATE_KEY = "a key that all processes share, of 32 characters or more"
 SCRIPT = Path(__file__).with_name("server.py")
@@ -136,8 +136,9 @@ def do(server: Any, tool: str, arguments: Json) -> Any:
 class Site:
     """The processes that share one store."""
 
-    def __init__(self, nursery: Nursery, store: str, folder: Path) -> None:
+    def __init__(self, nursery: Nursery, store: str, folder: Path, quiet: bool) -> None:
         self.store, self.folder, self.nursery = store, folder, nursery
+        self._usual = {"redis_seconds": PATIENCE} if quiet else {}
         self.processes: list[Process] = []
 
     def start(self, count: int = 2, *, odd: Json | None = None, **settings: Any) -> list[Process]:
@@ -145,7 +146,7 @@ class Site:
         both = {"store": self.store, "state_key": STATE_KEY, "rate": 0, "grace": 0.0, **settings}
         both["limits"] = {"stream_after_seconds": 0.05, **both.get("limits", {})}
         logs = [str(self.folder / f"server-{len(self.processes) + n}.log") for n in range(count)]
-        made = self.nursery.make([{"settings": both, "log": log, **(odd or {})} for log in logs])
+        made = self.nursery.make([{"settings": both, "log": log, **self._usual, **(odd or {})} for log in logs])
         self.processes += made
         return made
 
@@ -159,8 +160,11 @@ class Site:
 
 @contextmanager
 def site(nursery: Nursery, store: str, folder: Path, *, quiet: bool = True) -> Iterator[Site]:
-    """Processes for a while. They must have nothing to complain of, unless that is what a test is about."""
-    made = Site(nursery, store, folder)
+    """Processes for a while. They must have nothing to complain of, unless that is what a test is about.
+
+    So they wait longer for Redis than they would elsewhere: it shares the cores with all that is tested.
+    """
+    made = Site(nursery, store, folder, quiet)
     try:
         yield made
     finally:

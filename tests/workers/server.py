@@ -25,7 +25,7 @@ import uvicorn.lifespan.on
 import uvicorn.protocols.http.httptools_impl
 
 from longshore import Ask, Context, Limits, Sample, Server, Toolset, tool
-from longshore.stores import redis as _redis  # noqa: F401
+from longshore.stores import redis as _redis
 from longshore.stores import sqlite
 from longshore.transports.http import making, workers  # noqa: F401
 
@@ -178,6 +178,7 @@ def begin(order: dict[str, Any]) -> None:
     workers.BEAT_SECONDS, workers.DEAD_SECONDS = order.get("beat") or (workers.BEAT_SECONDS, workers.DEAD_SECONDS)
     if order.get("patience"):
         sqlite.SqliteStore.__init__.__kwdefaults__["patience"] = order["patience"]
+    _redis.SECONDS = order.get("redis_seconds", _redis.SECONDS)
     asyncio.run(serve(order["settings"], say, order.get("lifespan", True)))
 
 

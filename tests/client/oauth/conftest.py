@@ -15,7 +15,7 @@ from longshore.client.oauth import MemoryStorage, OAuth
 from .town import Authority, Protected, follow, living
 
 T = TypeVar("T")
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 @pytest.fixture

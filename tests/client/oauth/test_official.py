@@ -18,7 +18,7 @@ from services import skip
 from .conftest import login, run
 
 OFFICIAL = Path(__file__).with_name("official.py")
-SECONDS = 30.0
+SECONDS = 60.0
 
 
 @pytest.fixture
