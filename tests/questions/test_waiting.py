@@ -139,6 +139,44 @@ def test_the_clock_goes_on_when_the_answer_is_there() -> None:
     run(main())
 
 
+def test_a_question_gives_no_more_time_than_was_left() -> None:
+    app, left = Server("asker"), list[float]()
+
+    @app.tool(replay=True, timeout=1000)
+    async def f(ctx: Context) -> str:
+        while ctx.remaining > 999.95:
+            await asyncio.sleep(0.005)
+        left.append(ctx.remaining)
+        await ctx.elicit("Sure?", key="ok")
+        left.append(ctx.remaining)
+        return "done"
+
+    async def main() -> None:
+        client = Client(app, LEGACY)
+        _, question = await ask(client, "f")
+        answer(client, question)
+        assert text((await client.get())["result"]) == "done"
+        assert left[1] <= left[0]
+
+    run(main())
+
+
+@both_ways
+def test_a_waiting_call_that_is_cancelled_takes_no_place(tool: str) -> None:
+    async def main() -> None:
+        app = asker(Limits(running=1))
+        client = Client(app, LEGACY)
+        id, _ = await ask(client, tool)
+        client.put({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}})
+        assert (await client.get())["method"] == "notifications/cancelled"  # of the question
+        while app.engine.executor.stragglers:
+            await asyncio.sleep(0.001)
+        assert app.engine.executor.running == 0
+        assert text((await client.call("add", {"a": 1, "b": 2}))["result"]) == "3"
+
+    run(main())
+
+
 def test_a_call_that_asks_twice_at_once_waits_until_both_are_answered() -> None:
     app = Server("asker", limits=Limits(running=1))
 

@@ -191,6 +191,31 @@ def test_a_call_that_has_ended_is_no_longer_counted_among_the_bytes_held(end: st
     run(body())
 
 
+def test_a_call_that_waits_keeps_its_arguments_when_the_transport_reads_on() -> None:
+    """A long frame is read in place, in memory that the next one is read into."""
+
+    async def body() -> None:
+        app, gate = Server("t", limits=Limits(running=1)), asyncio.Event()
+
+        @app.tool
+        async def echo(text: str) -> str:
+            await gate.wait()
+            return text
+
+        peer = Peer(app)
+        peer.call(1, "echo", text="first")
+        await peer.turn()
+        params = {"name": "echo", "arguments": {"text": "x" * 10_000}}
+        frame = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}
+        memory = bytearray(json.dumps(frame).encode())
+        assert app.engine.handle_long(memoryview(memory), peer.link) is None
+        memory[:] = b"?" * len(memory)
+        gate.set()
+        assert [text_of(await peer.get()) for _ in range(2)] == ["first", "x" * 10_000]
+
+    run(body())
+
+
 def test_one_timer_is_set_however_the_deadlines_come() -> None:
     async def body() -> None:
         app, gate = Server("t"), asyncio.Event()
