@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from longshore.stores import open_store
+from longshore.stores import Store, open_store
 from longshore.transports.http.records import session_key
 from posting import Session, call, request
 from serving import Exchange
@@ -158,15 +159,26 @@ def test_an_idle_session_ends_in_both_and_a_used_one_in_neither(fresh: Site) -> 
 
 def stored(site: Site, session: Session) -> Any:
     """The session's record, looked at without using it."""
+    return in_store(site, lambda store: store.get(session_key(session.id)))
 
-    async def look() -> Any:
+
+def in_store(site: Site, use: Callable[[Store], Awaitable[Any]]) -> Any:
+    async def main() -> Any:
         store = open_store(site.store)
         try:
-            return await store.get(session_key(session.id))
+            return await use(store)
         finally:
             await store.close()
 
-    return asyncio.run(look())
+    return asyncio.run(main())
+
+
+def test_a_session_that_ended_elsewhere_is_not_served_also_if_the_notice_was_lost(fresh: Site) -> None:
+    [process] = fresh.start(1)
+    session = opened(process)
+    assert session.ask("ping")["result"] == {}
+    in_store(fresh, lambda store: store.delete(session_key(session.id)))
+    assert session.post(request("ping")).finish().status == 404
 
 
 def test_the_bound_of_sessions_holds_across_processes(fresh: Site) -> None:
