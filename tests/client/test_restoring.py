@@ -282,7 +282,7 @@ def test_a_server_that_ends_every_subscription_is_asked_ever_later(
     monkeypatch.setattr("longshore.client.watches._AGAIN", (0.0, 0.0, 600.0))
 
     async def test() -> None:
-        async with open_odd(tmp_path, ending("pass", "acknowledge(m); time.sleep(0.01); reply(m, {})")) as client:
+        async with open_odd(tmp_path, ending("pass", "acknowledge(m); reply(m, {})")) as client:
             async with client.watch(tools=True):
                 await until("it was begun again", lambda: len(methods(tmp_path, "subscriptions/listen")) == 3)
                 for _ in range(10):
