@@ -116,6 +116,31 @@ def test_progress_and_log_messages_come_through(way: str, inner: str, outer: str
         run(main)
 
 
+def test_log_messages_reach_nobody_while_several_callers_are_served() -> None:
+    gate = gate_to(make_server(), "legacy")
+    mount: Any = gate.catalog.holders["b"].toolset
+    with serve(gate.asgi(rate=0)) as served:
+
+        async def main() -> None:
+            begun = asyncio.Event()
+            logged: dict[str, list[Any]] = {"ann": [], "bob": []}
+            options = {"era": "legacy", "log_level": "info"}
+            async with (
+                Client(served.url, **options, on_log=logged["ann"].append) as ann,
+                Client(served.url, **options, on_log=logged["bob"].append) as bob,
+            ):
+                waiting = asyncio.ensure_future(ann.call("b_wait", on_progress=lambda *_: begun.set()))
+                await begun.wait()
+                assert (await bob.call("b_steps")).text == "done"
+                waiting.cancel()
+                await until("the end of her call", lambda: not mount._calls.flights.calls)
+                assert (await bob.call("b_steps")).text == "done"
+                await until("the log", lambda: len(logged["bob"]) >= 3)
+            assert [each.data for each in logged["bob"]] == ["at 1", "at 2", "at 3"] and not logged["ann"]
+
+        run(main)
+
+
 @every_way
 @theirs
 @ours

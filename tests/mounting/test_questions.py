@@ -210,6 +210,17 @@ def test_who_has_shown_who_they_are_is_one_caller(known: bool, tmp_path: Path) -
         run(main)
 
 
+def test_a_second_question_reaches_the_caller_who_answered_the_first() -> None:
+    """Over HTTP in the stateless era each request is a session of its own."""
+    with serve(gate_to(make_server(), "legacy").asgi(rate=0)) as served:
+
+        async def main() -> None:
+            async with Client(served.url, era="modern", on_elicit=lambda _: "Rome") as client:
+                assert (await client.call("b_trip")).text == "to Rome by Rome"
+
+        run(main)
+
+
 def test_nobody_is_asked_what_another_may_have_to_answer() -> None:
     """Two callers at work at once: nothing says whose question it is."""
     gate = gate_to(make_server(), "legacy")
