@@ -19,10 +19,22 @@ from longshore import Server
 from serving import serve
 from waiting import PATIENCE, is_alive
 
-from .conftest import LONGSHORE, Quay
+from .conftest import Quay
+
+PATIENT = """
+import sys
+import longshore.__main__, longshore.cli.completing
+longshore.cli.completing.ASK_SECONDS = float(sys.argv.pop())
+longshore.__main__.main()
+"""
 
 
-def tab(quay: Quay, line: str, shell: str = "bash") -> list[str]:
+def patient(seconds: float = PATIENCE) -> list[str]:
+    """The command, with more time for a server to answer: on a busy machine its start alone may take longer."""
+    return [sys.executable, "-c", PATIENT, str(seconds)]
+
+
+def tab(quay: Quay, line: str, shell: str = "bash", seconds: float = PATIENCE) -> list[str]:
     """The values that a shell is offered after this line."""
     env = {"_LONGSHORE_COMPLETE": f"{shell}_complete"}
     if shell == "bash":
@@ -30,7 +42,8 @@ def tab(quay: Quay, line: str, shell: str = "bash") -> list[str]:
     else:
         words = line.split(" ")
         env |= {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1) if shell == "zsh" else words[-1]}
-    done = subprocess.run(LONGSHORE, cwd=quay.folder, env={**quay.env, **env}, capture_output=True, timeout=30)
+    argv = patient(seconds)
+    done = subprocess.run(argv, cwd=quay.folder, env={**quay.env, **env}, capture_output=True, timeout=2 * PATIENCE)
     assert (done.returncode, done.stderr) == (0, b""), done.stderr.decode()
     lines = done.stdout.decode().splitlines()
     if shell == "zsh":
@@ -70,7 +83,7 @@ def test_resources(quay: Quay) -> None:
 def test_the_cursor_may_be_inside_the_line(quay: Quay) -> None:
     line = "longshore call server.py ec text=1"
     env = {"_LONGSHORE_COMPLETE": "bash_complete", "COMP_LINE": line, "COMP_POINT": "27", "COMP_BREAKS": "=:"}
-    done = subprocess.run(LONGSHORE, cwd=quay.folder, env={**quay.env, **env}, capture_output=True, timeout=30)
+    done = subprocess.run(patient(), cwd=quay.folder, env={**quay.env, **env}, capture_output=True, timeout=PATIENCE)
     assert done.stdout == b"plain,echo\n"
 
 
@@ -175,7 +188,7 @@ def test_a_server_that_fails_completes_nothing_and_is_left_alone_for_a_minute(qu
 
 def test_a_server_that_hangs_completes_nothing_and_is_killed(quay: Quay) -> None:
     quay.write("server.py", HANGING)
-    assert tab(quay, "longshore call server.py a") == []
+    assert tab(quay, "longshore call server.py a", seconds=8.0) == []
     pids = (quay.folder / "pids").read_text().split()
     assert pids and not any(is_alive(int(pid)) for pid in pids), "Tab is over when it is"
     assert tab(quay, "longshore call server.py a") == []
@@ -213,6 +226,7 @@ def test_in_a_real_bash(quay: Quay) -> None:
         "PS1": "READY> ",
         "INPUTRC": "/dev/null",
     }
+    assert quay.run("list", "server.py").returncode == 0  # so that it is known, and no Tab has to wait for its start
     main, side = pty.openpty()
     shell = subprocess.Popen([bash, "--norc", "--noprofile", "-i"], cwd=quay.folder, env=env, stdin=side, stdout=side,
                              stderr=side, start_new_session=True)  # fmt: skip
