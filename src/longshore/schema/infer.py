@@ -8,7 +8,7 @@ no titles, no boolean sub-schemas but `additionalProperties: false`; every array
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import NODEFAULT
@@ -80,6 +80,19 @@ def _default(value: Any) -> Schema:
         return {}
 
 
+_translator: Any = vars(mi)["_Translator"]  # not public: msgspec sorts the values of a Literal, and has no switch
+
+
+class _Translator(_translator):  # type: ignore[misc]
+    """msgspec's, except that the values of a Literal stay in the order in which the author wrote them."""
+
+    def _translate_inner(self, t: Any, args: Any, **constraints: Any) -> mi.Type:
+        if t is Literal:
+            return mi.LiteralType(args)
+        translated: mi.Type = _translator._translate_inner(self, t, args, **constraints)
+        return translated
+
+
 class Schemas:
     """Builds the schemas of several types that share one `$defs`."""
 
@@ -94,7 +107,7 @@ class Schemas:
 
     def of(self, tp: Any) -> Schema:
         """The schema of a type that is ready for msgspec."""
-        return self.node(mi.type_info(tp))
+        return self.node(_Translator([tp]).run()[0])
 
     def node(self, node: mi.Type) -> Schema:
         """The schema of one node of msgspec's description of a type."""
