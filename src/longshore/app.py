@@ -411,7 +411,7 @@ class Server:
         _, late = await wait(closing, timeout=seconds)
         if late:
             names = ", ".join(sorted(closing[task] for task in late))
-            self.recorder.problem("warning", f"not closed within {seconds:g} s, so ended as it is: {names}")
+            self.recorder.problem("warning", f"not closed within {seconds:.1f} s, so ended as it is: {names}")
             self._late |= late
             for task in late:
                 task.cancel()

@@ -84,6 +84,18 @@ def test_json_is_shown_as_the_server_wrote_it(quay: Quay) -> None:
     assert plain(terminal.seen) == '{\n  "n": 1.0e400,\n  "n": 12345678901234567890.10\n}\n'
 
 
+@pytest.mark.parametrize(
+    ("done", "total", "shown"),
+    [
+        (5_242_880, 10_485_760, "50%  5,242,880/10,485,760"),
+        (1 / 3, 1, "33%  0.33/1"),
+        (1_234_567.0, None, "… 1,234,567"),
+    ],
+)
+def test_progress_is_shown_in_plain_numbers(done: float, total: float | None, shown: str) -> None:
+    assert line(done, total, None, 80).endswith(shown)
+
+
 def test_a_message_of_any_length_is_one_line() -> None:
     shown = line(1, 4, "漢" * 5_000_000, 40)
     assert cell_len(shown) <= 39 and "漢" in shown
@@ -130,8 +142,8 @@ def test_no_answer_is_no(quay: Quay, era: str) -> None:
 
 def test_a_form_is_asked_field_by_field_until_it_is_right(quay: Quay) -> None:
     terminal = quay.terminal("call", "server.py", "pack", "order=5")
-    terminal.until("Which box?").until("1) large").until("2) small").until("a number: ").type("3\n")
-    terminal.until("expected a number from 1 to 2").type("1\n")
+    terminal.until("Which box?").until("1) small").until("2) large").until("a number: ").type("3\n")
+    terminal.until("expected a number from 1 to 2").type("2\n")
     terminal.until("How many?").until("an integer: ").type("many\n")
     terminal.until('expected an integer, got "many"').type("12\n")
     assert terminal.end() == 0, terminal.seen

@@ -188,6 +188,7 @@ def test_a_stop_that_fails_or_hangs_does_not_hold_the_end(workshop: Workshop) ->
     peer.close_input()
     assert peer.wait() == 0
     assert "did not close" in peer.stderr
+    assert "not closed within 0.2 s, so ended as it is: hanging" in peer.stderr
     assert (workshop.folder / "stopped").exists()
 
 

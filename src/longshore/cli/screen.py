@@ -248,9 +248,14 @@ def line(done: float, total: float | None, message: str | None, columns: int) ->
     if total is not None and total > 0:
         share = min(1.0, max(0.0, done / total))
         full = round(share * _BAR)
-        head = f"{'━' * full}{'╌' * (_BAR - full)} {share:4.0%}  {done:g}/{total:g}"
+        head = f"{'━' * full}{'╌' * (_BAR - full)} {share:4.0%}  {_number(done)}/{_number(total)}"
     else:
-        head = f"… {done:g}"
+        head = f"… {_number(done)}"
     # Cut before it is measured: a million letters take long, and so many are never seen.
     text = f"{head}  {one_line(message[: 4 * columns])}" if message else head
     return set_cell_size(text, max(1, columns - 1)).rstrip()
+
+
+def _number(value: float) -> str:
+    """At most two decimals, and never in the form 1e+07."""
+    return f"{value:,.2f}".rstrip("0").rstrip(".")
