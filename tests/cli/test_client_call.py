@@ -87,7 +87,7 @@ def test_everything_wrong_is_said_at_once_and_nothing_is_called(quay: Quay) -> N
     assert "echo was not called" in said
     assert "txt: there is no such argument; did you mean 'text'?" in said
     assert 'loud: expected a boolean, got "maybe"' in said
-    assert 'size: must be one of "large", "small"; got "huge"' in said
+    assert 'size: must be one of "small", "large"; got "huge"' in said
     assert "text: missing, a string" in said
 
 
