@@ -78,8 +78,11 @@ def test_without_an_issuer_the_name_begins_with_the_endpoint(issuer: Issuer, clo
     [
         ({"active": False}, "the access token is unknown, has expired or was revoked"),
         ({"iss": "https://evil.example"}, "the access token comes from another issuer"),
-        ({"aud": "https://other.example"}, "the access token was issued for another server"),
-        ({"aud": None}, "the access token was issued for another server"),
+        (
+            {"aud": "https://other.example"},
+            f"the access token was issued for another server: its aud must contain {RESOURCE}",
+        ),
+        ({"aud": None}, f"the access token was issued for another server: its aud must contain {RESOURCE}"),
         ({"exp": 1_800_000_000}, "the access token has expired"),
         ({"nbf": 1_800_000_061}, "the access token is not valid yet"),
         ({"sub": None}, "the access token does not say whom it is for"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from urllib.request import urlopen
@@ -10,8 +11,10 @@ import click
 import pytest
 
 from client.oauth.conftest import run
-from client.oauth.town import Authority, Protected, living
-from longshore.cli.login import TOKEN_BYTES, choose
+from client.oauth.town import Authority, Protected, Said, living
+from longshore.cli.destination import locate
+from longshore.cli.login import TOKEN_BYTES, choose, hint, source
+from longshore.cli.options import Options
 
 from .conftest import Quay
 
@@ -90,3 +93,77 @@ def test_a_token_from_the_environment_or_a_file(quay: Quay, server: Protected) -
     quay.run("call", server.mcp, "hello", "--auth", "@token")
     sent = {each.headers.get("authorization") for each in server.asked if each.path == "/mcp"}
     assert sent == {"Bearer from-env", "Bearer from-file"}
+
+
+EXPIRED = "the access token has expired"
+
+
+@pytest.mark.parametrize("how", ["challenge", "JSON-RPC error", "detail"])
+@pytest.mark.parametrize("auth", [("--auth", "stale-token"), ("--header", "Authorization: Bearer stale-token")])
+def test_a_refused_token_is_reported_with_the_reason_of_the_server(
+    quay: Quay, server: Protected, how: str, auth: tuple[str, str]
+) -> None:
+    said = {
+        "challenge": server.challenge(401, error="invalid_token", error_description=EXPIRED),
+        "JSON-RPC error": Said(401, {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": EXPIRED}}),
+        "detail": Said(401, {"detail": EXPIRED}),
+    }
+    server.refused = lambda heard, method: said[how]  # type: ignore[method-assign]
+    done = quay.run("call", server.mcp, "hello", *auth)
+    assert done.returncode == 3
+    assert EXPIRED.encode() in done.stderr and done.stderr.count(EXPIRED.encode()) == 1
+    assert b"--auth" in done.stderr and b"log in" not in done.stderr and b"env:NAME" not in done.stderr
+    assert b"stale-token" not in done.stderr
+
+
+def test_a_token_that_does_not_allow_a_call_is_reported_with_the_reason(quay: Quay, server: Protected) -> None:
+    said = server.challenge(403, error="insufficient_scope", error_description="this needs the scope notes:write")
+    server.refused = lambda heard, method: said  # type: ignore[method-assign]
+    done = quay.run("call", server.mcp, "hello", "--auth", "narrow")
+    assert done.returncode == 3
+    assert b"HTTP status 403: this needs the scope notes:write; the credentials" in done.stderr
+
+
+def test_a_server_without_a_login_is_not_reported_as_wanting_one(quay: Quay, server: Protected) -> None:
+    server.metadata = None
+    done = quay.run("call", server.mcp, "hello")
+    assert done.returncode == 3
+    assert b"says nowhere how to get one by OAuth" in done.stderr and b"log in" not in done.stderr
+    assert b"--auth env:NAME" in done.stderr
+
+
+def test_the_variable_of_the_server_is_sent_to_a_url_of_this_machine(quay: Quay, server: Protected) -> None:
+    quay.env["LONGSHORE_AUTH_TOKEN"] = "from-the-variable"
+    done = quay.run("call", server.mcp, "hello")
+    assert authorizations(server) == {"Bearer from-the-variable"}
+    assert b"The token was that of LONGSHORE_AUTH_TOKEN" in done.stderr
+
+
+@pytest.mark.parametrize("given", [("--auth", "mine"), ("--header", "Authorization: Bearer mine")])
+def test_a_token_of_the_command_line_wins_over_the_variable(
+    quay: Quay, server: Protected, given: tuple[str, str]
+) -> None:
+    quay.env["LONGSHORE_AUTH_TOKEN"] = "from-the-variable"
+    quay.run("call", server.mcp, "hello", *given)
+    assert authorizations(server) == {"Bearer mine"}
+
+
+def test_the_variable_is_not_sent_to_a_url_that_a_file_names(quay: Quay, server: Protected) -> None:
+    quay.env["LONGSHORE_AUTH_TOKEN"] = "from-the-variable"
+    quay.write(".mcp.json", json.dumps({"mcpServers": {"theirs": {"url": server.mcp}}}))
+    quay.run("call", "theirs", "hello")
+    quay.run("call", "theirs", "hello", "--config", ".mcp.json")
+    assert authorizations(server) == {None}
+
+
+def test_the_variable_is_not_sent_to_another_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LONGSHORE_AUTH_TOKEN", "from-the-variable")
+    for url in ("https://mcp.example.com/mcp", "http://127.0.0.1.example.com/mcp", "http://192.0.2.1/mcp"):
+        assert source(locate(url), Options()) is None
+        assert "--auth env:LONGSHORE_AUTH_TOKEN" in hint(locate(url), Options())
+    for url in ("http://localhost:9100/mcp", "http://127.0.0.2/mcp", "http://[::1]:9100/mcp"):
+        assert source(locate(url), Options()) == "env:LONGSHORE_AUTH_TOKEN"
+
+
+def authorizations(server: Protected) -> set[str | None]:
+    return {each.headers.get("authorization") for each in server.asked if each.path == "/mcp"}

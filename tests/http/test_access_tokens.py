@@ -104,9 +104,15 @@ def test_a_good_token_says_who_calls_and_what_they_may(issuer: Issuer, tmp_path:
 @pytest.mark.parametrize(
     ("claims", "why"),
     [
-        ({"aud": "https://mcp.example.com"}, "the access token was issued for another server"),
-        ({"aud": "https://other.example.com/mcp"}, "the access token was issued for another server"),
-        ({"aud": None}, "the access token was issued for another server"),
+        (
+            {"aud": "https://mcp.example.com"},
+            f"the access token was issued for another server: its aud must contain {RESOURCE}",
+        ),
+        (
+            {"aud": "https://other.example.com/mcp"},
+            f"the access token was issued for another server: its aud must contain {RESOURCE}",
+        ),
+        ({"aud": None}, f"the access token was issued for another server: its aud must contain {RESOURCE}"),
         ({"iss": "https://evil.example.com"}, "the access token comes from another issuer"),
         ({"exp": 1_000_000_000}, "the access token has expired"),
         ({"exp": None}, "the access token has no expiry"),

@@ -47,7 +47,7 @@ def check_times(claims: Claims, now: float) -> None:
 def check_audience(claims: Claims, audience: str) -> None:
     """Raise unless the token was issued for this server. One for another service must not open this one."""
     if audience not in ([claims.aud] if isinstance(claims.aud, str) else claims.aud or []):
-        raise Rejected("the access token was issued for another server")
+        raise Rejected(f"the access token was issued for another server: its aud must contain {audience}")
 
 
 def principal(claims: Claims, issuer: str) -> Principal:

@@ -7,6 +7,9 @@ from typing import Any, final
 
 import click
 
+from longshore.cli.destination import Destination
+from longshore.cli.options import Options
+from longshore.client.http.address import locate
 from longshore.client.oauth.granter import Granter
 from longshore.client.oauth.holder import Need
 from longshore.client.oauth.identity import Identity
@@ -18,14 +21,29 @@ from longshore.files import read_bounded
 
 TOKEN_BYTES = 64 << 10
 """A file that holds a token. One goes into a header of each request, where servers take no more than that."""
-HOW = "log in by the same command on a terminal, or give a token: --auth env:NAME"
+VARIABLE = "LONGSHORE_AUTH_TOKEN"
+"""Holds the token of a server of ours, for the server and for the commands that visit it."""
 
 
-class NobodyToLogIn(AuthorizationError):
-    """Somebody would have to log in, and nobody is there. It says how to go on."""
+def source(place: Destination, options: Options) -> str | None:
+    """Where the token comes from: --auth, else the variable.
 
-    def __init__(self) -> None:
-        super().__init__(f"it wants a login, and nobody is at a terminal; {HOW}")
+    That token is a secret of a server on this machine. No other host gets it unasked, nor a URL that a file names.
+    """
+    if options.auth is not None or not os.environ.get(VARIABLE) or not place.is_url:
+        return options.auth
+    return f"env:{VARIABLE}" if isinstance(place.target, str) and locate(place.target).is_loopback else None
+
+
+def hint(place: Destination, options: Options) -> str:
+    """What to do about credentials that were refused, or missing."""
+    if options.auth is not None:
+        return ""
+    if source(place, options) is not None:
+        return f"\nThe token was that of {VARIABLE}; --auth gives another."
+    if os.environ.get(VARIABLE):
+        return f"\n{VARIABLE} is sent to URLs of this machine only; to send it there: --auth env:{VARIABLE}"
+    return "\nWith a token at hand: --auth env:NAME"
 
 
 def choose(given: str | None, *, person: bool) -> Any:
@@ -77,8 +95,11 @@ class Stored(Granter):
         super().__init__(FileStorage(), "", None, "auto", None)
         self._login = OAuth()
 
-    async def obtain(self, need: Need) -> Tokens:  # noqa: ARG002 - whatever it is
-        raise NobodyToLogIn
+    async def obtain(self, need: Need) -> Tokens:
+        if need.purpose.server.assumed:
+            raise AuthorizationError("it wants a token, and says nowhere how to get one by OAuth")
+        what = "it wants a login, and nobody is at a terminal"
+        raise AuthorizationError(f"{what}; log in by the same command on a terminal")
 
     async def identify(self, need: Need) -> Identity | None:
         return await self._login.identify(need)

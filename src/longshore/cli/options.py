@@ -124,6 +124,6 @@ _TIMEOUT = "Seconds to connect, and for each answer; progress begins them anew. 
 _ERA = "auto, modern, legacy, or a revision such as 2025-06-18.  [default: auto]"
 _AUTH = (
     "A bearer token for a URL: better env:NAME or @FILE than the token itself, which others could see; none for no "
-    "login at all."
+    "login at all.  [default for a URL of this machine: the variable LONGSHORE_AUTH_TOKEN, where it is set]"
 )
 _LOG = "From which level on the server's log is shown.  [default: info on a terminal, else none]"

@@ -62,7 +62,7 @@ def visit(
         return 128 + ended[0] if ended else INTERRUPTED
     except ClientError as problem:
         problem.said = _readable(client.said() or problem.said)  # by now the child has ended, so that is all of it
-        screen.fail(_explain(problem, place))
+        screen.fail(_explain(problem, place, options))
         return problem.exit_code
     except BrokenPipeError:
         raise  # whoever read has left, and `run` knows what to do
@@ -137,9 +137,9 @@ def _for_url(place: Destination, options: Options, screen: Screen) -> dict[str, 
     headers = dict(_pair(each, ":", "--header") for each in options.header)
     if options.auth is None and any(name.lower() == "authorization" for name in (*headers, *place.headers)):
         return {"headers": headers}
-    from longshore.cli.login import choose
+    from longshore.cli.login import choose, source
 
-    return {"headers": headers, "auth": choose(options.auth, person=screen.person)}
+    return {"headers": headers, "auth": choose(source(place, options), person=screen.person)}
 
 
 def _for_command(place: Destination, options: Options) -> dict[str, Any]:
@@ -201,7 +201,7 @@ def _read_problem(line: str) -> Problem | None:
         return None
 
 
-def _explain(problem: ClientError, place: Destination) -> str:
+def _explain(problem: ClientError, place: Destination, options: Options) -> str:
     """What went wrong, in the words of the command line."""
     if isinstance(problem, Unanswerable):
         return f"{place.name}: the server asks a question ({problem.what.partition(';')[0]}), and nobody can answer it"
@@ -214,7 +214,7 @@ def _explain(problem: ClientError, place: Destination) -> str:
     if isinstance(problem, ServerError) and problem.code == CAPABILITY_MISSING:
         text += "\nIt wants to ask a question, which is offered on a terminal only."
     if isinstance(problem, AuthorizationError):
-        from longshore.cli.login import NobodyToLogIn
+        from longshore.cli.login import hint
 
-        text += "" if isinstance(problem, NobodyToLogIn) else "\nWith a token at hand: --auth env:NAME"
+        text += hint(place, options)
     return text

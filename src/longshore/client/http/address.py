@@ -45,11 +45,14 @@ class Address(Struct, frozen=True):
     @property
     def is_private(self) -> bool:
         """Whether nobody on the way can read along: TLS, or this very machine."""
-        if self.scheme == "https" or self.host == "localhost":
-            return True
+        return self.scheme == "https" or self.is_loopback
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether it is this very machine."""
         from longshore.protocol.hosts import is_loopback
 
-        return is_loopback(self.host)
+        return self.host == "localhost" or is_loopback(self.host)
 
 
 @lru_cache(maxsize=256)

@@ -15,6 +15,7 @@ from longshore.client.http.address import Pairs, locate, merge, without_secrets
 from longshore.client.http.exchange import Answer, Broken, Streaming, TooMuch, Unreachable
 from longshore.client.http.fetch import Http
 from longshore.errors import AuthorizationError, BadAnswer, ClientError, ConnectError, ConnectionLost, HttpRefused
+from longshore.schema.kinds import is_object
 from longshore.wire.codec import BROKEN
 from longshore.wire.messages import Id
 
@@ -26,6 +27,8 @@ CHALLENGES: Final = 3
 REFUSAL_BYTES: Final = 1 << 20
 """What is read of an answer that is none of MCP's."""
 _REFUSAL_SECONDS: Final = 10.0
+_REASON_CHARACTERS: Final = 500
+"""What is repeated of a server's reason for a refusal."""
 STREAM: Final = "text/event-stream"
 JSON: Final = "application/json"
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -100,8 +103,8 @@ class Endpoint:
                 refuse(whole, known=self._known)
             if tries == CHALLENGES:
                 what = f"it refuses what the login gave, {CHALLENGES} times over (HTTP status {whole.status})"
-                raise AuthorizationError(f"{what}; does this account have access there?")
-            if not await authorizer.challenged(whole.status, self.url, whole.headers):
+                raise AuthorizationError(f"{_says(whole)}{what}; does this account have access there?")
+            if not await _challenged(authorizer, whole, self.url):
                 refuse(whole, known=True)
             tries += 1
 
@@ -170,12 +173,49 @@ async def read_refusal(answer: Streaming) -> Answer:
     return Answer(answer.status, answer.headers, b"".join(chunks)[:REFUSAL_BYTES])
 
 
+async def _challenged(authorizer: Authorizer, answer: Answer, url: str) -> bool:
+    """Whether the authorizer has other credentials to send. Its error begins with what the server said."""
+    try:
+        return await authorizer.challenged(answer.status, url, answer.headers)
+    except AuthorizationError as problem:
+        problem.what = _says(answer) + problem.what
+        raise
+
+
+def _says(answer: Answer) -> str:
+    reason = _reason(answer)
+    return f'the server says "{reason}"; ' if reason else ""
+
+
+def _reason(answer: Answer) -> str:
+    """Why a server refuses, in its own words: of its challenge (RFC 6750), else of the JSON in the body."""
+    from longshore.client.oauth.challenge import description
+
+    reason = description(answer.headers)
+    if not reason:
+        try:
+            body = _read_reasons(answer.body)
+        except BROKEN:
+            return ""
+        texts = (
+            body.error_description,
+            body.error.get("message") if is_object(body.error) else body.error,
+            body.message,
+            body.detail,
+        )
+        reason = next((text for text in texts if isinstance(text, str)), "")
+    return " ".join(reason.split())[:_REASON_CHARACTERS]
+
+
 def refuse(answer: Answer, *, known: bool = False) -> NoReturn:
     """Raise HttpRefused, with what could help. `known`: it got credentials."""
     problem = HttpRefused(answer.status, answer.body, answer.headers)
     wanted = answer.header("www-authenticate")
     if answer.status == 401 or wanted is not None:
-        problem.what += _wanting(answer.status, wanted or "", known)
+        reason = _reason(answer)
+        if reason:
+            problem.what = f"HTTP status {answer.status}: {reason}"
+        problem.what += _wanting(answer.status, wanted or "", known, reason)
     elif 300 <= answer.status < 400:
         to = without_secrets(answer.header("location") or "nowhere")[:200]
         problem.what += f"; it points to {to}, and redirects are not followed: give that URL if you trust it"
@@ -184,10 +224,10 @@ def refuse(answer: Answer, *, known: bool = False) -> NoReturn:
     raise problem
 
 
-def _wanting(status: int, wanted: str, known: bool) -> str:
+def _wanting(status: int, wanted: str, known: bool, reason: str) -> str:
     if not known:
         return "; it wants credentials: give the client auth= (a token, or OAuth) or headers="
-    told = f" ({wanted[:200]})" if wanted else ""
+    told = f" ({wanted[:200]})" if wanted and not reason else ""
     if status == 401:
         return f"; it does not take the credentials that it got{told}: give others by auth= or headers="
     return f"; the credentials that it got do not allow this{told}: give some that do"
@@ -210,6 +250,15 @@ class _Words(Struct):
     message: str
 
 
+class _Reasons(Struct):
+    """Where the servers of others put the reason of a refusal."""
+
+    error: Any = None
+    error_description: Any = None
+    message: Any = None
+    detail: Any = None
+
+
 class _Complaint(Struct):
     error: _Words
     id: Any = None
@@ -218,6 +267,7 @@ class _Complaint(Struct):
 _glimpse = msgspec.json.Decoder(_Glimpse).decode
 _glimpse_batch = msgspec.json.Decoder(list[_Glimpse]).decode
 _read_error = msgspec.json.Decoder(_Error).decode
+_read_reasons = msgspec.json.Decoder(_Reasons).decode
 _read_words = msgspec.json.Decoder(_Complaint).decode
 
 

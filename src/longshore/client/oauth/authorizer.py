@@ -68,7 +68,7 @@ class Bearer:
 
     async def challenged(self, status: int, url: str, answer_headers: Headers) -> bool:  # noqa: ARG002
         if status == 401:
-            raise AuthorizationError("the server refused the bearer token (401); give it one that is valid, by auth=")
+            raise AuthorizationError("it refused the bearer token (401); give one that is valid, by auth=")
         return False
 
     async def close(self) -> None:

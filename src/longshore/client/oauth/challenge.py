@@ -34,6 +34,12 @@ class Demand(Struct, frozen=True):
     """Only a token that is bound to a key will do."""
 
 
+def description(headers: Iterable[tuple[str, str]]) -> str:
+    """Why the server refuses, in its own words; empty where it does not say."""
+    found = parse(value for name, value in headers if name == "www-authenticate")
+    return next((each.fields["error_description"] for each in found if each.fields.get("error_description")), "")
+
+
 def parse(values: Iterable[str]) -> list[Challenge]:
     """The challenges of all WWW-Authenticate headers of an answer. What can't be read ends the one it is in."""
     found: list[Challenge] = []
