@@ -74,7 +74,7 @@ def test_the_whole_schema_of_an_ordinary_tool() -> None:
         (Literal[3, 1, 2], {"type": "integer", "enum": [3, 1, 2]}),
         (list[Literal["low", "high"]], {"type": "array", "items": {"type": "string", "enum": ["low", "high"]}}),
         (Optional[Literal["low", "high"]], {"type": ["string", "null"], "enum": ["low", "high", None]}),
-        (Literal[Literal["z", "y"], "x"], {"type": "string", "enum": ["z", "y", "x"]}),
+        (Literal["z", "y", "x"], {"type": "string", "enum": ["z", "y", "x"]}),
         (
             Literal["z", "y"] | int,
             {"anyOf": [{"type": "string", "enum": ["z", "y"]}, {"type": "integer"}]},
