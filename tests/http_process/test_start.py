@@ -78,10 +78,56 @@ def test_the_built_in_server_asks_for_a_token_of_its_own() -> None:
         assert refused.status == 401 and refused.headers["www-authenticate"].startswith("Bearer")
         assert post_modern(server, message, ("Authorization", "Bearer wrong")).finish().status == 401
         assert post_modern(server, message, ("Authorization", f"Bearer {server.token}")).finish().status == 200
-        first = server.token
-    with start(None) as server:
-        assert server.token != first
-        assert len(server.token) == 43  # 256 bits
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_the_token_of_the_built_in_server_outlives_a_restart(tmp_path: Path, workers: str) -> None:
+    path = tmp_path / "state" / "longshore" / "http" / "token"
+    with start(None, folder=tmp_path) as server:
+        token = server.token
+        assert path.read_text() == f"{token}\n"
+        assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        assert f"The token is kept in {path}: delete that for another" in server.stderr
+    with start(None, "--workers", workers, folder=tmp_path) as server:
+        assert server.token == token
+        for _ in range(4):
+            message = modern(call("hello"))
+            assert post_modern(server, message, ("Authorization", f"Bearer {token}")).finish().status == 200
+    path.unlink()
+    with start(None, folder=tmp_path) as server:
+        assert server.token != token
+
+
+def test_two_servers_that_start_at_once_have_the_same_token(tmp_path: Path) -> None:
+    servers = [launch(tmp_path, None) for _ in range(2)]
+    try:
+        for server in servers:
+            server.wait_until_up()
+        assert servers[0].token == servers[1].token
+    finally:
+        for server in servers:
+            server.close()
+
+
+def test_a_token_that_others_may_know_is_not_used(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "longshore" / "http" / "token"
+    path.parent.mkdir(parents=True)
+    path.write_text("x" * 43)
+    path.chmod(0o644)
+    server = launch(tmp_path, None)
+    try:
+        assert server.wait() == 2
+        assert server.stderr.startswith(f"{path}, where the token of this server is kept: other users may open it")
+    finally:
+        server.close()
+
+
+def test_where_nothing_can_be_kept_the_token_is_new_at_each_start(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file, where a folder is wanted")
+    with start(None, folder=tmp_path) as server:
+        assert "The token is new at each start" in server.stderr
+        message = modern(call("hello"))
+        assert post_modern(server, message, ("Authorization", f"Bearer {server.token}")).finish().status == 200
 
 
 def test_a_token_can_be_switched_off_or_configured() -> None:

@@ -18,7 +18,7 @@ ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S1
 
 def greet(name: str, config: Config, site: Site, workers: int) -> None:
     """Say it on stderr, in the words of a terminal if it is one."""
-    secret = site.token or ("TOKEN" if site.asks else None)
+    secret = site.token.text if site.token else ("TOKEN" if site.asks else None)
     header = f' --header "Authorization: Bearer {secret}"' if secret else ""
     url = resource_url(config) if config.http.public_url else address(config)
     command = f"claude mcp add --transport http {_client_name(name)} {shlex.quote(url)}{header}"
@@ -29,7 +29,8 @@ def greet(name: str, config: Config, site: Site, workers: int) -> None:
         f"To connect Claude Code:  {bold}{command}{plain}\n"
     )
     if site.token:
-        sys.stderr.write("The token is new at each start; auth.token_file keeps one, --auth off asks for none.\n")
+        kept = f"is kept in {site.token.path}: delete that for another" if site.token.path else "is new at each start"
+        sys.stderr.write(f"The token {kept}; auth.token_file sets one, --auth off asks for none.\n")
     sys.stderr.flush()
 
 

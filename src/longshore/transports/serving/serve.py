@@ -82,7 +82,7 @@ def _serve(served: Served, site: Site, sockets: list[socket.socket], line: socke
     process = _process(engine, config.http.grace + WORKER_SECONDS)
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
-    app = make_app(engine, config, token=site.token)
+    app = make_app(engine, config, token=site.token.text if site.token else None)
     serving = Serving(loop, engine, app)
     process.end_soon = serving.stop
     served.watch(loop)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-from secrets import token_urlsafe
 from tempfile import mkdtemp
 from urllib.parse import quote
 
@@ -16,33 +15,49 @@ from longshore.config import Config
 from longshore.errors import ConfigError
 from longshore.transports.http.making import resource_url
 from longshore.transports.serving.binding import bind, find_addresses, is_local
+from longshore.transports.serving.saved_token import new_token, saved_token
 
-TOKEN_BYTES = 32
-"""At random: as many as a key has that nobody guesses, 43 characters in the line to paste."""
+
+class OwnToken(Struct, frozen=True):
+    """A token that the server made for itself, and the file that keeps it; None: it holds until this process ends."""
+
+    text: str
+    path: str | None
 
 
 class Site(Struct, frozen=True):
-    """What is not in the configuration, or only as a wish: the real port, the store, the token of this start."""
+    """What is not in the configuration, or only as a wish: the real port, the store, the server's own token."""
 
     port: int
     store: str | None
-    token: str | None
+    token: OwnToken | None
     asks: bool
     """Whether anybody is asked for a token, this one or another."""
     passing: str | None = None
     """A folder that is of no use after this start."""
 
 
-def choose_token(config: Config, asks_token: bool) -> tuple[str | None, bool]:
-    """A token for this start, if the server asks for one and none is configured; and whether any is asked for."""
+def choose_token(config: Config, asks_token: bool) -> tuple[OwnToken | None, bool]:
+    """A token of its own, if the server asks for one and none is configured; and whether any is asked for."""
     auth = config.auth
     if auth.mode == "off":
         return None, False
     if asks_token:
         auth = replace(auth, mode="auto")  # "required" is met by the one that is made here
     configured = Guard(auth, config.tokens, resource=resource_url(config)).required
-    token = token_urlsafe(TOKEN_BYTES) if asks_token and not configured else None
+    token = _own_token() if asks_token and not configured else None
     return token, configured or token is not None
+
+
+def _own_token() -> OwnToken:
+    folder = _state_folder()
+    if folder is not None:
+        path = os.path.join(folder, "token")
+        try:
+            return OwnToken(saved_token(path), path)
+        except OSError:
+            pass  # the disk is full, or knows no links
+    return OwnToken(new_token(), None)
 
 
 def check(config: Config, asked: bool) -> None:
@@ -66,7 +81,7 @@ def check(config: Config, asked: bool) -> None:
         )
 
 
-def open_site(config: Config, token: str | None, asks: bool) -> tuple[Site, list[socket.socket]]:
+def open_site(config: Config, token: OwnToken | None, asks: bool) -> tuple[Site, list[socket.socket]]:
     """Bind the sockets, and settle what follows from them."""
     http = config.http
     sockets = bind(http.host, http.port)
@@ -85,7 +100,7 @@ def settle(config: Config, site: Site) -> Config:
 
 
 def _state_folder() -> str | None:
-    """The folder of the SQLite files that workers share, one for each address; None if it can't be had.
+    """The folder of the token and of the SQLite files that workers share, one for each address; None: it can't be had.
 
     It lies under XDG_STATE_HOME, not with the temporary files: a restart, also of the machine, finds its sessions
     again. A port that was picked at random won't be picked again, so what is kept for that is thrown away at the end.
