@@ -6,6 +6,7 @@ never with a trace.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from typing import Any, NoReturn
@@ -55,10 +56,13 @@ def serve(target: str | None, flags: Mapping[str, Any], config_path: str | None)
     from longshore.errors import LongshoreError
     from longshore.transports.descriptors import claim
 
-    _greet(target)
+    by_hand = os.isatty(0)
     reader, writer = claim()
     try:
-        find(target).serve(reader, writer, flags=flags, config_path=config_path)
+        app = find(target)
+        if by_hand:
+            _greet(app.name, target)
+        app.serve(reader, writer, flags=flags, config_path=config_path)
     except LongshoreError as problem:
         sys.stderr.write(f"{problem}\n")
         sys.exit(problem.exit_code)
@@ -80,15 +84,15 @@ def find(target: str | None) -> Any:
     return load_server(target)
 
 
-def _greet(target: str | None) -> None:
-    """Whoever starts us by hand sees why nothing happens, and how to connect a client."""
-    if not sys.stdin.isatty():
-        return
-    command = f"longshore serve {target}" if target else "longshore serve"
-    sys.stderr.write(
-        "Longshore speaks MCP on stdin and stdout, one JSON message a line; Ctrl-D ends it.\n"
-        f"To connect it:  claude mcp add longshore -- {command}\n"
-    )
+def _greet(name: str, target: str | None) -> None:
+    from longshore.transports.greeting import greet, longshore
+
+    named: list[str] = []
+    if target is not None:
+        from longshore.picking import absolute
+
+        named = [absolute(target)]
+    greet(name, [*longshore(), "serve", *named])
 
 
 if __name__ == "__main__":

@@ -311,6 +311,9 @@ class Server:
         """
         if _is_looked_at():
             return  # a file without a guard around this line can be looked at, too
+        import os
+        import sys
+
         from longshore.transports.descriptors import claim
 
         try:
@@ -319,10 +322,12 @@ class Server:
             elif host is not None or port is not None:
                 raise ConfigError("run: host and port are for HTTP; write app.run(http=True, …)")
             else:
+                if os.isatty(0):
+                    from longshore.transports.greeting import greet, script
+
+                    greet(self.name, script())
                 self.serve(*claim(), flags=flags, config_path=config_path)
         except LongshoreError as problem:
-            import sys
-
             sys.stderr.write(f"{problem}\n")
             raise SystemExit(problem.exit_code) from None
 

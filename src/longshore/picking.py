@@ -20,14 +20,33 @@ def load_server(target: str, folder: str | os.PathLike[str] = "") -> Server:
 
     A module is imported once, under the name that others import it by: they get the same server. Raises TargetError.
     """
-    place, colon, name = target.rpartition(":")
-    if not colon or os.sep in name or name.endswith(".py"):
-        place, name = target, ""
+    place, name = _split(target)
     path = os.path.join(folder, place)
-    if place.endswith(".py") or os.sep in place or os.path.isfile(path):
+    if _is_path(place, path):
         return pick(_execute(lambda: _import_file(path), path), name, target)
     _see(os.path.abspath(folder))
     return pick(_execute(lambda: _import_module(place), place), name, target)
+
+
+def absolute(target: str) -> str:
+    """A target that was loaded, as it can be named from any other folder: by its file."""
+    place, name = _split(target)
+    if not _is_path(place, place):
+        place = getattr(sys.modules.get(place), "__file__", None) or place
+    path = os.path.abspath(place) if _is_path(place, place) else place
+    return f"{path}:{name}" if name else path
+
+
+def _split(target: str) -> tuple[str, str]:
+    """The file or module, and the server's name in it; empty where none is named."""
+    place, colon, name = target.rpartition(":")
+    if not colon or os.sep in name or name.endswith(".py"):
+        return target, ""
+    return place, name
+
+
+def _is_path(place: str, path: str) -> bool:
+    return place.endswith(".py") or os.sep in place or os.path.isfile(path)
 
 
 def pick(module: ModuleType, name: str, target: str) -> Server:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import shlex
 import sys
 from pathlib import Path
 
@@ -198,16 +201,42 @@ def test_a_wrong_option_is_said_with_exit_code_2(workshop: Workshop, argv: list[
     assert said.lower() in done.stderr.decode().lower()
 
 
-def test_whoever_starts_it_by_hand_is_told_how_to_connect(workshop: Workshop) -> None:
-    import os
-    import pty
+SCRIPT = str(Path(sys.executable).parent / "longshore")
 
+
+@pytest.mark.parametrize(
+    ("argv", "command"),
+    [
+        ([*LONGSHORE, "serve"], [*LONGSHORE, "serve"]),
+        ([SCRIPT, "serve"], [SCRIPT, "serve"]),
+        ([SCRIPT, "serve", "my server.py"], [SCRIPT, "serve", "{folder}/my server.py"]),
+        ([SCRIPT, "serve", "./my server.py:app"], [SCRIPT, "serve", "{folder}/my server.py:app"]),
+        ([SCRIPT, "serve", "package.inner:app"], [SCRIPT, "serve", "{folder}/package/inner.py:app"]),
+        ([sys.executable, "my server.py"], [sys.executable, "{folder}/my server.py"]),
+        ([sys.executable, "-m", "package.inner"], [sys.executable, "-m", "package.inner"]),
+    ],
+)
+def test_whoever_starts_it_by_hand_is_given_a_line_that_works_in_any_folder(
+    workshop: Workshop, argv: list[str], command: list[str]
+) -> None:
+    source = 'from longshore import Server\napp = Server("Tide & Times")\nif __name__ == "__main__":\n    app.run()\n'
+    for path in ("my server.py", "package/inner.py", "package/__init__.py"):
+        workshop.write(source, path)
+    expected = [word.format(folder=workshop.folder) for word in command]
+    name = "longshore" if argv[-1] == "serve" else "Tide-Times"
+    line = f"To connect it:  claude mcp add {name} -- {shlex.join(expected)}\n"
     main, terminal = pty.openpty()
     try:
-        peer = workshop.spawn(*LONGSHORE, "serve", stdin=terminal)
+        peer = workshop.spawn(*argv, stdin=terminal)
         os.close(terminal)
-        eventually("the greeting", lambda: "claude mcp add longshore -- longshore serve" in peer.stderr)
+        eventually("the greeting", lambda: "To connect it" in peer.stderr and peer.stderr.endswith("\n"))
+        assert line in peer.stderr
         os.write(main, b"\x04")
         assert peer.wait() == 0
     finally:
         os.close(main)
+
+
+def test_a_server_that_a_client_starts_prints_no_greeting(workshop: Workshop) -> None:
+    done = workshop.run([*LONGSHORE, "serve"], data=b"")
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 
 from msgspec.structs import replace
 
 from longshore.config import Config
+from longshore.transports.greeting import client_name
 from longshore.transports.http.making import resource_url
 from longshore.transports.serving.site import Site
 
@@ -21,7 +21,7 @@ def greet(name: str, config: Config, site: Site, workers: int) -> None:
     secret = site.token.text if site.token else ("TOKEN" if site.asks else None)
     header = f' --header "Authorization: Bearer {secret}"' if secret else ""
     url = resource_url(config) if config.http.public_url else address(config)
-    command = f"claude mcp add --transport http {_client_name(name)} {shlex.quote(url)}{header}"
+    command = f"claude mcp add --transport http {client_name(name)} {shlex.quote(url)}{header}"
     bold, plain = ("\x1b[1m", "\x1b[0m") if sys.stderr.isatty() else ("", "")
     several = f", {workers} workers" if workers > 1 else ""
     sys.stderr.write(
@@ -40,8 +40,3 @@ def address(config: Config) -> str:
     return resource_url(
         replace(config, http=replace(http, public_url=None, host=ANY_ADDRESS.get(http.host, http.host)))
     )
-
-
-def _client_name(name: str) -> str:
-    """A server's name as clients take one."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "longshore"

@@ -1,0 +1,38 @@
+"""What somebody sees who starts a server on a terminal, where it waits for a client on stdin."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+
+
+def greet(name: str, command: list[str] | None) -> None:
+    """Say why nothing happens, and how to connect a client. The command works from any folder."""
+    sys.stderr.write(f"{name} speaks MCP on stdin and stdout, one JSON message a line; Ctrl-D ends it.\n")
+    if command is not None:
+        sys.stderr.write(f"To connect it:  claude mcp add {client_name(name)} -- {shlex.join(command)}\n")
+
+
+def client_name(name: str) -> str:
+    """A server's name as clients take one: letters, digits, - and _."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "longshore"
+
+
+def script() -> list[str] | None:
+    """The command of the program that calls `app.run()`; None for one that nobody could start, such as a session."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if spec is not None:
+        return [sys.executable, "-m", spec.name.removesuffix(".__main__"), *sys.argv[1:]]
+    if os.path.isfile(sys.argv[0]):
+        return [sys.executable, os.path.abspath(sys.argv[0]), *sys.argv[1:]]
+    return None
+
+
+def longshore() -> list[str]:
+    """The `longshore` command, for use in any folder."""
+    started = os.path.abspath(sys.argv[0])
+    if os.path.basename(started) == "longshore" and os.path.isfile(started):
+        return [started]
+    return [sys.executable, "-m", "longshore"]
