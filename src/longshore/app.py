@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, final, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, final, overload
 
 from longshore import config as configuration
 from longshore.config import Config
@@ -36,6 +36,7 @@ class Server:
     - Declare with `@app.tool`, `@app.resource(uri)`, `@app.prompt`; the functions come back unchanged.
     - `app.add(toolset)`, `app.add_tool(Tool(…), handler)`; all of it also while the server runs.
     - `app.run()` serves stdio until the client leaves, `app.run(http=True)` HTTP.
+    - `auth` is who may use it over HTTP: a token, or keys of `[auth]` as a dict. It wins over the configuration's.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Server:
         standards: Policy = "warn",
         categories: Sequence[str] | None = None,
         waive: Mapping[str, str] | None = None,
+        auth: str | Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name
         self.version = version
@@ -63,6 +65,7 @@ class Server:
         """Whether, served over HTTP where nobody has configured a token, it makes one and asks for that."""
         self.config: Config = configuration.DEFAULT
         self._limits = limits
+        self._auth = _auth_flags(auth)
         self._engine: Engine | None = None
         self._mounts: Mounts | None = None
         self._closing: set[Any] = set()
@@ -304,23 +307,28 @@ class Server:
         port: int | None = None,
         flags: Mapping[str, Any] | None = None,
         config_path: str | None = None,
+        **settings: Any,
     ) -> None:
         """Serve with the configuration that applies here: stdio until the client leaves, or HTTP until a signal.
 
-        `app.run(http=True, port=8000)`; host and port are the configuration's unless they are given.
+        `app.run(http=True, port=8000, workers=2)`: `settings` are keys of `[http]`, over what the configuration says.
         """
         if _is_looked_at():
             return  # a file without a guard around this line can be looked at, too
+        _check_no_loop()
         import os
         import sys
 
         from longshore.transports.descriptors import claim
 
         try:
+            given = {
+                name: value for name, value in {"host": host, "port": port, **settings}.items() if value is not None
+            }
             if http:
-                self.serve_http(flags={"http.host": host, "http.port": port, **(flags or {})}, config_path=config_path)
-            elif host is not None or port is not None:
-                raise ConfigError("run: host and port are for HTTP; write app.run(http=True, …)")
+                self.serve_http(flags={**_http_flags(given), **(flags or {})}, config_path=config_path)
+            elif given:
+                raise ConfigError(f"run: {', '.join(given)}: keys of [http] are for HTTP; write app.run(http=True, …)")
             else:
                 if os.isatty(0):
                     from longshore.transports.greeting import greet, script
@@ -382,7 +390,7 @@ class Server:
         """Take the configuration over. Gives what loads it again."""
 
         def load() -> Config:
-            return configuration.load(flags, path=config_path)
+            return configuration.load({**self._auth, **(flags or {})}, path=config_path)
 
         self.config = config = load()
         # With no file there was nothing to ask the kernel for; each that comes is a change.
@@ -397,8 +405,7 @@ class Server:
         """
         from longshore.transports.http.making import make_app
 
-        flags = {f"http.{name}": value for name, value in settings.items()}
-        self.config = configuration.load(flags, path=config_path)
+        self.config = configuration.load({**self._auth, **_http_flags(settings)}, path=config_path)
         self._listen_on_stderr()
         self.admission.settle()
         http = make_app(self.engine, self.config)
@@ -560,6 +567,34 @@ class Server:
             self.recorder.problem("warning", f"the changed configuration holds; {later}")
         if set(self.engine.tools) != before or config.server.schemas != old.server.schemas:
             self.engine.changed({"tools"})
+
+
+def _http_flags(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"http.{name}": value for name, value in settings.items()}
+
+
+def _auth_flags(auth: Any) -> dict[str, Any]:
+    if auth is None or isinstance(auth, str):
+        return {} if auth is None else {"auth.token": auth}
+    if isinstance(auth, Mapping):
+        return {f"auth.{key}": value for key, value in cast("Mapping[str, Any]", auth).items()}
+    raise TypeError(
+        f"Server(auth=…) takes a token, or keys of [auth] as a dict, and this is a {type(auth).__name__}; "
+        'write auth={"issuer": "https://…", "jwks": "https://…"}: docs/authorization.md has all keys'
+    )
+
+
+def _check_no_loop() -> None:
+    """Raise where an event loop runs already: ours would start at the first call that needs one, and fail then."""
+    import sys
+
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is not None and asyncio._get_running_loop() is not None:
+        raise RuntimeError(
+            "app.run() starts an event loop of its own, and one is running here. Call it outside of async code, from "
+            "a plain function; in a notebook or a test, connect in memory by Client(app); beside other async code, "
+            "give app.asgi() to an ASGI server: await uvicorn.Server(uvicorn.Config(app.asgi())).serve()"
+        )
 
 
 def _is_looked_at() -> bool:

@@ -35,6 +35,20 @@ def refusal(folder: Path, *flags: str, config: str = "", env: dict[str, str] | N
         server.close()
 
 
+def run_script(folder: Path, source: str) -> subprocess.CompletedProcess[str]:
+    """A Python file, run to its end with nothing on its stdin."""
+    (folder / "own.py").write_text(source)
+    return subprocess.run(
+        [sys.executable, "own.py"],
+        cwd=folder,
+        env=environment(folder),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=30,
+        text=True,
+    )
+
+
 # -- what is printed
 
 
@@ -151,11 +165,55 @@ def test_a_server_may_run_itself(tmp_path: Path) -> None:
         assert ask_modern(server, call("add", {"a": 1, "b": 2})).status == 200
 
 
+def test_run_takes_every_key_of_http(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(SOURCE + "\napp.run(http=True, port=0, workers=2, path='/here')\n")
+    with start(None, folder=tmp_path, argv=(sys.executable, "own.py")) as server:
+        assert len(server.workers) == 2 and server.url.endswith("/here")
+
+
+@pytest.mark.parametrize("command", ["run", "serve"])
+@pytest.mark.parametrize("auth", ['"{token}"', '{{"token": "{token}", "key_header": ""}}'])
+def test_a_server_says_in_its_code_who_may_use_it(tmp_path: Path, command: str, auth: str) -> None:
+    token = "token-of-the-owner-0123456789"
+    source = SOURCE.replace('Server("quay"', f'Server("quay", auth={auth.format(token=token)}')
+    if command == "run":
+        (tmp_path / "own.py").write_text(f"{source}\napp.run(http=True, port=0)\n")
+        started = start(None, folder=tmp_path, argv=(sys.executable, "own.py"))
+    else:
+        started = start(source)
+    with started as server:
+        message = modern(call("add", {"a": 1, "b": 2}))
+        assert post_modern(server, message).finish().status == 401
+        assert post_modern(server, message, ("Authorization", f"Bearer {token}")).finish().status == 200
+        assert token not in server.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("app.run(workers=2)", "run: workers: keys of [http] are for HTTP; write app.run(http=True, …)"),
+        ("app.run(http=True, wrkers=2)", "http.wrkers: no such key; did you mean workers?"),
+        ('Server("x", auth={"isuer": "y"}).run()', "auth.isuer: no such key; did you mean issuer?"),
+        ('Server("x", auth=object())', "write auth={"),
+    ],
+)
+def test_a_wrong_way_to_run_says_what_to_write(tmp_path: Path, line: str, says: str) -> None:
+    done = run_script(tmp_path, f"{SOURCE}\n{line}\n")
+    assert done.returncode != 0 and says in done.stderr
+
+
+@pytest.mark.parametrize("arguments", ["", "http=True, port=0"])
+def test_run_inside_a_running_loop_says_what_to_write(tmp_path: Path, arguments: str) -> None:
+    body = f"async def main():\n    app.run({arguments})\nimport asyncio\nasyncio.run(main())\n"
+    done = run_script(tmp_path, f"{SOURCE}\n{body}")
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("RuntimeError: app.run() starts an event loop of its own, and one is running here.")
+    assert "Client(app)" in last and "app.asgi()" in last
+
+
 def test_a_port_without_http_is_a_mistake(tmp_path: Path) -> None:
-    (tmp_path / "own.py").write_text(SOURCE + "\napp.run(port=0)\n")
-    done = subprocess.run(
-        [sys.executable, "own.py"], cwd=tmp_path, env=environment(tmp_path), capture_output=True, timeout=30, text=True
-    )
+    done = run_script(tmp_path, SOURCE + "\napp.run(port=0)\n")
     assert done.returncode == 2 and "app.run(http=True" in done.stderr
     argv = [*LONGSHORE, "serve", "own.py", "--port", "0"]
     done = subprocess.run(argv, cwd=tmp_path, env=environment(tmp_path), capture_output=True, timeout=30, text=True)

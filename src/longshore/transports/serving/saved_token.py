@@ -1,4 +1,4 @@
-"""The token that the built-in server makes for itself, kept in a file: a client that has it needs no other one later."""
+"""The token that the built-in server makes for itself, kept in a file so that clients may go on using it."""
 
 from __future__ import annotations
 
