@@ -90,6 +90,86 @@ def test_a_script_that_can_not_be_read_as_python(tmp_path: Path) -> None:
     assert "| SyntaxError" in str(refused(str(path), "exit code 1"))
 
 
+DECLARED = """
+import subprocess
+from longshore import Server
+app = Server("declared")
+
+@app.tool
+def who() -> str:
+    return subprocess.run(["echo", app.name, __name__], capture_output=True, text=True).stdout.strip()
+"""
+TWO = DECLARED + "other = Server('other')\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "says"),
+    [
+        (DECLARED, "", "declared server"),
+        (DECLARED.replace("app =", "app: Server ="), "", "declared server"),
+        (
+            DECLARED.replace("from longshore import Server", "import longshore as sea").replace("= S", "= sea.S"),
+            "",
+            "declared server",
+        ),
+        (DECLARED + "app.run()\n", "", "declared __main__"),
+        (DECLARED + "def main():\n    app.run()\nmain()\n", "", "declared __main__"),
+        (DECLARED + "if __name__ == '__main__':\n    app.run()\n", "", "declared __main__"),
+        (TWO, ":app", "declared server"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["text", "path"])
+def test_a_file_is_run_if_it_runs_its_server_and_else_served(
+    tmp_path: Path, source: str, name: str, says: str, kind: str
+) -> None:
+    path = tmp_path / "server.py"
+    path.write_text(source)
+    if kind == "path" and name:
+        pytest.skip("a path has no name of a server in it")
+
+    async def test() -> None:
+        async with Client(path if kind == "path" else str(path) + name) as client:
+            assert (await client.call("who")).text == says
+
+    run(test)
+
+
+def test_a_served_file_that_fails_says_why(tmp_path: Path) -> None:
+    path = tmp_path / "server.py"
+    path.write_text("from longshore import Server\napp = Server('x')\nraise KeyError('inside')\n")
+    problem = refused(str(path), "exit code 2")
+    assert str(path) in str(problem) and "KeyError: 'inside'" in str(problem)
+
+
+def test_a_whole_configuration_with_one_server(tmp_path: Path) -> None:
+    command = script(tmp_path, "for m in calls(): reply(m, text('here'))")
+
+    async def test() -> None:
+        config = {"mcpServers": {"only": {"command": command[0], "args": command[1:]}}}
+        async with Client(config) as client:
+            assert client.name == "only"
+            assert (await client.call("x")).text == "here"
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("servers", "says"),
+    [
+        (
+            {"git": {"command": "x"}, "jira": {"url": "https://x"}},
+            r'several servers \(git, jira\), and a client is for one; write Client\(config\["mcpServers"\]\["git"\]\)',
+        ),
+        ({}, "an object of servers by name"),
+        ([{"command": "x"}], "an object of servers by name"),
+        ({"git": "x"}, "an object of servers by name"),
+    ],
+)
+def test_a_whole_configuration_that_names_no_one_server(servers: Any, says: str) -> None:
+    with pytest.raises(ConnectError, match=says):
+        Client({"mcpServers": servers})
+
+
 @pytest.mark.parametrize(
     "target", ["", "  ", [], "python 'unclosed", {}, {"command": ""}, {"command": "x", "args": 5}, 5]
 )

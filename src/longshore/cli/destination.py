@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import sys
 from typing import Any
 
 import click
 from msgspec import Struct
 
 from longshore.client.servers import Listed, NoSuchServer, look_up, url_of
+from longshore.client.targets import FILE, serve_command
 from longshore.errors import ConfigError
 from longshore.schema.kinds import is_array, is_object
 
 BUILTIN = "builtin"
+_LOG = ("--log-format", "json")
+"""How a server that we start logs, whatever its configuration says, so that its tracebacks can be shown."""
 _URL = re.compile(r"https?://", re.IGNORECASE)
 _ALMOST_URL = re.compile(
     r"""[a-z][a-z0-9+.-]*://.*                                              # another scheme
@@ -23,7 +25,6 @@ _ALMOST_URL = re.compile(
         (?: :[0-9]{1,5}(?:/.*)? | /.* )                                      # and its port or a path""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
-_FILE = re.compile(r"(?P<path>.+\.py)(?P<name>:\w+)?")
 _MODULE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _BEGINNING = "a URL begins with http:// or https://"
 FORMS = (
@@ -72,9 +73,9 @@ def locate(text: str, config: str | None = None) -> Destination:
     if config is not None:
         return _listed(look_up(text, config), named=True)
     if text == BUILTIN:
-        return Destination(_serve(), BUILTIN, source=BUILTIN)
+        return Destination(serve_command(None, *_LOG), BUILTIN, source=BUILTIN)
     one_word = len(text.split()) == 1
-    file = _FILE.fullmatch(text)
+    file = FILE.fullmatch(text)
     if file is not None and (os.path.isfile(file["path"]) or one_word):
         return _file(file["path"], file["name"] or "")
     if one_word and os.sep not in text:
@@ -100,7 +101,7 @@ def _word(text: str) -> Destination:
         return _listed(look_up(text))
     except NoSuchServer as problem:
         if _MODULE.fullmatch(text):
-            return Destination(_serve(text), text, source=text)
+            return Destination(serve_command(text, *_LOG), text, source=text)
         if which(text):
             return Destination([text], text, ours=False)
         _check_program(text)
@@ -122,14 +123,7 @@ def _file(path: str, name: str) -> Destination:
     if not os.path.isfile(path):
         raise click.UsageError(f"{path}: there is no such file; {FORMS}")
     source = os.path.abspath(path) + name
-    return Destination(_serve(source), path + name, source=source)
-
-
-def _serve(target: str | None = None) -> list[str]:
-    """The command that serves it. -P: a file in this folder that is called like a library must not be taken for it.
-    Its log is JSON whatever the configuration says, so that its tracebacks can be shown."""
-    command = [sys.executable, "-P", "-m", "longshore", "serve", "--log-format", "json"]
-    return [*command, *([target] if target is not None else [])]
+    return Destination(serve_command(source, *_LOG), path + name, source=source)
 
 
 def _words(text: str) -> list[str]:

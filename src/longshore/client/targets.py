@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 
 from longshore.client.channel import CLIENT_LIMITS, Channel
 from longshore.errors import ConnectError
 from longshore.limits import Limits
-from longshore.schema.kinds import is_array
+from longshore.schema.kinds import is_array, is_object
+
+if TYPE_CHECKING:
+    import ast
+
+
+FILE = re.compile(r"(?P<path>.+\.py)(?P<name>:\w+)?")
+_RUNNING = ("run", "serve", "serve_http")
+"""The methods by which a server serves."""
 
 
 class Target(Struct, frozen=True):
@@ -46,9 +55,9 @@ def find(target: Any, way: Way) -> Target:
     if isinstance(target, str):
         return _from_text(target, way)
     if isinstance(target, os.PathLike):
-        return _child(_python(os.fspath(cast("os.PathLike[str]", target))), way)
+        return _file(os.fspath(cast("os.PathLike[str]", target)), "", way)
     if isinstance(target, Mapping):
-        return from_entry(cast("Mapping[str, Any]", target), way)
+        return _from_mapping(cast("Mapping[str, Any]", target), way)
     if isinstance(target, (list, tuple)):
         words = [str(word) for word in cast("Sequence[Any]", target)]
         if not words:
@@ -60,6 +69,20 @@ def find(target: Any, way: Way) -> Target:
         return Target("server", (cast("Callable[[], Channel]", target),))
     what = f"a client can't be pointed at {target!r}"
     raise ConnectError(f"{what}; give a Server, a command, a URL or an entry of mcpServers")
+
+
+def _from_mapping(target: Mapping[str, Any], way: Way) -> Target:
+    """An entry of `mcpServers`, or the whole of it where it has one entry."""
+    servers: Any = target.get("mcpServers")
+    if servers is None:
+        return from_entry(target, way)
+    if not is_object(servers) or not servers or not all(map(is_object, servers.values())):
+        raise ConnectError('"mcpServers" is an object of servers by name, such as {"weather": {"command": …}}')
+    if len(servers) > 1:
+        fix = f'write Client(config["mcpServers"]["{next(iter(servers))}"])'
+        raise ConnectError(f"mcpServers has several servers ({', '.join(servers)}), and a client is for one; {fix}")
+    [(name, entry)] = servers.items()
+    return from_entry(entry, way, name)
 
 
 def from_entry(entry: Mapping[str, Any], way: Way, name: str = "") -> Target:
@@ -100,8 +123,9 @@ def _texts(entry: Mapping[str, Any], key: str) -> dict[str, str]:
 def _from_text(text: str, way: Way) -> Target:
     if text.startswith(("http://", "https://")):
         return _url(text, way)
-    if text.endswith(".py") and os.path.isfile(text):
-        return _child(_python(text), way)
+    file = FILE.fullmatch(text)
+    if file is not None and os.path.isfile(file["path"]):
+        return _file(file["path"], file["name"] or "", way)
     try:
         words = shlex.split(text)
     except ValueError as problem:
@@ -111,8 +135,42 @@ def _from_text(text: str, way: Way) -> Target:
     return _child(words, way)
 
 
-def _python(path: str) -> list[str]:
-    return [sys.executable, path]
+def _file(path: str, name: str, way: Way) -> Target:
+    """A Python file: run, or served where it only declares a server, or where `name` says which of its servers."""
+    if name or _only_declares(path):
+        return _child(serve_command(os.path.abspath(path) + name), way, path + name)
+    return _child([sys.executable, path], way)
+
+
+def serve_command(target: str | None = None, *options: str) -> list[str]:
+    """The command that serves it. -P: a file in this folder that is called like a library must not be taken for it."""
+    return [sys.executable, "-P", "-m", "longshore", "serve", *options, *([target] if target is not None else [])]
+
+
+def _only_declares(path: str) -> bool:
+    """Whether a file makes a `Server` of ours and has nothing that would run it when the file is run."""
+    import ast
+
+    try:
+        with open(path, "rb") as file:
+            nodes = list(ast.walk(ast.parse(file.read())))
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return False  # Python says better what is wrong with it
+    modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    modules |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
+    made = [node for node in nodes if isinstance(node, (ast.Assign, ast.AnnAssign)) and _makes_server(node.value)]
+    targets = [each for node in made for each in (node.targets if isinstance(node, ast.Assign) else [node.target])]
+    names = {each.id for each in targets if isinstance(each, ast.Name)}
+    used = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr in _RUNNING]
+    runs = any(isinstance(node.value, ast.Name) and node.value.id in names for node in used)
+    guarded = any(isinstance(node, ast.Constant) and node.value == "__main__" for node in nodes)
+    ours = any(module.partition(".")[0] == "longshore" for module in modules)
+    return ours and bool(names) and not runs and not guarded
+
+
+def _makes_server(node: ast.expr | None) -> bool:
+    func = getattr(node, "func", None)
+    return "Server" in (getattr(func, "id", None), getattr(func, "attr", None))
 
 
 def _child(words: list[str], way: Way, name: str = "") -> Target:
