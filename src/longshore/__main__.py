@@ -66,6 +66,8 @@ def serve(target: str | None, flags: Mapping[str, Any], config_path: str | None)
     except LongshoreError as problem:
         sys.stderr.write(f"{problem}\n")
         sys.exit(problem.exit_code)
+    except KeyboardInterrupt:  # while the target is imported; later, signals are ours
+        sys.exit(130)
 
 
 def serve_http(target: str | None, flags: Mapping[str, Any], config_path: str | None) -> None:

@@ -355,6 +355,12 @@ def test_no_answer_in_time_exits_with_four(quay: Quay) -> None:
     assert (quay.folder / "cancelled").exists()
 
 
+def test_a_server_that_never_answers_exits_with_four(quay: Quay) -> None:
+    done = quay.run("list", "sleep 100", "--timeout", "0.5")
+    assert done.returncode == 4
+    assert b"it did not answer within 0.5 s; is it an MCP server?" in done.stderr
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_an_interrupt_cancels_the_call_and_ends_the_server(quay: Quay, number: int, code: int) -> None:
     child = quay.start("call", "server.py", "hang", stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -237,6 +237,12 @@ def test_whoever_starts_it_by_hand_is_given_a_line_that_works_in_any_folder(
         os.close(main)
 
 
+def test_an_interrupt_while_the_target_is_imported_is_no_trace(workshop: Workshop) -> None:
+    peer = workshop.serve("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n")
+    assert peer.wait() == 130
+    assert peer.stderr == ""
+
+
 def test_a_server_that_a_client_starts_prints_no_greeting(workshop: Workshop) -> None:
     done = workshop.run([*LONGSHORE, "serve"], data=b"")
     assert (done.returncode, done.stderr) == (0, b"")

@@ -12,8 +12,8 @@ from msgspec import Struct
 from longshore.protocol.revisions import LOG_LEVELS, REVISIONS
 
 CODES = (
-    "Exit codes: 0 it worked; 1 the tool failed or the server refused; 2 wrong arguments; 3 no connection; "
-    "4 no answer in time; 130 interrupted."
+    "Exit codes: 0 it worked; 1 the tool failed or the server refused the request; 2 wrong arguments; 3 no connection, "
+    "or it takes no such credentials; 4 no answer in time; 130 interrupted."
 )
 
 

@@ -20,7 +20,7 @@ from longshore.client.clock import patiently
 from longshore.client.pending import Sent
 from longshore.client.records import ServerInfo
 from longshore.client.session import Session
-from longshore.errors import BadAnswer, ConnectError, ConnectionLost, HttpRefused, ServerError
+from longshore.errors import BadAnswer, CallTimeout, ConnectError, ConnectionLost, HttpRefused, ServerError
 from longshore.protocol.envelope import PREFIX, SERVER_INFO, UNSUPPORTED_VERSION
 from longshore.protocol.revisions import LEGACY, MODERN, REVISIONS, Revision
 from longshore.schema.kinds import is_object
@@ -57,6 +57,12 @@ class OlderTransport(ConnectError):
     """The server may be one of the first revision, which has another way over HTTP."""
 
 
+class Unanswered(ConnectError):
+    """A server is there, and did not answer in time."""
+
+    exit_code = CallTimeout.exit_code
+
+
 class EndedByProbe(ConnectError):
     """The server ended instead of answering the probe, as some of the handshake era do: they expect nothing else."""
 
@@ -88,7 +94,7 @@ async def agree(session: Session, wish: Wish, timeout: float | None, key: str = 
         what = (
             f"it did not answer within {timeout:g} s{session.oddity()}; is it an MCP server? give it more by timeout="
         )
-        raise ConnectError(what).at(session.channel.where, session.channel.said()) from None
+        raise Unanswered(what).at(session.channel.where, session.channel.said()) from None
     except (ConnectionLost, ServerError, BadAnswer) as problem:
         found_out = ConnectError(problem.what, problem.server, problem.said)
         raise found_out.at(session.channel.where, session.channel.said()) from problem
