@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -36,3 +37,9 @@ def wakeups(pid: int) -> int:
     for path in Path(f"/proc/{pid}/task").glob("*/status"):
         found += int(path.read_text().partition("\nvoluntary_ctxt_switches:")[2].split()[0])
     return found
+
+
+def seconds_worked(pid: int) -> float:
+    """The processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    return int(fields[11]) / os.sysconf("SC_CLK_TCK")

@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 
 import pytest
+from msgspec import Meta
 
 from longshore import Ask, Elicit, ElicitAnswer, ListRoots, RegistrationError, Root, Sample, SampleAnswer, Server
 from longshore.errors import Declined
@@ -249,7 +250,7 @@ def test_a_parameter_that_may_be_absent_gets_what_one_that_may_not_gets(era: str
 
     @app.tool
     async def survey(
-        title: Annotated[str | None, Ask(Sample("A title"))] = None,
+        title: Annotated[str | None, Meta(pattern="^B"), Ask(Sample("A title"))] = None,
         whole: Annotated[SampleAnswer | None, Ask(Sample("Again"))] = None,
         done: Annotated[ElicitAnswer | None, Ask(Elicit("Sure?"))] = None,
     ) -> str:

@@ -42,6 +42,11 @@ class Point(msgspec.Struct):
     y: float = 0.0
 
 
+class Label(msgspec.Struct):
+    text: Annotated[str, msgspec.Meta(pattern="^(a+)+$")]
+    copies: Literal[1, 2] = 1
+
+
 CASES: dict[str, tuple[Any, dict[str, Any], Any, Any]] = {
     "bool": (bool, {"type": "boolean"}, True, True),
     "str": (str, {"type": "string"}, "hi", "hi"),
@@ -90,6 +95,21 @@ def test_a_scalar_is_one_field_of_a_form_and_comes_back_as_its_type(era: str, ca
     run(main())
     assert seen == [value]
     assert type(seen[0]) is type(value)
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_an_answer_keeps_a_pattern_that_re_would_never_end_on(era: str) -> None:
+    seen: list[Any] = []
+
+    async def main() -> None:
+        client = Client(asking(Label, seen), era)
+        call = {"name": "f", "arguments": {}}
+        refused = await client.converse("tools/call", call, lambda *_: accept(text="a" * 40 + "!"))
+        assert "text: must match the pattern '^(a+)+$'" in refused["error"]["message"]
+        assert text(await client.tool("f", {}, lambda *_: accept(text="aa", copies="2"))) == "ok"
+
+    run(main())
+    assert seen == [Label("aa", 2)]
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -56,6 +56,39 @@ def plain_class(app: Server) -> None:
         return 1
 
 
+def pattern_of_re(app: Server) -> None:
+    @app.tool
+    def add(a: Annotated[str, Meta(pattern="(?=a)b")]) -> int:
+        return 1
+
+
+def pattern_of_re_returned(app: Server) -> None:
+    @app.tool
+    def add(a: int) -> list[Annotated[str, Meta(pattern="(?=a)b")]]:
+        return []
+
+
+def pattern_of_re_before(app: Server) -> None:
+    def add(a: Annotated[str, Meta(pattern="(?=a)b")]) -> dict[str, str]:
+        return {"a": a}
+
+    @app.tool(earlier=[add], waive={"E13": "only of its own"})
+    def sub(a: str) -> int:
+        return 1
+
+
+def pattern_of_re_in_a_prompt(app: Server) -> None:
+    @app.prompt
+    def add(a: Annotated[str, Meta(pattern="(?=a)b")]) -> str:
+        return a
+
+
+def pattern_of_re_in_a_resource(app: Server) -> None:
+    @app.resource("texts://{a}")
+    def add(a: Annotated[str, Meta(pattern="(?=a)b")]) -> str:
+        return a
+
+
 def function_parameter(app: Server) -> None:
     @app.tool
     def add(a: Callable[[], int]) -> int:
@@ -375,6 +408,11 @@ def raw_with_one_parameter(app: Server) -> None:
         (positional_only, "add(a)", "positional-only", "remove the `/`"),
         (plain_class, "add(a)", "'a'", "dataclass"),
         (function_parameter, "add(a)", "'a'", ""),
+        (pattern_of_re, "add(a)", "pattern '(?=a)b' can't be matched in linear time", 'waive={"E13": "why'),
+        (pattern_of_re_returned, "add(a)", "return type: the pattern '(?=a)b'", 'waive={"E13": "why'),
+        (pattern_of_re_before, "add(a)", "pattern '(?=a)b' can't be matched", "without look-around"),
+        (pattern_of_re_in_a_prompt, "add(a)", "pattern '(?=a)b' can't be matched", "without look-around"),
+        (pattern_of_re_in_a_resource, "add(a)", "pattern '(?=a)b' can't be matched", "without look-around"),
         (generator, "add(a)", "generator", "return a list"),
         (plain_class_returned, "add(a)", "return type", "dataclass"),
         (default_breaks_type, "add(a)", "'a'", "default"),

@@ -46,8 +46,8 @@ from longshore.schema.signature import read
 from longshore.schema.output import read_output
 class Point(msgspec.Struct):
     x: int
-def move(to: Annotated[Point, "where to"], how: Literal["walk", "run"] = "walk", tags: list[str] | None = None
-         ) -> list[Point]: ...
+def move(to: Annotated[Point, "where to"], how: Literal["walk", "run"] = "walk", tags: list[str] | None = None,
+         note: Annotated[str, msgspec.Meta(max_length=9)] = "") -> list[Point]: ...
 signature = read(move, context_type=Context, marker_type=Ask)
 output = read_output(signature.returns, passthrough=(Context,))
 signature.decode(b'{"to":{"x":1}}')

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from msgspec import UNSET, Struct
 
@@ -17,12 +17,14 @@ from longshore.registry.tool import Effects, Entry, Json, Run, Tool, effect_hint
 from longshore.registry.where import Place, caller, refuse
 from longshore.schema.output import Output, read_output
 from longshore.schema.reading import Reading
-from longshore.schema.signature import Parameter, Signature, SignatureProblem, read
+from longshore.schema.signature import Parameter, Patterns, Signature, SignatureProblem, read
 
 if TYPE_CHECKING:
     from longshore.protocol.headers import HeaderParam
 
 EFFECTS = ("read", "write", "destroy")
+HEAVY: Final = "E13"
+"""The rule about schemas that can't be checked by. A waiver of it lets one be whose checks might take for ever."""
 Options = TypeVar("Options", bound=Struct)
 
 
@@ -82,9 +84,10 @@ def tool_entry(fn: Callable[..., Any], options: ToolOptions, context_type: type)
     """A tool of a function. Raises RegistrationError for what clients could not use."""
     name = name_of(fn) if options.name is None else options.name
     check_name(name, "tool", fn)
-    signature = read_signature(fn, context_type, tool=True)
+    patterns: Patterns = "any" if isinstance(options.waive, Mapping) and HEAVY in options.waive else "waivable"
+    signature = read_signature(fn, context_type, tool=True, patterns=patterns)
     check_options(fn, options, signature.is_async)
-    output = _output(fn, signature, options)
+    output = _output(fn, signature, options, patterns)
     describe = _Describe(fn, name, options, signature, output)
     return Entry(
         kind="tool",
@@ -166,10 +169,12 @@ def read_scopes(fn: Any, scopes: Sequence[str]) -> frozenset[str]:
     return frozenset(scopes)
 
 
-def read_signature(fn: Callable[..., Any], context_type: type, *, tool: bool = False) -> Signature:
+def read_signature(
+    fn: Callable[..., Any], context_type: type, *, tool: bool = False, patterns: Patterns = "linear"
+) -> Signature:
     """The function's signature, with a registration error in place of a signature problem."""
     try:
-        signature = read(fn, context_type=context_type, marker_type=Ask)
+        signature = read(fn, context_type=context_type, marker_type=Ask, patterns=patterns)
         if signature.asked:
             from longshore.registry.asked import check_asked
 
@@ -278,11 +283,11 @@ def no_timeout(timeout: Any) -> tuple[str, str] | None:
     return f"timeout={timeout!r} is no number of seconds", "timeout=30, or timeout=False for no limit"
 
 
-def _output(fn: Callable[..., Any], signature: Signature, options: ToolOptions) -> Output:
+def _output(fn: Callable[..., Any], signature: Signature, options: ToolOptions, patterns: Patterns) -> Output:
     if options.output_schema is not None:
         return read_output(UNSET, passthrough=PASSTHROUGH)
     try:
-        return read_output(signature.returns, passthrough=PASSTHROUGH)
+        return read_output(signature.returns, passthrough=PASSTHROUGH, patterns=patterns)
     except SignatureProblem as problem:
         refuse(fn, problem.what, problem.fix)
 

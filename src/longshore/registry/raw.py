@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from longshore.errors import RegistrationError
-from longshore.registry.function import check_options, read_aliases, read_scopes, run_mode, second_look, tool_meta
+from longshore.registry.function import (
+    HEAVY,
+    check_options,
+    read_aliases,
+    read_scopes,
+    run_mode,
+    second_look,
+    tool_meta,
+)
 from longshore.registry.headers import schema_headers
 from longshore.registry.names import check_name
 from longshore.registry.results import render_raw, schema_renderer
@@ -19,9 +27,6 @@ from longshore.schema.reading import Reading
 
 if TYPE_CHECKING:
     from longshore.schema.validate import Validator
-
-HEAVY: Final = "E13"
-"""The rule about schemas that can't be checked by. A waiver of it lets one be whose checks might take for ever."""
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -155,6 +160,8 @@ def compile_schema(schema: dict[str, Any], handler: Any, waived: Mapping[str, st
         compiled = compile(schema)
     except SchemaProblem as problem:
         refuse(handler, problem.what, problem.fix)
-    if HEAVY not in (waived or {}) and is_heavy(schema, doubtful=False):
+    if HEAVY in (waived or {}):
+        compiled.expect_no_end()
+    elif is_heavy(schema, doubtful=False):
         refuse(handler, WHAT, FIX)
     return compiled

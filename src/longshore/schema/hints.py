@@ -13,6 +13,7 @@ from collections import abc
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -22,7 +23,7 @@ from longshore.protocol.annotation import ANNOTATION
 from longshore.schema import records, standin
 from longshore.schema.annotated import Notes, read_notes
 from longshore.schema.kinds import is_class, is_plain_key
-from longshore.schema.signature import SignatureProblem
+from longshore.schema.signature import Patterns, SignatureProblem
 
 _NoneType = type(None)
 _MIGRATE = "mark the parameter, or write a migration: earlier=[…]"
@@ -75,6 +76,14 @@ def ready(annotation: Any) -> Any:
     return Hints().ready(annotation)
 
 
+def ready_again(annotation: Any) -> Any:
+    """The same for who asks at every call."""
+    return ready(annotation) if _unhashable(annotation) else _ready(annotation)
+
+
+_ready = lru_cache(maxsize=64)(ready)
+
+
 def refusal(tp: Any) -> str | None:
     """Why msgspec can't decode a type; None if it can."""
     try:
@@ -94,7 +103,8 @@ def type_name(tp: Any) -> str:
 class Hints:
     """One reading of one annotation. Holds what is known about recursive records while they are walked."""
 
-    def __init__(self) -> None:
+    def __init__(self, patterns: Patterns = "linear") -> None:
+        self.patterns: Patterns = patterns
         self.walking: set[Any] = set()
         self.awaited: set[Any] = set()
         """Records that were met again inside themselves, before it was known whether they must be replaced."""
@@ -128,7 +138,7 @@ class Hints:
         """A type with the constraints of its metadata; union members get those that apply to them."""
         if notes.needs_pydantic:
             self.headed = True
-            return standin.adapter(typing.Annotated[(base, *notes.originals)])
+            return self._adapter(typing.Annotated[(base, *notes.originals)])
         inner = self.ready(base)
         try:
             meta = notes.meta(described=described)
@@ -137,9 +147,11 @@ class Hints:
         if meta is None:
             return inner
         rebuilt: Any = typing.Annotated[inner, meta]
-        if not notes.constraints or refusal(rebuilt) is None:
+        if not notes.constraints or ("pattern" not in notes.constraints and refusal(rebuilt) is None):
             return rebuilt
-        return _distribute(base, inner, notes)
+        distributed = self._distribute(base, inner, notes)
+        words = Notes(notes.description, extra=notes.extra).meta(described=described)
+        return distributed if words is None else typing.Annotated[distributed, words]
 
     def _annotated(self, tp: Any) -> Any:
         notes = read_notes(tp.__metadata__, _Unmarked)
@@ -147,7 +159,7 @@ class Hints:
         self.odd |= bool(notes.extra)
         if notes.was:
             raise SignatureProblem("Was(…) is for a parameter, not for what is inside of one", _MIGRATE)
-        native = all(isinstance(m, msgspec.Meta) for m in tp.__metadata__)
+        native = all(isinstance(m, msgspec.Meta) for m in tp.__metadata__) and "pattern" not in notes.constraints
         if native and self.ready(tp.__origin__) is tp.__origin__ and refusal(tp) is None:
             return tp
         return self.constrained(tp.__origin__, notes, described=True)
@@ -156,15 +168,18 @@ class Hints:
         members = typing.get_args(tp)
         ready = tuple(self.ready(m) for m in members)
         changed = any(r is not m for r, m in zip(ready, members, strict=True))
-        union: Any = _union_of(ready) if changed else tp
+        return self._joined(tp, _union_of(ready) if changed else tp)
+
+    def _joined(self, origin: Any, union: Any) -> Any:
+        """A union of ready types, or a stand-in for one that msgspec refuses."""
         if self.walking and _holds(union, self.walking):
             return union  # judged as a whole when the record that it is part of is judged
-        if refusal(union) is None:
+        if not is_union(union) or refusal(union) is None:
             return union
-        if _NoneType in ready and len(ready) > 2:
-            rest = tuple(r for r in ready if r is not _NoneType)
-            return standin.choice(tp, rest) | None
-        return standin.choice(tp, ready)
+        members = typing.get_args(union)
+        if _NoneType in members and len(members) > 2:
+            return standin.choice(origin, tuple(m for m in members if m is not _NoneType)) | None
+        return standin.choice(origin, members)
 
     def _collection(self, tp: Any, origin: Any) -> Any:
         args = typing.get_args(tp)
@@ -176,6 +191,8 @@ class Hints:
             raise SignatureProblem(what, "use str keys")
         if all(r is a for r, a in zip(ready, args, strict=True)):
             return self._accepted(tp)
+        if origin in MAPPINGS and isinstance(key := standin.undescribed(ready[0]), standin.StandIn):
+            return standin.mapping(self._accepted(origin[str, ready[1]]), key)
         return self._accepted(origin[ready])
 
     def _set(self, tp: Any, origin: Any, item: Any) -> Any:
@@ -187,7 +204,10 @@ class Hints:
         return tp if item is expand(typing.get_args(tp)[0]) else origin[item]
 
     def _generic(self, tp: Any, origin: Any) -> Any:
-        if records.is_record(origin) or standin.is_model(tp):
+        if records.is_record(origin):
+            self.headed = True
+            return self._record(tp)
+        if standin.is_model(tp):
             self.headed = True
             return self._accepted(tp)
         raise _unsupported(tp, getattr(origin, "__name__", ""))
@@ -205,7 +225,10 @@ class Hints:
             return tp
         if hasattr(tp, "__pydantic_validator__") or hasattr(tp, "__get_pydantic_core_schema__"):
             self.headed = True
-            return tp if standin.is_model(tp) else standin.adapter(tp)
+            if not standin.is_model(tp):
+                return self._adapter(tp)
+            self._refuse_re(tp, tp.__pydantic_core_schema__)
+            return tp
         if records.is_record(tp):
             return self._record(tp)
         raise _unsupported(tp, tp.__name__)
@@ -237,7 +260,7 @@ class Hints:
         array, options = records.shape(tp)
         slots = self.slots[tp] = []
         # Entered before its slots are read, so that a recursive field finds the stand-in.
-        self.replaced[tp] = standin.record(tp, slots, array=array, options=options)
+        self.replaced[tp] = standin.record(records.class_of(tp), slots, array=array, options=options)
         slots.extend(slot for slot, _ in self._slots(tp))
         if not self.walking:
             self._prove()
@@ -261,6 +284,43 @@ class Hints:
                 raise SignatureProblem(f"{tp.__name__}.{slot.name}: {problem.what}", problem.fix) from None
             found.append((msgspec.structs.replace(slot, type=ready), expand(slot.type)))
         return found
+
+    def _distribute(self, base: Any, inner: Any, notes: Notes) -> Any:
+        """Give each member of a union the constraints that apply to it: msgspec wants them on the member."""
+        members = typing.get_args(inner) if is_union(inner) else (inner,)
+        unused = set(notes.constraints)
+        rebuilt: list[Any] = []
+        for member in members:
+            fitting = {k: v for k, v in notes.constraints.items() if _fits(member, k, v)}
+            unused -= fitting.keys()
+            rebuilt.append(self._constrain(member, **fitting))
+        if not unused:
+            return self._joined(base, _union_of(tuple(rebuilt)))
+        if "pydantic" in sys.modules and "msgspec" not in {type(m).__module__ for m in notes.originals}:
+            return self._adapter(typing.Annotated[(base, *notes.originals)])
+        what = f"the constraint {sorted(unused)[0]} can't be set on {type_name(base)}"
+        raise SignatureProblem(what, "remove the constraint and check the value in the function")
+
+    def _constrain(self, tp: Any, *, pattern: str | None = None, **others: Any) -> Any:
+        """A type with constraints, and with its pattern matched by a linear engine."""
+        plain = standin.constrain(tp, msgspec.Meta(**others)) if others else tp
+        if pattern is None:
+            return plain
+        from longshore.schema.patterns import read_pattern
+
+        return standin.text(plain, pattern, read_pattern(pattern, self.patterns))
+
+    def _adapter(self, annotation: Any) -> Any:
+        adapted = standin.adapter(annotation)
+        self._refuse_re(annotation, adapted.core_schema)
+        return adapted
+
+    def _refuse_re(self, tp: Any, core_schema: Any) -> None:
+        if self.patterns != "any" and standin.runs_re(core_schema):
+            from longshore.schema.patterns import unbounded
+
+            fix = 'leave out re.compile(…) and regex_engine="python-re", so that pydantic matches in linear time'
+            raise unbounded(f"{type_name(tp)} has its patterns matched by `re`", fix, self.patterns)
 
     def _accepted(self, tp: Any) -> Any:
         if not self.walking and (reason := refusal(tp)) is not None:
@@ -328,10 +388,7 @@ def _filled(alias: Any, given: tuple[Any, ...]) -> Any:
     if not all(isinstance(p, typing.TypeVar) for p in alias.__type_params__):
         return value[given]
     known: dict[Any, Any] = dict(zip(alias.__type_params__, given, strict=False))  # the rest may have defaults
-    if isinstance(value, typing.TypeVar):
-        return known.get(value, value)
-    wanted = getattr(value, "__parameters__", ())
-    return value[tuple(known.get(p, p) for p in wanted)] if wanted else value
+    return records.fill(value, known)
 
 
 def _unhashable(tp: Any) -> bool:
@@ -342,25 +399,10 @@ def _unhashable(tp: Any) -> bool:
     return False
 
 
-def _distribute(base: Any, inner: Any, notes: Notes) -> Any:
-    """Give each member of a union the constraints that apply to it: msgspec wants them on the member."""
-    members = typing.get_args(inner) if is_union(inner) else (inner,)
-    unused = set(notes.constraints)
-    rebuilt: list[Any] = []
-    for member in members:
-        fitting = {k: v for k, v in notes.constraints.items() if _fits(member, k, v)}
-        unused -= fitting.keys()
-        rebuilt.append(typing.Annotated[member, msgspec.Meta(**fitting)] if fitting else member)
-    if not unused:
-        return _union_of(tuple(rebuilt))
-    if "pydantic" in sys.modules and "msgspec" not in {type(m).__module__ for m in notes.originals}:
-        return standin.adapter(typing.Annotated[(base, *notes.originals)])
-    what = f"the constraint {sorted(unused)[0]} can't be set on {type_name(base)}"
-    raise SignatureProblem(what, "remove the constraint and check the value in the function")
-
-
 def _fits(member: Any, name: str, value: Any) -> bool:
-    return refusal(typing.Annotated[member, msgspec.Meta(**{name: value})]) is None
+    text = getattr(standin.undescribed(member), "origin", None) is str
+    plain = str if text else member
+    return refusal(standin.constrain(plain, msgspec.Meta(**{name: value}))) is None
 
 
 def _unsupported(tp: Any, name: str) -> SignatureProblem:

@@ -153,10 +153,10 @@ class Schemas:
         self.defs[self._name(key, name)] = schema
         return {"$ref": f"#/$defs/{self._name(key, name)}"}
 
-    def record(self, origin: Any, slots: list[Slot], *, array: bool, closed: bool) -> Schema:
+    def record(self, origin: Any, slots: list[Slot], *, array: bool, options: dict[str, Any]) -> Schema:
         """The schema of a record that a stand-in decodes."""
-        fields = [(s.key, self.of(s.type), s.required, s.default) for s in slots]
-        return self._fields(origin, fields, array=array, closed=closed)
+        fields = _tagged(options) + [(s.key, self.of(s.type), s.required, s.default) for s in slots]
+        return self._fields(origin, fields, array=array, closed=options.get("forbid_unknown_fields", False))
 
     def foreign(self, schema: Schema) -> Schema:
         """A schema that another library made, in our form."""
@@ -169,9 +169,8 @@ class Schemas:
         closed = getattr(node, "forbid_unknown_fields", False)
 
         def write() -> Schema:
-            fields = [(f.encode_name, self.node(f.type), f.required, f.default) for f in node.fields]
-            if (tag := getattr(node, "tag_field", None)) is not None:
-                fields.insert(0, (tag, common_type([node.tag]) | {"const": node.tag}, True, NODEFAULT))
+            tag = {name: getattr(node, name, None) for name in ("tag", "tag_field")}
+            fields = _tagged(tag) + [(f.encode_name, self.node(f.type), f.required, f.default) for f in node.fields]
             return self._fields(cls, fields, array=array, closed=closed)
 
         return self.named(node.cls, cls.__name__, write)
@@ -197,6 +196,12 @@ class Schemas:
             free = (n for i in range(1, len(taken) + 2) if (n := name if i == 1 else f"{name}_{i}") not in taken)
             self.names[key] = next(free)
         return self.names[key]
+
+
+def _tagged(options: dict[str, Any]) -> list[tuple[str, Schema, bool, Any]]:
+    """The field that tells a Struct from the others of its union."""
+    name, tag = options.get("tag_field"), options.get("tag")
+    return [] if name is None else [(name, common_type([tag]) | {"const": tag}, True, NODEFAULT)]
 
 
 def tuple_schema(schemas: list[Schema], *, least: int) -> Schema:
@@ -290,6 +295,8 @@ def _values(values: list[Any]) -> Schema:
 def _custom(schemas: Schemas, node: Any) -> Schema:
     tp: Any = node.cls
     if isinstance(tp, standin.StandIn):
+        if tp.constrain is not None:
+            return tp.describe(schemas)
         name = getattr(tp.origin, "__name__", "Value")
         return schemas.named(tp, name, lambda: tp.describe(schemas))
     if standin.is_model(tp):

@@ -14,18 +14,20 @@ from longshore.protocol.annotation import ANNOTATION
 from longshore.schema import records, standin
 from longshore.schema.annotated import Notes, is_field, read_notes
 from longshore.schema.hints import ANYTHING, ENDLESS, Hints, expand, is_union, refusal, type_name
-from longshore.schema.signature import Parameter, SignatureProblem
+from longshore.schema.signature import Parameter, Patterns, SignatureProblem
 
 _MUTABLE = (list, dict, set, bytearray, tuple)
 
 
-def read_parameter(name: str, annotation: Any, default: Any, keyword_only: bool, marker_type: type) -> Parameter:
+def read_parameter(
+    name: str, annotation: Any, default: Any, keyword_only: bool, marker_type: type, patterns: Patterns
+) -> Parameter:
     """Read one parameter whose annotation or default is more than a plain class."""
     try:
         base, notes = _peel(annotation, marker_type)
         if is_field(default):
             notes, default = _from_field(default, notes, marker_type)
-        hints = Hints()
+        hints = Hints(patterns)
         ready = hints.constrained(base, notes, described=False)
     except SignatureProblem as problem:
         raise SignatureProblem(f"parameter {name!r}: {problem.what}", problem.fix) from None

@@ -171,26 +171,32 @@ def plain(error: BaseException) -> str:
     """An exception of a decoder as one plain line, `path: what` or only `what`."""
     if (lines := model_lines(error)) is not None:
         return "; ".join(lines[:3])
-    text = str(error)
-    where = ""
-    if found := _AT.search(text):
-        text, where = text[: found.start()], found[1].lstrip(".").replace("[...]", "[key]")
+    text, where = _split_path(str(error))
+    where = where.lstrip(".").replace("[...]", SOME_KEY)
     said = _say(text.splitlines()[0] if text else type(error).__name__)
     return f"{where}: {said}" if where else said
 
 
 def places(error: BaseException) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """Where a decoder found something, and its words. Steps may lead nowhere: pydantic names forms among them, too."""
-    text = str(error)
     failures = _failures(error)
-    found = None if failures is not None and error.__cause__ is None else _AT.search(text)
-    names = re.findall(r"\[(\d+)\]|(\[\.{3}\]|[^.\[\]]+)", found[1]) if found else []
+    own = failures is not None and error.__cause__ is None
+    text, where = (str(error), "") if own else _split_path(str(error))
+    names = re.findall(r"\[(\d+)\]|(\[\.{3}\]|[^.\[\]]+)", where)
     above = tuple(int(index) if index else SOME_KEY if name == "[...]" else name for index, name in names)
     if failures is None:
-        said = (text[: found.start()] if found else text).splitlines() or [type(error).__name__]
+        said = text.splitlines() or [type(error).__name__]
         yield above, _say(said[0])
     for failure in failures or ():
         yield (*above, *failure["loc"]), _words_of(failure)
+
+
+def _split_path(text: str) -> tuple[str, str]:
+    """The words of a decoder, and the path at their end: one part for each stand-in that it leads through."""
+    where = ""
+    while found := _AT.search(text):
+        text, where = text[: found.start()], where + found[1]
+    return text, where
 
 
 def wrong_form(said: str, value: Any) -> str:
@@ -233,12 +239,12 @@ def model_lines(error: BaseException) -> list[str] | None:
 
 
 def _failures(error: BaseException) -> list[dict[str, Any]] | None:
-    for candidate in (error, error.__cause__):
-        if candidate is None or not hasattr(candidate, "errors") or "pydantic" not in type(candidate).__module__:
-            continue
-        found: Any = candidate
-        failures: list[dict[str, Any]] = found.errors(include_url=False, include_context=False, include_input=False)
-        return failures
+    found: Any = error
+    while found is not None:
+        if hasattr(found, "errors") and "pydantic" in type(found).__module__:
+            failures: list[dict[str, Any]] = found.errors(include_url=False, include_context=False, include_input=False)
+            return failures
+        found = found.__cause__
     return None
 
 

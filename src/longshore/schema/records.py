@@ -27,6 +27,7 @@ def is_record(tp: Any) -> bool:
 
 def shape(tp: Any) -> tuple[bool, dict[str, Any]]:
     """Whether the record is a JSON array, and the options of a Struct that decodes it."""
+    tp = class_of(tp)
     if issubclass(tp, Struct):
         config = tp.__struct_config__
         options = {"forbid_unknown_fields": config.forbid_unknown_fields}
@@ -36,37 +37,56 @@ def shape(tp: Any) -> tuple[bool, dict[str, Any]]:
     return issubclass(tp, tuple), {}
 
 
+def class_of(tp: Any) -> Any:
+    """The class of a record, which may be generic and have arguments."""
+    return typing.get_origin(tp) or tp
+
+
 def slots(tp: Any) -> Iterator[Slot]:
     """The fields that JSON carries, with their annotations as written."""
     hints = _hints(tp)
-    if issubclass(tp, Struct):
+    if issubclass(class_of(tp), Struct):
         return _of_struct(tp, hints)
+    tp = class_of(tp)
     if hasattr(tp, "__dataclass_fields__"):
         return _of_dataclass(tp, hints)
     if hasattr(tp, "__attrs_attrs__"):
         return _of_attrs(tp, hints)
     if hasattr(tp, "__required_keys__"):
-        return (Slot(n, n, _bare(t), n in tp.__required_keys__, NODEFAULT) for n, t in hints.items())
+        return (_key(n, t, n in tp.__required_keys__) for n, t in hints.items())
     defaults: dict[str, Any] = getattr(tp, "_field_defaults", {})
     return (Slot(n, n, hints.get(n, Any), n not in defaults, defaults.get(n, NODEFAULT)) for n in tp._fields)
 
 
 def _hints(tp: Any) -> dict[str, Any]:
+    cls = class_of(tp)
     try:
-        return typing.get_type_hints(tp, include_extras=True)
+        if issubclass(cls, Struct):
+            return {field.name: field.type for field in msgspec.structs.fields(tp)}
+        known = dict(zip(getattr(cls, "__parameters__", ()), typing.get_args(tp), strict=False))
+        return {name: fill(hint, known) for name, hint in typing.get_type_hints(cls, include_extras=True).items()}
     except NameError as error:
         fix = f"define {error.name} at module level, not inside a function or under TYPE_CHECKING"
         raise SignatureProblem(f"{tp.__name__} has a field of type {error.name!r}, which is not defined", fix) from None
 
 
-def _bare(hint: Any) -> Any:
-    """A key's type without `Required` and `NotRequired`, which the class has already read."""
-    while typing.get_origin(hint) in (typing.Required, typing.NotRequired):
+def fill(tp: Any, known: dict[Any, Any]) -> Any:
+    """A type whose type variables are replaced by what is known of them."""
+    if isinstance(tp, typing.TypeVar):
+        return known.get(tp, tp)
+    wanted = getattr(tp, "__parameters__", ()) if known else ()
+    return tp[tuple(known.get(each, each) for each in wanted)] if wanted else tp
+
+
+def _key(name: str, hint: Any, required: bool) -> Slot:
+    """A key of a TypedDict. The class has not read `NotRequired` where annotations are quoted."""
+    while (qualifier := typing.get_origin(hint)) in (typing.Required, typing.NotRequired):
+        required = qualifier is typing.Required
         (hint,) = typing.get_args(hint)
-    return hint
+    return Slot(name, name, hint, required, NODEFAULT)
 
 
-def _of_struct(tp: type[Struct], hints: dict[str, Any]) -> Iterator[Slot]:
+def _of_struct(tp: Any, hints: dict[str, Any]) -> Iterator[Slot]:
     for field in msgspec.structs.fields(tp):
         yield Slot(field.name, field.encode_name, hints.get(field.name, Any), field.required, field.default)
 

@@ -29,6 +29,10 @@ _BUILTINS = {cls.__name__: cls for cls in (str, int, float, bool, list, dict)}
 _IMMUTABLE = frozenset((str, int, float, bool, _NoneType, bytes))
 
 
+Patterns = Literal["linear", "waivable", "any"]
+"""Which patterns a type may hold: those of linear time only, the same in a tool whose author may waive it, or any."""
+
+
 class SignatureProblem(Exception):
     """A function can't be offered to clients. `what` and `fix` are one sentence each; the caller knows where."""
 
@@ -92,7 +96,7 @@ class Callee(Struct):
     is_async: bool = False
 
 
-def read(fn: Callable[..., Any], *, context_type: type, marker_type: type) -> Signature:
+def read(fn: Callable[..., Any], *, context_type: type, marker_type: type, patterns: Patterns = "linear") -> Signature:
     """Read a callable's signature, or raise `SignatureProblem`."""
     callee = _find(fn)
     code = callee.function.__code__
@@ -113,7 +117,7 @@ def read(fn: Callable[..., Any], *, context_type: type, marker_type: type) -> Si
             if parameter.is_context(annotation, context_type):
                 context = _only(context, name)
                 continue
-            found = parameter.read_parameter(name, annotation, default, keyword_only, marker_type)
+            found = parameter.read_parameter(name, annotation, default, keyword_only, marker_type, patterns)
             (sent if found.marker is None else asked).append(found)
     arguments = _arguments(sent)
     simple = context is None and not asked and not any(p.keyword_only for p in sent)

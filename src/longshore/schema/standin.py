@@ -1,8 +1,9 @@
 """Types that msgspec can't decode by itself, and the classes that stand in for them.
 
 msgspec hands a class that it doesn't know to a hook, together with the plain JSON value. So where an annotation holds
-something that msgspec refuses (a union of two dataclasses, a field with a pydantic constraint), a class made here takes
-its place: it knows how to decode the value and how to describe itself as a schema.
+something that msgspec refuses (a union of two dataclasses, a field with a pydantic constraint) or must not do itself (a
+pattern, which it would match with `re`), a class made here takes its place: it knows how to decode the value and how to
+describe itself as a schema.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Any, Literal, NoReturn, Protocol
+from functools import lru_cache
+from typing import Annotated, Any, Literal, NoReturn, Protocol, get_origin
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -30,7 +32,7 @@ class Describer(Protocol):
 
     def of(self, tp: Any) -> Schema: ...
     def foreign(self, schema: Schema) -> Schema: ...
-    def record(self, origin: Any, slots: list[Slot], *, array: bool, closed: bool) -> Schema: ...
+    def record(self, origin: Any, slots: list[Slot], *, array: bool, options: dict[str, Any]) -> Schema: ...
 
 
 class StandIn(type):
@@ -39,16 +41,26 @@ class StandIn(type):
     decode: Callable[[Any, Hook], Any]
     describe: Callable[[Describer], Schema]
     origin: Any
+    constrain: Callable[[msgspec.Meta], StandIn] | None
+    """Makes the same with more constraints, where it can have any."""
+    core_schema: Any
+    """pydantic's own description, where pydantic decodes."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return True  # msgspec asks this of what the hook returned; `decode` has already checked it
 
 
-def stand_in(origin: Any, decode: Callable[[Any, Hook], Any], describe: Callable[[Describer], Schema]) -> StandIn:
+def stand_in(
+    origin: Any,
+    decode: Callable[[Any, Hook], Any],
+    describe: Callable[[Describer], Schema],
+    constrain: Callable[[msgspec.Meta], StandIn] | None = None,
+) -> StandIn:
     """Make a stand-in for `origin`. `describe` gets the schema builder."""
     name = getattr(origin, "__name__", "StandIn")
     parts = {"decode": staticmethod(decode), "describe": staticmethod(describe), "origin": origin}
-    return StandIn(name, (), parts)
+    module = getattr(origin, "__module__", __name__)  # so that it is called as its origin is
+    return StandIn(name, (), {**parts, "constrain": constrain and staticmethod(constrain), "__module__": module})
 
 
 def decode_special(tp: Any, value: Any) -> Any:
@@ -56,7 +68,7 @@ def decode_special(tp: Any, value: Any) -> Any:
     if isinstance(tp, StandIn):
         return tp.decode(value, decode_special)
     if is_model(tp):
-        return tp.model_validate(value)
+        return _model_validator(tp)(value)
     if is_path(tp):
         if isinstance(value, str):
             return tp(value)
@@ -64,9 +76,22 @@ def decode_special(tp: Any, value: Any) -> Any:
     raise TypeError(f"{tp!r} can't be decoded")
 
 
+def decode_leniently(tp: Any, value: Any) -> Any:
+    """The hook of a conversion with `strict=False`: parts of stand-ins are converted so, too."""
+    return tp.decode(value, decode_leniently) if isinstance(tp, StandIn) else decode_special(tp, value)
+
+
 def convert(value: Any, tp: Any, hook: Hook = decode_special) -> Any:
     """A plain JSON value as a typed one, as strictly as msgspec's decoder does it."""
-    return msgspec.convert(value, tp, strict=True, str_keys=True, dec_hook=hook)
+    return msgspec.convert(value, tp, strict=hook is not decode_leniently, str_keys=True, dec_hook=hook)
+
+
+def _convert_part(value: Any, tp: Any, hook: Hook) -> Any:
+    """The same inside a hook. msgspec puts the path to the whole on a ValueError, but not on an error of its own."""
+    try:
+        return convert(value, tp, hook)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from error.__cause__
 
 
 def is_model(tp: Any) -> bool:
@@ -74,10 +99,80 @@ def is_model(tp: Any) -> bool:
     return is_class(tp) and hasattr(tp, "__pydantic_validator__") and hasattr(tp, "model_validate")
 
 
+def runs_re(core_schema: Any) -> bool:
+    """Whether pydantic matches a pattern with `re`: a compiled one, or all of a model that asks for it."""
+    written = repr(core_schema)
+    return "'python-re'" in written or "re.compile(" in written
+
+
+@lru_cache(maxsize=256)
+def _model_validator(model: Any) -> Callable[[Any], Any]:
+    return _interruptible_if_re(model.model_validate, model.__pydantic_core_schema__)
+
+
+def _interruptible_if_re(validate: Callable[[Any], Any], core_schema: Any) -> Callable[[Any], Any]:
+    if not runs_re(core_schema):
+        return validate
+    from longshore.schema.unbounded import interruptible
+
+    return interruptible(validate)
+
+
 def is_path(tp: Any) -> bool:
     """A path class. Where pathlib has not been imported, nobody can have named one."""
     pathlib = sys.modules.get("pathlib")
     return pathlib is not None and is_class(tp) and issubclass(tp, pathlib.PurePath)
+
+
+# Patterns, which msgspec would match with `re`
+
+
+def text(plain: Any, pattern: str, matches: Callable[[str], bool]) -> StandIn:
+    """A string with a pattern. `plain` is its type without one."""
+
+    def decode(value: Any, hook: Hook) -> Any:
+        found = _convert_part(value, plain, hook)
+        if not matches(found):
+            raise ValueError(f"Expected `str` matching regex {pattern!r}")
+        return found
+
+    def describe(schemas: Describer) -> Schema:
+        from longshore.schema.foreign import readable
+
+        return schemas.of(plain) | readable({"pattern": pattern})
+
+    return stand_in(str, decode, describe, lambda meta: text(constrain(plain, meta), pattern, matches))
+
+
+def mapping(plain: Any, key: StandIn) -> StandIn:
+    """A dict whose keys have a stand-in: `msgspec.convert` has no hook for keys. `plain` has str for them."""
+
+    def decode(value: Any, hook: Hook) -> Any:
+        found = _convert_part(value, plain, hook)
+        try:
+            return {key.decode(name, hook): each for name, each in found.items()}
+        except ValueError as error:
+            raise ValueError(f"{error} - at `key` in `$`") from None
+
+    def describe(schemas: Describer) -> Schema:
+        described = key.describe(schemas) if key.origin is str else {}
+        names = {keyword: value for keyword, value in described.items() if keyword != "type"}
+        return schemas.of(plain) | ({"propertyNames": names} if names else {})
+
+    return stand_in(plain, decode, describe, lambda meta: mapping(constrain(plain, meta), key))
+
+
+def constrain(tp: Any, meta: msgspec.Meta) -> Any:
+    """A type with constraints other than a pattern."""
+    inner = undescribed(tp)
+    if not isinstance(inner, StandIn) or inner.constrain is None:
+        return Annotated[tp, meta]
+    return inner.constrain(meta) if inner is tp else Annotated[(inner.constrain(meta), *tp.__metadata__)]
+
+
+def undescribed(tp: Any) -> Any:
+    """A type without what is said of it beside. For a stand-in that can't be a constraint."""
+    return tp.__origin__ if get_origin(tp) is Annotated else tp
 
 
 # Unions that msgspec refuses
@@ -87,7 +182,7 @@ def choice(origin: Any, members: tuple[Any, ...]) -> StandIn:
     """A union whose members are tried in turn; of several that fit, the first that loses the fewest keys."""
 
     def decode(value: Any, hook: Hook) -> Any:
-        fits = [fit for m in members for fit in _attempt(m, value, hook)]
+        fits = [fit for m in members if not _lacks_tag(m, value) for fit in _attempt(m, value, hook)]
         if not fits:
             _refuse(members, value)
         return fits[0] if len(fits) == 1 else min(fits, key=lambda fit: _lost(value, fit))
@@ -103,6 +198,12 @@ def _attempt(member: Any, value: Any, hook: Hook) -> Iterable[Any]:
         return (convert(value, member, hook),)
     except (msgspec.ValidationError, RecursionError):
         return ()
+
+
+def _lacks_tag(member: Any, value: Any) -> bool:
+    """By itself a Struct is decoded without its tag, too; in a union it is not."""
+    config: Any = getattr(getattr(member, "origin", member), "__struct_config__", None)
+    return config is not None and config.tag is not None and is_object(value) and config.tag_field not in value
 
 
 def _refuse(members: tuple[Any, ...], value: Any) -> NoReturn:
@@ -162,12 +263,12 @@ def record(origin: Any, slots: list[Slot], *, array: bool, options: dict[str, An
     def decode(value: Any, hook: Hook) -> Any:
         if not twin:
             twin.append(_twin(origin, slots, array=array, options=options))
-        decoded = convert(value, twin[0], hook)
+        decoded = _convert_part(value, twin[0], hook)
         found = {s.name: getattr(decoded, s.name) for s in slots}
         return origin(**{name: v for name, v in found.items() if v is not UNSET})
 
     def describe(schemas: Describer) -> Schema:
-        return schemas.record(origin, slots, array=array, closed=options.get("forbid_unknown_fields", False))
+        return schemas.record(origin, slots, array=array, options=options)
 
     return stand_in(origin, decode, describe)
 
@@ -184,8 +285,11 @@ def _twin(origin: Any, slots: list[Slot], *, array: bool, options: dict[str, Any
 def adapter(annotation: Any) -> StandIn:
     """An annotation that pydantic reads. Only called where the author's own code has imported pydantic."""
     adapted = sys.modules["pydantic"].TypeAdapter(annotation)
+    validate = _interruptible_if_re(adapted.validate_python, adapted.core_schema)
 
     def describe(schemas: Describer) -> Schema:
         return schemas.foreign(adapted.json_schema(mode=schemas.mode))
 
-    return stand_in(annotation, lambda value, _: adapted.validate_python(value), describe)
+    made = stand_in(annotation, lambda value, _: validate(value), describe)
+    made.core_schema = adapted.core_schema
+    return made

@@ -13,6 +13,7 @@ from longshore.protocol.subschemas import subschemas
 from longshore.schema.failure import Breach, breach_of, said_of, shorten
 from longshore.schema.kinds import is_object
 from longshore.schema.phrase import cut, path
+from longshore.schema.unbounded import interruptible
 from longshore.wire.depth import too_deep
 
 SCHEMA_BYTES = 64 << 10
@@ -53,8 +54,14 @@ class Validator:
     def __init__(self, compiled: Any, schema: dict[str, Any], dialect: str) -> None:
         self._compiled, self._schema, self._dialect = compiled, schema, dialect
         self._rules: dict[Any, Any] = {}
+        self._unbounded = False
         self.is_valid: Callable[[Any], bool] = compiled.is_valid
         """Whether a plain JSON value keeps the schema."""
+
+    def expect_no_end(self) -> None:
+        """Have stop signals end the process even during a check: its author says that this one needs no bound."""
+        self._unbounded = True
+        self.is_valid = interruptible(self.is_valid)
 
     def errors(self, value: Any) -> list[str]:
         """One line per failure, `path: what`, at most `SHOWN_LINES`; no lines if the value keeps the schema."""
@@ -63,7 +70,11 @@ class Validator:
     def finder(self, taker: str | None = None) -> Find:
         """What says where a value breaks the schema. `taker` takes such values as its arguments."""
         find = finder(self._schema, taker, dialect=self._dialect, rules=self._rules)
-        return lambda value: [] if self.is_valid(value) else find(value) or [self._first(value)]
+
+        def look(value: Any) -> list[Breach]:
+            return [] if self.is_valid(value) else find(value) or [self._first(value)]
+
+        return interruptible(look) if self._unbounded else look
 
     def _first(self, value: Any) -> Breach:
         """The validator's own first error."""
@@ -157,6 +168,15 @@ def _build(schema: dict[str, Any], dialect: str, documents: Mapping[str, Any] | 
     if asked:
         raise _outside(asked[0])
     return compiled
+
+
+def compile_linear(pattern: str) -> Callable[[Any], bool] | None:
+    """Says whether a text has a match of a pattern, in linear time; None for a pattern that needs backtracking."""
+    try:
+        options = jsonschema_rs.RegexOptions()
+        return jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=options).is_valid
+    except (jsonschema_rs.ValidationError, ValueError):
+        return None
 
 
 def read_dialect(schema: dict[str, Any], documents: Mapping[str, Any]) -> str:

@@ -471,7 +471,7 @@ def _value(parameter: Any, answer: Any) -> Any:
 
 def _takes(kind: Any, wanted: type) -> bool:
     """Whether a parameter is of this type, or of a union that holds it, as `str | None` does."""
-    return kind is wanted or wanted in get_args(kind)
+    return any(getattr(each, "origin", each) is wanted for each in (kind, *get_args(kind)))  # a stand-in has an origin
 
 
 def _form(question: Question, key: str, peer: Peer) -> tuple[dict[str, Any] | None, bool]:
@@ -491,6 +491,7 @@ def _form(question: Question, key: str, peer: Peer) -> tuple[dict[str, Any] | No
 
 
 def _convert(value: Any, kind: Any) -> Any:
-    from longshore.schema.standin import decode_special
+    from longshore.schema.hints import ready_again
+    from longshore.schema.standin import convert, decode_leniently
 
-    return msgspec.convert(value, kind, strict=False, dec_hook=decode_special)
+    return convert(value, ready_again(kind), decode_leniently)
