@@ -51,6 +51,9 @@ LIGHT: dict[str, dict[str, Any]] = {
     "a few leftovers": leftovers(7),
     "a plain tree without leftovers": {"properties": {"next": {"$ref": "#"}}, "unevaluatedProperties": False},
     "a long name": long_name(8),
+    "look-around on one member": {"properties": {"a": {"pattern": "(?=a)b"}}},
+    "a linear pattern of items": {"items": {"pattern": "^(a+)+$"}},
+    "what only looks like look-around": {"items": {"pattern": r"\(?=a"}, "propertyNames": {"pattern": r"\\1"}},
     "a member that is called id": {"properties": {"a": {"properties": {"id": {"type": "string"}}}}},
 }
 HEAVY: dict[str, dict[str, Any]] = {
@@ -81,6 +84,17 @@ HEAVY: dict[str, dict[str, Any]] = {
         "$defs": {f"d{n}": {"$ref": f"#/$defs/d{n + 1}", "unevaluatedItems": False} for n in range(16)} | {"d16": {}},
     },
     "a long name over and over": long_name(12),
+    "look-around on items": {"items": {"pattern": "(?=a)b"}},
+    "look-around on any member": {"additionalProperties": {"properties": {"a": {"pattern": "(?<!a)b"}}}},
+    "look-around on names": {"patternProperties": {"(?!a)": {}}},
+    "a back reference on names": {"propertyNames": {"pattern": r"(a)\1"}},
+    "a back reference on what items refer to": {
+        "items": {"$ref": "#/$defs/d"},
+        "$defs": {"d": {"pattern": r"(?<n>a)\k<n>"}},
+    },
+    "look-around on a member that items refer to": {
+        "properties": {"a": {"pattern": "(?=a)b"}, "all": {"items": {"$ref": "#/properties/a"}}},
+    },
     "a place of 5,000 digits": {"anyOf": [{}, {"$ref": "#/anyOf/" + "1" * 5_000}]},
     "another's names, as draft 4 spells it": {
         "$schema": "http://json-schema.org/draft-04/schema#",

@@ -2,11 +2,13 @@
 
 A validator follows references each time that it meets them. Definitions of a few kilobytes that name each other twice
 over are 2^40 steps, and one that comes back to itself by two ways through the same place of a value doubles with every
-level of that value. No validator gives up by itself, so such schemas must not reach one.
+level of that value. No validator gives up by itself, so such schemas must not reach one. A pattern with look-around or
+a back reference gives up after milliseconds, which are hours where it is matched against each part of a large message.
 """
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -22,8 +24,11 @@ if TYPE_CHECKING:
 STEPS = 20_000
 """Subschemas that a schema may come to when its references are written out, once round for each that is recursive."""
 
-WHAT: Final = "a small value could keep the check against this schema busy for ever: its references double"
-FIX: Final = 'write fewer $refs, or waive={"E13": "why it is harmless"}'
+WHAT: Final = (
+    "one value could keep the check against this schema busy for ever: its references double, or a pattern with "
+    "look-around or a back reference is matched against any number of items or keys"
+)
+FIX: Final = 'write fewer $refs and such patterns without them, or waive={"E13": "why it is harmless"}'
 
 Step = tuple[str, str]
 """Where in a value a subschema looks: at a named member, or at any of an object's or an array's."""
@@ -38,6 +43,10 @@ _ASIDE = frozenset(("$defs", "definitions", "propertyNames", "contentSchema"))
 """Not applied to the value, or to nothing that could be nested."""
 _REST = frozenset(("unevaluatedProperties", "unevaluatedItems"))
 _LEADING = (b'"$', b'"id"', b'"unevaluated')
+_OFTEN = frozenset((*_STEPS, "propertyNames", "$defs", "definitions"))
+_BACKTRACKING = re.compile(rb"\(\?(?:<?[=!]|>)|\\\\(?:[1-9]|k<)")
+"""What every pattern that needs backtracking has, as JSON writes it."""
+_ELSEWHERE = re.compile(rb'"\$ref":"(?!#/(?:\$defs|definitions)/)')
 _AGAIN = 3
 """Times that what stands beside one of these is checked: for itself, and to see what it leaves over. Measured: 2.7."""
 
@@ -48,6 +57,8 @@ def is_heavy(schema: dict[str, Any], *, doubtful: bool = True) -> bool:
         return False
     walk = _Walk(schema)
     try:
+        if _backtracks_often(schema, often=_ELSEWHERE.search(msgspec.json.encode(schema)) is not None):
+            return True
         walk.begin("#")
         for target in list(walk.targets):  # each may be a way back to itself
             walk.begin(target)
@@ -75,7 +86,32 @@ def _is_plain(schema: dict[str, Any]) -> bool:
         text = msgspec.json.encode(schema)
     except Exception:
         return False
-    return len(text) < STEPS and not any(word in text for word in _LEADING)
+    return len(text) < STEPS and not any(word in text for word in _LEADING) and not _BACKTRACKING.search(text)
+
+
+def _backtracks_often(schema: Any, *, often: bool) -> bool:
+    """Whether a pattern that needs backtracking is matched against as many texts as a message can hold.
+
+    Where a reference leads is not looked up: what stands in `$defs` counts as used by items, and everything where a
+    reference leads elsewhere.
+    """
+    if not is_object(schema):
+        return False
+    written: list[Any] = [schema["pattern"]] if often and "pattern" in schema else []
+    if is_object(named := schema.get("patternProperties")):
+        written += named
+    return any(map(_backtracks, written)) or any(
+        _backtracks_often(inner, often=often or keyword in _OFTEN)
+        for keyword, value in schema.items()
+        for inner in subschemas(keyword, value)
+    )
+
+
+def _backtracks(pattern: Any) -> bool:
+    from longshore.schema.validate import compile_linear
+
+    found = isinstance(pattern, str) and _BACKTRACKING.search(msgspec.json.encode(pattern))
+    return bool(found) and compile_linear(pattern) is None
 
 
 class _Heavy(Exception):
