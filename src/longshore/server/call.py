@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from longshore.server.context import Context, Notes
     from longshore.server.executor import Executor
     from longshore.server.questions import Interview
+    from longshore.server.turns import Caller
 
 
 SMALL_BYTES = 1024
@@ -49,6 +50,8 @@ class Call(Struct, eq=False):
     ended: bool = False
     running: bool = False
     parked: bool = False
+    caller: Caller | None = None
+    """Whom it counts against where callers share the places."""
     held: int = 0
     """The size of the frame of a call that runs, if it is worth counting."""
     task: Any = None

@@ -1,7 +1,7 @@
 """Runs handlers: inline, as tasks or on threads, under one set of limits, each call to exactly one end.
 
 - At most `running` calls run; more are parked, and beyond that refused. Reading never stops for calls: a handler may
-  be waiting for an answer that is still to be read.
+  be waiting for an answer that is still to be read. Callers share the places as `turns` says.
 - A call ends once, in `end`, on the main thread, by a reply, a cancel or its deadline. Who comes second finds it
   gone.
 - Threads are our own daemon threads: the standard pool joins its threads at exit, and one stuck tool would hold the
@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 from _thread import get_ident
-from collections import deque
 from collections.abc import Callable
 from math import inf
 from time import monotonic, time
@@ -27,6 +26,7 @@ from longshore.protocol.dialect import Failure
 from longshore.server.call import MEDIUM_BYTES, SMALL_BYTES, Call
 from longshore.server.replies import Replies
 from longshore.server.stopping import Stopped
+from longshore.server.turns import Turns
 from longshore.telemetry.recorder import Recorder
 from longshore.telemetry.records import ArgumentsMended, Outcome, RequestCompleted, ToolCompleted, ToolInvoked
 
@@ -58,7 +58,7 @@ class Executor:
         self.when_ended: Callable[[], object] | None = None
         self.live: set[Call] = set()
         self.stragglers: set[Any] = set()
-        self._parked: deque[Call] = deque()
+        self._parked = Turns(limits)
         self._most_live = limits.running + limits.parked
         """Calls in all. One that waits for the client holds no place, so places alone would not bound them."""
         self._held = 0
@@ -107,25 +107,45 @@ class Executor:
         self.live.add(call)
         if not self._looping:
             self._open()
-        if len(self.live) > self._most_live:
+        free = self.limits.running - self.running
+        if call.link.caller is not None:
+            call.caller = self._parked.caller(call.link.caller)
+            may_start = call.caller.may_start(free)
+        else:
+            may_start = free > 0
+        if len(self.live) > self._most_live and not self._make_room(call, self._is_within):
             self._refuse(call)
         elif (
-            self.running < self.limits.running
+            may_start
             and self._looping
             and not self._settling
             and not call.link.congested
             and (len(call.frame) <= MEDIUM_BYTES or self._held < self.limits.held_bytes)
         ):
             self._start(call)
-        elif len(self._parked) < self._room and (
-            not self._held or self._held + len(call.frame) <= self.limits.held_bytes
-        ):
+        elif self._make_room(call, self._can_wait):
             call.own()
             call.parked = True
-            self._parked.append(call)
+            self._parked.add(call)
             self._held += len(call.frame)
         else:
             self._refuse(call)
+
+    def _is_within(self, _: Call) -> bool:
+        return len(self.live) <= self._most_live
+
+    def _can_wait(self, call: Call) -> bool:
+        fits = not self._held or self._held + len(call.frame) <= self.limits.held_bytes
+        return fits and len(self._parked) < self._room
+
+    def _make_room(self, call: Call, enough: Callable[[Call], bool]) -> bool:
+        """Refuse calls of callers that have more waiting than this one's, until there is room enough for it."""
+        while not enough(call):
+            other = self._parked.giving_way(call)
+            if other is None:
+                return False
+            self._refuse(other)
+        return True
 
     def _refuse(self, call: Call) -> None:
         waiting = len(self.live) - 1 - self.running
@@ -161,8 +181,7 @@ class Executor:
         call.frame = bytes(call.frame) if entry.keeps_frame else b""
         self.calls += 1
         entry.calls += 1
-        self.running += 1
-        call.running = True
+        self._take_place(call)
         call.started = now = monotonic()
         call.deadline = due = now + entry.limit
         if due < self._armed:
@@ -185,6 +204,18 @@ class Executor:
             runners = (Executor._work, Executor._prepare, Executor.run_inline)
             self._watchdog = Watchdog(self, frozenset(each.__code__ for each in runners))
         self._watchdog.start()
+
+    def _take_place(self, call: Call) -> None:
+        self.running += 1
+        call.running = True
+        if call.caller is not None:
+            call.caller.started()
+
+    def _free_place(self, call: Call) -> None:
+        self.running -= 1
+        call.running = False
+        if call.caller is not None:
+            call.caller.stopped()
 
     def _decode(self, call: Call) -> bytes | None:
         """Make typed arguments of raw ones. A frame: they can't be."""
@@ -332,11 +363,12 @@ class Executor:
         call.ended = True
         self.live.discard(call)
         if call.running:
-            call.running = False
-            self.running -= 1
+            self._free_place(call)
         elif call.parked:
             self._parked.remove(call)
             self._held -= len(call.frame)
+        elif call.caller is not None:
+            call.caller.asked(call)
         if call.held:
             self._held -= call.held
         if call.task is not None:
@@ -366,14 +398,13 @@ class Executor:
             task.exception()
 
     def settle(self) -> None:
-        """Start parked calls while there are places: the first each time whose peer takes what it is sent."""
+        """Start parked calls while there are places, in turns."""
         self._settling = False
         self._looping = self._task is not None  # who relieves a peer comes here before any call has opened the loop
         while self.running < self.limits.running:
-            call = next((call for call in self._parked if not call.link.congested), None)
+            call = self._parked.next(self.limits.running - self.running)
             if call is None:
                 return
-            self._parked.remove(call)
             call.parked = False
             self._held -= len(call.frame)
             self._start(call)
@@ -383,8 +414,9 @@ class Executor:
     def pause(self, call: Call) -> None:
         """The call waits for the client: it gives up its place and its clock stops."""
         if call.running:
-            call.running = False
-            self.running -= 1
+            self._free_place(call)
+            if call.caller is not None:
+                call.caller.asks(call)
             call.paused = call.deadline - monotonic()
             call.deadline = inf
             self.settle()
@@ -392,8 +424,9 @@ class Executor:
     def resume(self, call: Call) -> None:
         """The client has answered. The call goes on even if that makes one more than may start."""
         if not call.running and not call.ended:
-            call.running = True
-            self.running += 1
+            if call.caller is not None:
+                call.caller.asked(call)
+            self._take_place(call)
             self._set_clock(call, call.paused)
             if call.task is not None and not self.watched:
                 self._watch()

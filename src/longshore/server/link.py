@@ -19,16 +19,18 @@ class Link:
 
     - `send` takes a notification or a request of ours, `answer` a response; `answer(None)` says that none will come.
     - `congested` is True while the peer does not take what it was sent; nothing new is started for it then.
+    - `caller` names the owner and the session or connection whose calls take turns; None: it is the only peer.
     - `has_status` is True where a refusal has a status of its own, as in HTTP.
     - `headers` is what an HTTP request says beside its body, if the two must agree: then it is a modern request.
     """
 
-    __slots__ = ("congested", "headers", "principal", "session")
+    __slots__ = ("caller", "congested", "headers", "principal", "session")
     has_status: ClassVar[bool] = False
 
     def __init__(self, session: Session[Any] | None = None, principal: Principal = LOCAL) -> None:
         self.session: Session[Any] = Session() if session is None else session
         self.principal = principal
+        self.caller: tuple[str, object] | None = None
         self.congested = False
         self.headers: Headers | None = None
 
@@ -63,6 +65,7 @@ class BatchLink(Link):
 
     def __init__(self, outer: Link, requests: int) -> None:
         super().__init__(outer.session, outer.principal)
+        self.caller = outer.caller
         self.headers = outer.headers
         self._outer = outer
         self._missing = requests

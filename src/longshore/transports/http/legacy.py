@@ -155,6 +155,7 @@ async def _serve(
 def handle(app: HttpApp, request: Request, live: Live, body: bytes) -> tuple[SessionPost, bytes | None]:
     """Have the engine deal with it. None: the answer comes later, was given to the link, or there is none."""
     link = SessionPost(live, request.principal, body, app.limits)
+    link.caller = request.owner, live.id
     link.accepts_stream = request.accepts_stream and len(live.streams) < app.limits.streams
     rows = live.session.rows
     before = len(rows)

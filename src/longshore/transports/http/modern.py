@@ -41,6 +41,7 @@ def begin(app: HttpApp, request: Request, body: bytes) -> tuple[Post, bytes | No
     if app.guard.required:
         app.gate.forget_credentials(request)  # a call holds on to its headers
     post = Post(request.principal, app.limits)
+    post.caller = request.caller
     post.headers = Headers(headers, request.twice)
     if request.only_one:
         post.accepts_stream = request.accepts_stream

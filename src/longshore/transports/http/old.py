@@ -100,6 +100,7 @@ class OldSessions:
             app.engine.recorder.problem("notice", text)
         id = f"{app.workers.id}.{token_urlsafe(ID_BYTES)}"
         session = self.open[id] = OldSession(id, request.principal, app.limits.output_bytes)
+        session.caller = request.owner, id
         watcher = asyncio.get_running_loop().create_task(_watch(session, receive))
         try:
             if app.store.shared:

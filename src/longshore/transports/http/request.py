@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from longshore.protocol.peer import Principal
+from longshore.server.link import LOCAL
 from longshore.transports.http.answers import Receive, Scope
 from longshore.wire.codec import INVALID_REQUEST
 
@@ -29,6 +30,19 @@ class Request(Struct, gc=False):
     accepts_stream: bool = True
     extra: tuple[tuple[bytes, bytes], ...] = ()
     """Headers of every response to it: CORS, where a browser of a named origin asks."""
+
+    @property
+    def owner(self) -> str:
+        """Whom the request counts against: the principal, or the address where nobody has to say who it is."""
+        return self.caller[0]
+
+    @property
+    def caller(self) -> tuple[str, object]:
+        """The owner, and what tells its clients apart: the address of a principal's, or else the connection."""
+        client = self.scope.get("client")
+        address = str(client[0]) if client else ""
+        name = self.principal.name
+        return (address, client) if name == LOCAL.name else (name, address)
 
     @property
     def only_one(self) -> bool:

@@ -106,6 +106,7 @@ class Rest:
         except Trouble as trouble:
             return failure(trouble)
         call = RestCall(None, request.principal)
+        call.caller = request.caller
         frame = self._app.engine.handle(_FRAME % (encode(name), arguments), call)
         if frame is None:
             frame = await self._wait(call, receive)

@@ -51,6 +51,8 @@ class Lines(Protocol):
         self._framer = Framer(engine.limits.frame_bytes)
         self._frames: deque[Frame] = deque()
         self._link = LineLink(self)
+        peer = transport.get_extra_info("peername")
+        self._link.caller = str(peer[0]), peer
         self._ended = False
         self._sent = 0
         self._taken = 0
