@@ -97,8 +97,11 @@ class Limits(Struct, frozen=True, kw_only=True):
     keep_alive_seconds: float = 15.0
     """Between two comments on a silent HTTP stream: half of what impatient proxies allow."""
 
+    handshakes: int = 1000
+    """Handshakes of one caller over HTTP, at once or in ten seconds. A test suite with a client a test has fewer."""
+
     sessions: int = 10_000
-    """Handshake-era HTTP sessions. The one that was unused for longest makes room."""
+    """Handshake-era HTTP sessions. Those that were never used make room first, then those of who has the most."""
 
     live_sessions: int = 512
     """Sessions that one process keeps unpacked. Others are read from the store when they are used."""

@@ -333,7 +333,7 @@ def test_ids_of_sessions_can_not_be_guessed(tmp_path: Path) -> None:
     """As many as a real server makes in a day: no two alike, visible ASCII, and every bit as often set as not."""
     sessions = configured(Server("x"), tmp_path).sessions
     count = 100_000
-    ids = [sessions.candidate(Principal("ann")).id for _ in range(count)]
+    ids = [sessions.candidate(Principal("ann"), "ann").id for _ in range(count)]
     assert len(set(ids)) == count
     assert all(0x21 <= ord(character) <= 0x7E for character in set("".join(ids)))
     assert {len(id) for id in ids} == {32}  # 192 bits

@@ -69,7 +69,7 @@ def test_swap_replaces_exactly_what_was_read(place: Place) -> None:
         assert await store.swap("s:1", b"\x00one", b"three", 100) is False
         await place.pass_time(50)
         assert await store.get("s:1") == b"two"
-        assert await store.trim("s:", 0) == ["s:1"]
+        await store.delete("s:1")
         assert await store.swap("s:1", b"two", b"again", 100) is False
         await store.set("s:2", b"v", 10)
         await place.pass_time(11)
@@ -151,49 +151,32 @@ def test_a_prefix_without_a_family_is_refused(place: Place) -> None:
             with pytest.raises(ValueError, match="has no colon"):
                 await store.find(prefix)
             with pytest.raises(ValueError, match="has no colon"):
-                await store.trim(prefix, 5)
+                await store.count(prefix)
 
     place.run(body)
 
 
-def test_trim_drops_the_soonest_to_expire(place: Place) -> None:
+def test_find_gives_the_soonest_to_expire_first(place: Place) -> None:
     async def body(store: Store) -> None:
         for key, seconds in {"s:c": 300, "s:a": 100, "s:e": 500, "s:b": 200, "s:d": 400}.items():
             await store.set(key, b"v", seconds)
-        await store.set("t:first", b"v", 1)
-        assert await store.trim("s:", 5) == []
         assert await store.touch("s:a", 600)
         assert await store.touch("s:d", 50)
-        assert await store.trim("s:", 2) == ["s:d", "s:b", "s:c"]
-        assert set(await store.find("s:")) == {"s:a", "s:e"}
-        assert await store.get("t:first") == b"v"
-        assert await store.trim("s:", 0) == ["s:e", "s:a"]
-        assert await store.trim("s:", 0) == await store.trim("none:", 0) == []
+        assert list(await store.find("s:")) == ["s:d", "s:b", "s:c", "s:e", "s:a"]
 
     place.run(body)
 
 
-def test_trim_does_not_count_the_expired(place: Place) -> None:
+def test_count_is_of_one_family(place: Place) -> None:
     async def body(store: Store) -> None:
+        assert await store.count("s:") == 0
         for n in range(5):
-            await store.set(f"s:{n}", b"v", 10 if n < 3 else 100)
-        await place.pass_time(20)
-        assert await store.trim("s:", 2) == []
-        await store.set("s:5", b"v", 200)
-        await store.set("s:6", b"v", 300)
-        assert sorted(await store.trim("s:", 2)) == ["s:3", "s:4"]
-
-    place.run(body)
-
-
-def test_trim_takes_a_longer_prefix_than_the_family(place: Place) -> None:
-    async def body(store: Store) -> None:
-        for n in range(4):
-            await store.set(f"s:x:{n}", b"v", 100 - n)
-            await store.set(f"s:y:{n}", b"v", 10 + n)
-        assert await store.trim("s:x:", 9) == []
-        assert await store.trim("s:x:", 1) == ["s:x:3", "s:x:2", "s:x:1"]
-        assert len(await store.find("s:y:")) == 4
+            await store.set(f"s:{n}", b"v", 10 + n)
+        await store.set("t:1", b"v", 10)
+        await store.append("s:9", b"v", 10, 5)
+        assert await store.count("s:") == 5
+        await store.delete("s:1", "s:2")
+        assert await store.count("s:") == 3
 
     place.run(body)
 
@@ -249,8 +232,7 @@ def test_a_value_and_a_log_of_one_name_are_two_things(place: Place) -> None:
         assert await store.append("x:1", b"entry", 60, 5) == 1
         assert await store.get("x:1") == b"value"
         assert await store.read("x:1", 0) == [(1, b"entry")]
-        assert await store.trim("x:", 0) == ["x:1"]
-        assert await store.read("x:1", 0) == [(1, b"entry")]
+        assert await store.count("x:") == 1
 
     place.run(body)
 

@@ -181,11 +181,27 @@ def test_a_session_that_ended_elsewhere_is_not_served_also_if_the_notice_was_los
     assert session.post(request("ping")).finish().status == 404
 
 
+def used(process: Process) -> Session:
+    session = opened(process)
+    assert session.ask("ping")["result"] == {}
+    return session
+
+
+def test_a_flood_of_handshakes_at_one_process_ends_no_session_that_another_one_uses(fresh: Site) -> None:
+    a, b = fresh.start(limits={"sessions": 3})
+    sessions = [at(opened(a), b) for _ in range(2)]
+    assert [session.ask("ping")["result"] for session in sessions] == [{}, {}]
+    for _ in range(10):
+        opened(a)
+    for process in (a, b):
+        assert [at(each, process).post(request("ping")).finish().status for each in sessions] == [200, 200]
+
+
 def test_the_bound_of_sessions_holds_across_processes(fresh: Site) -> None:
     a, b = fresh.start(limits={"sessions": 3})
     first = opened(a)
     stream = first.get().begin()
-    sessions = [opened(process) for _ in range(4) for process in (a, b)]
+    sessions = [used(process) for _ in range(4) for process in (a, b)]
     assert stream.finish().ended
     for process in (a, b):
         assert at(first, process).post(request("ping")).finish().status == 404

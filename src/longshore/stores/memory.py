@@ -27,7 +27,7 @@ class _Log(Struct):
 
 @final
 class MemoryStore:
-    """One shelf for each family, so that a trim knows its family's size at once, and one for all logs."""
+    """One shelf for each family, so that a family's size is known at once, and one for all logs."""
 
     shared: bool = False
 
@@ -81,13 +81,10 @@ class MemoryStore:
         shelf = self._shelves.get(family_of_prefix(prefix))
         return {} if shelf is None else shelf.items(prefix, now)
 
-    async def trim(self, prefix: str, most: int) -> list[str]:
-        now = self._now()
-        family = family_of_prefix(prefix)
-        shelf = self._shelves.get(family)
-        if shelf is None or len(shelf) <= most:
-            return []
-        return shelf.trim(most, now) if prefix == family else shelf.trim_some(prefix, most, now)
+    async def count(self, family: str) -> int:
+        self._now()
+        shelf = self._shelves.get(family_of_prefix(family))
+        return 0 if shelf is None else len(shelf)
 
     async def append(self, key: str, value: bytes, seconds: float, most: int) -> int:
         now = self._now()

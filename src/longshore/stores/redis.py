@@ -77,11 +77,9 @@ class RedisStore:
         found = await self._pipe.ask("EVAL", scripts.FIND, 1, index, to_bytes(prefix), VALUE)
         return {to_text(name): value for name, value in zip(found[::2], found[1::2], strict=True)}
 
-    async def trim(self, prefix: str, most: int) -> list[str]:
-        family = family_of_prefix(prefix)
-        whole = int(prefix == family)
-        args = (to_bytes(prefix), VALUE, max(most, 0), whole)
-        return [to_text(name) for name in await self._pipe.ask("EVAL", scripts.TRIM, 1, _index(family), *args)]
+    async def count(self, family: str) -> int:
+        count: int = await self._pipe.ask("EVAL", scripts.COUNT, 1, _index(family_of_prefix(family)))
+        return count
 
     async def append(self, key: str, value: bytes, seconds: float, most: int) -> int:
         args = (value, _milliseconds(seconds), max(most, 1))

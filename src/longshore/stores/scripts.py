@@ -1,6 +1,6 @@
 """What Redis does in one step, in Lua. Time is the server's: hosts may disagree about it.
 
-Each family has an index, a sorted set of its keys by expiry in milliseconds, which `find` and `trim` read instead of
+Each family has an index, a sorted set of its keys by expiry in milliseconds, which `find` and `count` read instead of
 the whole keyspace. It loses its expired members whenever it is written, and expires with its last one.
 """
 
@@ -92,30 +92,13 @@ return found
 )
 """KEYS index; ARGV prefix, what stands before a name in its key. Returns name, value, name, value …"""
 
-TRIM = (
+COUNT = (
     _NOW
     + """
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', at(now))
-local most = tonumber(ARGV[3])
-local excess = redis.call('ZCARD', KEYS[1]) - most
-if excess <= 0 then return {} end
-local names = {}
-if ARGV[4] == '1' then
-  names = redis.call('ZRANGE', KEYS[1], 0, excess - 1)
-else
-  for _, name in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
-    if string.sub(name, 1, #ARGV[1]) == ARGV[1] then names[#names + 1] = name end
-  end
-  for i = #names, math.max(#names - most, 0) + 1, -1 do names[i] = nil end
-end
-for _, name in ipairs(names) do
-  redis.call('DEL', ARGV[2] .. name)
-  redis.call('ZREM', KEYS[1], name)
-end
-return names
+return redis.call('ZCOUNT', KEYS[1], '(' .. at(now), '+inf')
 """
 )
-"""KEYS index; ARGV prefix, what stands before a name in its key, most, '1' if the prefix is the whole family."""
+"""KEYS index."""
 
 APPEND = """
 local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)

@@ -75,27 +75,10 @@ class Shelf(Generic[T]):
         self._tidy()
 
     def items(self, prefix: str, now: float) -> dict[str, T]:
-        return {
-            key: entry.value for key, entry in self._entries.items() if entry.expires > now and key.startswith(prefix)
-        }
-
-    def trim(self, most: int, now: float) -> list[str]:
-        """Drop the soonest to expire beyond `most`."""
-        self.sweep(now)
-        dropped: list[str] = []
-        while len(self._entries) > most:
-            key = self._take_soonest(None)
-            if key is not None:
-                dropped.append(key)
-        return dropped
-
-    def trim_some(self, prefix: str, most: int, now: float) -> list[str]:
-        """The same among those with a prefix; looks at all."""
-        found = sorted(self.items(prefix, now), key=lambda key: self._entries[key].expires)
-        dropped = found[: max(0, len(found) - most)]
-        for key in dropped:
-            self.drop(key)
-        return dropped
+        """Those with a prefix, the soonest to expire first."""
+        found = [item for item in self._entries.items() if item[1].expires > now and item[0].startswith(prefix)]
+        found.sort(key=lambda item: item[1].expires)
+        return {key: entry.value for key, entry in found}
 
     def _expire(self, key: str, entry: _Entry[T], expires: float) -> None:
         entry.expires = expires
@@ -104,18 +87,17 @@ class Shelf(Generic[T]):
             heappush(self._notes, (expires, key))
             self._tidy()
 
-    def _take_soonest(self, now: float | None) -> str | None:
-        """Take the first note; drop and return its key, unless the note is outdated or, with `now`, too early."""
+    def _take_soonest(self, now: float) -> None:
+        """Take the first note, and drop what it is about, unless the note is outdated or too early."""
         noted, key = heappop(self._notes)
         entry = self._entries.get(key)
         if entry is None or entry.noted != noted:
-            return None
-        if entry.expires > noted and (now is None or entry.expires > now):
+            return
+        if entry.expires > now:
             entry.noted = entry.expires
             heappush(self._notes, (entry.noted, key))
-            return None
-        del self._entries[key]
-        return key
+        else:
+            del self._entries[key]
 
     def _tidy(self) -> None:
         """Rewrite the notes, and the dict without its holes, when most notes are of what is gone."""

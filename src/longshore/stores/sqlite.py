@@ -58,9 +58,9 @@ class SqliteStore:
         family_of_prefix(prefix)
         return await self._ask(READS, Tables.find, prefix)
 
-    async def trim(self, prefix: str, most: int) -> list[str]:
-        family_of_prefix(prefix)
-        return await self._ask(WRITES, Tables.trim, prefix, most)
+    async def count(self, family: str) -> int:
+        family_of_prefix(family)
+        return await self._ask(READS, Tables.count, family)
 
     async def append(self, key: str, value: bytes, seconds: float, most: int) -> int:
         return await self._ask(WRITES, Tables.append, key, value, seconds, most)

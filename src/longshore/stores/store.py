@@ -15,8 +15,8 @@ MISSED = b""
 class Store(Protocol):
     """Keys, logs and topics are text. Every method may raise StoreError; none waits without a bound.
 
-    - A key's *family* is what stands up to its first colon: `session:` of `session:42`. `find` and `trim` take a
-      prefix that names at least a family, because that is what backends can look up without reading everything.
+    - A key's *family* is what stands up to its first colon: `session:` of `session:42`. `count` takes one, and
+      `find` a prefix that names at least one, because that is what backends can look up without reading everything.
     - A value and a log of one name are two things; only `delete` drops both.
     - `seconds` counts from now. What has expired is as if it had never been: a log begins again at position 1.
     """
@@ -45,11 +45,11 @@ class Store(Protocol):
         ...
 
     async def find(self, prefix: str) -> dict[str, bytes]:
-        """All values whose keys begin so. For families of few keys."""
+        """All values whose keys begin so, the soonest to expire first. For families of few keys, or seldom."""
         ...
 
-    async def trim(self, prefix: str, most: int) -> list[str]:
-        """Drop those values that expire soonest, until `most` are left. Returns the dropped keys, soonest first."""
+    async def count(self, family: str) -> int:
+        """How many values a family has. Some may be counted that have expired and were not swept yet."""
         ...
 
     async def append(self, key: str, value: bytes, seconds: float, most: int) -> int:

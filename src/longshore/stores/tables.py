@@ -75,25 +75,15 @@ class Tables:
 
     def find(self, prefix: str) -> dict[str, bytes]:
         found = self._execute(
-            "SELECT key, value FROM entries WHERE key >= ? AND key < ? AND expires > ?",
+            "SELECT key, value FROM entries WHERE key >= ? AND key < ? AND expires > ? ORDER BY expires",
             (*_range(prefix), self._clock()),
         )
         return {to_text(key): value for key, value in found}
 
-    def trim(self, prefix: str, most: int) -> list[str]:
-        # Without the expired ones the key's index alone can count: no row is read while there are few enough.
-        self._execute("DELETE FROM entries WHERE expires <= ?", (self._clock(),))
-        low, high = _range(prefix)
-        (count,) = self._execute("SELECT count(*) FROM entries WHERE key >= ? AND key < ?", (low, high)).fetchone()
-        if count <= most:
-            return []
-        # In order of expiry, from the soonest: as many steps as there are to drop, if other families expire later.
-        soonest = self._execute(
-            "SELECT key FROM entries INDEXED BY entries_by_expiry WHERE key >= ? AND key < ? ORDER BY expires LIMIT ?",
-            (low, high, count - max(most, 0)),
-        ).fetchall()
-        self.connection.executemany("DELETE FROM entries WHERE key = ?", soonest)
-        return [to_text(key) for (key,) in soonest]
+    def count(self, family: str) -> int:
+        # With the expired ones: so the key's index alone can count, and no row is read.
+        row = self._execute("SELECT count(*) FROM entries WHERE key >= ? AND key < ?", _range(family)).fetchone()
+        return int(row[0])
 
     def append(self, key: str, value: bytes, seconds: float, most: int) -> int:
         log, position = self._next_position(to_bytes(key), seconds)

@@ -134,9 +134,27 @@ def test_a_connected_session_outlives_a_pause_in_which_its_record_expired() -> N
         stream.drop()
 
 
+def used(server: Served) -> Session:
+    session = Session(server).open()
+    assert status(session) == 200
+    return session
+
+
+def test_sessions_that_were_never_used_make_room_before_all_others() -> None:
+    with rigged(Limits(sessions=5)) as (rig, server):
+        kept = [used(server) for _ in range(3)]
+        listening = Session(server).open()
+        stream = listening.get().begin()
+        flood = [Session(server).open() for _ in range(20)]
+        assert server.look(rig.stored) == 5
+        assert [status(each) for each in flood] == [404] * 19 + [200]
+        assert [status(each) for each in (*kept, listening)] == [200] * 4
+        stream.drop()
+
+
 def test_the_one_that_was_unused_for_longest_makes_room() -> None:
     with rigged(Limits(sessions=5)) as (rig, server):
-        sessions = [Session(server).open() for _ in range(5)]
+        sessions = [used(server) for _ in range(5)]
         assert server.look(rig.stored) == 5
         stream = sessions[0].get().begin()
         held = sessions[0].post(call("hold"))
@@ -145,9 +163,9 @@ def test_the_one_that_was_unused_for_longest_makes_room() -> None:
         sessions[0].delete().finish()
         stream.finish()
         held.finish()
-        sessions.append(Session(server).open())
+        sessions.append(used(server))
         assert server.look(rig.stored) == 5
-        sessions.append(Session(server).open())
+        sessions.append(used(server))
         assert server.look(rig.stored) == 5
         assert [status(each) for each in sessions] == [404, 404, 200, 200, 200, 200, 200]
         assert server.look(lambda: len(rig.links)) == 5
@@ -160,7 +178,7 @@ def test_a_session_that_makes_room_ends_with_its_streams_and_calls() -> None:
         held = first.post(call("hold"))
         server.until(lambda: rig.befell["held"])
         for _ in range(2):
-            Session(server).open()
+            used(server)
         stream.finish()
         assert held.finish().body == b""
         assert rig.befell["cancelled"] == 1

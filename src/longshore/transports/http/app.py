@@ -19,6 +19,7 @@ from longshore.config import Config
 from longshore.errors import StoreError
 from longshore.limits import Limits
 from longshore.server.dispatch import Engine
+from longshore.server.rates import Rates
 from longshore.stores import Store
 from longshore.transports.http import legacy, modern
 from longshore.transports.http.answers import Receive, Scope, Send, refuse
@@ -38,6 +39,8 @@ from longshore.wire.messages import Message
 
 TELL_SECONDS = 1.0
 """How often the log says that the store fails."""
+HANDSHAKE_SECONDS = 10.0
+"""After so long a caller that has made all its handshakes may make as many again."""
 
 
 @final
@@ -72,6 +75,8 @@ class HttpApp:
         self.workers.in_use = self._in_use
         ttl = self.config.http.session_ttl
         self.sessions = Sessions(self.engine, self.store, self.limits, ttl, self.workers, self.problem)
+        handshakes = self.limits.handshakes
+        self.handshakes = Rates(handshakes / HANDSHAKE_SECONDS, handshakes)
         self.waiting = Waiting()
         self.routes = Routes(self)
         self.lane = Lane(self)

@@ -7,11 +7,13 @@ come back for it with the id of the last event that it saw.
 from __future__ import annotations
 
 import asyncio
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from longshore.errors import Forbidden, StoreError
 from longshore.protocol.revisions import LEGACY, R2511
 from longshore.server.link import Link
+from longshore.server.rates import too_often
 from longshore.transports.http.answers import (
     JSON_TYPE,
     KEEP_ALIVE,
@@ -134,9 +136,19 @@ async def _begin(app: HttpApp, request: Request, body: bytes, receive: Receive, 
         text = "send initialize first and then its Mcp-Session-Id header, or a request of 2026-07-28 with its headers"
         raise Denied(400, text)
     else:
-        live = app.sessions.candidate(request.principal)
+        wait = app.handshakes.take(request.owner, "initialize")
+        if wait:
+            await _slow_down(request, message.id, wait, send)
+            return
+        live = app.sessions.candidate(request.principal, request.owner)
         header = (SESSION_HEADER, live.id.encode())
         await _serve(app, request, live, body, receive, send, (header,))
+
+
+async def _slow_down(request: Request, id: Any, wait: float, send: Send) -> None:
+    text = too_often("initialize", wait).text
+    headers = (JSON_TYPE, (b"retry-after", b"%d" % ceil(wait)), *request.extra)
+    await reply(send, 429, error(id, INTERNAL_ERROR, text), headers)
 
 
 async def _serve(
@@ -162,6 +174,8 @@ def handle(app: HttpApp, request: Request, live: Live, body: bytes) -> tuple[Ses
     frame = app.engine.handle(body, link)
     if frame is None:
         link.pending = not link.done and (len(rows) > before or bool(_ids(app.limits, body)))
+    if live.base is not None and (frame is not None or link.pending):
+        live.was_used = True
     return link, frame
 
 
@@ -323,8 +337,11 @@ async def get(app: HttpApp, request: Request, receive: Receive, send: Send) -> N
     if not request.accepts_stream:
         raise Denied(406, "a GET is answered as text/event-stream; accept it")
     last = request.headers.get(b"last-event-id")
+    live.was_used = True
     app.sessions.pin(live)
     try:
+        if live.changed and not await app.sessions.save(live):
+            raise _unknown()
         if last is None:
             await _listen(app, request, live, receive, send)
         else:

@@ -87,6 +87,7 @@ class Live:
         "busy",
         "home",
         "id",
+        "owner",
         "principal",
         "raw",
         "saved",
@@ -94,12 +95,16 @@ class Live:
         "streams",
         "touched",
         "used",
+        "was_used",
     )
 
-    def __init__(self, sessions: Sessions, id: str, principal: Principal) -> None:
+    def __init__(self, sessions: Sessions, id: str, principal: Principal, owner: str = "") -> None:
         self._sessions = sessions
         self.id = id
         self.principal = principal
+        self.owner = owner
+        self.was_used = False
+        """Whether anything was asked of it after the handshake."""
         self.session: Session[Any] = Session()
         self.session.name = f"longshore-{sessions.worker}"
         self.home = Home(self, principal)
@@ -116,14 +121,17 @@ class Live:
     @property
     def state(self) -> tuple[Any, ...]:
         session = self.session
-        return session.peer, session.initialized, frozenset(session.subscriptions)
+        return session.peer, session.initialized, frozenset(session.subscriptions), self.was_used
 
     @property
     def changed(self) -> bool:
-        peer, initialized, subscriptions = self.saved
+        peer, initialized, subscriptions, was_used = self.saved
         session = self.session
         return (
-            session.peer is not peer or session.initialized is not initialized or session.subscriptions != subscriptions
+            session.peer is not peer
+            or session.initialized is not initialized
+            or session.subscriptions != subscriptions
+            or self.was_used is not was_used
         )
 
     @property
@@ -161,6 +169,8 @@ class Live:
             sorted(session.subscriptions),
             self.principal.name,
             0 if self.base is None else self.base.version,
+            self.owner,
+            self.was_used,
         )
 
     def load(self, raw: bytes) -> None:
@@ -179,4 +189,5 @@ class Live:
         session.initialized = record.initialized
         session.declared = frozenset(record.declared)
         session.subscriptions = set(record.subscriptions)
+        self.owner, self.was_used = record.owner, record.used
         self.saved = self.state

@@ -23,7 +23,15 @@ from longshore.stores import Store
 from longshore.transports.http.homes import Homes
 from longshore.transports.http.kept import Kept
 from longshore.transports.http.live import Live
-from longshore.transports.http.records import Record, decode_record, encode_record, merge, session_key
+from longshore.transports.http.records import (
+    SESSIONS,
+    Record,
+    choose_surplus,
+    decode_record,
+    encode_record,
+    merge,
+    session_key,
+)
 from longshore.transports.http.request import Denied
 from longshore.transports.http.streams import Stream
 from longshore.transports.http.workers import Workers
@@ -75,6 +83,7 @@ class Sessions:
         self.lives: OrderedDict[str, Live] = OrderedDict()
         self._common: dict[bytes, bytes] = {}
         self._made = 0
+        self._trim_every = max(1, min(_TRIM_EVERY, limits.sessions // _TRIM_EVERY))
         self._last_made, self._give_at = -inf, 0.0
 
     def here(self, id: str, principal: Principal) -> Live | None:
@@ -122,9 +131,9 @@ class Sessions:
         finally:
             self.unpin(live)
 
-    def candidate(self, principal: Principal) -> Live:
+    def candidate(self, principal: Principal, owner: str) -> Live:
         """A session that may come to be. Nothing is kept of it until `begin`."""
-        return Live(self, token_urlsafe(ID_BYTES), principal)
+        return Live(self, token_urlsafe(ID_BYTES), principal, owner)
 
     async def begin(self, live: Live) -> None:
         """The handshake was answered: the session is there from now on, for every process."""
@@ -137,11 +146,21 @@ class Sessions:
         self._pack(live)
         self._made += 1
         self._last_made = monotonic()
-        if self._made % max(1, min(_TRIM_EVERY, self.limits.sessions // _TRIM_EVERY)) == 0:
-            for key in await self.store.trim("session:", self.limits.sessions):
-                id = key.removeprefix("session:")
-                self.forget(id)
-                await self._tell("gone", id)
+        if self._made % self._trim_every == 0:
+            await self._trim()
+
+    async def _trim(self) -> None:
+        """End sessions until there are as many as there may be."""
+        most = self.limits.sessions
+        if await self.store.count(SESSIONS) <= most:
+            return
+        records = await self.store.find(SESSIONS)
+        surplus = choose_surplus(records, len(records) - most, self._trim_every)
+        await self.store.delete(*surplus)
+        for key in surplus:
+            id = key.removeprefix(SESSIONS)
+            self.forget(id)
+            await self._tell("gone", id)
 
     async def save(self, live: Live) -> bool:
         """Write what has changed, before it is acknowledged. False: the session has ended meanwhile.
