@@ -79,6 +79,12 @@ class Limits(Struct, frozen=True, kw_only=True):
     body_bytes: int = 1 << 10
     """A body that brings less than this in `body_seconds` is no slow network but a held place."""
 
+    upload_bytes: int = 64 << 20
+    """HTTP bodies that have not ended, all of one process together: three of 16 MiB, and a quarter for small ones."""
+
+    upload_seconds: float = 20.0
+    """How long a body may wait for room among them. Longer than `body_seconds`, after which the slow ones make some."""
+
     idle_seconds: float = 75.0
     """A kept-alive HTTP connection without a request. Longer than the minute that most proxies keep theirs."""
 

@@ -11,7 +11,7 @@ from longshore import Limits
 from posting import Session, ask_modern, call, encode, modern, modern_headers
 from serving import ABSENT, Connection, Exchange, Pairs, Served, request_head
 
-from .fixture import rigged
+from .fixture import ONCE, rigged
 
 MOST = 20_000
 LIMITS = Limits(frame_bytes=MOST)
@@ -171,3 +171,21 @@ def test_a_compressed_body_is_refused_unread(coding: str) -> None:
         for body in (gzip.compress(encode(ECHO)), bomb[: MOST - 1], encode(ECHO)):
             headers = [*modern_headers(ECHO), ("Content-Encoding", coding)]
             assert server.send("POST", "/mcp", headers, body).finish().status == 415
+
+
+# -- all together
+
+
+@ONCE
+def test_in_another_server_a_body_that_finds_no_room_is_refused() -> None:
+    with rigged(Limits(upload_bytes=MOST)) as (rig, server):
+        body = of_length(MOST)
+        data = head(server, body=body)
+        first, answer = begin(server, data + body[: MOST - 10])
+        server.until(lambda: rig.app.uploads.held == MOST - 10)
+        late = begin(server, data + body[:20])[1].finish()
+        assert late.status == 503 and late.headers["retry-after"] == "1"
+        assert ask_modern(server, call("echo", {"text": "x"})).status == 200
+        first.write(body[MOST - 10 :])
+        assert answer.finish().status == 200
+        assert server.look(lambda: rig.app.uploads.held) == 0

@@ -32,6 +32,7 @@ from longshore.transports.http.request import NOT_YET, Denied, Gone, Request, To
 from longshore.transports.http.routes import Routes
 from longshore.transports.http.sessions import Sessions
 from longshore.transports.http.sharing import share_state
+from longshore.transports.http.uploads import BOUNDED, Uploads
 from longshore.transports.http.workers import Workers
 from longshore.transports.settling import next_tick
 from longshore.wire.codec import INTERNAL_ERROR, read
@@ -55,6 +56,7 @@ class HttpApp:
         self.limits: Limits = engine.limits
         self._find = find
         self._furnish()
+        self.uploads = Uploads(self.limits)
         self.stopping = False
         self._told = 0.0
         self.closing: Callable[[], Awaitable[None]] = _nothing
@@ -164,9 +166,14 @@ class HttpApp:
         """The JSON body of a request."""
         self.gate.check_body(request)
         try:
-            return await read_body(receive, self.limits.frame_bytes)
+            return await self.read(request, receive)
         except TooLong:
             raise self.gate.too_long() from None
+
+    async def read(self, request: Request, receive: Receive) -> bytes:
+        """The body of a request, whatever it is."""
+        bounded = BOUNDED in (request.scope.get("extensions") or ())
+        return await read_body(receive, self.limits.frame_bytes, None if bounded else self.uploads)
 
     async def _deny(self, denied: Denied, scope: Scope, send: Send) -> bool:
         """Say no. A page that may read our answers may read this one too. False: nobody is left to hear it."""
@@ -260,6 +267,8 @@ class HttpApp:
             await asyncio.sleep(pause)
             try:
                 await self.sessions.sweep()
+                if self.uploads.subsided():
+                    self.sessions.give_back()
                 await self.routes.old.refresh()
             except Exception as problem:
                 self.problem("sessions could not be looked after", problem)

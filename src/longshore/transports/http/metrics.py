@@ -39,6 +39,7 @@ class Numbers(Struct, array_like=True):
     listens: int = 0
     tools: dict[str, tuple[int, int]] = {}
     """Calls and failures of each tool that had any."""
+    uploads: int = 0
 
 
 class Metric(Struct, frozen=True):
@@ -59,6 +60,7 @@ METRICS: Final = (
     Metric("sessions", "longshore_sessions", "gauge", "Handshake-era sessions at hand."),
     Metric("streams", "longshore_streams", "gauge", "Streams of those sessions that are being written."),
     Metric("listens", "longshore_listens", "gauge", "Open subscriptions/listen requests."),
+    Metric("uploads", "longshore_upload_bytes", "gauge", "Bytes counted for request bodies that have not ended."),
     Metric("memory", "process_resident_memory_bytes", "gauge", "Resident memory."),
 )
 
@@ -100,6 +102,7 @@ class Metrics:
                 for entry in tuple(engine.catalog.tools.values())
                 if entry.calls or entry.failures
             },
+            uploads=app.uploads.held,
         )
 
     async def _gather(self) -> list[Numbers]:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from longshore.protocol.peer import Principal
 from longshore.server.link import LOCAL
 from longshore.transports.http.answers import Receive, Scope
+from longshore.transports.http.uploads import Uploads
 from longshore.wire.codec import INVALID_REQUEST
 
 NOT_YET = Principal("", frozenset())
@@ -86,18 +87,26 @@ def repeated(headers: Any) -> frozenset[bytes]:
     return frozenset(twice)
 
 
-async def read_body(receive: Receive, most: int) -> bytes:
-    """The whole body. Reading stops where the limit is."""
+async def read_body(receive: Receive, most: int, uploads: Uploads | None) -> bytes:
+    """The whole body. Reading stops where the limit is. What is unfinished is counted where the server does not."""
     parts: list[bytes] = []
-    size, more = 0, True
-    while more:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise Gone
-        part: bytes = message.get("body", b"")
-        size += len(part)
-        if size > most:
-            raise TooLong
-        parts.append(part)
-        more = message.get("more_body", False)
+    size, counted, more = 0, 0, True
+    try:
+        while more:
+            message = await receive()
+            if message["type"] != "http.request":
+                raise Gone
+            part: bytes = message.get("body", b"")
+            size += len(part)
+            if size > most:
+                raise TooLong
+            parts.append(part)
+            more = message.get("more_body", False)
+            if more and uploads is not None:
+                if not uploads.add(len(part)):
+                    raise Denied(503, "too many requests are unfinished; try again later", ((b"retry-after", b"1"),))
+                counted += len(part)
+    finally:
+        if uploads is not None:
+            uploads.remove(counted)
     return b"".join(parts)

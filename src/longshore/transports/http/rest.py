@@ -21,7 +21,7 @@ from longshore.transports.http.gate import LENGTH_DIGITS
 from longshore.transports.http.openapi import describe
 from longshore.transports.http.outcomes import Outcome, Trouble, failure, read_outcome
 from longshore.transports.http.posts import Waiter, watch
-from longshore.transports.http.request import Gone, Request, TooLong, read_body, shutting_down
+from longshore.transports.http.request import Gone, Request, TooLong, shutting_down
 from longshore.wire.codec import BROKEN, encode, is_utf8
 from longshore.wire.depth import too_deep
 
@@ -136,7 +136,7 @@ class Rest:
         try:
             if len(length) > LENGTH_DIGITS or (length.isdigit() and int(length) > most):
                 raise TooLong
-            body = await read_body(receive, most)
+            body = await self._app.read(request, receive)
         except TooLong:
             raise Trouble("body_too_large", f"a body is at most {most:,} bytes") from None
         if not body.strip():

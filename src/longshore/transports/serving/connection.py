@@ -9,6 +9,8 @@ should pays nothing for them.
 | does not finish a request's head | `header_seconds` | 408 |
 | sends a head that is too long | `header_bytes` | 431 |
 | sends less than `body_bytes` of a body | `body_seconds` | 408 |
+| sends a body when all bodies hold too much | `upload_bytes` | is not read, then 503 after `upload_seconds` |
+| holds what other bodies wait for | `body_seconds` | 503 |
 | takes nothing of what waits for it | `stall_seconds` | a reset |
 | says nothing between requests | `idle_seconds` | a close |
 | comes when all places are taken | `connections` | 503 |
@@ -25,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, cast, final
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from longshore.transports.http.uploads import BOUNDED, SMALL_BYTES, Upload
 from longshore.transports.serving.deadlines import Clock, Phase
 from longshore.transports.serving.exchange import Exchange, Message
 from longshore.transports.serving.head import head_bytes, locate, without_offer
@@ -41,6 +44,8 @@ PIPELINED: Final = 64
 """Requests that one connection may have sent ahead of their answers."""
 _VERSIONS: Final = ("1.1", "1.0")
 _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
+_EXTENSIONS: Final[Message] = {BOUNDED: {}}
+_FULL: Final = "the server holds as many unfinished requests as it can; try again later"
 
 
 class _Trailers(list[tuple[bytes, bytes]]):
@@ -89,6 +94,12 @@ class Connection(HttpToolsProtocol):
         """The one whose body is being read, before anybody works on it."""
         self._ahead: deque[Exchange] = deque()
         self._chunked: Exchange | None = None
+        self._upload: Upload | None = None
+        """The body that is being received, if it does not come at once."""
+        self._seen = 0
+        """What `_received` was when the upload was last looked at."""
+        self._has_more = False
+        """Whether more of the same read follows."""
         self._upgrading = False
         self._last = False
         """Whether the connection ends with the answer that is being made."""
@@ -107,6 +118,7 @@ class Connection(HttpToolsProtocol):
             "client": self.client,
             "scheme": self.scheme,
             "root_path": "",
+            "extensions": _EXTENSIONS,
         }
         peer = self.client[0] if self.client else ""
         crowded = self._listener.enter(peer)
@@ -129,6 +141,7 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._listener.leaving.discard(self)
         self._listener.leave(self._peer)
+        self._release()
         for exchange in (self._exchange, *self._ahead):
             if exchange is not None and not exchange.complete:
                 exchange.lose()
@@ -167,6 +180,7 @@ class Connection(HttpToolsProtocol):
         for start in range(0, len(data), self._most):
             if self._deaf:
                 return
+            self._has_more = start + self._most < len(data)
             self.data_received(data[start : start + self._most])
 
     def _count(self, size: int) -> None:
@@ -179,6 +193,44 @@ class Connection(HttpToolsProtocol):
         self._listener.look_soon()
         if self._held > 2 * self._most:
             self._refuse(self._too_long() if self._in_head else Refused(400, "chunks or trailers without end"))
+        elif not (self._in_head or self._has_more or self._incoming is None or self._incoming.complete):
+            self._hold(self._incoming)
+
+    def _hold(self, exchange: Exchange) -> None:
+        """Count a body that does not come at once against what all of them may hold."""
+        upload, uploads = self._upload, self._listener.uploads
+        if upload is None:
+            received = len(exchange.whole())
+            if not received:
+                return
+            address = self.client[0] if self.client else ""
+            upload = self._upload = Upload(address, self._length(exchange), received, self._let_in)
+            self._seen = self._received
+        else:
+            upload.received += self._received - self._seen
+            self._seen = self._received
+            if upload.received <= upload.size or upload.size > SMALL_BYTES:
+                return
+            uploads.leave(upload)  # in chunks, and not small after all
+            upload.size = self._listener.limits.frame_bytes
+        if not uploads.enter(upload):
+            self._refuse(Refused(503, _FULL))
+        elif upload.waits:
+            self.flow.pause_reading()
+
+    def _length(self, exchange: Exchange) -> int:
+        """How long the body will be: in chunks it is taken for a small one until it is not."""
+        lengths = [value for name, value in exchange.scope["headers"] if name == b"content-length"]
+        return min(int(lengths[0]), self._listener.limits.frame_bytes) if lengths else SMALL_BYTES
+
+    def _let_in(self) -> None:
+        if self.flow.read_paused and not self._ahead:
+            self.flow.resume_reading()
+
+    def _release(self) -> None:
+        upload, self._upload = self._upload, None
+        if upload is not None:
+            self._listener.uploads.leave(upload)
 
     def _misread(self, problem: httptools.HttpParserError) -> None:
         cause = problem.__context__
@@ -288,6 +340,8 @@ class Connection(HttpToolsProtocol):
         if self._upgrading:
             return
         self._unfinished = False
+        if self._upload is not None:
+            self._release()
         exchange = self._incoming
         if exchange is not None:
             exchange.finish()
@@ -306,7 +360,7 @@ class Connection(HttpToolsProtocol):
 
     def read_on(self) -> None:
         """The app wants more of the body."""
-        if self.flow.read_paused and not self._ahead:
+        if self.flow.read_paused and not self._ahead and not (self._upload is not None and self._upload.waits):
             self.flow.resume_reading()
 
     def responded(self, exchange: Exchange) -> None:
@@ -341,6 +395,7 @@ class Connection(HttpToolsProtocol):
     def _refuse(self, refusal: Refused) -> None:
         """Answer a request that can't be read on, and end the connection. Answers that are due go first."""
         self._unfinished = False
+        self._release()
         incoming, current = self._incoming, self._exchange
         self._deaf = self._unusual = True
         if self.transport.is_closing():
@@ -355,12 +410,14 @@ class Connection(HttpToolsProtocol):
             if current.started:
                 self.transport.abort()
                 return
-        self.write(short_response(refusal.status, refusal.text, self.date))
+        extra = b"retry-after: 1\r\n" if refusal.status == 503 else b""
+        self.write(short_response(refusal.status, refusal.text, self.date, extra))
         self._linger()
 
     def _linger(self) -> None:
         """Say no more, and listen to nothing more, until the peer has had time to read."""
         self._deaf = self._unusual = True
+        self._release()
         if self.transport.is_closing():
             return
         self._listener.look_soon()
@@ -399,6 +456,8 @@ class Connection(HttpToolsProtocol):
         if self._unfinished:
             if self._in_head:
                 return "head", self._requests
+            if self._upload is not None and self._upload.waits:
+                return "waiting", self._requests
             incoming = self._incoming
             if incoming is None or incoming.expects or self.flow.read_paused:
                 return "working", None
@@ -412,6 +471,9 @@ class Connection(HttpToolsProtocol):
     def check(self, now: float) -> bool:
         """End what has been in one place for too long. True: the next request or the app's answer is waited for."""
         limits, place = self._listener.limits, self.place()
+        if self._upload is not None and self._listener.uploads.overdue(self._upload, now):
+            self._refuse(Refused(503, f"others wait, and the body did not end within {limits.body_seconds:g} s"))
+            return False
         match self._clock.overdue(place, now, limits):
             case None | "working":
                 pass
@@ -420,6 +482,8 @@ class Connection(HttpToolsProtocol):
             case "body":
                 text = f"less than {limits.body_bytes:,} bytes of the body within {limits.body_seconds:g} s"
                 self._refuse(Refused(408, text))
+            case "waiting":
+                self._refuse(Refused(503, _FULL))
             case "idle":
                 self.transport.close()
             case "stalled" | "lingering":

@@ -9,9 +9,9 @@ from longshore.limits import Limits
 LINGER_SECONDS: Final = 2.0
 """A refused peer may still be sending, and would lose the refusal to a reset. It has this long to read it."""
 
-Phase = Literal["new", "head", "body", "working", "idle", "stalled", "lingering"]
-"""What a connection waits for: a first byte, the end of a head, more of a body, the app, the next request, a reader
-that takes what it was sent, or a refused peer that leaves."""
+Phase = Literal["new", "head", "body", "waiting", "working", "idle", "stalled", "lingering"]
+"""What a connection waits for: a first byte, the end of a head, more of a body, room for the body, the app, the next
+request, a reader that takes what it was sent, or a refused peer that leaves."""
 
 
 @final
@@ -41,6 +41,8 @@ def allowed(phase: Phase, limits: Limits) -> float:
             return limits.header_seconds
         case "body":
             return limits.body_seconds
+        case "waiting":
+            return limits.upload_seconds
         case "idle":
             return limits.idle_seconds
         case "stalled":

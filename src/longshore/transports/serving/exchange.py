@@ -88,6 +88,7 @@ class Exchange:
     def lose(self) -> None:
         """The client is gone, or as good as gone."""
         self.gone = True
+        self._body = b""
         self.when_lost()
         self._wake()
 
@@ -235,6 +236,7 @@ class Exchange:
             self._connection.write(body)
         if not more:
             self.complete = True
+            self._body = b""
             if self._waiter is not None:
                 self._wake()
             self._connection.responded(self)

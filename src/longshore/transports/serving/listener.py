@@ -20,6 +20,7 @@ from longshore.protocol.hosts import is_loopback
 from longshore.server.dispatch import Engine
 from longshore.telemetry.recorder import Recorder
 from longshore.transports.http.app import HttpApp
+from longshore.transports.http.uploads import Uploads
 from longshore.transports.serving.connection import Connection
 from longshore.transports.serving.deadlines import LINGER_SECONDS
 from longshore.transports.settling import next_tick
@@ -71,6 +72,7 @@ class Listener:
             proxy_headers=False,  # whoever is on loopback could otherwise say to be anybody
         )
         self.uvicorn.load()
+        self.uploads = app.uploads if isinstance(app, HttpApp) else Uploads(limits)
         self.leaving: set[Held] = set()
         """Connections that were turned away and hold no place."""
         self._peers: dict[str, int] = {}
@@ -83,7 +85,13 @@ class Listener:
         self._date = b""
         self._lines = lines
         self._servers: list[Server] = []
-        shortest = min(limits.header_seconds, limits.body_seconds, limits.idle_seconds, limits.stall_seconds)
+        shortest = min(
+            limits.header_seconds,
+            limits.body_seconds,
+            limits.upload_seconds,
+            limits.idle_seconds,
+            limits.stall_seconds,
+        )
         self._pause = min(SWEEP_SECONDS, max(shortest / 4, 0.01))
         self._timer: TimerHandle | None = None
         self._ended = False

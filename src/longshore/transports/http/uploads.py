@@ -1,0 +1,147 @@
+"""The memory that unfinished request bodies may hold, all of one process together.
+
+A body that comes with one read is never unfinished and counts nothing. Any other is counted with its whole length as
+soon as some of it is there, so whatever was let in can also end. What finds no room waits, and its connection is not
+read meanwhile; connections take turns by address. A quarter is left to small bodies and to the beginnings of those
+that wait. While one waits, or half of that quarter is taken, the others have to end within `body_seconds`, so nobody
+can hold the memory by being slow.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, final
+
+from longshore.limits import Limits
+
+SMALL_BYTES: Final = 64 << 10
+"""A body up to this size never waits for larger ones."""
+BOUNDED: Final = "longshore.bounded_uploads"
+"""The ASGI extension by which our own server says that it counts bodies itself."""
+
+
+@final
+class Upload:
+    """One body that is being received."""
+
+    __slots__ = ("address", "counted", "go_on", "received", "since", "size", "waits")
+
+    def __init__(self, address: str, size: int, received: int, go_on: Callable[[], None]) -> None:
+        self.address = address
+        self.size = size
+        """How long it will be, at most."""
+        self.received = received
+        self.go_on = go_on
+        """Called when it has waited and there is room."""
+        self.counted = 0
+        self.waits = False
+        self.since: float | None = None
+        """Since when room is short while it holds some, as far as was noticed."""
+
+    @property
+    def large(self) -> bool:
+        return self.size > SMALL_BYTES
+
+
+@final
+class Uploads:
+    """All unfinished bodies of one process."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._most = limits.upload_bytes
+        self._most_large = self._most - self._most // 4
+        self._large = 0
+        """Bytes of large bodies that were let in."""
+        self._rest = 0
+        """Bytes of small ones, and of the beginnings of those that wait."""
+        self._peak = 0
+        self._seconds = limits.body_seconds
+        self._waiting: dict[str, deque[Upload]] = {}
+        """By address, the next in turn first."""
+
+    @property
+    def held(self) -> int:
+        """Bytes that are counted now."""
+        return self._large + self._rest
+
+    def add(self, size: int) -> bool:
+        """Count so many bytes of a body whose end nobody knows, if there is room for them."""
+        if self.held + size > self._most:
+            return False
+        self._rest += size
+        return True
+
+    def remove(self, size: int) -> None:
+        self._peak = max(self._peak, self.held)
+        self._rest -= size
+
+    def subsided(self) -> bool:
+        """Whether much was held since this was last asked, and is no more."""
+        much = self._peak > self._most // 4 and self.held <= self._peak // 2
+        if much:
+            self._peak = self.held
+        return much
+
+    def enter(self, upload: Upload) -> bool:
+        """Count an upload, or have it wait. False: not even what has come of it finds room."""
+        if upload.large and not self._waiting and self._let_in(upload):
+            return True
+        count = upload.received if upload.large else upload.size
+        if self._rest + count > self._most - self._most_large:
+            return False
+        self._rest += count
+        upload.counted = count
+        if upload.large:
+            upload.waits = True
+            self._waiting.setdefault(upload.address, deque()).append(upload)
+        return True
+
+    def leave(self, upload: Upload) -> None:
+        """It has ended, or was given up."""
+        self._peak = max(self._peak, self.held)
+        if upload.waits:
+            self._unqueue(upload)
+        if upload.large and not upload.waits:
+            self._large -= upload.counted
+        else:
+            self._rest -= upload.counted
+        upload.counted, upload.waits = 0, False
+        while self._waiting and self._let_next_in():
+            pass
+
+    def overdue(self, upload: Upload, now: float) -> bool:
+        """Whether room has been short for too long while this one held some. Asked now and then."""
+        short = self._waiting or self._rest > (self._most - self._most_large) // 2
+        if upload.since is None or upload.waits or not short:
+            upload.since = now
+        return now - upload.since >= self._seconds
+
+    def _let_in(self, upload: Upload) -> bool:
+        """Count a large one with its whole length, if it fits; one that is larger than all the room, if it is alone."""
+        size = min(upload.size, self._most_large)
+        if self._large + size > self._most_large:
+            return False
+        self._large += size
+        upload.counted = size
+        return True
+
+    def _let_next_in(self) -> bool:
+        """Let in the one whose turn it is."""
+        address, waiting = next(iter(self._waiting.items()))
+        upload, begun = waiting[0], waiting[0].counted
+        if not self._let_in(upload):
+            return False
+        self._rest -= begun
+        upload.waits = False
+        self._unqueue(upload)
+        if waiting:
+            self._waiting[address] = self._waiting.pop(address)
+        upload.go_on()
+        return True
+
+    def _unqueue(self, upload: Upload) -> None:
+        waiting = self._waiting[upload.address]
+        waiting.remove(upload)
+        if not waiting:
+            del self._waiting[upload.address]
