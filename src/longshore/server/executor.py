@@ -107,12 +107,11 @@ class Executor:
         self.live.add(call)
         if not self._looping:
             self._open()
-        free = self.limits.running - self.running
-        if call.link.caller is not None:
-            call.caller = self._parked.caller(call.link.caller)
-            may_start = call.caller.may_start(free)
+        if call.link.caller is None:
+            may_start = self.running < self.limits.running
         else:
-            may_start = free > 0
+            call.caller = self._parked.caller(call.link.caller)
+            may_start = call.caller.may_start(self.limits.running - self.running)
         if len(self.live) > self._most_live and not self._make_room(call, self._is_within):
             self._refuse(call)
         elif (
@@ -123,7 +122,7 @@ class Executor:
             and (len(call.frame) <= MEDIUM_BYTES or self._held < self.limits.held_bytes)
         ):
             self._start(call)
-        elif self._make_room(call, self._can_wait):
+        elif self._can_wait(call) or self._make_room(call, self._can_wait):
             call.own()
             call.parked = True
             self._parked.add(call)
@@ -136,7 +135,7 @@ class Executor:
 
     def _can_wait(self, call: Call) -> bool:
         fits = not self._held or self._held + len(call.frame) <= self.limits.held_bytes
-        return fits and len(self._parked) < self._room
+        return fits and self._parked.size < self._room
 
     def _make_room(self, call: Call, enough: Callable[[Call], bool]) -> bool:
         """Refuse calls of callers that have more waiting than this one's, until there is room enough for it."""
@@ -181,7 +180,10 @@ class Executor:
         call.frame = bytes(call.frame) if entry.keeps_frame else b""
         self.calls += 1
         entry.calls += 1
-        self._take_place(call)
+        self.running += 1
+        call.running = True
+        if call.caller is not None:
+            call.caller.started()
         call.started = now = monotonic()
         call.deadline = due = now + entry.limit
         if due < self._armed:
@@ -204,18 +206,6 @@ class Executor:
             runners = (Executor._work, Executor._prepare, Executor.run_inline)
             self._watchdog = Watchdog(self, frozenset(each.__code__ for each in runners))
         self._watchdog.start()
-
-    def _take_place(self, call: Call) -> None:
-        self.running += 1
-        call.running = True
-        if call.caller is not None:
-            call.caller.started()
-
-    def _free_place(self, call: Call) -> None:
-        self.running -= 1
-        call.running = False
-        if call.caller is not None:
-            call.caller.stopped()
 
     def _decode(self, call: Call) -> bytes | None:
         """Make typed arguments of raw ones. A frame: they can't be."""
@@ -363,7 +353,10 @@ class Executor:
         call.ended = True
         self.live.discard(call)
         if call.running:
-            self._free_place(call)
+            call.running = False
+            self.running -= 1
+            if call.caller is not None:
+                call.caller.stopped()
         elif call.parked:
             self._parked.remove(call)
             self._held -= len(call.frame)
@@ -380,7 +373,7 @@ class Executor:
             self.questions.forget(call)
         if self.recorder.on:
             self._completed(call, outcome)
-        if self._parked and not self._settling and self.loop is not None:
+        if self._parked.size and not self._settling and self.loop is not None:
             self._settling = True
             self.loop.call_soon(self.settle)
         if self.when_ended is not None:
@@ -414,8 +407,10 @@ class Executor:
     def pause(self, call: Call) -> None:
         """The call waits for the client: it gives up its place and its clock stops."""
         if call.running:
-            self._free_place(call)
+            call.running = False
+            self.running -= 1
             if call.caller is not None:
+                call.caller.stopped()
                 call.caller.asks(call)
             call.paused = call.deadline - monotonic()
             call.deadline = inf
@@ -424,9 +419,11 @@ class Executor:
     def resume(self, call: Call) -> None:
         """The client has answered. The call goes on even if that makes one more than may start."""
         if not call.running and not call.ended:
+            call.running = True
+            self.running += 1
             if call.caller is not None:
                 call.caller.asked(call)
-            self._take_place(call)
+                call.caller.started()
             self._set_clock(call, call.paused)
             if call.task is not None and not self.watched:
                 self._watch()
@@ -504,7 +501,7 @@ class Executor:
 
     @property
     def parked(self) -> int:
-        return len(self._parked)
+        return self._parked.size
 
     @property
     def abandoned(self) -> int:

@@ -1,7 +1,7 @@
 """Calls that wait for a place, in turns, and how many places one caller may take.
 
 A *caller* is one session or connection, and belongs to an *owner*: a principal, or an address where nobody has to show
-who it is. A peer that is alone, as on stdio, is no caller and may take every place.
+who it is. A peer that is alone, as on stdio, is no caller: it may take every place, and its calls go in their order.
 
 - A call starts while its caller runs fewer than three times as many calls as there are free places, and its owner fewer
   than seven times. Of 64 places one session takes at most 48, all sessions of one owner at most 56, and the rest is
@@ -12,7 +12,7 @@ who it is. A peer that is alone, as on stdio, is no caller and may take every pl
 
 from __future__ import annotations
 
-from math import inf
+from collections import deque
 from typing import TYPE_CHECKING, Final, final
 
 from longshore.limits import Limits
@@ -32,10 +32,9 @@ MOST_IDLE: Final = 1024
 class Owner:
     """A principal or an address, and what its callers run and have waiting."""
 
-    __slots__ = ("callers", "running", "share", "waiting", "weight")
+    __slots__ = ("callers", "running", "waiting", "weight")
 
-    def __init__(self, share: float) -> None:
-        self.share = share
+    def __init__(self) -> None:
         self.running = 0
         self.callers: set[Caller] = set()
         self.waiting: dict[Caller, None] = {}
@@ -47,11 +46,10 @@ class Owner:
 class Caller:
     """One session or connection of an owner."""
 
-    __slots__ = ("asking", "owner", "running", "share", "waiting", "weight")
+    __slots__ = ("asking", "owner", "running", "waiting", "weight")
 
-    def __init__(self, owner: Owner, share: float) -> None:
+    def __init__(self, owner: Owner) -> None:
         self.owner = owner
-        self.share = share
         self.running = 0
         self.waiting: dict[Call, None] = {}
         """Calls that wait for a place, the oldest first."""
@@ -62,7 +60,7 @@ class Caller:
 
     def may_start(self, free: int) -> bool:
         """Whether it may take one of the free places."""
-        return self.running < self.share * free and self.owner.running < self.owner.share * free
+        return self.running < CALLER_SHARE * free and self.owner.running < OWNER_SHARE * free
 
     def started(self) -> None:
         self.running += 1
@@ -111,20 +109,18 @@ class Caller:
 class Turns:
     """The calls of one server that wait for a place."""
 
-    __slots__ = ("_alone", "_callers", "_owners", "_size", "_unit", "_waiting")
+    __slots__ = ("_alone", "_callers", "_owners", "_unit", "_waiting", "size")
 
     def __init__(self, limits: Limits) -> None:
         self._unit = max(1, limits.held_bytes // max(1, limits.parked))
         """A call takes as much of the room as one more for each so many bytes of its frame."""
         self._owners: dict[str, Owner] = {}
         self._callers: dict[tuple[str, object], Caller] = {}
-        self._alone = Caller(Owner(inf), inf)
+        self._alone: deque[Call] = deque()
+        """Calls of peers that share with nobody."""
         self._waiting: dict[Owner, None] = {}
         """Owners whose calls wait, the next in turn first."""
-        self._size = 0
-
-    def __len__(self) -> int:
-        return self._size
+        self.size = 0
 
     def caller(self, name: tuple[str, object]) -> Caller:
         """Who is called so: the name of the owner, and what tells its sessions or connections apart."""
@@ -136,8 +132,8 @@ class Turns:
             self._forget_idle()
         owner = self._owners.get(name[0])
         if owner is None:
-            owner = self._owners[name[0]] = Owner(OWNER_SHARE)
-        caller = self._callers[name] = Caller(owner, CALLER_SHARE)
+            owner = self._owners[name[0]] = Owner()
+        caller = self._callers[name] = Caller(owner)
         owner.callers.add(caller)
         return caller
 
@@ -152,20 +148,28 @@ class Turns:
     # -- waiting
 
     def add(self, call: Call) -> None:
-        caller = call.caller or self._alone
-        caller.queue(call, self._weight(call))
-        self._waiting[caller.owner] = None
-        self._size += 1
+        self.size += 1
+        if call.caller is None:
+            self._alone.append(call)
+        else:
+            call.caller.queue(call, self._weight(call))
+            self._waiting[call.caller.owner] = None
 
     def remove(self, call: Call) -> None:
-        caller = call.caller or self._alone
-        caller.unqueue(call, self._weight(call))
-        if not caller.owner.waiting:
-            del self._waiting[caller.owner]
-        self._size -= 1
+        self.size -= 1
+        if call.caller is None:
+            self._alone.remove(call)
+            return
+        call.caller.unqueue(call, self._weight(call))
+        if not call.caller.owner.waiting:
+            del self._waiting[call.caller.owner]
 
     def next(self, free: int) -> Call | None:
         """Take out the call whose turn it is: one whose caller may start it, and whose peer takes what it is sent."""
+        for call in self._alone:
+            if not call.link.congested:
+                self.remove(call)
+                return call
         for owner in self._waiting:
             for caller in owner.waiting:
                 if caller.may_start(free):

@@ -78,7 +78,7 @@ class Uploads:
 
     def subsided(self) -> bool:
         """Whether much was held since this was last asked, and is no more."""
-        much = self._peak > self._most // 4 and self.held <= self._peak // 2
+        much = self._peak > self._most // 8 and self.held <= self._peak // 2
         if much:
             self._peak = self.held
         return much
