@@ -42,7 +42,9 @@ class Plan:
 
 def _plans(session: Session) -> Iterator[Plan]:
     count, seconds = session.pick(full=10_000, quick=1_000), session.pick(full=20, quick=6)
-    yield Plan(on_longshore("longshore", LONGSHORE_HTTP_SESSION_TTL=str(seconds)), count, seconds)
+    # One caller may not make so many handshakes at once.
+    ours = {"LONGSHORE_HTTP_SESSION_TTL": str(seconds), "LONGSHORE_LIMITS_HANDSHAKES": str(2 * count)}
+    yield Plan(on_longshore("longshore", **ours), count, seconds)
     # A session costs it milliseconds and twenty times our memory, so it gets fewer; what one costs can be compared.
     count, seconds = session.pick(full=2_000, quick=500), session.pick(full=20, quick=8)
     yield Plan(on_uvicorn("mcp", "mcp", "mcp_http", SESSION_TTL=str(seconds)), count, seconds)

@@ -31,7 +31,11 @@ BEFORE, DURING, MIDDLE, END = "healthy clients alone", "beside slow ones", "in t
 
 # So high that nothing is refused: all of them are one caller, which real ones are not.
 SERVER = on_longshore(
-    "longshore", module="longshore_holding", LONGSHORE_HTTP_RATE="0", LONGSHORE_LIMITS_LISTENS="10000"
+    "longshore",
+    module="longshore_holding",
+    LONGSHORE_HTTP_RATE="0",
+    LONGSHORE_LIMITS_LISTENS="10000",
+    LONGSHORE_LIMITS_HANDSHAKES="10000",
 )
 
 Kind = Callable[[], Connection]

@@ -50,8 +50,8 @@ _EXPIRED = 3
 """After so many times its time, every session that was opened has long expired."""
 _COMMON = 64
 """So many different records are remembered, so that sessions of one kind of client share theirs."""
-_TRIM_EVERY = 64
-"""The bound of sessions is looked at once in so many new ones: counting is not free."""
+_SLACK = 64
+"""The bound of sessions is looked at whenever a 64th of it is new: all have to be read to choose those that end."""
 
 
 @final
@@ -83,7 +83,7 @@ class Sessions:
         self.lives: OrderedDict[str, Live] = OrderedDict()
         self._common: dict[bytes, bytes] = {}
         self._made = 0
-        self._trim_every = max(1, min(_TRIM_EVERY, limits.sessions // _TRIM_EVERY))
+        self._trim_every = max(1, limits.sessions // _SLACK)
         self._last_made, self._give_at = -inf, 0.0
 
     def here(self, id: str, principal: Principal) -> Live | None:
