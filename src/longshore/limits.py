@@ -26,7 +26,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Calls that wait, for a free place or for their client. More are refused: reading must never stop for calls."""
 
     held_bytes: int = 12 << 20
-    """Frames of calls that run or wait, added up. A call that is alone may be larger; else it is refused."""
+    """Frames of calls that run or wait, added up; over HTTP at least `upload_bytes`. A lone one may be larger."""
 
     output_bytes: int = 2 << 20
     """Output that the peer has not taken. Beyond it we stop reading and start no parked call."""

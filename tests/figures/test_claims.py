@@ -63,12 +63,14 @@ def test_the_load_generator_times_both_ends_of_a_cold_start(tmp_path: Path) -> N
 
 
 def test_claims_name_the_settings_that_are_not_the_defaults(capsys: pytest.CaptureFixture[str]) -> None:
-    assert slow_peers.SERVER.settings == {"http.rate": "0", "limits.listens": "10000"}
+    expected = {"http.rate": "0", "limits.listens": "10000", "limits.handshakes": "10000"}
+    assert slow_peers.SERVER.settings == expected
     assert http.INLINE.settings == http.ASYNC.settings == {"http.rate": "100000000", "http.burst": "100000000"}
-    assert [plan.server.settings for plan in sessions._plans(Session())] == [{"http.session_ttl": "20"}, {}]
+    opened = [{"http.session_ttl": "20", "limits.handshakes": "20000"}, {}]
+    assert [plan.server.settings for plan in sessions._plans(Session())] == opened
     assert shutdown.OVER_HTTP_SERVER.settings == {"http.grace": "0.2"}
     out = printed([Claim("slow", "Slow", "ms", settings=slow_peers.SERVER.settings)], capsys)
-    assert "Not at its default: http.rate = 0, limits.listens = 10000." in out
+    assert "Not at its default: http.rate = 0, limits.listens = 10000, limits.handshakes = 10000." in out
 
 
 @pytest.mark.parametrize("connections", http.CONNECTIONS)

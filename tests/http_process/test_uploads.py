@@ -225,3 +225,29 @@ def test_a_process_takes_no_more_of_all_bodies_than_their_limit_and_serves_other
             holder.connection.close()
         eventually(lambda: counted_bytes(server) == 0, "the end of all uploads")
         assert measured(server, FRAME - 1000) == FRAME - 1000
+
+
+SLOW = """
+import asyncio
+from longshore import Server
+
+app = Server("quay")
+together = asyncio.Barrier(4)
+
+@app.tool
+async def measure(text: str) -> int:
+    await together.wait()
+    return len(text)
+"""
+
+
+def test_as_many_large_calls_run_at_once_as_uploads_may_hold() -> None:
+    size = 10_000_000
+    with start(SLOW) as server:
+        exchanges: list[Exchange] = []
+        for _ in range(4):
+            connection = server.connect()
+            for part in post(server, size):
+                connection.write(part)
+            exchanges.append(Exchange(connection.wire))
+        assert [each.finish().json["result"]["content"][0]["text"] for each in exchanges] == [str(size)] * 4

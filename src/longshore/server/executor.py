@@ -61,6 +61,8 @@ class Executor:
         self._parked = Turns(limits)
         self._most_live = limits.running + limits.parked
         """Calls in all. One that waits for the client holds no place, so places alone would not bound them."""
+        self.held_bytes = limits.held_bytes
+        """What the frames of calls that run or wait may take."""
         self._held = 0
         self._settling = False
         self._looping = False
@@ -119,7 +121,7 @@ class Executor:
             and self._looping
             and not self._settling
             and not call.link.congested
-            and (len(call.frame) <= MEDIUM_BYTES or self._held < self.limits.held_bytes)
+            and (len(call.frame) <= MEDIUM_BYTES or self._held < self.held_bytes)
         ):
             self._start(call)
         elif self._can_wait(call) or self._make_room(call, self._can_wait):
@@ -134,7 +136,7 @@ class Executor:
         return len(self.live) <= self._most_live
 
     def _can_wait(self, call: Call) -> bool:
-        fits = not self._held or self._held + len(call.frame) <= self.limits.held_bytes
+        fits = not self._held or self._held + len(call.frame) <= self.held_bytes
         return fits and self._parked.size < self._room
 
     def _make_room(self, call: Call, enough: Callable[[Call], bool]) -> bool:

@@ -57,6 +57,7 @@ class HttpApp:
         self._find = find
         self._furnish()
         self.uploads = Uploads(self.limits)
+        engine.executor.held_bytes = max(self.limits.held_bytes, self.limits.upload_bytes)  # what was let in may run
         self.stopping = False
         self._told = 0.0
         self.closing: Callable[[], Awaitable[None]] = _nothing
