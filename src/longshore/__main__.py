@@ -87,14 +87,14 @@ def find(target: str | None) -> Any:
 
 
 def _greet(name: str, target: str | None) -> None:
-    from longshore.transports.greeting import greet, longshore
+    from longshore.transports.greeting import greet, longshore_command
 
     named: list[str] = []
     if target is not None:
         from longshore.picking import absolute
 
         named = [absolute(target)]
-    greet(name, [*longshore(), "serve", *named])
+    greet(name, [*longshore_command(), "serve", *named])
 
 
 if __name__ == "__main__":

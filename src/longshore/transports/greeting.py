@@ -30,7 +30,7 @@ def script() -> list[str] | None:
     return None
 
 
-def longshore() -> list[str]:
+def longshore_command() -> list[str]:
     """The `longshore` command, for use in any folder."""
     started = os.path.abspath(sys.argv[0])
     if os.path.basename(started) == "longshore" and os.path.isfile(started):
