@@ -220,7 +220,8 @@ class Mount(Toolset):
                 self._put(surface)
         left_out = client.relaying.left_out
         self._note("entries", left_out)
-        for text in [each for each in client.problems if each not in left_out and each not in self._odd]:
+        known = {*left_out, *self._odd, *client.absent.values()}
+        for text in [each for each in client.problems if each not in known]:
             if len(self._odd) < TOLD:
                 self._odd.append(text)
                 self._tell("notice", f"mounted {self.prefix}: {text}")
