@@ -280,11 +280,16 @@ def test_a_server_that_ends_every_subscription_is_asked_ever_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("longshore.client.watches._AGAIN", (0.0, 0.0, 600.0))
+    monkeypatch.setattr("longshore.client.watches._SHORT_SECONDS", 600.0)
 
     async def test() -> None:
-        async with open_odd(tmp_path, ending("pass", "acknowledge(m); reply(m, {})")) as client:
-            async with client.watch(tools=True):
-                await until("it was begun again", lambda: len(methods(tmp_path, "subscriptions/listen")) == 3)
+        async with open_odd(tmp_path, ending("reply(listen, {})")) as client:
+            async with client.watch(tools=True) as changes:
+                for times in (2, 3):
+                    await client.call("end")
+                    assert await next_of(changes) == Change("tools")  # it was begun again
+                    assert len(methods(tmp_path, "subscriptions/listen")) == times
+                await client.call("end")
                 for _ in range(10):
                     await client.ping()
             assert len(methods(tmp_path, "subscriptions/listen")) == 3

@@ -158,7 +158,7 @@ class Watch:
             )
             if listen.answer.cancelled():
                 return  # it was left meanwhile
-            if listen.answer in done and acknowledged not in done:
+            if listen.answer in done:
                 listen.answer.result()  # raises what the server answered
                 raise ConnectError("the server ended the subscription at once", session.channel.where)
             if not done:
