@@ -122,7 +122,6 @@ def _browse(url: str) -> None:
 
 def test_a_doubted_client_still_renews(authority: Authority, server: Protected, monkeypatch: Any) -> None:
     """Nobody came to a second server's login: that is no reason to lose the first server's tokens."""
-    monkeypatch.setattr("longshore.client.oauth.redirect.SECONDS", 0.1)
     other = Protected(authority)
     storage = MemoryStorage()
 
@@ -131,6 +130,7 @@ def test_a_doubted_client_still_renews(authority: Authority, server: Protected, 
         return ""
 
     talk(server, login(storage=storage))
+    monkeypatch.setattr("longshore.client.oauth.redirect.SECONDS", 0.1)
     with living(other), pytest.raises(AuthorizationError, match="nobody logged in"):
         talk(other, login(storage=storage, redirect=nobody))
     authority.tokens.clear()
