@@ -325,7 +325,8 @@ class Executor:
     def _run_on_thread(self, call: Call) -> tuple[bytes, Outcome]:
         try:
             value = call.entry.invoke(call.arguments, call)
-            call.arguments = None  # many may end before the loop comes to their answers
+            if call.entry.kind == "tool":
+                call.arguments = None  # many may end before the loop comes to their answers
             return self.replies.success(call, value), "ok"
         except BaseException as problem:
             return self.replies.exception(call, problem)
