@@ -214,5 +214,5 @@ def test_a_session_that_makes_room_ends_where_its_stream_is(fresh: Site) -> None
     first = opened(a)
     stream = first.get().begin()
     for _ in range(2):
-        opened(b)
+        used(b)
     assert stream.finish().ended

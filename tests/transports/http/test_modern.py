@@ -29,7 +29,7 @@ def meta(**changes: Any) -> dict[str, Any]:
 GOOD = modern(request("tools/list", id="m"))
 REFUSED: dict[str, tuple[Any, list[tuple[str, str]], int, int, Any]] = {
     "bad JSON": (b'{"jsonrpc":', [("MCP-Protocol-Version", MODERN)], 400, -32700, None),
-    "not UTF-8": (b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', [("MCP-Protocol-Version", MODERN)], 400, -32700, None),
+    "not UTF-8": (b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', [("MCP-Protocol-Version", MODERN)], 400, -32700, 1),
     "too deep": (b"[" * 1000, [("MCP-Protocol-Version", MODERN)], 400, -32700, None),
     "empty": (b"", [("MCP-Protocol-Version", MODERN)], 400, -32700, None),
     "blank": (b" \r\n", [("MCP-Protocol-Version", MODERN)], 400, -32700, None),

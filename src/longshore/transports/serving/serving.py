@@ -76,6 +76,9 @@ class Serving:
     async def _close(self) -> None:
         try:
             await asyncio.wait_for(self._app.close(), LAST_WRITE_SECONDS)
+        except TimeoutError:
+            text = f"the store was not closed within {LAST_WRITE_SECONDS:g} s, and the process ends without that"
+            self._engine.recorder.problem("warning", text)
         except Exception as problem:
             self._engine.recorder.problem("warning", "the store did not close as it should", problem)
 
