@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from longshore.wire.codec import read
 from longshore.wire.framing import END_BYTES
 from longshore.wire.messages import Malformed, Message, Repaired, UnreadableResponse
-from longshore.wire.salvage import outline, repair
+from longshore.wire.salvage import MOST_HALVES, outline, repair
 
 BOM = b"\xef\xbb\xbf"
 
@@ -55,13 +56,41 @@ def test_any_text_that_json_can_write_is_read_after_repair(text: str) -> None:
     assert json.loads(repair(json.dumps(text).encode())) == wanted
 
 
+PING = rb'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"%s"}}'
+
+
+def test_one_byte_order_mark_is_skipped_and_a_second_one_is_not_json() -> None:
+    assert isinstance(read(BOM + PING % b"", 10, 0), Repaired)
+    assert isinstance(read(2 * BOM + PING % b"", 10, 0), Malformed)
+
+
+def peak_while_reading(frame: bytes, kind: type) -> int:
+    tracemalloc.start()
+    try:
+        assert isinstance(read(frame, 10, 0), kind)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_repairs_take_a_few_copies_of_the_frame() -> None:
+    for frame, kind in [(BOM * 1_000_000, Malformed), (PING % (rb"\n" * 500_000 + rb"\ud83d"), Repaired)]:
+        assert peak_while_reading(frame, kind) < 4 * len(frame)
+
+
+@pytest.mark.parametrize("over", [-1, 0, 1])
+def test_so_many_halves_are_replaced_and_no_more(over: int) -> None:
+    message = read(PING % (rb"\ud83d" * (MOST_HALVES + over)), 10, 0)
+    assert isinstance(message, Malformed if over > 0 else Repaired)
+    assert message.id == 1
+
+
 def test_only_replaced_surrogates_change_what_a_message_says() -> None:
-    ping = rb'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"%s"}}'
-    marked = read(BOM + ping % b"x", 10, 0)
+    marked = read(BOM + PING % b"x", 10, 0)
     assert isinstance(marked, Repaired) and not marked.surrogates
-    halved = read(ping % rb"\ud83d", 10, 0)
+    halved = read(PING % rb"\ud83d", 10, 0)
     assert isinstance(halved, Repaired) and halved.surrogates
-    assert halved.frame == ping % rb"\ufffd"
+    assert halved.frame == PING % rb"\ufffd"
 
 
 @pytest.mark.parametrize(
@@ -73,6 +102,9 @@ def test_only_replaced_surrogates_change_what_a_message_says() -> None:
         (' { "id" : 1 , "method" : "m" , "params" : NaN } ', 1, "m"),
         ('{"id":"a\\"b","method":"m","x":NaN', 'a"b', "m"),
         ('{"id":1,"params":{"id":2,"a":NaN}}', 1, ""),
+        ('{"jsonrpc":"2.0","_x":1,"id":1,"method":"m","params":NaN}', 1, "m"),
+        ('{"id":1,"method":"m","params":{"name":"x","arguments":{"a":1,"id":99}', 1, "m"),
+        ('\ufeff{"id":1,"method":"m","params":NaN}', 1, "m"),
         ('{"params":{"a":NaN,"id":2}}', None, ""),
         ('{"params":{"a":NaN},"id":{"b":1}}', None, ""),
         ('{"params":[NaN,"id",2]}', None, ""),
@@ -88,7 +120,12 @@ def test_the_id_and_the_method_are_found_at_either_end(frame: str, id: Any, meth
 
 
 @pytest.mark.parametrize(
-    "frame", ['{"jsonrpc":"2.0","id":1,"result":{"a":NaN}}', '{"error":{"a":NaN},"jsonrpc":"2.0","id":1}']
+    "frame",
+    [
+        '{"jsonrpc":"2.0","id":1,"result":{"a":NaN}}',
+        '{"error":{"a":NaN},"jsonrpc":"2.0","id":1}',
+        '{"jsonrpc":"2.0","id":1,"result":null,"x":NaN}',
+    ],
 )
 def test_a_response_that_can_not_be_read_is_an_error_response(frame: str) -> None:
     message = read(frame.encode(), 10, 0)
@@ -101,14 +138,21 @@ def test_a_response_that_can_not_be_read_is_an_error_response(frame: str) -> Non
     st.dictionaries(st.text(max_size=5), st.recursive(st.integers() | st.text(max_size=8), st.lists, max_leaves=5)),
     st.permutations(["jsonrpc", "id", "method", "params"]),
     st.integers(0, 2**53) | st.text('abc\\"{}[],:', max_size=8),
+    st.integers(0, 60),
 )
-def test_no_other_id_is_ever_found_than_the_message_has(params: dict[str, Any], order: list[str], id: Any) -> None:
+def test_no_other_id_is_ever_found_than_the_message_has(
+    params: dict[str, Any], order: list[str], id: Any, cut: int
+) -> None:
     whole = {"jsonrpc": "2.0", "id": id, "method": "m", "params": {"id": 99, **params}}
     frame = json.dumps({key: whole[key] for key in order}).encode()
     assert isinstance(read(frame, 100, 0), Message)
     members, is_response = outline(frame, frame)
     assert not is_response
     assert json.loads(members[b"id"]) == id
+    if order.index("id") < order.index("params"):
+        cut_off = frame[: len(frame) - cut]
+        found = outline(cut_off, cut_off).members.get(b"id")
+        assert found is None or json.loads(found) == id
 
 
 @pytest.mark.parametrize("over", [-1, 0, 1])

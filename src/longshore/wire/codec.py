@@ -65,16 +65,21 @@ _decode_raw = msgspec.json.Decoder(Raw).decode
 
 def read(frame: bytes, depth: int, batch: int) -> Message | Malformed | Batch | Blank:
     """One frame as what it is. `depth` and `batch` are the limits of nesting and of a batch's length."""
+    message = _read_once(frame, depth, batch)
+    if message.__class__ is Message or isinstance(message, (Batch, Blank)):
+        return message
+    return _read_repaired(frame, depth, batch) or message
+
+
+def _read_once(frame: bytes, depth: int, batch: int) -> Message | Malformed | Batch | Blank:
     if too_deep(frame, depth):
         return refuse(f"nesting is deeper than {depth} levels", frame, frame)
     try:
         if not frame.isascii():
             _check_utf8(frame)  # the parser does not look into members that it skips
         message = _decode(frame)
-    except msgspec.ValidationError as error:
-        return _diagnose(frame, batch, error)
     except BROKEN as error:
-        return _read_repaired(frame, depth, batch) or _diagnose(frame, batch, error)
+        return _diagnose(frame, batch, error)
     if message.method == "" and (message.id is UNSET or (message.result == ABSENT) == (message.error == ABSENT)):
         return _diagnose(frame, batch, None)
     return message
@@ -94,21 +99,18 @@ def refuse(text: str, head: bytes, tail: bytes, code: int = PARSE_ERROR) -> Malf
     return Malformed(code, text, id, _string(Raw(members.get(b"method", b""))) or "")
 
 
-def _read_repaired(frame: bytes, depth: int, batch: int) -> Repaired | Batch | None:
-    """The message in a frame that is good but for a byte order mark or halves of surrogate pairs."""
+def _read_repaired(frame: bytes, depth: int, batch: int) -> Message | Malformed | Batch | Blank | None:
+    """What a frame is without its byte order mark or halves of surrogate pairs. None: it has neither."""
     from longshore.wire.salvage import repair
 
     repaired = repair(frame)
     if repaired is frame:
         return None
-    match read(repaired, depth, batch):
-        case Message() as message:
-            surrogates = not frame.endswith(repaired)  # a byte order mark alone leaves the rest as it was
-            return Repaired(**msgspec.structs.asdict(message), frame=repaired, surrogates=surrogates)
-        case Batch() as batch_of_messages:
-            return batch_of_messages
-        case _:
-            return None
+    message = _read_once(repaired, depth, batch)
+    if message.__class__ is not Message:
+        return message
+    surrogates = not frame.endswith(repaired)  # a byte order mark alone leaves the rest as it was
+    return Repaired(**msgspec.structs.asdict(message), frame=repaired, surrogates=surrogates)
 
 
 def is_utf8(frame: bytes | memoryview) -> bool:

@@ -4,7 +4,7 @@ A client matches an error to its request by the id alone. An error with `id: nul
 last resort. Two faults that real clients produce are repaired: a byte order mark, and half of a surrogate pair, which
 JavaScript writes where it cuts a text inside an emoji. For any other fault the id and the method are looked for where
 clients write them: before the first nested member (`jsonrpc`, `id`, `method`, then `params`) or after the last one
-(`method`, `params`, then `jsonrpc`, `id`, as the TypeScript SDK does).
+(`method`, `params`, then `jsonrpc`, `id`, as the TypeScript SDK does). Between two nested members it is not found.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ from typing import Final, NamedTuple
 
 from longshore.wire.framing import END_BYTES
 
+MOST_HALVES: Final = 10_000
+"""Surrogates that are replaced in one frame. A text that was cut has one or two; a million would hold the server up."""
 _BOM: Final = b"\xef\xbb\xbf"
 _REPLACEMENT: Final = rb"\ufffd"
 # A run of backslashes is read from its start, two by two: what follows an escaped backslash is no escape.
 _SURROGATE: Final = re.compile(
-    rb"(?<!\\)((?:\\\\)*+)\\u[dD]"
+    rb"(?<!\\)(?:\\\\)*+\\u[dD]"
     rb"(?:[89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair
     rb"|([89a-fA-F][0-9a-fA-F]{2}))"  # half of one
 )
 _SCALAR: Final = rb'"(?:[^"\\]|\\.)*+"|-?[0-9][0-9.eE+-]*+|true|false|null'
-_MEMBER: Final = re.compile(rb'[\s,{]*+"([a-z]{1,16})"\s*+:\s*+(' + _SCALAR + rb")\s*+(?=[,}])", re.DOTALL)
+_MEMBER: Final = re.compile(rb'[\s,{]*+"([A-Za-z_]{1,16})"\s*+:\s*+(' + _SCALAR + rb")\s*+(?=[,}])", re.DOTALL)
 _NESTED: Final = re.compile(rb'[\s,{]*+"(result|error)"\s*+:')
 _TRAILING: Final = re.compile(rb",\s*+" + _MEMBER.pattern.removeprefix(rb"[\s,{]*+"), re.DOTALL)
 
@@ -36,13 +38,21 @@ class Outline(NamedTuple):
 
 
 def repair(frame: bytes) -> bytes:
-    """The frame without a byte order mark and with U+FFFD for lone surrogates; the same object if it has neither."""
+    """The frame without its byte order mark and with U+FFFD for lone surrogates; the same object if it has neither."""
     if frame.startswith(_BOM):
         frame = frame[len(_BOM) :]
-    if rb"\ud" in frame or rb"\uD" in frame:
-        repaired = _SURROGATE.sub(lambda found: found[1] + _REPLACEMENT if found[2] else found[0], frame)
-        return frame if repaired == frame else repaired
-    return frame
+    if rb"\ud" not in frame and rb"\uD" not in frame:
+        return frame
+    repaired: bytearray | None = None
+    count = 0
+    for found in _SURROGATE.finditer(frame):
+        if found[1]:
+            count += 1
+            if count > MOST_HALVES:
+                return frame
+            repaired = repaired or bytearray(frame)
+            repaired[found.end() - len(_REPLACEMENT) : found.end()] = _REPLACEMENT
+    return frame if repaired is None else bytes(repaired)
 
 
 def outline(head: bytes, tail: bytes) -> Outline:
@@ -54,8 +64,10 @@ def outline(head: bytes, tail: bytes) -> Outline:
     while (member := _MEMBER.match(head, position)) is not None:
         members[member[1]] = member[2]
         position = member.end()
-    is_response = b"method" not in members and _NESTED.match(head, position) is not None
-    return Outline(members | _trailing(tail[-END_BYTES:]), is_response)
+    nested = _NESTED.match(head, position)
+    members = _trailing(tail[-END_BYTES:]) | members  # what a cut-off frame ends with may be within its params
+    has_result = nested is not None or b"result" in members or b"error" in members
+    return Outline(members, has_result and b"method" not in members)
 
 
 def _trailing(tail: bytes) -> dict[bytes, bytes]:
