@@ -63,7 +63,7 @@ def pattern_of_re(app: Server) -> None:
 
 
 def pattern_of_re_returned(app: Server) -> None:
-    @app.tool
+    @app.tool(waive={"E13": "a waiver is for arguments: results are checked on threads, where no signal ends a check"})
     def add(a: int) -> list[Annotated[str, Meta(pattern="(?=a)b")]]:
         return []
 
@@ -409,7 +409,7 @@ def raw_with_one_parameter(app: Server) -> None:
         (plain_class, "add(a)", "'a'", "dataclass"),
         (function_parameter, "add(a)", "'a'", ""),
         (pattern_of_re, "add(a)", "pattern '(?=a)b' can't be matched in linear time", 'waive={"E13": "why'),
-        (pattern_of_re_returned, "add(a)", "return type: the pattern '(?=a)b'", 'waive={"E13": "why'),
+        (pattern_of_re_returned, "add(a)", "return type: the pattern '(?=a)b'", "without look-around"),
         (pattern_of_re_before, "add(a)", "pattern '(?=a)b' can't be matched", "without look-around"),
         (pattern_of_re_in_a_prompt, "add(a)", "pattern '(?=a)b' can't be matched", "without look-around"),
         (pattern_of_re_in_a_resource, "add(a)", "pattern '(?=a)b' can't be matched", "without look-around"),
@@ -672,6 +672,11 @@ def by_name(record: Any, *, more: int) -> None:
     [
         (lambda: Server("t").listen(nothing), "listener is called with 1 argument (record)", "def listener(record)"),  # type: ignore[arg-type]
         (lambda: Server("t").listen(by_name), "listener is called with 1 argument (record)", "def listener(record)"),  # type: ignore[arg-type]
+        (
+            lambda: Server("t").listen(staticmethod(nothing)),  # type: ignore[arg-type]
+            "listener is called with 1 argument (record)",
+            "def listener(record)",
+        ),
         (lambda: Server("t").listen(None), "listener is no function: None", "def listener(record)"),  # type: ignore[arg-type]
         (lambda: Server("t").add(Hooked()), "start is called with no arguments", "def start(self)"),
     ],
@@ -685,6 +690,17 @@ def test_a_callback_of_the_wrong_arity_is_refused_where_it_is_given(
     assert "test_mistakes.py:" in problem.where
 
 
-@pytest.mark.parametrize("listener", [Mock(), AsyncMock(), print, [].append, functools.partial(by_name, more=1), Mock])
+@pytest.mark.parametrize(
+    "listener",
+    [
+        Mock(),
+        AsyncMock(),
+        print,
+        [].append,
+        functools.partial(by_name, more=1),
+        Mock,
+        staticmethod(lambda record: None),
+    ],
+)
 def test_a_callback_that_can_be_called_is_taken(listener: Any) -> None:
     Server("t").listen(listener)()

@@ -87,7 +87,7 @@ def tool_entry(fn: Callable[..., Any], options: ToolOptions, context_type: type)
     patterns: Patterns = "any" if isinstance(options.waive, Mapping) and HEAVY in options.waive else "waivable"
     signature = read_signature(fn, context_type, tool=True, patterns=patterns)
     check_options(fn, options, signature.is_async)
-    output = _output(fn, signature, options, patterns)
+    output = _output(fn, signature, options)
     describe = _Describe(fn, name, options, signature, output)
     return Entry(
         kind="tool",
@@ -283,11 +283,11 @@ def no_timeout(timeout: Any) -> tuple[str, str] | None:
     return f"timeout={timeout!r} is no number of seconds", "timeout=30, or timeout=False for no limit"
 
 
-def _output(fn: Callable[..., Any], signature: Signature, options: ToolOptions, patterns: Patterns) -> Output:
+def _output(fn: Callable[..., Any], signature: Signature, options: ToolOptions) -> Output:
     if options.output_schema is not None:
         return read_output(UNSET, passthrough=PASSTHROUGH)
     try:
-        return read_output(signature.returns, passthrough=PASSTHROUGH, patterns=patterns)
+        return read_output(signature.returns, passthrough=PASSTHROUGH)
     except SignatureProblem as problem:
         refuse(fn, problem.what, problem.fix)
 

@@ -29,7 +29,7 @@ class Shape(Struct, frozen=True):
 def read_shape(fn: Callable[..., Any]) -> Shape:
     """The shape of a function, a method, a partial or an object that is called. What can't be read takes anything."""
     function: Any = getattr(fn, "__func__", fn)
-    skip = int(function is not fn)
+    skip = int(function is not fn and not isinstance(fn, staticmethod))
     bound: frozenset[str] = frozenset()
     is_async = False
     if not isinstance(getattr(function, "__code__", None), CodeType) or hasattr(function, "__wrapped__"):

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Set
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct
-
-if TYPE_CHECKING:
-    from longshore.schema.signature import Patterns
 
 _NoneType = type(None)
 
@@ -75,7 +72,7 @@ _SIMPLE: dict[Any, Output] = {
 }
 
 
-def read_output(returns: Any, *, passthrough: tuple[type, ...], patterns: Patterns = "linear") -> Output:
+def read_output(returns: Any, *, passthrough: tuple[type, ...]) -> Output:
     """Decide how a declared return type is sent. `SignatureProblem` if its values have no JSON form."""
     if returns is None or returns is Any or returns is UNSET or returns.__class__ is type:
         found = _SIMPLE.get(returns)
@@ -85,7 +82,7 @@ def read_output(returns: Any, *, passthrough: tuple[type, ...], patterns: Patter
         return _TEXT
     from longshore.schema.returned import read_returned
 
-    return read_returned(returns, passthrough, patterns)
+    return read_returned(returns, passthrough)
 
 
 def encode(value: Any) -> bytes:

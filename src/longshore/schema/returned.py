@@ -13,16 +13,16 @@ from longshore.schema import hints, records, standin
 from longshore.schema.kinds import is_array, is_class, is_object
 from longshore.schema.output import Output, OutputMismatch, encode_special
 from longshore.schema.phrase import plain
-from longshore.schema.signature import Patterns, SignatureProblem
+from longshore.schema.signature import SignatureProblem
 
 _TEXTUAL = (str, type(None), None, Any, typing.NoReturn, typing.Never)
 _VOUCHED = "\0model"
 _INFINITIES = (float("inf"), float("-inf"))
 
 
-def read_returned(returns: Any, passthrough: tuple[type, ...], patterns: Patterns) -> Output:
+def read_returned(returns: Any, passthrough: tuple[type, ...]) -> Output:
     """Decide how values of a declared type are sent."""
-    reading = hints.Hints(patterns)
+    reading = hints.Hints()
     try:
         returns = hints.expand(returns)
         if _is_content(returns, passthrough):
