@@ -298,6 +298,33 @@ def test_a_pydantic_type_that_has_re_match_is_refused(annotation: Any) -> None:
     taking_any(annotation)
 
 
+def test_a_pydantic_type_that_only_mentions_re_is_taken() -> None:
+    class Tree(pydantic.BaseModel):
+        description: str = pydantic.Field("re.compile('a')", description="a pattern, as in re.compile('a')")
+        engine: str = "'python-re'"
+        pattern: str = pydantic.Field("b", pattern="^b")
+        children: list[Tree] = []
+
+    taking(Tree)
+
+
+def test_a_pydantic_model_that_is_built_later_is_refused_for_re_too() -> None:
+    class Deferred(Compiled):
+        model_config = pydantic.ConfigDict(defer_build=True)
+
+    with pytest.raises(SignatureProblem, match="has its patterns matched by `re`"):
+        taking(Deferred)
+
+
+def test_a_pydantic_model_may_name_a_class_that_comes_later() -> None:
+    class Early(pydantic.BaseModel):
+        late: Late  # noqa: F821  # type: ignore[name-defined]
+
+    signature = taking(Early)
+    Early.model_rebuild(_types_namespace={"Late": ByRust})
+    assert signature.decode(b'{"x":{"late":{"text":"a"}}}').x.late == ByRust(text="a")
+
+
 def test_a_pydantic_model_matches_in_linear_time() -> None:
     with pytest.raises(msgspec.ValidationError):
         taking(ByRust).decode(msgspec.json.encode({"x": {"text": WEDGING}}))

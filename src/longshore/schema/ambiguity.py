@@ -28,6 +28,7 @@ MOST_COPIES: Final = 32
 _parser: Any = import_module("re._parser")
 _ALL: Final = (1 << 256) - 1
 _BEYOND_ASCII: Final = _ALL ^ ((1 << 128) - 1)
+_UPPER: Final = ((1 << 26) - 1) << ord("A")
 _BAR: Final = re.compile(r"(\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|\|", re.DOTALL)
 """A bar outside of sets. Python's parser takes `a|b` for `[ab]`, and so `a|a` for `a`, unless more stands there."""
 _CATEGORIES: Final = {"DIGIT": r"[0-9]", "SPACE": r"\s", "WORD": r"[A-Za-z0-9_]"}
@@ -76,8 +77,10 @@ class _Automaton:
         self._next: dict[int, set[int]] = {}
         self._before: dict[int, set[int]] = defaultdict(set)
         self._steps = 0
+        self._ignores_case = False
 
     def judge(self, tree: Any) -> bool:
+        self._ignores_case = bool(tree.state.flags & re.IGNORECASE)
         try:
             self._sequence(tree)
         except _Ambiguous:
@@ -98,9 +101,9 @@ class _Automaton:
     def _item(self, op: str, value: Any) -> _Part:
         match op:
             case "LITERAL" | "NOT_LITERAL" | "ANY" | "IN":
-                return self._state(_characters(op, value))
+                return self._state(_characters(op, value, self._ignores_case))
             case "SUBPATTERN":
-                return self._sequence(value[-1])
+                return self._group(*value)
             case "BRANCH":
                 parts = [self._sequence(branch) for branch in value[1]]
                 return _Part(
@@ -114,6 +117,13 @@ class _Automaton:
                 return _Part()
             case _:
                 raise _Unknown
+
+    def _group(self, _: int | None, added: int, removed: int, body: Any) -> _Part:
+        outside = self._ignores_case
+        self._ignores_case = bool((outside * re.IGNORECASE | added) & ~removed & re.IGNORECASE)
+        part = self._sequence(body)
+        self._ignores_case = outside
+        return part
 
     def _state(self, chars: int) -> _Part:
         state = len(self._chars)
@@ -163,25 +173,31 @@ class _Automaton:
         return found
 
 
-def _characters(op: str, value: Any) -> int:
+def _characters(op: str, value: Any, ignores_case: bool) -> int:
     match op:
         case "LITERAL":
-            return 1 << int(value if value < 128 else 128 + value % 128)
+            chars = 1 << int(value if value < 128 else 128 + value % 128)
+            return _both_cases(chars) if ignores_case else chars
         case "NOT_LITERAL":
-            return _ALL ^ _characters("LITERAL", value) if value < 128 else _ALL
+            return _ALL ^ _characters("LITERAL", value, ignores_case) if value < 128 else _ALL
         case "RANGE":
             low, high = value
             beyond = _BEYOND_ASCII if high >= 128 else 0
-            return sum(1 << char for char in range(low, min(high, 127) + 1)) | beyond
+            chars = sum(1 << char for char in range(low, min(high, 127) + 1)) | beyond
+            return _both_cases(chars) if ignores_case else chars
         case "CATEGORY":
             return _category(str(value))
         case "IN":
             negated = str(value[0][0]) == "NEGATE"
-            members = [_characters(str(inner), each) for inner, each in value[negated:]]
+            members = [_characters(str(inner), each, ignores_case) for inner, each in value[negated:]]
             chars = reduce(int.__or__, members, 0)
             return (_ALL ^ chars) | _BEYOND_ASCII if negated else chars
         case _:
             return _ALL
+
+
+def _both_cases(chars: int) -> int:
+    return chars | (chars & _UPPER) << 32 | (chars & _UPPER << 32) >> 32
 
 
 def _category(name: str) -> int:

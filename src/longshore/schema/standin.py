@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable
 from enum import Enum
 from functools import lru_cache
-from typing import Annotated, Any, Literal, NoReturn, Protocol, get_origin
+from typing import Annotated, Any, Literal, NoReturn, Protocol, cast, get_origin
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -101,8 +101,25 @@ def is_model(tp: Any) -> bool:
 
 def runs_re(core_schema: Any) -> bool:
     """Whether pydantic matches a pattern with `re`: a compiled one, or all of a model that asks for it."""
-    written = repr(core_schema)
-    return "'python-re'" in written or "re.compile(" in written
+    from re import Pattern
+
+    seen: set[int] = set()
+    try:
+        waiting: list[Any] = [dict(core_schema)]  # builds a model that had put it off
+    except sys.modules["pydantic"].PydanticUserError:
+        return False  # it names a class that is not there yet; its validator is made when it is
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if is_object(part):
+            if part.get("regex_engine") == "python-re" or isinstance(part.get("pattern"), Pattern):
+                return True
+            waiting.extend(part.values())
+        elif isinstance(part, (list, tuple)):
+            waiting.extend(cast("Iterable[Any]", part))
+    return False
 
 
 @lru_cache(maxsize=256)
