@@ -100,6 +100,19 @@ def who() -> str:
     return subprocess.run(["echo", app.name, __name__], capture_output=True, text=True).stdout.strip()
 """
 TWO = DECLARED + "other = Server('other')\n"
+MADE = """
+from longshore import Server
+
+def make():
+    app = Server("made")
+
+    @app.tool
+    def who() -> str:
+        return f"{app.name} {__name__}"
+
+    return app
+
+"""
 
 
 @pytest.mark.parametrize(
@@ -116,6 +129,9 @@ TWO = DECLARED + "other = Server('other')\n"
         (DECLARED + "def main():\n    app.run()\nmain()\n", "", "declared __main__"),
         (DECLARED + "if __name__ == '__main__':\n    app.run()\n", "", "declared __main__"),
         (TWO, ":app", "declared server"),
+        (MADE + "make().run()\n", "", "made __main__"),
+        (MADE + "app = make()\napp.run()\n", "", "made __main__"),
+        (DECLARED + "servers = [app]\nservers[0].run()\n", "", "declared __main__"),
     ],
 )
 @pytest.mark.parametrize("kind", ["text", "path"])

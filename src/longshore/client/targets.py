@@ -153,19 +153,20 @@ def _only_declares(path: str) -> bool:
 
     try:
         with open(path, "rb") as file:
-            nodes = list(ast.walk(ast.parse(file.read())))
+            tree = ast.parse(file.read())
+        nodes = list(ast.walk(tree))
     except (OSError, SyntaxError, ValueError, RecursionError):
         return False  # Python says better what is wrong with it
-    modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    imported = [alias for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    modules = {alias.name for alias in imported}
     modules |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
-    made = [node for node in nodes if isinstance(node, (ast.Assign, ast.AnnAssign)) and _makes_server(node.value)]
-    targets = [each for node in made for each in (node.targets if isinstance(node, ast.Assign) else [node.target])]
-    names = {each.id for each in targets if isinstance(each, ast.Name)}
+    made = any(isinstance(node, (ast.Assign, ast.AnnAssign)) and _makes_server(node.value) for node in tree.body)
     used = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr in _RUNNING]
-    runs = any(isinstance(node.value, ast.Name) and node.value.id in names for node in used)
+    others = {alias.asname or alias.name for alias in imported}  # subprocess.run, in a tool
+    runs = any(not isinstance(node.value, ast.Name) or node.value.id not in others for node in used)
     guarded = any(isinstance(node, ast.Constant) and node.value == "__main__" for node in nodes)
     ours = any(module.partition(".")[0] == "longshore" for module in modules)
-    return ours and bool(names) and not runs and not guarded
+    return ours and made and not runs and not guarded
 
 
 def _makes_server(node: ast.expr | None) -> bool:
