@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -211,3 +212,17 @@ if "_LONGSHORE_WORKER" in os.environ and os.path.exists("slow"):
         (server.folder / "slow").unlink()
         assert server.wait(SOON) == 128 + signal.SIGTERM
         assert "Traceback" not in server.stderr
+
+
+def test_a_supervisor_that_has_ended_leaves_the_handler_of_ended_children_as_it_was() -> None:
+    code = """
+import signal
+from longshore.transports.serving.supervision import Supervisor
+def handler(*_): ...
+signal.signal(signal.SIGCHLD, handler)
+supervisor = Supervisor(0, None, None, lambda: None)
+supervisor.stop()
+supervisor.run(1.0)
+assert signal.getsignal(signal.SIGCHLD) is handler
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=SOON)

@@ -127,7 +127,7 @@ class Supervisor:
 
     def run(self, patience: float) -> None:
         """Keep the workers running until `stop`; then they have `patience` to end."""
-        signal.signal(signal.SIGCHLD, self._interrupt)
+        before = signal.signal(signal.SIGCHLD, self._interrupt)
         try:
             while not self._stopping:
                 self._start()
@@ -135,6 +135,7 @@ class Supervisor:
                 self._look_after()
         finally:
             self._end(patience)
+            signal.signal(signal.SIGCHLD, before)
 
     def _start(self) -> None:
         while len(self._workers) < self._count and monotonic() >= self._not_before:
