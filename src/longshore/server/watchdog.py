@@ -34,6 +34,12 @@ class Found(NamedTuple):
 
     frame: FrameType
     call: Call | None
+    outermost: FrameType
+    """Of the frames found. Without a call it tells one turn of the loop from the next."""
+
+    def is_same(self, other: Found) -> bool:
+        """Whether both were found in one call, or without one, in one turn of the loop."""
+        return self.call is other.call and (self.call is not None or self.outermost is other.outermost)
 
 
 @final
@@ -52,13 +58,21 @@ class Watchdog:
         start_new_thread(self._run, (current,))
 
     def _run(self, current: object) -> None:
+        try:
+            self._watch(current)
+        except BaseException:
+            if self._current is current:
+                self._executor.watched = False  # the next call starts another thread
+            raise
+
+    def _watch(self, current: object) -> None:
         executor = self._executor
         while executor.watched and self._current is current:
             sleep(LOOK_SECONDS)
             before = self._find()
             if before is not None and not self._loop_answers():
                 after = self._find()
-                if after is not None and after.call is before.call:
+                if after is not None and after.is_same(before):
                     self._report(after)
             if not self._is_busy():
                 executor.watched = False
@@ -84,14 +98,14 @@ class Watchdog:
         call: Call | None = None
         while frame is not None and not frame.f_code.co_filename.endswith(_LOOP):
             if frame.f_code in self._runners:
-                call = frame.f_locals["call"]
+                call = frame.f_locals.get("call")  # none: it has returned meanwhile
                 break
             if not is_own(frame.f_code.co_filename):
                 frames.append(frame)
             frame = frame.f_back
         if not frames:
             return None
-        return Found(next((each for each in frames if _is_authors(each)), frames[-1]), call)
+        return Found(next((each for each in frames if _is_authors(each)), frames[-1]), call, frames[-1])
 
     def _report(self, found: Found) -> None:
         where = spot(found.frame)
