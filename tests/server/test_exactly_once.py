@@ -209,7 +209,9 @@ class ExactlyOnce(RuleBasedStateMachine):
         self.loop.run_until_complete(turn())
 
     def _resting(self) -> bool:
-        moving = any(call.running and call.arguments.key in self.gates.outcomes for call in self.executor.live)
+        """The keys are our own: a thread that has ended drops its call's arguments, at a time of its own."""
+        running = [self.open[type(call.id), call.id] for call in self.executor.live if call.running]
+        moving = any(key in self.gates.outcomes for key in running)
         return not moving and not (self.executor.parked and self.executor.running < 3)
 
     @invariant()

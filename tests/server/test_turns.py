@@ -175,6 +175,30 @@ def test_calls_that_wait_for_their_client_give_way_too() -> None:
     run(body, running=2, parked=2)
 
 
+def test_calls_that_wait_for_their_client_do_not_give_way_to_one_that_needs_waiting_room() -> None:
+    """Refusing them would free none of it."""
+
+    async def body(busy: Busy) -> None:
+        app = busy.app
+
+        @app.tool
+        async def refund(ok: Annotated[bool, Ask("Really?")]) -> str:
+            return str(ok)
+
+        ann, bob, carl = asking(app, "ann"), busy.caller("bob"), busy.caller("carl")
+        for id in range(8):
+            ann.call(id, "refund")
+        assert [message["method"] for message in await ann.turn()] == ["elicitation/create"] * 8
+        assert await carl.hold(1, "x" * 30_000) == []
+        assert await carl.hold(1, "x" * 60_000) == []
+        assert (busy.executor.running, busy.executor.parked) == (1, 1)
+        assert await bob.hold(1, "x" * 20_000) == []
+        assert [answer["id"] for answer in await carl.turn()] == ["carl 1"]
+        assert await ann.turn() == []
+
+    run(body, running=1, parked=10, held_bytes=100_000)
+
+
 def asking(app: Server, owner: str) -> Peer:
     """A session that can be asked."""
     peer = Peer(app, modern=True)

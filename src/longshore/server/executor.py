@@ -114,7 +114,7 @@ class Executor:
         else:
             call.caller = self._parked.caller(call.link.caller)
             may_start = call.caller.may_start(self.limits.running - self.running)
-        if len(self.live) > self._most_live and not self._make_room(call, self._is_within):
+        if len(self.live) > self._most_live and not self._make_room(call, self._is_within, asking=True):
             self._refuse(call)
         elif (
             may_start
@@ -124,7 +124,7 @@ class Executor:
             and (len(call.frame) <= MEDIUM_BYTES or self._held < self.held_bytes)
         ):
             self._start(call)
-        elif self._can_wait(call) or self._make_room(call, self._can_wait):
+        elif self._can_wait(call) or self._make_room(call, self._can_wait, asking=False):
             call.own()
             call.parked = True
             self._parked.add(call)
@@ -139,10 +139,13 @@ class Executor:
         fits = not self._held or self._held + len(call.frame) <= self.held_bytes
         return fits and self._parked.size < self._room
 
-    def _make_room(self, call: Call, enough: Callable[[Call], bool]) -> bool:
-        """Refuse calls of callers that have more waiting than this one's, until there is room enough for it."""
+    def _make_room(self, call: Call, enough: Callable[[Call], bool], *, asking: bool) -> bool:
+        """Refuse calls of callers that have more waiting than this one's, until there is room enough for it.
+
+        `asking`: those that wait for their client count as well. They take nothing of the room to wait for a place.
+        """
         while not enough(call):
-            other = self._parked.giving_way(call)
+            other = self._parked.giving_way(call, asking=asking)
             if other is None:
                 return False
             self._refuse(other)

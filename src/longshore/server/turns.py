@@ -32,13 +32,14 @@ MOST_IDLE: Final = 1024
 class Owner:
     """A principal or an address, and what its callers run and have waiting."""
 
-    __slots__ = ("callers", "running", "waiting", "weight")
+    __slots__ = ("callers", "queued", "running", "waiting", "weight")
 
     def __init__(self) -> None:
         self.running = 0
         self.callers: set[Caller] = set()
         self.waiting: dict[Caller, None] = {}
         """Callers whose calls wait for a place, the next in turn first."""
+        self.queued = 0
         self.weight = 0
 
 
@@ -46,7 +47,7 @@ class Owner:
 class Caller:
     """One session or connection of an owner."""
 
-    __slots__ = ("asking", "owner", "running", "waiting", "weight")
+    __slots__ = ("asking", "owner", "queued", "running", "waiting", "weight")
 
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
@@ -55,8 +56,10 @@ class Caller:
         """Calls that wait for a place, the oldest first."""
         self.asking: dict[Call, None] = {}
         """Calls that wait for an answer of the client."""
+        self.queued = 0
+        """How much of the room to wait for a place it takes."""
         self.weight = 0
-        """How much of the room to wait it takes."""
+        """The same, and one for each call that waits for the client."""
 
     def may_start(self, free: int) -> bool:
         """Whether it may take one of the free places."""
@@ -84,13 +87,13 @@ class Caller:
     def queue(self, call: Call, weight: int) -> None:
         self.waiting[call] = None
         self.owner.waiting[self] = None
-        self._weigh(weight)
+        self._queue(weight)
 
     def unqueue(self, call: Call, weight: int) -> None:
         del self.waiting[call]
         if not self.waiting:
             del self.owner.waiting[self]
-        self._weigh(-weight)
+        self._queue(-weight)
 
     def newest(self) -> Call:
         """The call that gives way first."""
@@ -99,6 +102,11 @@ class Caller:
     @property
     def idle(self) -> bool:
         return not (self.running or self.waiting or self.asking)
+
+    def _queue(self, weight: int) -> None:
+        self.queued += weight
+        self.owner.queued += weight
+        self._weigh(weight)
 
     def _weigh(self, weight: int) -> None:
         self.weight += weight
@@ -191,18 +199,18 @@ class Turns:
 
     # -- giving way
 
-    def giving_way(self, call: Call) -> Call | None:
-        """The call that has to make room for this one. None: nobody has more waiting than its caller would have."""
-        caller, weight = call.caller, self._weight(call)
+    def giving_way(self, call: Call, *, asking: bool) -> Call | None:
+        """The call that has to make room for this one. None: nobody has more waiting than its caller would have.
+
+        `asking`: calls that wait for their client count too, and may be chosen.
+        """
+        caller, measure = call.caller, _weight if asking else _queued
         if caller is None:
             return None
-        owner = max(self._owners.values(), key=_weight)
-        if owner is not caller.owner:
-            if caller.owner.weight + weight >= owner.weight:
-                return None
-            return max(owner.callers, key=_weight).newest()
-        greediest = max(owner.callers, key=_weight)
-        return greediest.newest() if caller.weight + weight < greediest.weight else None
+        owner = max(self._owners.values(), key=measure)
+        greediest = max(owner.callers, key=measure)
+        less, most = (caller, greediest) if owner is caller.owner else (caller.owner, owner)
+        return greediest.newest() if measure(less) + self._weight(call) < measure(most) else None
 
     def _weight(self, call: Call) -> int:
         return 1 + len(call.frame) // self._unit
@@ -210,3 +218,7 @@ class Turns:
 
 def _weight(each: Owner | Caller) -> int:
     return each.weight
+
+
+def _queued(each: Owner | Caller) -> int:
+    return each.queued
