@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,31 @@ def wakeups(pid: int) -> int:
     for path in Path(f"/proc/{pid}/task").glob("*/status"):
         found += int(path.read_text().partition("\nvoluntary_ctxt_switches:")[2].split()[0])
     return found
+
+
+def wait_for_rest(pids: Sequence[int]) -> None:
+    """Wait until processes have done what they do after an answer: their timers for that are of a second at most."""
+
+    def rests() -> bool:
+        before = [wakeups(pid) for pid in pids]
+        time.sleep(1.5)
+        return [wakeups(pid) for pid in pids] == before
+
+    eventually("rest", rests)
+
+
+def times_woken(pids: Sequence[int], seconds: float) -> dict[int, list[float]]:
+    """When each process woke in the next seconds. What follows within two seconds belongs to the same time."""
+    start = time.monotonic()
+    switches = {pid: wakeups(pid) for pid in pids}
+    woken: dict[int, list[float]] = {pid: [] for pid in pids}
+    while (now := time.monotonic() - start) < seconds:
+        for pid in pids:
+            before, switches[pid] = switches[pid], wakeups(pid)
+            if switches[pid] != before and (not woken[pid] or now > woken[pid][-1] + 2):
+                woken[pid].append(round(now, 2))
+        time.sleep(0.25)
+    return woken
 
 
 def seconds_worked(pid: int) -> float:
