@@ -277,6 +277,7 @@ class HttpApp:
     def problem(self, text: str, problem: Exception) -> None:
         """Put it into the log. A store that fails does so for everybody: that is said now and then, not each time."""
         if isinstance(problem, StoreError):
+            self.workers.store_failed()
             if monotonic() - self._told < TELL_SECONDS:
                 return
             self._told = monotonic()

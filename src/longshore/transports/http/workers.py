@@ -70,6 +70,7 @@ class Workers:
         self.followers: dict[str, set[Follower]] = {}
         self.in_use: Callable[[], bool] = lambda: True
         """Whether a call, a stream or a session of this process is waited for."""
+        self._due_changed = asyncio.Event()
         self._due = 0.0
         """When the next heartbeat is sent, on the loop's clock."""
         self.numbers: Callable[[], bytes] = bytes
@@ -78,6 +79,7 @@ class Workers:
     async def start(self) -> None:
         if self._store.shared:
             self._hush()  # it may have started before, on another loop
+            self._due_changed = asyncio.Event()
             self._stop = await self._store.listen(TOPIC, self._heard)
             await self.say_so()
             self._beat = asyncio.get_running_loop().create_task(self._go_on())
@@ -165,12 +167,25 @@ class Workers:
     async def _go_on(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(self._due - loop.time())
+            self._due_changed.clear()
             try:
-                await self.say_so()
-            except StoreError as problem:
-                self._doubted = monotonic() + DEAD_SECONDS
-                self._problem("the store does not answer", problem)
+                await asyncio.wait_for(self._due_changed.wait(), self._due - loop.time())
+            except TimeoutError:
+                await self._beat_once()
+
+    async def _beat_once(self) -> None:
+        try:
+            await self.say_so()
+        except StoreError as problem:
+            self.store_failed()
+            self._problem("the store does not answer", problem)
+
+    def store_failed(self) -> None:
+        """Take no process for dead until it had time to send a heartbeat again, and send ours soon."""
+        self._doubted = monotonic() + DEAD_SECONDS
+        if self._beat is not None:
+            self._due = min(self._due, self._beat.get_loop().time() + BEAT_SECONDS)
+            self._due_changed.set()
 
     async def say_so(self) -> None:
         """Tell the others that this process is there, and what it has counted."""
