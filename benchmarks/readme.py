@@ -38,9 +38,11 @@ def _preface(runs: Sequence[Saved]) -> str:
     count = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
     command = "`make bench QUICK=1`, with fewer rounds and calls" if runs[0]["quick"] else "`make bench`"
     machines = "; ".join(sorted({f"{run['machine']}, CPython {run['python']}" for run in runs}))
+    load = max(run["load"][0] for run in runs)
     mcp, fastmcp = (" or ".join(sorted({run["versions"][peer] for run in runs})) for peer in ("mcp", "fastmcp"))
     return (
-        f"Each figure is the worst of {count} of {command} ([saved](benchmarks/results)), on {machines}. The peers "
+        f"Each figure is the worst of {count} of {command} ([saved](benchmarks/results)), on {machines}, with a load "
+        f"average of up to {load:.1f} at the start. The peers "
         f"`mcp` {mcp} and `fastmcp` {fastmcp} and a hand-written floor are measured in the same runs. Ratios travel "
         "between machines, times do not."
     )
