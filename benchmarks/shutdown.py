@@ -1,8 +1,8 @@
 """How long a server takes to end, with everything in flight that could hold it.
 
-64 calls run, 48 over HTTP: coroutines, a `def` in time.sleep(60), and one whose child process ignores SIGTERM. On stdio the promise
-is one second; over HTTP, where streams are open too, it is the grace and one second more. It holds on any machine,
-so there is no peer to compare with. The exit code is looked at, and that no child survives.
+64 calls run, 48 over HTTP: coroutines, a `def` in time.sleep(60), and one whose child process ignores SIGTERM. On
+stdio the promise is one second; over HTTP, where streams are open too, it is the grace and one second more. It holds
+on any machine, so there is no peer to compare with. The exit code is looked at, and that no child survives.
 """
 
 from __future__ import annotations
