@@ -36,7 +36,11 @@ def section(runs: Sequence[Saved]) -> str:
 
 def _preface(runs: Sequence[Saved]) -> str:
     count = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
-    command = "`make bench QUICK=1`, with fewer rounds and calls" if runs[0]["quick"] else "`make bench`"
+    command = (
+        "a short `make bench` (fewer rounds, sessions and calls than the rows name)"
+        if runs[0]["quick"]
+        else "`make bench`"
+    )
     machines = "; ".join(sorted({f"{run['machine']}, CPython {run['python']}" for run in runs}))
     load = max(run["load"][0] for run in runs)
     mcp, fastmcp = (" or ".join(sorted({run["versions"][peer] for run in runs})) for peer in ("mcp", "fastmcp"))
