@@ -12,6 +12,7 @@ from longshore.transports.http.answers import Receive, Scope
 from longshore.transports.http.uploads import Uploads
 from longshore.wire.codec import INVALID_REQUEST
 
+_UNKNOWN = ("", None)
 NOT_YET = Principal("", frozenset())
 """Stands for a caller whose token must be looked up before it gets any further."""
 NOBODY: frozenset[bytes] = frozenset()
@@ -39,11 +40,11 @@ class Request(Struct, gc=False):
 
     @property
     def caller(self) -> tuple[str, object]:
-        """The owner, and what tells its clients apart: the address of a principal's, or else the connection."""
-        client = self.scope.get("client")
-        address = str(client[0]) if client else ""
-        name = self.principal.name
-        return (address, client) if name == LOCAL.name else (name, address)
+        """The owner, and what tells its clients apart: the address of a principal's, or else the connection's port."""
+        client: tuple[str, object] = self.scope.get("client") or _UNKNOWN
+        if self.principal is LOCAL or self.principal.name == LOCAL.name:
+            return client
+        return self.principal.name, client[0]
 
     @property
     def only_one(self) -> bool:
