@@ -1,19 +1,21 @@
-"""Writes the README's table of measured promises: `python -m benchmarks.readme`.
+"""Writes the measured figures into README.md and docs/figures.md: `python -m benchmarks.readme`.
 
-The rows are in promises.md, the figures in the runs saved in results/. Of all full runs a figure is the worst, and it
-says so if it misses its target.
+The rows are in highlights.md and promises.md, the figures in the runs saved in results/. A figure is the worst of all
+full runs, and is marked where it misses its target.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks.environment import HERE, ROOT
 
-README = ROOT / "README.md"
+PAGES = {ROOT / "README.md": "highlights.md", ROOT / "docs" / "figures.md": "promises.md"}
 BEGIN = "<!-- figures: written by `python -m benchmarks.readme`, checked by tests/figures -->"
 END = "<!-- end of figures -->"
 FIGURE = re.compile(r"\{([^{}]+)\}((?: ×)?(?: (?!and )[\w`]+(?:,\d+)*)*)")  # and the words that belong to it
@@ -28,13 +30,14 @@ def saved_runs() -> list[Saved]:
     return [run for run in runs if not run["quick"]] or runs
 
 
-def section(runs: Sequence[Saved]) -> str:
-    """What stands between the markers."""
-    rows = (HERE / "promises.md").read_text().partition("-->")[2].strip().splitlines()
-    return "\n".join([_preface(runs), "", *(fill(row, runs) for row in rows)])
+def section(page: Path, runs: Sequence[Saved]) -> str:
+    """The text between the markers of a page."""
+    rows = (HERE / PAGES[page]).read_text().partition("-->")[2].strip().splitlines()
+    return "\n".join([_preface(page, runs), "", *(fill(row, runs) for row in rows)])
 
 
-def _preface(runs: Sequence[Saved]) -> str:
+def _preface(page: Path, runs: Sequence[Saved]) -> str:
+    saved = os.path.relpath(HERE / "results", page.parent)
     count = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
     command = (
         "a short `make bench` (fewer rounds, sessions and calls than the rows name)"
@@ -45,7 +48,7 @@ def _preface(runs: Sequence[Saved]) -> str:
     load = max(run["load"][0] for run in runs)
     mcp, fastmcp = (" or ".join(sorted({run["versions"][peer] for run in runs})) for peer in ("mcp", "fastmcp"))
     return (
-        f"Each figure is the worst of {count} of {command} ([saved](benchmarks/results)), on {machines}, with a load "
+        f"Each figure is the worst of {count} of {command} ([saved]({saved})), on {machines}, with a load "
         f"average of up to {load:.1f} at the start. The peers "
         f"`mcp` {mcp} and `fastmcp` {fastmcp} and a hand-written floor are measured in the same runs. Ratios travel "
         "between machines, times do not."
@@ -101,8 +104,9 @@ def _number(value: float) -> str:
 
 
 def main() -> None:
-    before, _, rest = README.read_text().partition(BEGIN)
-    README.write_text(f"{before}{BEGIN}\n{section(saved_runs())}\n{END}{rest.partition(END)[2]}")
+    for page in PAGES:
+        before, _, rest = page.read_text().partition(BEGIN)
+        page.write_text(f"{before}{BEGIN}\n{section(page, saved_runs())}\n{END}{rest.partition(END)[2]}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The README quotes the saved runs of the benchmarks: of all of them the worst figure, and every miss."""
+"""README.md and docs/figures.md quote the saved runs of the benchmarks: the worst figure of all runs, and each miss."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from benchmarks import readme
 from benchmarks.claim import Claim, Target
-from benchmarks.readme import BEGIN, END, README, fill, saved_runs, section
+from benchmarks.readme import BEGIN, END, PAGES, fill, saved_runs, section
 
 
 def run(*claims: Claim) -> dict[str, Any]:
@@ -29,9 +29,10 @@ def rate(ours: float) -> Claim:
     return claim
 
 
-def test_the_table_of_figures_is_that_of_the_saved_runs() -> None:
-    quoted = README.read_text().partition(BEGIN)[2].partition(END)[0].strip()
-    assert quoted == section(saved_runs()), "run: python -m benchmarks.readme"
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_table_of_figures_is_that_of_the_saved_runs(page: Path) -> None:
+    quoted = page.read_text().partition(BEGIN)[2].partition(END)[0].strip()
+    assert quoted == section(page, saved_runs()), "run: python -m benchmarks.readme"
 
 
 def test_a_quick_run_is_quoted_only_while_there_is_no_full_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
