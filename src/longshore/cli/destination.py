@@ -86,7 +86,7 @@ def locate(text: str, config: str | None = None) -> Destination:
 
 
 def _url(text: str) -> Destination:
-    from longshore.client.http.address import without_secrets
+    from longshore.http_client.urls import without_secrets
 
     scheme, rest = text.split("://", 1)
     url = f"{scheme.lower()}://{rest}"

@@ -9,7 +9,6 @@ import click
 
 from longshore.cli.destination import Destination
 from longshore.cli.options import Options
-from longshore.client.http.address import locate
 from longshore.client.oauth.granter import Granter
 from longshore.client.oauth.holder import Need
 from longshore.client.oauth.identity import Identity
@@ -18,6 +17,7 @@ from longshore.client.oauth.storage import FileStorage
 from longshore.client.oauth.tokens import Tokens
 from longshore.errors import AuthorizationError
 from longshore.files import read_bounded
+from longshore.http_client.urls import parse_url
 
 TOKEN_BYTES = 64 << 10
 """A file that holds a token. One goes into a header of each request, where servers take no more than that."""
@@ -32,7 +32,7 @@ def source(place: Destination, options: Options) -> str | None:
     """
     if options.auth is not None or not os.environ.get(VARIABLE) or not place.is_url:
         return options.auth
-    return f"env:{VARIABLE}" if isinstance(place.target, str) and locate(place.target).is_loopback else None
+    return f"env:{VARIABLE}" if isinstance(place.target, str) and parse_url(place.target).is_loopback else None
 
 
 def hint(place: Destination, options: Options) -> str:

@@ -185,7 +185,7 @@ def _child(words: list[str], way: Way, name: str = "") -> Target:
 
 
 def _url(url: str, way: Way, name: str = "", *, old: bool = False) -> Target:
-    from longshore.client.http.address import without_secrets
+    from longshore.http_client.urls import without_secrets
 
     headers = tuple((way.headers or {}).items())
 

@@ -8,8 +8,8 @@ from client.http.fixture import served
 from client.http.scripted import SECONDS, ScriptedServer, run, scripted
 from client.http.speaking import Key, attempt, call_ok, legacy, modern
 from longshore.client import Client
-from longshore.client.http.address import merge
 from longshore.errors import ConnectError
+from longshore.http_client.urls import merge_headers
 
 OWN = {
     "accept": "text/html",
@@ -33,7 +33,7 @@ def test_what_the_protocol_says_wins(era: str) -> None:
         assert post.get("mcp-session-id") == (None if era == "modern" else "abc")
         assert server.requests[0].headers.get("mcp-session-id") is None
         for got in server.requests:
-            assert got.headers["accept-encoding"] == "identity"
+            assert got.headers["accept-encoding"] == "gzip"
             assert (got.headers["user-agent"], got.headers["x-own"]) == ("me", "yes")
 
     attempt(modern(call_ok) if era == "modern" else legacy(call_ok), test, headers=OWN)
@@ -84,7 +84,7 @@ def test_what_is_no_name_of_a_header(name: str) -> None:
 
 
 def test_each_name_once() -> None:
-    assert merge([("A", "1"), ("b", "2")], [], [("a", "3"), ("C", "4")], [("c", "5")]) == [
+    assert merge_headers([("A", "1"), ("b", "2")], [], [("a", "3"), ("C", "4")], [("c", "5")]) == [
         ("a", "3"),
         ("b", "2"),
         ("c", "5"),

@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from longshore.client.http.fetch import Http
 from longshore.client.oauth import FileStorage, redirect
 from longshore.client.oauth.flow import MOST_FIELDS
 from longshore.client.oauth.redirect import Listener
 from longshore.errors import AuthorizationError
+from longshore.http_client.pool import HttpClient
 
 from .conftest import run
 from .town import Authority, Protected
@@ -91,7 +91,7 @@ def test_a_taken_port_means_registering_again(authority: Authority, server: Prot
 
 
 async def _knock(listener: Listener, target: str, method: str = "GET") -> tuple[int, bytes]:
-    http = Http()
+    http = HttpClient()
     try:
         answer = await http.fetch(method, listener.uri.removesuffix("/callback") + target)
         return answer.status, answer.body

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from longshore.client.http.fetch import Http
-from longshore.client.http.reaching import NotAllowed
 from longshore.client.oauth.addresses import Wall, is_inside
 from longshore.client.oauth.asking import Asker, Reply
 from longshore.errors import AuthorizationError
+from longshore.http_client.dial import NotAllowed
+from longshore.http_client.pool import HttpClient
 
 from .conftest import login, run
 
@@ -219,7 +219,7 @@ def test_a_name_is_looked_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         return address == "127.0.0.2"
 
     async def work() -> None:
-        http = Http(allow=allow)
+        http = HttpClient(allow=allow)
         listener = socket.create_server(("127.0.0.1", 0))
         try:
             with listener, pytest.raises(Exception, match="nothing listens"):
@@ -234,7 +234,7 @@ def test_a_name_is_looked_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_of_several_addresses_the_allowed_one_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work(door: Door) -> None:
-        http = Http(allow=lambda address: address == "127.0.0.1")
+        http = HttpClient(allow=lambda address: address == "127.0.0.1")
         try:
             assert (await http.fetch("GET", f"https://as.test:{door.port}/")).status == 200
             with pytest.raises(NotAllowed, match=r"the name 'other.test' stands for 127.0.0.2"):

@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, unquote_plus, urlencode, urlsplit
 from joserfc import jwt
 from joserfc.jwk import ECKey
 
-from longshore.client.http.fetch import Http
+from longshore.http_client.pool import HttpClient
 
 Pairs = dict[str, str]
 
@@ -405,7 +405,7 @@ def _open(place: Place) -> ThreadingHTTPServer:
 
 async def follow(url: str) -> str:
     """What a browser does, as far as a login needs it."""
-    http = Http()
+    http = HttpClient()
     try:
         answer = await http.fetch("GET", url)
         location = answer.header("location")

@@ -12,7 +12,6 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, final
 
 from longshore.client.channel import CLIENT_LIMITS, About, Channel
-from longshore.client.http.address import Pairs
 from longshore.client.http.endpoint import (
     JSON,
     STREAM,
@@ -25,11 +24,12 @@ from longshore.client.http.endpoint import (
     refuse,
 )
 from longshore.client.http.events import TooLong
-from longshore.client.http.exchange import Streaming, Unreachable
 from longshore.client.http.reading import Reader, gone, let_end
 from longshore.client.mirror import write_value
 from longshore.client.tasks import Tasks, end
 from longshore.errors import BadAnswer, ClientError, ConnectionLost
+from longshore.http_client.response import HttpResponse, Unreachable
+from longshore.http_client.urls import HeaderPairs
 from longshore.limits import Limits
 from longshore.protocol.revisions import MODERN, R2506, Revision
 from longshore.wire.messages import Id
@@ -64,7 +64,7 @@ class HttpChannel(Channel):
         self,
         url: str,
         *,
-        headers: Pairs = (),
+        headers: HeaderPairs = (),
         authorizer: Authorizer | None = None,
         limits: Limits = CLIENT_LIMITS,
     ) -> None:
@@ -91,7 +91,7 @@ class HttpChannel(Channel):
 
     async def open(self) -> None:
         """The first request connects. What should be known before that is told."""
-        if not self._endpoint.address.is_private:
+        if not self._endpoint.address.is_confidential:
             self.note(f"the way to {self.where} is not encrypted: whoever is on it can read along; use https://")
 
     @property
@@ -236,7 +236,7 @@ class HttpChannel(Channel):
         finally:
             answer.close()
 
-    async def _take(self, answer: Streaming, about: About, id: Id, session: str | None) -> None:
+    async def _take(self, answer: HttpResponse, about: About, id: Id, session: str | None) -> None:
         if not 200 <= answer.status < 300:
             await self._take_refusal(answer, about, id, session)
             return
@@ -250,7 +250,7 @@ class HttpChannel(Channel):
         else:
             refuse(await read_refusal(answer))
 
-    async def _take_refusal(self, answer: Streaming, about: About, id: Id, session: str | None) -> None:
+    async def _take_refusal(self, answer: HttpResponse, about: About, id: Id, session: str | None) -> None:
         whole = await read_refusal(answer)
         modern = self._may_be_modern(about)
         if session is not None and not modern and is_session_over(whole, id):
@@ -262,7 +262,7 @@ class HttpChannel(Channel):
             refuse(whole)
         self.hear(error)
 
-    def _keep_session(self, answer: Streaming) -> None:
+    def _keep_session(self, answer: HttpResponse) -> None:
         session = answer.header("mcp-session-id")
         if session is None:
             return
@@ -359,7 +359,7 @@ class HttpChannel(Channel):
         finally:
             begun.set()
 
-    async def _get(self, last_id: str) -> Streaming:
+    async def _get(self, last_id: str) -> HttpResponse:
         session = self._session
         resume = [("Last-Event-ID", last_id)] if last_id else []
         answer = await self._endpoint.ask("GET", [("Accept", STREAM), *self._headers(None), *resume])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NoReturn, final
@@ -11,10 +10,10 @@ from urllib.parse import urljoin
 import msgspec
 from msgspec import Raw, Struct
 
-from longshore.client.http.address import Pairs, locate, merge, without_secrets
-from longshore.client.http.exchange import Answer, Broken, Streaming, TooMuch, Unreachable
-from longshore.client.http.fetch import Http
 from longshore.errors import AuthorizationError, BadAnswer, ClientError, ConnectError, ConnectionLost, HttpRefused
+from longshore.http_client.pool import HttpClient
+from longshore.http_client.response import ExchangeBroken, HttpResponse, ResponseTooLarge, Unreachable
+from longshore.http_client.urls import HeaderPairs, merge_headers, parse_url, without_secrets
 from longshore.schema.kinds import is_object
 from longshore.wire.codec import BROKEN
 from longshore.wire.messages import Id
@@ -48,16 +47,16 @@ class Endpoint:
     may be a step aside.
     """
 
-    def __init__(self, url: str, headers: Pairs, authorizer: Authorizer | None) -> None:
+    def __init__(self, url: str, headers: HeaderPairs, authorizer: Authorizer | None) -> None:
         self.url = self.place = url
-        self.address = locate(url)
+        self.address = parse_url(url)
         self.where = without_secrets(url)
         self.worked = False
         self._headers = _checked(headers, self.where)
         self._authorizer = authorizer
         self._known = authorizer is not None or any(name.lower() == "authorization" for name, _ in headers)
         """Whether it gets credentials from us."""
-        self._http = Http()
+        self._http = HttpClient()
 
     @property
     def waiting(self) -> bool:
@@ -67,13 +66,13 @@ class Endpoint:
     async def ask(
         self,
         method: str,
-        headers: Pairs,
+        headers: HeaderPairs,
         body: bytes = b"",
         *,
         url: str = "",
         seconds: float | None = None,
         login: bool = True,
-    ) -> Streaming:
+    ) -> HttpResponse:
         """Send a request, again with other credentials where they are asked for.
 
         One step aside is taken too, on the same host: many servers move a path with a slash at its end to one
@@ -85,7 +84,9 @@ class Endpoint:
         authorizer = self._authorizer
         while True:
             own = [] if authorizer is None else await authorizer.headers(method, where, body, server=self.url)
-            answer = await self._http.stream(method, where, merge(self._headers, headers, own), body, seconds=seconds)
+            answer = await self._http.stream(
+                method, where, merge_headers(self._headers, headers, own), body, seconds=seconds
+            )
             self.worked = True
             if authorizer is not None:
                 authorizer.heard(answer.headers)
@@ -108,14 +109,14 @@ class Endpoint:
                 refuse(whole, known=True)
             tries += 1
 
-    def _aside(self, answer: Streaming, where: str) -> str | None:
+    def _aside(self, answer: HttpResponse, where: str) -> str | None:
         """Where else on the same host the same request is wanted."""
         location = answer.header("location")
         if answer.status not in (307, 308) or location is None:
             return None
         try:
             url = urljoin(where, location)
-            return url if locate(url).key == self.address.key else None
+            return url if parse_url(url).origin == self.address.origin else None
         except (ValueError, ConnectError):
             return None
 
@@ -132,16 +133,16 @@ class Endpoint:
         """What a failure means to a caller. What surely did not arrive may be sent again."""
         if isinstance(problem, Unreachable) and self.worked:
             return ConnectionLost(problem.what, unsent=True)
-        if isinstance(problem, TooMuch):
+        if isinstance(problem, ResponseTooLarge):
             return BadAnswer(problem.what)
-        if isinstance(problem, Broken):
+        if isinstance(problem, ExchangeBroken):
             return ConnectionLost(problem.what)
         if isinstance(problem, Unreachable):
             return ConnectError(problem.what)
         return problem
 
 
-def _checked(headers: Pairs, where: str) -> Pairs:
+def _checked(headers: HeaderPairs, where: str) -> HeaderPairs:
     """What a user wants every request to say. Raises ConnectError."""
     for name, _ in headers:
         if not _TOKEN.fullmatch(name):
@@ -151,29 +152,17 @@ def _checked(headers: Pairs, where: str) -> Pairs:
     return [pair for pair in headers if pair[0].lower() not in _SPOKEN]
 
 
-def media_type(answer: Streaming) -> str:
+def media_type(answer: HttpResponse) -> str:
     return (answer.header("content-type") or "").partition(";")[0].strip().lower()
 
 
-async def read_refusal(answer: Streaming) -> Answer:
-    """An answer that is not what was hoped for, as much of it as there is: it is for people to read."""
-    chunks: list[bytes] = []
-    size = 0
-    try:
-        async with asyncio.timeout(_REFUSAL_SECONDS):
-            async for chunk in answer:
-                chunks.append(chunk)
-                size += len(chunk)
-                if size > REFUSAL_BYTES:
-                    break
-    except (TimeoutError, Broken):
-        pass
-    finally:
-        answer.close()
-    return Answer(answer.status, answer.headers, b"".join(chunks)[:REFUSAL_BYTES])
+async def read_refusal(answer: HttpResponse) -> HttpResponse:
+    """A response that is no success, with as much of its body as arrives: people read it."""
+    await answer.read_start(REFUSAL_BYTES, _REFUSAL_SECONDS)
+    return answer
 
 
-async def _challenged(authorizer: Authorizer, answer: Answer, url: str) -> bool:
+async def _challenged(authorizer: Authorizer, answer: HttpResponse, url: str) -> bool:
     """Whether the authorizer has other credentials to send. Its error begins with what the server said."""
     try:
         return await authorizer.challenged(answer.status, url, answer.headers)
@@ -182,12 +171,12 @@ async def _challenged(authorizer: Authorizer, answer: Answer, url: str) -> bool:
         raise
 
 
-def _says(answer: Answer) -> str:
+def _says(answer: HttpResponse) -> str:
     reason = _reason(answer)
     return f'the server says "{reason}"; ' if reason else ""
 
 
-def _reason(answer: Answer) -> str:
+def _reason(answer: HttpResponse) -> str:
     """Why a server refuses, in its own words: of its challenge (RFC 6750), else of the JSON in the body."""
     from longshore.client.oauth.challenge import description
 
@@ -207,7 +196,7 @@ def _reason(answer: Answer) -> str:
     return " ".join(reason.split())[:_REASON_CHARACTERS]
 
 
-def refuse(answer: Answer, *, known: bool = False) -> NoReturn:
+def refuse(answer: HttpResponse, *, known: bool = False) -> NoReturn:
     """Raise HttpRefused, with what could help. `known`: it got credentials."""
     problem = HttpRefused(answer.status, answer.body, answer.headers)
     wanted = answer.header("www-authenticate")
@@ -280,7 +269,7 @@ def answered(frame: bytes) -> list[Id]:
     return [each.id for each in found if each.method is None and type(each.id) in (int, str)]
 
 
-def is_session_over(answer: Answer, id: Id | None = None) -> bool:
+def is_session_over(answer: HttpResponse, id: Id | None = None) -> bool:
     """Whether a refusal of a request with a session's id says that the server does not know the session.
 
     The status for that is 404. The official TypeScript servers, and whoever began with their code, say 400 and put it

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final, final
 from urllib.parse import urljoin
 
 from longshore.client.channel import CLIENT_LIMITS, About, Channel
-from longshore.client.http.address import Pairs, locate
 from longshore.client.http.endpoint import JSON, STREAM, Endpoint, media_type, read_refusal, refuse
 from longshore.client.http.events import Events, TooLong
-from longshore.client.http.exchange import Broken, Streaming
 from longshore.client.http.reading import let_end
 from longshore.client.tasks import Tasks
 from longshore.errors import ClientError, ConnectError, ConnectionLost, HttpRefused
+from longshore.http_client.response import ExchangeBroken, HttpResponse
+from longshore.http_client.urls import HeaderPairs, parse_url
 from longshore.limits import Limits
 from longshore.protocol.revisions import Revision
 from longshore.wire.messages import Id
@@ -40,7 +40,7 @@ class OldHttpChannel(Channel):
         self,
         url: str,
         *,
-        headers: Pairs = (),
+        headers: HeaderPairs = (),
         authorizer: Authorizer | None = None,
         limits: Limits = CLIENT_LIMITS,
     ) -> None:
@@ -112,7 +112,7 @@ class OldHttpChannel(Channel):
 
     # -- the stream
 
-    async def _learn(self, answer: Streaming) -> list[bytes]:
+    async def _learn(self, answer: HttpResponse) -> list[bytes]:
         """Wait for the URL to POST to. Gives the messages that came right behind it."""
         try:
             async for chunk in answer:
@@ -134,12 +134,12 @@ class OldHttpChannel(Channel):
             url = urljoin(self._endpoint.place, data.decode("utf-8", "replace").strip())
         except ValueError as problem:
             raise ConnectError(f"what it gives to send to is no URL ({problem})", self.where) from None
-        if locate(url).key != self._endpoint.address.key:
-            what = f"it wants messages sent to {locate(url).origin}, which is another origin than its own"
+        if parse_url(url).origin != self._endpoint.address.origin:
+            what = f"it wants messages sent to {parse_url(url).origin}, which is another origin than its own"
             raise ConnectError(f"{what}; that is not done", self.where)
         return url
 
-    async def _read(self, answer: Streaming, rest: list[bytes]) -> None:
+    async def _read(self, answer: HttpResponse, rest: list[bytes]) -> None:
         what = "it ended the stream"
         try:
             for frame in rest:
@@ -148,7 +148,7 @@ class OldHttpChannel(Channel):
                 for event in self._events.feed(chunk):
                     if event.kind == "message":
                         self.hear(event.data)
-        except Broken as problem:
+        except ExchangeBroken as problem:
             what = problem.what
         except TooLong as problem:
             what = f"it sent {problem}"

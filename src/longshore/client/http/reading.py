@@ -12,9 +12,9 @@ from typing import Final, final
 
 from longshore.client.http.endpoint import STREAM, answered, media_type, read_refusal, refuse
 from longshore.client.http.events import Events, TooLong
-from longshore.client.http.exchange import Broken, Streaming, Unreachable
 from longshore.client.http.place import Place
 from longshore.errors import ClientError, ConnectionLost, HttpRefused
+from longshore.http_client.response import ExchangeBroken, HttpResponse, Unreachable
 from longshore.wire.messages import Id
 
 VISITS: Final = 6
@@ -36,7 +36,7 @@ class Reader:
 
     def __init__(
         self,
-        get: Callable[[str], Awaitable[Streaming]],
+        get: Callable[[str], Awaitable[HttpResponse]],
         hear: Callable[[bytes, Id | None], None],
         note: Callable[[str], None],
         most: int,
@@ -46,7 +46,7 @@ class Reader:
         self._note = note
         self._most = most
 
-    async def follow(self, streaming: Streaming, id: Id, *, resumable: bool) -> None:
+    async def follow(self, streaming: HttpResponse, id: Id, *, resumable: bool) -> None:
         """Read until the answer to a request has come. Raises ConnectionLost, TooLong."""
         place = Place()
         while not await self._read(streaming, place, id):
@@ -56,13 +56,13 @@ class Reader:
                 raise ConnectionLost(f"the stream ended before the answer came, {VISITS} times without a word")
             streaming = await self._take_up(place)
 
-    async def _take_up(self, place: Place) -> Streaming:
+    async def _take_up(self, place: Place) -> HttpResponse:
         """The stream of a request again. Raises ConnectionLost."""
         while True:
             await asyncio.sleep(place.delay())
             try:
                 return await self._visit(place)
-            except (HttpRefused, Unreachable, Broken) as problem:
+            except (HttpRefused, Unreachable, ExchangeBroken) as problem:
                 if _is_final(problem) or place.failures >= VISITS:
                     what = f"the stream broke before the answer came, and could not be taken up again ({problem.what})"
                     raise ConnectionLost(what) from problem
@@ -83,7 +83,7 @@ class Reader:
                 missed += 1
                 if missed >= VISITS:
                     raise
-            except (HttpRefused, Broken) as problem:
+            except (HttpRefused, ExchangeBroken) as problem:
                 missed = 0
                 if self._is_end(place, problem):
                     return
@@ -102,19 +102,19 @@ class Reader:
             self._note(f"the stream of the session can't be had at the moment ({problem.what})")
         return False
 
-    async def _visit(self, place: Place) -> Streaming:
-        """The stream from where it was left. Raises HttpRefused, Unreachable, Broken."""
+    async def _visit(self, place: Place) -> HttpResponse:
+        """The stream from where it was left. Raises HttpRefused, Unreachable, ExchangeBroken."""
         try:
             streaming = await self._get(place.last_id)
             if streaming.status != 200 or media_type(streaming) != STREAM:
                 refuse(await read_refusal(streaming))
-        except (HttpRefused, Unreachable, Broken):
+        except (HttpRefused, Unreachable, ExchangeBroken):
             place.failures += 1
             raise
         place.begun = True
         return streaming
 
-    async def _read(self, streaming: Streaming, place: Place, id: Id | None) -> bool:
+    async def _read(self, streaming: HttpResponse, place: Place, id: Id | None) -> bool:
         """Read one connection to its end. True: the answer to the request came."""
         events = Events(self._most)
         heard = done = False
@@ -128,7 +128,7 @@ class Reader:
                 if done:
                     await let_end(streaming)
                     return True
-        except Broken:
+        except ExchangeBroken:
             pass
         finally:
             place.keep(events)
@@ -137,13 +137,13 @@ class Reader:
         return False
 
 
-async def let_end(streaming: Streaming) -> None:
+async def let_end(streaming: HttpResponse) -> None:
     """Nothing more is to come. Whoever does not end the stream loses the connection."""
     try:
         async with asyncio.timeout(_END_SECONDS):
             async for _ in streaming:
                 pass
-    except (TimeoutError, Broken):
+    except (TimeoutError, ExchangeBroken):
         pass
     finally:
         streaming.close()

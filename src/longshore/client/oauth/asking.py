@@ -16,7 +16,7 @@ from longshore.protocol.revisions import MODERN
 from longshore.schema.kinds import is_object
 
 if TYPE_CHECKING:
-    from longshore.client.http.fetch import Http
+    from longshore.http_client.pool import HttpClient
 
 SECONDS = 20.0
 """For one exchange, from connecting to the last byte. A person may be waiting."""
@@ -47,7 +47,7 @@ class Reply(Struct, frozen=True):
 class Asker:
     """Asks on behalf of one server's client."""
 
-    def __init__(self, http: Callable[[bool], Http], wall: Wall) -> None:
+    def __init__(self, http: Callable[[bool], HttpClient], wall: Wall) -> None:
         """`http` gives what connects: with True, to public addresses only."""
         self._http = http
         self.wall = wall
@@ -73,7 +73,7 @@ class Asker:
 
     async def _fetch_named(self, method: str, url: str, headers: Headers, body: bytes, what: str) -> Reply:
         """Ask a place that a server named. What its name stands for is held to the wall too."""
-        from longshore.client.http.reaching import NotAllowed
+        from longshore.http_client.dial import NotAllowed
 
         if self.wall.is_free(url):
             return await self._fetch(method, url, headers, body, what)
@@ -100,11 +100,11 @@ class Asker:
                 seen.append(address)
                 return is_inside(address)
 
-            from longshore.client.http.fetch import Http
+            from longshore.http_client.pool import HttpClient
 
-            http = Http(allow=note)
+            http = HttpClient(allow=note)
             try:
-                await http.fetch("GET", self.wall.root, seconds=SECONDS, most=MOST_BYTES)
+                await http.fetch("GET", self.wall.root, seconds=SECONDS, limit=MOST_BYTES)
                 self.wall.proven = bool(seen)
             except ConnectError:
                 return False
@@ -117,7 +117,7 @@ class Asker:
     ) -> Reply:
         try:
             headers = [("Accept", "application/json"), *headers]
-            answer = await self._http(public).fetch(method, url, headers, body, seconds=SECONDS, most=MOST_BYTES)
+            answer = await self._http(public).fetch(method, url, headers, body, seconds=SECONDS, limit=MOST_BYTES)
         except ConnectError as problem:
             raise _Refused(f"{what} {shown(url)} could not be asked: {problem.what}", problem) from None
         return Reply(answer.status, list(answer.headers), _read(answer.body))

@@ -19,7 +19,7 @@ from longshore.client.oauth.tokens import Tokens
 from longshore.errors import AuthorizationError
 
 if TYPE_CHECKING:
-    from longshore.client.http.fetch import Http
+    from longshore.http_client.pool import HttpClient
 
 MOST_SERVERS = 256
 """Servers that one authorizer holds tokens for at once. Beyond, it forgets what it can read from its storage again."""
@@ -48,7 +48,7 @@ class Granter:
         self.issuer = issuer
         self.cupboard = Cupboard(storage, profile)
         self._holders: dict[str, Holder] = {}
-        self._http: dict[tuple[asyncio.AbstractEventLoop, bool], Http] = {}
+        self._http: dict[tuple[asyncio.AbstractEventLoop, bool], HttpClient] = {}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(…)"
@@ -105,14 +105,14 @@ class Granter:
     def _asker(self, wall: Wall) -> Asker:
         return Asker(self._connecting, wall)
 
-    def _connecting(self, public: bool) -> Http:
+    def _connecting(self, public: bool) -> HttpClient:
         """What connects: to public addresses only, or to any. They share no connection."""
         key = asyncio.get_running_loop(), public
         if key not in self._http:
-            from longshore.client.http.fetch import Http
+            from longshore.http_client.pool import HttpClient
 
             self._http = {each: http for each, http in self._http.items() if each[0] is key[0]}  # loops end
-            self._http[key] = Http(allow=_is_public if public else None)
+            self._http[key] = HttpClient(allow=_is_public if public else None)
         return self._http[key]
 
 

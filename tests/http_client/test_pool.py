@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, run, scripted
-from longshore.client.http.address import locate, request_head, without_secrets
-from longshore.client.http.connection import HEAD_BYTES
-from longshore.client.http.exchange import WAITING_BYTES
-from longshore.client.http.fetch import Answer, Http
 from longshore.errors import ConnectError
+from longshore.http_client.http1 import HEAD_BYTES
+from longshore.http_client.pool import HttpClient
+from longshore.http_client.response import BUFFERED_BYTES, HttpResponse
+from longshore.http_client.urls import parse_url, request_head, without_secrets
 from services import free_port, make_certificate
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -26,9 +26,9 @@ async def echo(got: Got, wire: Wire) -> None:
     await wire.answer(200, got.body or b"-", "text/plain", ("X-Path", got.path))
 
 
-def fetch_from(raw: bytes, *, then: str = "stay", **how: Any) -> Answer:
+def fetch_from(raw: bytes, *, then: str = "stay", **how: Any) -> HttpResponse:
     """What `fetch` makes of these bytes, after which the server stays, closes or resets the connection."""
-    found: list[Answer] = []
+    found: list[HttpResponse] = []
 
     async def handler(_: Got, wire: Wire) -> None:
         await wire.send(raw)
@@ -40,7 +40,7 @@ def fetch_from(raw: bytes, *, then: str = "stay", **how: Any) -> Answer:
             await asyncio.sleep(SECONDS)
 
     async def test() -> None:
-        http = Http()
+        http = HttpClient()
         async with scripted(handler) as server:
             try:
                 found.append(await http.fetch("GET", server.url, **how))
@@ -133,8 +133,8 @@ def test_what_is_broken_off(raw: bytes, then: str, what: str) -> None:
 )
 def test_a_body_has_a_bound(framing: bytes) -> None:
     with pytest.raises(ConnectError, match="more than 100 bytes"):
-        fetch_from(OK + framing + b"x" * 101, most=100)
-    assert len(fetch_from(OK + b"Content-Length: 100\r\n\r\n" + b"x" * 100, most=100).body) == 100
+        fetch_from(OK + framing + b"x" * 101, limit=100)
+    assert len(fetch_from(OK + b"Content-Length: 100\r\n\r\n" + b"x" * 100, limit=100).body) == 100
 
 
 @pytest.mark.parametrize("begin", [b"", OK, OK + b"Content-Length: 100\r\n\r\n"])
@@ -146,7 +146,7 @@ def test_a_drip_has_a_deadline(begin: bytes) -> None:
             await asyncio.sleep(0.05)
 
     async def test() -> None:
-        http = Http()
+        http = HttpClient()
         async with scripted(drip) as server:
             with pytest.raises(ConnectError, match=r"within 0\.3 s"):
                 await http.fetch("GET", server.url, seconds=0.3)
@@ -169,14 +169,14 @@ def test_a_flood_does_not_pile_up() -> None:
                 await wire.send(b"x" * 65536)
             wire.close()
 
-        http = Http()
+        http = HttpClient()
         async with scripted(flood) as server:
             streaming = await http.stream("GET", server.url)
-            while streaming._held <= WAITING_BYTES:
+            while streaming._buffered <= BUFFERED_BYTES:
                 await asyncio.sleep(0)
             for _ in range(200):
                 await asyncio.sleep(0)
-            assert streaming._held <= WAITING_BYTES + (1 << 19)
+            assert streaming._buffered <= BUFFERED_BYTES + (1 << 19)
             stop.set()
             assert sum([len(chunk) async for chunk in streaming]) == sent
             await http.close()
@@ -223,14 +223,14 @@ def test_what_is_not_body_has_a_bound(more: int, fits: bool) -> None:
 
 def test_one_connection_serves_request_after_request() -> None:
     async def test() -> None:
-        http = Http()
+        http = HttpClient()
         async with scripted(echo) as server:
             for n in range(20):
                 answer = await http.fetch("POST", f"{server.origin}/{n}?a=b", [("X", "y")], b"%d" % n)
                 assert (answer.body, answer.header("x-path")) == (b"%d" % n, f"/{n}?a=b")
             assert server.connections == 1
             assert server.requests[0].headers["host"] == f"127.0.0.1:{server.port}"
-            assert server.requests[0].headers["accept-encoding"] == "identity"
+            assert server.requests[0].headers["accept-encoding"] == "gzip"
             await http.close()
 
     run(test)
@@ -238,7 +238,7 @@ def test_one_connection_serves_request_after_request() -> None:
 
 def test_at_the_same_time_each_request_has_its_own() -> None:
     async def test() -> None:
-        http = Http()
+        http = HttpClient()
         together = asyncio.Barrier(20)
 
         async def handler(got: Got, wire: Wire) -> None:
@@ -271,7 +271,7 @@ def test_a_kept_connection_that_ended_is_not_used(how: str, blocked: bool) -> No
             wire.cut()
 
     async def test() -> None:
-        http = Http()
+        http = HttpClient()
         async with scripted(handler) as server:
             for n in range(3):
                 answer = await http.fetch("POST", server.url, (), b"%d" % n)
@@ -285,10 +285,10 @@ def test_a_kept_connection_that_ended_is_not_used(how: str, blocked: bool) -> No
 
 
 def test_a_connection_that_was_idle_for_long_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.http.fetch.IDLE_SECONDS", -1.0)
+    monkeypatch.setattr("longshore.http_client.pool.IDLE_SECONDS", -1.0)
 
     async def test() -> None:
-        http = Http()
+        http = HttpClient()
         async with scripted(echo) as server:
             for _ in range(3):
                 await http.fetch("GET", server.url)
@@ -310,7 +310,7 @@ def test_a_kept_connection_that_ends_on_a_request(method: str, again: bool) -> N
 
     async def test() -> None:
         nonlocal server
-        http = Http()
+        http = HttpClient()
         async with scripted(handler) as server:
             await http.fetch("GET", server.url)
             if again:
@@ -339,7 +339,7 @@ def test_a_stream_that_is_left_takes_its_connection_with_it() -> None:
             raise
 
     async def test() -> None:
-        http = Http()
+        http = HttpClient()
         async with scripted(handler) as server:
             streaming = await http.stream("GET", server.url)
             assert streaming.status == 200
@@ -361,7 +361,7 @@ def test_closing_ends_what_is_under_way() -> None:
         await asyncio.sleep(SECONDS)
 
     async def test() -> None:
-        http = Http()
+        http = HttpClient()
         async with scripted(never) as server:
             fetching = asyncio.ensure_future(http.fetch("GET", server.url))
             await server.until(lambda server: server.requests)
@@ -384,7 +384,7 @@ def test_cancelling_ends_the_connection() -> None:
             writer.close()
             left.set()
 
-        http = Http()
+        http = HttpClient()
         async with await asyncio.start_server(listen, "127.0.0.1", 0) as server:
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
             fetching = asyncio.ensure_future(http.fetch("GET", url))
@@ -404,7 +404,7 @@ def test_nobody_there() -> None:
     port = free_port()
 
     async def test() -> None:
-        http = Http()
+        http = HttpClient()
         for host in ("127.0.0.1", "localhost"):
             with pytest.raises(ConnectError, match=f"nothing listens at {host} port {port}"):
                 await http.fetch("GET", f"http://{host}:{port}/")
@@ -417,10 +417,10 @@ def test_nobody_there() -> None:
 
 def test_somebody_who_does_not_accept(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that speaks no TLS keeps a client of TLS waiting."""
-    monkeypatch.setattr("longshore.client.http.fetch.CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr("longshore.http_client.pool.CONNECT_SECONDS", 0.3)
 
     async def test() -> None:
-        http = Http()
+        http = HttpClient()
         with socket.socket() as deaf:
             deaf.bind(("127.0.0.1", 0))
             deaf.listen()
@@ -446,14 +446,14 @@ def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
         async with server:
             url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-            http = Http()
+            http = HttpClient()
             with pytest.raises(ConnectError, match="certificate is not trusted"):
                 await http.fetch("GET", url)
             with pytest.raises(ConnectError):
                 await http.fetch("GET", url.replace("https", "http"))
             await http.close()
             monkeypatch.setenv("SSL_CERT_FILE", str(cert))
-            http = Http()
+            http = HttpClient()
             for _ in range(2):
                 assert (await http.fetch("GET", url)).body == b"hi"
             await http.close()
@@ -463,7 +463,7 @@ def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_plain_http_where_tls_is_expected() -> None:
     async def test() -> None:
-        http = Http()
+        http = HttpClient()
 
         async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.read(10)
@@ -494,7 +494,7 @@ def test_plain_http_where_tls_is_expected() -> None:
     ],
 )
 def test_addresses(url: str, origin: str, target: str) -> None:
-    found = locate(url)
+    found = parse_url(url)
     assert (found.origin, found.target) == (origin, target)
 
 
@@ -503,12 +503,12 @@ def test_addresses(url: str, origin: str, target: str) -> None:
 )
 def test_what_is_no_url(url: str) -> None:
     with pytest.raises(ConnectError, match="no URL"):
-        locate(url)
+        parse_url(url)
 
 
 def test_a_password_in_a_url_is_not_taken_nor_shown() -> None:
     with pytest.raises(ConnectError, match="headers= or auth=") as caught:
-        locate("http://me:secret@a/")
+        parse_url("http://me:secret@a/")
     assert "secret" not in str(caught.value)
 
 
@@ -529,7 +529,7 @@ def test_a_password_in_a_url_is_not_taken_nor_shown() -> None:
 )
 def test_nor_is_one_in_what_is_no_url(url: str) -> None:
     with pytest.raises(ConnectError, match=r"no URL|headers= or auth=") as caught:
-        locate(url)
+        parse_url(url)
     assert "secret" not in str(caught.value)
 
 
@@ -561,11 +561,11 @@ def test_what_people_see_of_a_url(url: str, shown: str) -> None:
     ],
 )
 def test_who_can_read_along(url: str, private: bool) -> None:
-    assert locate(url).is_private is private
+    assert parse_url(url).is_confidential is private
 
 
 @pytest.mark.parametrize("pair", [("X", "a\r\nY: b"), ("X", "a\nb"), ("X\r\nY", "a"), ("X", "a\0"), ("X", "a\r")])
 def test_no_header_ends_another(pair: tuple[str, str]) -> None:
     with pytest.raises(ConnectError, match="line break") as caught:
-        request_head("GET", locate("http://a"), [pair], 0)
+        request_head("GET", parse_url("http://a"), [pair], 0)
     assert pair[1] == "a" or pair[1] not in str(caught.value)

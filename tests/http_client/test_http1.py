@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longshore.client.http.address import locate
-from longshore.client.http.connection import Connection
-from longshore.client.http.exchange import Broken, Streaming
+from longshore.http_client.http1 import HttpConnection
+from longshore.http_client.response import ExchangeBroken, HttpResponse
+from longshore.http_client.urls import parse_url
 
 ANSWERS = [
     b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nX: y\r\n\r\nabc",
@@ -56,11 +56,11 @@ def read(chunks: list[bytes]) -> Any:
     the connection would be used again."""
 
     async def reading() -> Any:
-        freed: list[Connection] = []
-        connection = Connection(locate("http://a"), lambda _: None, freed.append, lambda _: None)
+        freed: list[HttpConnection] = []
+        connection = HttpConnection(parse_url("http://a"), lambda _: None, freed.append, lambda _: None)
         transport = Transport()
         connection.connection_made(cast("asyncio.Transport", transport))
-        streaming = connection.ask(b"", b"")
+        streaming = connection.send(b"", b"")
         for chunk in chunks:
             if chunk and not transport.closed:
                 connection.data_received(chunk)
@@ -70,11 +70,11 @@ def read(chunks: list[bytes]) -> Any:
         connection.connection_lost(None)
         return *await outcome(streaming), again
 
-    async def outcome(streaming: Streaming) -> tuple[Any, ...]:
+    async def outcome(streaming: HttpResponse) -> tuple[Any, ...]:
         try:
-            await streaming.head()
+            await streaming.wait_for_head()
             return streaming.status, streaming.headers, b"".join([chunk async for chunk in streaming])
-        except Broken as problem:
+        except ExchangeBroken as problem:
             return type(problem), None, None
 
     return asyncio.run(asyncio.wait_for(reading(), 10))
@@ -110,7 +110,7 @@ def test_what_is_spoiled_is_read_or_refused(answer: bytes, at: int, junk: bytes,
     at %= len(answer)
     spoiled = answer[:at] + junk + answer[at + len(junk) :]
     status, _, _, _ = read(cut(spoiled, cuts))
-    assert status is Broken or 100 <= status <= 999
+    assert status is ExchangeBroken or 100 <= status <= 999
 
 
 def test_what_nobody_asked_for_is_not_kept() -> None:

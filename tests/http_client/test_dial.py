@@ -12,9 +12,9 @@ import pytest
 import uvloop
 
 from client.http.scripted import SECONDS, Got, Wire, scripted
-from longshore.client.http.fetch import Http
-from longshore.client.http.reaching import _trusting
 from longshore.errors import ConnectError
+from longshore.http_client.dial import _trusting
+from longshore.http_client.pool import HttpClient
 from services import free_port
 
 Lookup = list[tuple[Any, ...]]
@@ -73,11 +73,11 @@ def run_on(make: Any, test: Callable[[], Awaitable[None]]) -> None:
 @pytest.mark.parametrize("make", LOOPS)
 @pytest.mark.parametrize("first", ["silent", "refusing"])
 def test_a_name_whose_first_address_does_not_answer(make: Any, first: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.http.fetch.CONNECT_SECONDS", 2.0)
+    monkeypatch.setattr("longshore.http_client.pool.CONNECT_SECONDS", 2.0)
 
     async def test() -> None:
         async with scripted(hello) as server:
-            http = Http()
+            http = HttpClient()
             url = f"http://several.test:{server.port}/"
             if first == "silent":
                 with silent(server.port):
@@ -91,11 +91,11 @@ def test_a_name_whose_first_address_does_not_answer(make: Any, first: str, monke
 
 @pytest.mark.parametrize("make", LOOPS)
 def test_a_name_with_no_address_that_answers(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.http.fetch.CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("longshore.http_client.pool.CONNECT_SECONDS", 0.5)
     port = free_port()
 
     async def test() -> None:
-        http = Http()
+        http = HttpClient()
         with pytest.raises(ConnectError, match=f"nothing listens at several.test port {port}"):
             await http.fetch("GET", f"http://several.test:{port}/")
         with silent(port), pytest.raises(ConnectError, match=r"no connection within 0\.5 s|nothing listens"):
@@ -111,7 +111,7 @@ def test_a_name_with_no_address_that_answers(make: Any, monkeypatch: pytest.Monk
 def test_a_connection_shows_that_it_lives(make: Any) -> None:
     async def test() -> None:
         async with scripted(hello) as server:
-            http = Http()
+            http = HttpClient()
             await http.fetch("GET", server.url)
             [connection] = http._live
             wire = connection._transport.get_extra_info("socket")  # type: ignore[union-attr]
@@ -144,7 +144,7 @@ def test_a_connection_is_not_kept_while_a_request_is_still_being_sent(make: Any)
         over = asyncio.Event()
         async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-            http = Http()
+            http = HttpClient()
             assert (await http.fetch("POST", url, (), b"x" * 30_000_000)).status == 413
             assert (await http.fetch("POST", url, (), b"hi")).status == 200
             assert connections == 2
@@ -159,7 +159,7 @@ def test_what_is_trusted_is_loaded_once(monkeypatch: pytest.MonkeyPatch, tmp_pat
     _trusting.cache_clear()
 
     async def ask() -> None:
-        http = Http()
+        http = HttpClient()
         with pytest.raises(ConnectError):
             await http.fetch("GET", f"https://127.0.0.1:{free_port()}/")
         await http.close()

@@ -1,4 +1,4 @@
-"""Where a request goes: a URL, taken apart and checked once, and the head of a request as bytes."""
+"""URLs, taken apart and checked once, and the head of a request as bytes."""
 
 from __future__ import annotations
 
@@ -12,58 +12,50 @@ from msgspec import Struct
 from longshore import __version__
 from longshore.errors import ConnectError
 
-Pairs = Sequence[tuple[str, str]]
+HeaderPairs = Sequence[tuple[str, str]]
 
 _PORTS: Final = {"http": 80, "https": 443}
-_USUAL: Final = (("User-Agent", f"longshore/{__version__}"), ("Accept-Encoding", "identity"))
-"""We never ask for a compressed answer: a small one could become a large one."""
+_DEFAULT_HEADERS: Final = (("User-Agent", f"longshore/{__version__}"), ("Accept-Encoding", "gzip"))
 _WRITABLE: Final = "/:@!$&'()*+,;=-._~%?"
 
 
-class Address(Struct, frozen=True):
-    """A URL as a connection and a request need it. `target` is its path and query."""
+class Url(Struct, frozen=True):
+    """A URL as a connection and a request need it."""
 
     scheme: str
     host: str
     port: int
     target: str
-
-    @property
-    def origin(self) -> str:
-        return f"{self.scheme}://{self.netloc}"
+    """Path and query."""
+    origin: str
+    """Scheme, host and port. Requests to one origin share connections."""
 
     @property
     def netloc(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
-
-    @property
-    def key(self) -> tuple[str, str, int]:
-        """What two URLs have in common that can use the same connection."""
-        return self.scheme, self.host, self.port
-
-    @property
-    def is_private(self) -> bool:
-        """Whether nobody on the way can read along: TLS, or this very machine."""
-        return self.scheme == "https" or self.is_loopback
+        return self.origin.partition("://")[2]
 
     @property
     def is_loopback(self) -> bool:
-        """Whether it is this very machine."""
+        """Whether the host is this machine."""
         from longshore.protocol.hosts import is_loopback
 
         return self.host == "localhost" or is_loopback(self.host)
 
+    @property
+    def is_confidential(self) -> bool:
+        """Whether no one on the network can read requests to it: TLS, or this machine."""
+        return self.scheme == "https" or self.is_loopback
+
 
 @lru_cache(maxsize=256)
-def locate(url: str) -> Address:
-    """Take a URL apart. Raises ConnectError for one that can't be asked."""
+def parse_url(url: str) -> Url:
+    """Take a URL apart. Raises ConnectError if it is not an http(s) URL, or holds a user or a password."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
         host = host if ":" in host else host.encode("idna").decode() if host else ""
     except (ValueError, UnicodeError) as problem:
-        why = "" if "@" in url else f": {problem}"  # the words of the problem may be a part of a password
+        why = "" if "@" in url else f": {problem}"  # the text of the problem may be a part of a password
         raise ConnectError(f"{_shown(url)} is no URL{why}") from None
     if parts.scheme not in _PORTS or not host:
         raise ConnectError(f"{_shown(url)} is no URL of a server; give one that begins with http:// or https://")
@@ -72,13 +64,20 @@ def locate(url: str) -> Address:
     target = quote(parts.path or "/", safe=_WRITABLE)
     if parts.query:
         target += "?" + quote(parts.query, safe=_WRITABLE)
-    return Address(parts.scheme, host, port or _PORTS[parts.scheme], target)
+    return make_url(parts.scheme, host, port, target)
+
+
+def make_url(scheme: str, host: str, port: int | None, target: str = "/") -> Url:
+    netloc = f"[{host}]" if ":" in host else host
+    if port is not None and port != _PORTS[scheme]:
+        netloc += f":{port}"
+    return Url(scheme, host, port or _PORTS[scheme], target, f"{scheme}://{netloc}")
 
 
 def without_secrets(url: str) -> str:
-    """A URL for people to read: queries hold keys often enough, and what stands before an @ a password.
+    """A URL for people to read: without the query, which often holds a key, and without user and password.
 
-    One that can't be taken apart may have a password with / ? or # in it, so of that only the end is shown.
+    The password in a malformed URL may contain / ? or #, so only the part after the last @ is shown.
     """
     try:
         _ = urlsplit(url).port
@@ -90,30 +89,30 @@ def without_secrets(url: str) -> str:
 
 
 def _shown(url: str) -> str:
-    """One that can't be taken apart: whatever may be a password in it is left out, and more."""
+    """A malformed URL for an error message, without anything that may be a password."""
     return repr(without_secrets(url.rpartition("@")[2])[:200])
 
 
-def merge(*groups: Pairs) -> list[tuple[str, str]]:
-    """Each header once: what a later group says of a name counts, whatever the case of its letters."""
+def merge_headers(*groups: HeaderPairs) -> list[tuple[str, str]]:
+    """Each header once. A later group overrides an earlier one; case does not matter."""
     return list({pair[0].lower(): pair for group in groups for pair in group}.values())
 
 
-def request_head(method: str, address: Address, headers: Pairs, size: int) -> bytes:
-    """The head of a request. What is given replaces what every request says. Raises ConnectError."""
+def request_head(method: str, url: Url, headers: HeaderPairs, size: int) -> bytes:
+    """The head of a request. `headers` override the default ones. Raises ConnectError for a line break in one."""
     given = {name.lower() for name, _ in headers}
-    lines = [f"{method} {address.target} HTTP/1.1"]
-    usual = (("Host", address.netloc), *_USUAL)
-    lines += [f"{name}: {value}" for name, value in usual if name.lower() not in given]
+    lines = [f"{method} {url.target} HTTP/1.1"]
+    defaults = (("Host", url.netloc), *_DEFAULT_HEADERS)
+    lines += [f"{name}: {value}" for name, value in defaults if name.lower() not in given]
     lines += [f"{name}: {value}" for name, value in headers]
     if size or method not in ("GET", "DELETE"):
         lines.append(f"Content-Length: {size}")
     text = "\r\n".join(lines)
     if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1 or "\0" in text:
-        raise ConnectError(f"a header holds a line break: {_culprit(headers)}", address.origin)
+        raise ConnectError(f"a header holds a line break: {_broken_names(headers)}", url.origin)
     return f"{text}\r\n\r\n".encode("utf-8", "surrogateescape")
 
 
-def _culprit(headers: Iterable[tuple[str, str]]) -> str:
-    """Its name alone: the value may be a secret."""
+def _broken_names(headers: Iterable[tuple[str, str]]) -> str:
+    """The names of the headers with line breaks. Their values may be secrets."""
     return ", ".join(repr(name) for name, value in headers if set("\r\n\0") & set(name + value)) or "the method"
