@@ -1,24 +1,67 @@
-"""Files of a person's: read within a bound, and written whole or not at all."""
+"""User directories, bounded reads and atomic writes."""
 
 from __future__ import annotations
 
 import os
+import stat
+from collections.abc import Mapping
+from typing import Literal
+
+_DIRECTORIES = {
+    "config": ("XDG_CONFIG_HOME", ".config"),
+    "state": ("XDG_STATE_HOME", ".local/state"),
+    "cache": ("XDG_CACHE_HOME", ".cache"),
+}
+
+
+def user_directory(kind: Literal["config", "state", "cache"], environ: Mapping[str, str] | None = None) -> str | None:
+    """Longshore's own directory of this kind for the user; None if the user has no home.
+
+    A relative XDG_…_HOME is ignored, as its standard says. If `environ` is given, the home is its HOME only.
+    """
+    variable, usual = _DIRECTORIES[kind]
+    base = (os.environ if environ is None else environ).get(variable, "")
+    if not os.path.isabs(base):
+        home = os.path.expanduser("~") if environ is None else environ.get("HOME", "")
+        if not os.path.isabs(home):
+            return None
+        base = os.path.join(home, usual)
+    return os.path.join(base, "longshore")
 
 
 def read_bounded(path: str, most: int) -> bytes:
-    """What a file holds that a person named. One byte more than `most` says that there is more.
+    """Read a file or pipe that a person named. One byte more than `most` says that there is more. Raises OSError.
 
-    It is waited for: what was named may be a pipe that another program fills. What nobody named is read by
-    `longshore.config.reading`. Raises OSError, also for a folder.
+    It blocks until a pipe is closed; `read_regular` is for paths that no person named just now.
     """
     with open(path, "rb") as file:
         return file.read(most + 1)
 
 
-def write_whole(path: str | os.PathLike[str], data: bytes, mode: int | None = None) -> None:
-    """Put bytes into a file in one step. Whoever reads meanwhile, or writes too, finds one content or another.
+def read_regular(path: str, most: int) -> tuple[bytes, os.stat_result]:
+    """Read a regular file or a device such as /dev/null, with the status of the very file that was opened.
 
-    Without `mode` it keeps what it has, and a new one gets what any new file gets. Raises OSError.
+    One byte more than `most` says that there is more. Anything else (directory, FIFO) gives no bytes: see the
+    status. Raises OSError.
+    """
+    # Non-blocking: a FIFO in the file's place must not block the start.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISCHR(status.st_mode)):
+            return b"", status
+        data = bytearray()
+        while len(data) <= most and (chunk := os.read(descriptor, most + 1 - len(data))):
+            data += chunk
+        return bytes(data), status
+    finally:
+        os.close(descriptor)
+
+
+def write_atomic(path: str | os.PathLike[str], data: bytes, mode: int | None = None) -> None:
+    """Replace a file's content in one step: a concurrent reader finds the old or the new content. Raises OSError.
+
+    Without `mode` an existing file keeps its own, and a new one gets the mode that the umask leaves.
     """
     folder, name = os.path.split(os.path.abspath(path))
     os.makedirs(folder, mode=0o777 if mode is None else 0o700, exist_ok=True)
@@ -26,7 +69,7 @@ def write_whole(path: str | os.PathLike[str], data: bytes, mode: int | None = No
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with open(descriptor, "wb") as file:
-            os.fchmod(descriptor, _mode(path) if mode is None else mode)
+            os.fchmod(descriptor, _usual_mode(path) if mode is None else mode)
             file.write(data)
         os.replace(draft, path)
     except BaseException:
@@ -34,8 +77,8 @@ def write_whole(path: str | os.PathLike[str], data: bytes, mode: int | None = No
         raise
 
 
-def forget_oldest(folder: str, most: int) -> None:
-    """Leave the newest files of a folder that is ours alone. Raises OSError, also where another process was faster."""
+def delete_oldest(folder: str, most: int) -> None:
+    """Delete all but the newest `most` files of a folder. Raises OSError, also if another process deletes too."""
     names = os.listdir(folder)
     if len(names) > most:
         paths = sorted((os.path.join(folder, name) for name in names), key=os.path.getmtime)
@@ -43,8 +86,8 @@ def forget_oldest(folder: str, most: int) -> None:
             os.unlink(path)
 
 
-def _mode(path: str | os.PathLike[str]) -> int:
-    """What the old file has, else what any new file gets."""
+def _usual_mode(path: str | os.PathLike[str]) -> int:
+    """The mode of an existing file, else what the umask leaves of 666."""
     try:
         return os.stat(path).st_mode & 0o777
     except FileNotFoundError:

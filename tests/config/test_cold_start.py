@@ -9,6 +9,7 @@ from pathlib import Path
 OURS = {
     "longshore",
     "longshore.errors",
+    "longshore.files",
     "longshore.limits",
     "longshore.config",
     "longshore.config.load",

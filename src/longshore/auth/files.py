@@ -7,7 +7,7 @@ import stat
 
 from msgspec import Struct
 
-from longshore.config.reading import read_regular
+from longshore.files import read_regular
 from longshore.errors import ConfigError
 
 

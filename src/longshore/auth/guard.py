@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 from longshore.auth import sources
 from longshore.auth.challenge import Challenges, Refusal
 from longshore.auth.credentials import Headers, Malformed, Reader, Strange
-from longshore.auth.flights import Flights
 from longshore.auth.metadata import WELL_KNOWN, canonical, document, metadata_url
 from longshore.auth.sources import Verifier
 from longshore.auth.tokens import Tokens
 from longshore.auth.verdict import Known, Rejected, Unavailable, Verified
 from longshore.config.sections import AuthConfig, TokenConfig
 from longshore.protocol.peer import Principal
+from longshore.single_flight import SingleFlight
 
 ANYONE = Principal()
 """Who comes in where nobody is asked."""
@@ -59,7 +59,7 @@ class Guard:
         self.resource_name: str | None = None
         self._clock = clock
         self._known = Known()
-        self._flights: Flights[Principal | Refusal] = Flights()
+        self._lookups: SingleFlight[bytes, Principal | Refusal] = SingleFlight()
         self._closed = False
         self.metadata_paths = frozenset({WELL_KNOWN})
         self._scopes: frozenset[str] = frozenset()
@@ -118,9 +118,9 @@ class Guard:
             return settled
         token = self._reader.find(headers, same_origin) or b""
         digest = sha256(token).digest()
-        if self._crowded and digest not in self._flights:
+        if self._crowded and digest not in self._lookups:
             return self._challenges.uncheckable
-        return await self._flights.join(digest, partial(self._verify, token, digest))
+        return await self._lookups.run(digest, partial(self._verify, token, digest))
 
     def malformed(self, why: str) -> Refusal:
         """400: what was sent is no credential."""
@@ -161,7 +161,7 @@ class Guard:
         self._closed = True
         for verifier in self._verifiers:
             verifier.close()
-        await self._flights.landed()
+        await self._lookups.wait_all()
 
     def _recall(self, digest: bytes) -> Verified | None:
         verified = self._known.get(digest, self._clock())
@@ -176,12 +176,12 @@ class Guard:
 
     @property
     def _crowded(self) -> bool:
-        return self._closed or len(self._flights) >= MOST_LOOK_UPS
+        return self._closed or len(self._lookups) >= MOST_LOOK_UPS
 
     def _check_again(self, token: bytes, digest: bytes) -> None:
         """Whether the key of a known token is still there. Nobody waits: if its issuer is down, the token goes on."""
         if not self._crowded:
-            self._flights.begin(digest, partial(self._verify, token, digest))
+            self._lookups.start(digest, partial(self._verify, token, digest))
 
     def _admit(self, verified: Verified) -> Principal | Refusal:
         principal = verified.principal

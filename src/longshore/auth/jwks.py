@@ -13,9 +13,9 @@ from joserfc.jwk import ECKey, JWKRegistry, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 from msgspec import Struct
 
-from longshore.auth.flights import Flights
 from longshore.auth.verdict import Unavailable
 from longshore.errors import ConfigError
+from longshore.single_flight import SingleFlight
 
 Key: TypeAlias = RSAKey | ECKey | OKPKey
 Keys: TypeAlias = dict[tuple[str, str | None], Key]
@@ -79,7 +79,7 @@ class Jwks:
         self._keys: Keys = {}
         self._fetched = self._tried = float("-inf")
         self._failure: str | None = None
-        self._flights: Flights[None] = Flights()
+        self._fetches: SingleFlight[bytes, None] = SingleFlight()
 
     async def find(self, kid: str | None, algorithm: str) -> list[Key]:
         """The keys that a token of this header may be signed with. Raises Unavailable."""
@@ -103,11 +103,11 @@ class Jwks:
     async def _refresh(self) -> None:
         """Fetch the set, unless that was done just now."""
         pause = RETRY_SECONDS if self._failure else REFETCH_SECONDS
-        if _within(pause, self._tried, self._clock()) and not self._flights:
+        if _within(pause, self._tried, self._clock()) and not self._fetches:
             if self._failure:
                 raise Unavailable(self._failure)
             return
-        await self._flights.join(b"", self._fetch)
+        await self._fetches.run(b"", self._fetch)
 
     async def _fetch(self) -> None:
         self._tried = self._clock()

@@ -6,14 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
+from longshore.addresses import is_loopback, split_url
 from longshore.auth.challenge import OFFLINE
 from longshore.errors import ConfigError
-from longshore.protocol import hosts
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
-
-_NEVER = frozenset(' "\\<>^`{|}')
-"""Printable, but in no URL. They would end up in headers."""
 
 
 def canonical(key: str, url: str) -> str:
@@ -53,23 +50,7 @@ def trusted(key: str, url: str) -> SplitResult:
 
 def split(key: str, url: str) -> SplitResult:
     """The parts of an absolute http(s) URL."""
-    parts = _parsed(url)
+    parts = split_url(url)
     if parts is None:
         raise ConfigError(f"{key}: expected an absolute http(s) URL without a user, like https://mcp.example.com/mcp")
     return parts
-
-
-def _parsed(url: str) -> SplitResult | None:
-    if not url.isascii() or not url.isprintable() or set(url) & _NEVER:
-        return None
-    try:
-        parts = urlsplit(url)
-        _ = parts.port  # is read only now
-    except ValueError:  # a port that is no number, a bracket too many
-        return None
-    return parts if parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc else None
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name is this machine."""
-    return host.lower() == "localhost" or hosts.is_loopback(host)

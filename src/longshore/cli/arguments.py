@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from longshore.cli.schemas import child, keys_of, kinds, part, take_text, told
 from longshore.files import read_bounded
-from longshore.schema.failure import nearest
+from longshore.nearest import nearest
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import cut, quote
 

@@ -12,7 +12,7 @@ from longshore.cli.arguments import Files, Word, Wrong, build, read_base, read_w
 from longshore.cli.completing import complete_target, complete_tool, complete_word
 from longshore.cli.options import CODES, Options, Visiting, utf8, with_options
 from longshore.cli.screen import Progress, Screen, json_text
-from longshore.schema.failure import nearest
+from longshore.nearest import nearest
 from longshore.schema.phrase import cut
 
 if TYPE_CHECKING:

@@ -58,10 +58,10 @@ class LazyGroup(click.Group):
 
 
 def _nearest(word: str) -> str:
-    from difflib import get_close_matches
+    from longshore.nearest import nearest
 
-    found = get_close_matches(word, COMMANDS, n=1)
-    return f"; did you mean {found[0]}?" if found else f"; there are {', '.join(COMMANDS)}"
+    near = nearest(word, COMMANDS)
+    return f"; did you mean {near}?" if near else f"; there are {', '.join(COMMANDS)}"
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -15,8 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from longshore.config.reading import read_regular
-from longshore.files import forget_oldest, write_whole
+from longshore.files import delete_oldest, read_regular, user_directory, write_atomic
 
 FRESH_SECONDS = 60.0
 """How long it is not asked again, whether it answered or not."""
@@ -69,8 +68,8 @@ def keep(
         if len(data) > FILE_BYTES:
             data = msgspec.json.encode(Offers(at={FAILED: now}))
         path = _path(target)
-        write_whole(path, data, 0o600)
-        forget_oldest(os.path.dirname(path), MOST_FILES)
+        write_atomic(path, data, 0o600)
+        delete_oldest(os.path.dirname(path), MOST_FILES)
     except (OSError, TypeError, ValueError, RecursionError):
         return
 
@@ -94,10 +93,7 @@ def _path(target: Any) -> str:
 
 
 def _folder() -> str:
-    folder = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(folder):
-        home = os.path.expanduser("~")
-        if not os.path.isabs(home):
-            raise OSError("there is no home folder")
-        folder = os.path.join(home, ".cache")
-    return os.path.join(folder, "longshore", "offers")
+    folder = user_directory("cache")
+    if folder is None:
+        raise OSError("there is no home folder")
+    return os.path.join(folder, "offers")

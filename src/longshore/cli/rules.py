@@ -9,8 +9,9 @@ import click
 
 from longshore.cli.screen import Line, json_text
 from longshore.config import Config, origin
-from longshore.config.names import dotted, nearest
+from longshore.config.names import dotted
 from longshore.errors import ConfigError
+from longshore.nearest import nearest
 from longshore.schema.standards.linting import find_rule
 from longshore.schema.standards.page import show_example
 from longshore.schema.standards.rule import PROFILES, Profile, Rule

@@ -126,7 +126,7 @@ def _show(changes: Sequence[Change], before: str, now: str, form: str, screen: S
 
 def _write(taken: Snapshot, output: str | None, screen: Screen) -> int:
     from longshore.errors import TargetError
-    from longshore.files import write_whole
+    from longshore.files import write_atomic
     from longshore.schema.evolution.surface import count, write_surface_file
 
     data = write_surface_file(taken.surface)
@@ -134,7 +134,7 @@ def _write(taken: Snapshot, output: str | None, screen: Screen) -> int:
         screen.data(data)
         return 0
     try:
-        write_whole(_named(output), data)
+        write_atomic(_named(output), data)
     except OSError as problem:
         raise TargetError(f"{output} can't be written: {problem.strerror or problem}") from None
     screen.note(f"{output}: {count(taken.surface)}")

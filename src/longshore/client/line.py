@@ -32,6 +32,7 @@ from longshore.errors import (
     Unanswerable,
 )
 from longshore.limits import Limits
+from longshore.retry import Backoff
 from longshore.schema.kinds import is_array, is_object
 
 T = TypeVar("T")
@@ -39,8 +40,9 @@ E = TypeVar("E", bound=ClientError)
 
 ROUNDS = 16
 """Rounds of questions that one request may take."""
-WAITS = (0.05, 0.3, 1.0)
-"""Before something is tried again: the server may just be starting."""
+BACKOFF = Backoff(0.05, 1.0)
+WAITS = BACKOFF.pauses(5)
+"""Pauses before a lost request is sent again: the server may just be starting."""
 VISITS = 3
 """Times that one request may want pages visited first."""
 PAGES_FIRST = -32042
@@ -50,7 +52,7 @@ DEFAULT: Any = object()
 
 def later(attempt: int) -> float:
     """How many seconds to wait where a server asks nothing but to come again."""
-    return min(WAITS[-1], WAITS[0] * 2.0**attempt)
+    return BACKOFF.pause(attempt + 1)
 
 
 @final

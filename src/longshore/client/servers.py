@@ -18,9 +18,8 @@ from msgspec.structs import replace
 
 from longshore.client.targets import url_of as url_of
 from longshore.client.variables import Scope, expand
-from longshore.config.reading import read_regular
 from longshore.errors import ConfigError
-from longshore.files import read_bounded
+from longshore.files import read_bounded, read_regular
 from longshore.schema.kinds import is_array, is_object
 
 DEPTH = 32
@@ -111,7 +110,7 @@ def look_up(
 
 
 def _not_found(name: str, others: list[str], config: str | None) -> str:
-    from longshore.schema.failure import nearest
+    from longshore.nearest import nearest
 
     where = config or ".mcp.json and the files of Claude, Cursor, VS Code, Codex and Gemini"
     near = nearest(name, others)

@@ -8,14 +8,15 @@ from copy import copy
 from math import inf
 from typing import Any, final
 
-from longshore.client.line import WAITS, Line
+from longshore.client.line import Line
 from longshore.client.records import Change, ServerInfo
 from longshore.client.session import Session
 from longshore.client.tasks import Tasks
 from longshore.client.watching import Watch
 from longshore.errors import ClientError, ConnectionLost
+from longshore.retry import Backoff
 
-_AGAIN = (*WAITS, 2.0, 4.0, 8.0)
+_AGAIN = Backoff(0.05, 8.0).pauses(9)
 """Before it is tried again to hear of changes. A server may take seconds to start, and nobody else would ask for it."""
 _SHORT_SECONDS = 10.0
 """A subscription that is interrupted again within this time is begun again later each time."""

@@ -7,9 +7,10 @@ from typing import Any
 
 from longshore.config.keys import Key, Section, sections
 from longshore.config.kinds import Free
-from longshore.config.names import ENV_MARK, PREFIX, nearest
+from longshore.config.names import ENV_MARK, PREFIX
 from longshore.config.places import PATH_VARIABLE
 from longshore.config.record import MOVED
+from longshore.nearest import nearest
 
 Found = tuple[tuple[str, ...], Any, str]
 """Path, value and the variable that holds it."""

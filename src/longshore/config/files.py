@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from longshore.config.lines import Path, line_of, lines_of
-from longshore.config.reading import read_regular
+from longshore.files import read_regular
 from longshore.errors import ConfigError
 
 FILE_BYTES = 1 << 20

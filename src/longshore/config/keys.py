@@ -9,9 +9,9 @@ from msgspec import NODEFAULT, Struct
 from msgspec.structs import FieldInfo, fields
 
 from longshore.config.kinds import MOST_COUNT, MOST_SECONDS, Kind, Secret, kind_of
-from longshore.config.names import nearest
 from longshore.config.record import MOVED
 from longshore.config.sections import Sections
+from longshore.nearest import nearest
 
 BOUNDS: dict[str, tuple[float, float]] = {
     "limits.depth": (1, 512),  # the parser overflows small stacks at about 1,000

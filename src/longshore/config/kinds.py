@@ -6,7 +6,8 @@ from typing import Any, Literal, Protocol, cast, get_args, get_origin
 
 from msgspec import Struct
 
-from longshore.config.names import nearest, quote
+from longshore.config.names import quote
+from longshore.nearest import nearest
 
 YES = ("true", "1", "yes", "on")
 NO = ("false", "0", "no", "off")

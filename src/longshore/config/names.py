@@ -1,4 +1,4 @@
-"""Names: dotted keys, variable names, and the nearest valid name for a wrong one."""
+"""Dotted keys and the names of environment variables."""
 
 from __future__ import annotations
 
@@ -33,12 +33,3 @@ def _is_bare(part: str) -> bool:
 def env_form(name: str) -> str:
     """A tool's or toolset's name as a variable holds it: upper case, anything but letters and digits as `_`."""
     return "".join(c if c.isalnum() else "_" for c in name.upper())
-
-
-def nearest(word: str, candidates: Iterable[str]) -> str | None:
-    """The most similar candidate, if one is similar at all."""
-    from difflib import get_close_matches
-
-    # Matching is quadratic in length; nothing that long is a slip of the pen.
-    found = get_close_matches(word, list(candidates), n=1, cutoff=0.6) if len(word) <= 100 else []
-    return found[0] if found else None

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from longshore.errors import ConfigError
+from longshore.files import user_directory
 
 FILE = "longshore.toml"
 PATH_VARIABLE = "LONGSHORE_CONFIG"
@@ -49,14 +50,9 @@ def _folder(cwd: str | None) -> str:
 
 
 def _user_file(environ: Mapping[str, str]) -> str | None:
-    """The user's file. Without a HOME there is none; a relative XDG_CONFIG_HOME is void, as its standard says."""
-    folder = environ.get("XDG_CONFIG_HOME", "")
-    if not os.path.isabs(folder):
-        home = environ.get("HOME", "")
-        if not os.path.isabs(home):
-            return None
-        folder = os.path.join(home, ".config")
-    return os.path.join(folder, "longshore", FILE)
+    """The user's file; None without a HOME."""
+    folder = user_directory("config", environ)
+    return os.path.join(folder, FILE) if folder else None
 
 
 def _search(folder: str) -> tuple[list[str], str | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from longshore.config.names import ENV_MARK, dotted, env_form, nearest
+from longshore.config.names import ENV_MARK, dotted, env_form
 from longshore.config.record import Config
 from longshore.config.sections import ToolConfig, ToolsetConfig
 
@@ -71,6 +71,8 @@ def _unmatched(config: Config, section: str, tables: Iterable[str], present: Ite
 
 def _missing(config: Config, section: str, name: str, present: list[str]) -> str:
     key = dotted((section, name))
+    from longshore.nearest import nearest
+
     near = nearest(name, present) or nearest(name.removeprefix(ENV_MARK).lower(), present)
     return f"{_where(config, key)}: {key}: no such {section[:-1]}" + (f"; did you mean {near}?" if near else "")
 

@@ -37,9 +37,9 @@ class Url(Struct, frozen=True):
     @property
     def is_loopback(self) -> bool:
         """Whether the host is this machine."""
-        from longshore.protocol.hosts import is_loopback
+        from longshore.addresses import is_loopback
 
-        return self.host == "localhost" or is_loopback(self.host)
+        return is_loopback(self.host)
 
     @property
     def is_confidential(self) -> bool:

@@ -19,11 +19,12 @@ from longshore.client.watching import Watch
 from longshore.errors import BadAnswer, ClientError, ConnectionLost, ToolError
 from longshore.mounting.following import Following
 from longshore.protocol.revisions import MODERN
+from longshore.retry import Backoff
 
 State = Literal["starting", "ready", "absent"]
 
-PAUSES = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""Seconds before each new try. The last one holds from then on; a call that wants the server cuts it short."""
+BACKOFF = Backoff(1.0, 30.0)
+"""Pauses between starts, after a first retry at once. A call that needs the server cuts them short."""
 LEAST_PAUSE = 1.0
 """Between any two starts. Not even calls have a server that fails at once started more often than this."""
 STEADY_SECONDS = 10.0
@@ -278,7 +279,7 @@ class Keeper:
         """Wait before the next try: longer each time, but for a call no longer than it must be."""
         now = monotonic()
         least = max(self._started + LEAST_PAUSE - now, 0.0)
-        seconds = max(PAUSES[min(self._tries - 1, len(PAUSES) - 1)], least)
+        seconds = max(BACKOFF.pause(self._tries - 1), least)
         self._due = now + seconds
         await asyncio.sleep(least)
         try:

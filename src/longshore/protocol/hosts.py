@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from ipaddress import AddressValueError, IPv6Address, ip_address
+from ipaddress import AddressValueError, IPv6Address
 from typing import Any, Final, TypeAlias, final
+
+from longshore.addresses import is_loopback
 
 Host: TypeAlias = tuple[str, int | None]
 """A name in lower case or an address, an IPv6 one in brackets; and the port, None where it is left out."""
@@ -178,16 +180,6 @@ def _is_own(host: Host, address: str, port: int | None) -> bool:
     name, asked = host
     right_port = asked == port or (asked is None and port in _PORTS.values())
     return port is not None and right_port and name in (*_LOOPBACK_NAMES, address) and is_loopback(address)
-
-
-def is_loopback(address: str) -> bool:
-    """Whether an address is one that only this machine has, in whichever of the two families it is written."""
-    try:
-        found = ip_address(address)
-    except ValueError:
-        return False
-    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
-    return (mapped or found).is_loopback
 
 
 def _make_room(known: set[Any] | dict[Any, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from longshore.protocol.questions import Ask, Elicit, Sample
-from longshore.registry.names import nearest
+from longshore.nearest import nearest
 from longshore.schema.signature import Parameter, Signature, SignatureProblem
 
 

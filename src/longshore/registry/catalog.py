@@ -77,7 +77,7 @@ class Catalog:
 
     def add_completion(self, ref: str, argument: str, entry: Entry) -> None:
         if ref not in self.prompts and ref not in self.resources:
-            from longshore.registry.names import nearest
+            from longshore.nearest import nearest
 
             near = nearest(ref, [*self.prompts, *self.resources])
             fix = f"did you mean {near!r}?" if near else "declare the prompt or resource first"

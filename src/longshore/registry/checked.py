@@ -14,6 +14,7 @@ from typing import Any, Final, final
 import msgspec
 
 from longshore import __version__
+from longshore.files import delete_oldest, user_directory, write_atomic
 
 FILE_BYTES: Final = 256 << 10
 """More is neither read nor written: a thousand tools without faults take a sixth of it."""
@@ -63,13 +64,11 @@ class Checked:
         """Write down what is new. Another process may write as well: then one of them looks again next time."""
         if not self._new or self._path is None:
             return
-        from longshore.files import forget_oldest, write_whole
-
         self._new = False
         theirs = {key: found for key, found in _read(self._path, self._rules).items() if key not in self._used}
         try:
-            write_whole(self._path, _fit(self._rules, {**theirs, **self._used}), 0o600)
-            forget_oldest(os.path.dirname(self._path), MOST_FILES)
+            write_atomic(self._path, _fit(self._rules, {**theirs, **self._used}), 0o600)
+            delete_oldest(os.path.dirname(self._path), MOST_FILES)
         except OSError:
             pass  # a read-only home, a full disk: the next start looks again
 
@@ -121,14 +120,8 @@ def digest(value: Any) -> str:
 
 def _path(server: str) -> str | None:
     """A file for each name of a server. None where there is no home, or a name that is no text."""
-    folder = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(folder):
-        home = os.path.expanduser("~")
-        if not os.path.isabs(home):
-            return None
-        folder = os.path.join(home, ".cache")
-    key = _key(server)
-    return os.path.join(folder, "longshore", "checked", f"{key}.json") if key else None
+    folder, key = user_directory("cache"), _key(server)
+    return os.path.join(folder, "checked", f"{key}.json") if folder and key else None
 
 
 def _read(path: str | None, rules: str) -> dict[str, list[str]]:

@@ -60,7 +60,7 @@ def read_options(kind: type[Options], options: Mapping[str, Any], what: str) -> 
     names = kind.__struct_fields__
     for option in options:
         if option not in names:
-            from longshore.registry.names import nearest
+            from longshore.nearest import nearest
 
             near = nearest(option, names)
             fix = f"did you mean {near}=?" if near else f"there are {', '.join(names)}"

@@ -89,7 +89,7 @@ def judge_waivers(waived: Mapping[str, str], where: str) -> None:
 
 
 def _suggest(rule: str) -> str:
-    from longshore.registry.names import nearest
+    from longshore.nearest import nearest
 
     near = nearest(rule.upper(), [each.id for each in RULES])
     return f"did you mean {near!r}?" if near else "docs/lint-rules.md has all rules"

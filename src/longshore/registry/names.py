@@ -29,14 +29,9 @@ def legal(name: str) -> str:
     return re.sub(f"{ILLEGAL.pattern}+", "_", name).strip("_")[:MAX_NAME_CHARACTERS] or "tool"
 
 
-def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The known name that was probably meant."""
-    from longshore.schema.failure import nearest as find
-
-    return find(name, names)
-
-
 def hint(name: str, names: Iterable[str]) -> str:
     """What is said after a name that nobody knows: the one that was probably meant, or nothing."""
+    from longshore.nearest import nearest
+
     near = nearest(name, names)
     return f"; did you mean {near!r}?" if near else ""

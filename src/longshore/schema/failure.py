@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, Final, Literal
 
@@ -16,10 +16,6 @@ SHOWN_LINES: Final = 20
 COUNTED_LINES: Final = 1000
 """Beyond this many, failures are not even counted."""
 
-_NAME_CHARS: Final = 100
-"""Longer names are not typing errors, and comparing them takes quadratic time."""
-_CANDIDATES: Final = 500
-"""Names that one is compared with: some milliseconds."""
 _NAMED: Final = 8
 """Names of one form that are told."""
 
@@ -48,17 +44,6 @@ def shorten(lines: Sequence[str]) -> list[str]:
     hidden = len(lines) - SHOWN_LINES
     least = "at least " if len(lines) >= COUNTED_LINES else ""
     return [*lines[:SHOWN_LINES], f"… and {least}{hidden} more"] if hidden > 0 else list(lines)
-
-
-def nearest(name: str, candidates: Iterable[str]) -> str | None:
-    """The candidate that was probably meant; None if none is close."""
-    if len(name) > _NAME_CHARS:
-        return None
-    from difflib import get_close_matches  # not at the start of every server with raw tools
-
-    by_folded = {c.casefold(): c for c in islice(candidates, _CANDIDATES)}
-    close = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
-    return by_folded[close[0]] if close else None
 
 
 def wrong_type(types: Sequence[str], value: Any) -> str:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final, final
 
-from longshore.schema.failure import COUNTED_LINES, SAID, Breach, Place, nearest, to_leave_out, wrong_type, wrong_value
+from longshore.nearest import nearest
+from longshore.schema.failure import COUNTED_LINES, SAID, Breach, Place, to_leave_out, wrong_type, wrong_value
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import cut, describe, either, path, quote
 from longshore.schema.pointer import look_up

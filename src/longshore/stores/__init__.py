@@ -60,7 +60,7 @@ def _shown(scheme: str) -> str:
 
 
 def _suggestion(scheme: str) -> str:
-    from longshore.config.names import nearest
+    from longshore.nearest import nearest
 
     near = nearest(scheme, SCHEMES)
     return f"; did you mean {near}://?" if near else ""

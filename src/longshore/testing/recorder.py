@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from longshore.client.channel import CLIENT_LIMITS, About, Channel
 from longshore.client.targets import Target, Way, find
 from longshore.errors import ClientError, ConnectError
-from longshore.files import write_whole
+from longshore.files import write_atomic
 from longshore.limits import Limits
 from longshore.protocol.revisions import Revision
 from longshore.schema.kinds import is_array, is_object
@@ -130,7 +130,7 @@ class Recording:
         """Write it. A connection on which nothing was agreed was a wrong way, and is nobody's to repeat."""
         self._open = False
         if self._agreed and self._lines:
-            write_whole(self._path, ("\n".join(self._lines) + "\n").encode())
+            write_atomic(self._path, ("\n".join(self._lines) + "\n").encode())
         elif not self._agreed and not self.too_long:
             lines, self._size = self._start
             del self._lines[lines:]

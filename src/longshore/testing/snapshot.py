@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from longshore.client.client import Client
 from longshore.client.sync import SyncClient
-from longshore.files import write_whole
+from longshore.files import write_atomic
 from longshore.schema.evolution.changes import Change, compare, verdict, worst_first
 from longshore.schema.evolution.surface import (
     NoSurface,
@@ -64,7 +64,7 @@ def _write(path: str | os.PathLike[str], where: str, data: bytes) -> None:
     except OSError:
         pass  # writing it says why
     try:
-        write_whole(path, data)
+        write_atomic(path, data)
     except OSError as problem:
         raise AssertionError(f"{where} can't be written: {problem}") from None
 

@@ -11,7 +11,8 @@ import pytest
 
 from longshore.client import Client
 from longshore.client.oauth import FileStorage, MemoryStorage
-from longshore.client.oauth.addresses import Wall, covers, is_inside, is_loopback, trusted
+from longshore.addresses import is_loopback
+from longshore.client.oauth.addresses import Wall, covers, is_inside, trusted
 from longshore.client.oauth.asking import MOST_BYTES
 from longshore.client.oauth.discovery import resource_places, server_places
 from longshore.errors import AuthorizationError

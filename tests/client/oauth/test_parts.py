@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longshore.client.oauth import challenge, discovery, tokens
-from longshore.client.oauth.addresses import MOST_CHARS, split
+from longshore.addresses import URL_CHARS
+from longshore.client.oauth.addresses import split
 from longshore.client.oauth.asking import Reply
 from longshore.client.oauth.budget import ALL, SAME, WINDOW_SECONDS, Budget
 from longshore.client.oauth.challenge import MOST_CHARS as MOST_CHALLENGE
@@ -159,10 +160,10 @@ def test_so_many_scopes(count: int) -> None:
     assert len(words("x" * (MOST_SCOPE - 1))) == len(words("x" * MOST_SCOPE)) == 1 and not words("x" * (MOST_SCOPE + 1))
 
 
-@pytest.mark.parametrize("size", [MOST_CHARS - 1, MOST_CHARS, MOST_CHARS + 1])
+@pytest.mark.parametrize("size", [URL_CHARS - 1, URL_CHARS, URL_CHARS + 1])
 def test_so_long_a_url(size: int) -> None:
     url = "https://as.example/".ljust(size, "x")
-    assert (split(url) is not None) is (size <= MOST_CHARS)
+    assert (split(url) is not None) is (size <= URL_CHARS)
 
 
 def test_a_program_may_get_tokens_that_expire_as_often_as_they_do() -> None:

@@ -9,46 +9,23 @@ also name http on loopback; that is how people develop. One in our own network m
 from __future__ import annotations
 
 import socket
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network
 from typing import final
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
+from longshore.addresses import is_loopback, origin_of, parse_ip, split_url
 from longshore.errors import AuthorizationError
 
-MOST_CHARS = 2048
 _NEAR_NAMES = ("localhost.localdomain", "localhost4", "localhost6", "ip6-localhost", "ip6-loopback")
 """What lists of hosts call this machine besides. Nothing is trusted for it."""
 _NAT64, _OWN_NAT64 = IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48")
 _COMPATIBLE = IPv6Network("::/96")
-_NEVER = frozenset(' "\\<>^`{|}')
-"""Printable, but in no URL."""
 
 
 def split(url: str) -> SplitResult | None:
     """The parts of an absolute http(s) URL without a user and a fragment, or None if it is not one."""
-    if len(url) > MOST_CHARS or not url.isascii() or not url.isprintable() or set(url) & _NEVER:
-        return None
-    try:
-        parts = urlsplit(url)
-        _ = parts.port  # is read only now
-    except ValueError:  # a port that is no number, a bracket too many
-        return None
-    good = parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc and not parts.fragment
-    return parts if good else None
-
-
-def origin(parts: SplitResult) -> tuple[str, str, int]:
-    """Scheme, host and port in one form."""
-    return parts.scheme, (parts.hostname or "").rstrip("."), parts.port or (443 if parts.scheme == "https" else 80)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is this machine, by its own word."""
-    host = host.lower().rstrip(".")
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    address = _address(host)
-    return address is not None and address.is_loopback
+    parts = split_url(url)
+    return parts if parts is not None and not parts.fragment else None
 
 
 def is_inside(host: str) -> bool:
@@ -78,14 +55,9 @@ def _inner(address: IPv6Address) -> IPv4Address | None:
 def _address(host: str) -> IPv4Address | IPv6Address | None:
     """The address that is written as a host, in all the ways in which resolvers read one (2130706433, 0177.0.0.1)."""
     try:
-        found = ip_address(host.partition("%")[0])
-    except ValueError:
-        try:
-            return IPv4Address(socket.inet_aton(host))
-        except (OSError, ValueError):
-            return None
-    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
-    return mapped or found
+        return parse_ip(host) or IPv4Address(socket.inet_aton(host))
+    except (OSError, ValueError):
+        return None
 
 
 @final
@@ -102,7 +74,7 @@ class Wall:
         self._local = is_loopback(parts.hostname or "")
         self._inside = is_inside(parts.hostname or "")
         given = split(issuer) if issuer else None
-        self._free = {origin(each) for each in (parts, given) if each is not None}
+        self._free = {origin_of(each) for each in (parts, given) if each is not None}
         self.root = f"{parts.scheme}://{parts.netloc}/"
         self.proven: bool | None = None if parts.scheme == "https" else False
 
@@ -115,7 +87,7 @@ class Wall:
         if parts.scheme == "http" and not (is_loopback(host) and self._local):
             fix = "http is for a server on this machine that names a place on this machine"
             raise AuthorizationError(f"{what} {shown(url)} is not https, so it was not used; {fix}")
-        if is_inside(host) and not self._inside and origin(parts) not in self._free:
+        if is_inside(host) and not self._inside and origin_of(parts) not in self._free:
             why = "points into this machine or its own network"
             raise AuthorizationError(f"{what} {shown(url)} {why}, which a server outside has no reason to; not used")
         return parts
@@ -123,7 +95,7 @@ class Wall:
     def is_free(self, url: str) -> bool:
         """Whether a place may be anywhere: the server is in our own network, or the caller named the place."""
         parts = split(url)
-        return self._inside or (parts is not None and origin(parts) in self._free)
+        return self._inside or (parts is not None and origin_of(parts) in self._free)
 
 
 def unusable(url: str) -> str:
@@ -148,7 +120,7 @@ def trusted(url: str, what: str) -> str:
 def covers(resource: str, server: str) -> bool:
     """Whether a resource's identifier is the server's URL, or one above it at the same origin."""
     ours, named = split(server), split(resource)
-    if ours is None or named is None or origin(ours) != origin(named) or (named.query and named.query != ours.query):
+    if ours is None or named is None or origin_of(ours) != origin_of(named) or (named.query and named.query != ours.query):
         return False
     above, path = named.path.rstrip("/"), ours.path.rstrip("/")
     return path == above or path.startswith(above + "/")

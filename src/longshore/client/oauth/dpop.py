@@ -9,7 +9,7 @@ from typing import Any, final
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
-from longshore.client.oauth.addresses import origin
+from longshore.addresses import origin_of
 from longshore.client.oauth.authorizer import Headers
 from longshore.client.oauth.signing import load_signing
 
@@ -47,7 +47,7 @@ class Prover:
             claims["ath"] = urlsafe_b64encode(sha256(token.encode()).digest()).rstrip(b"=").decode()
         if body:
             claims["content_digest"] = f"sha-256=:{b64encode(sha256(body).digest()).decode()}:"
-        nonce = self._nonces.get(origin(parts))
+        nonce = self._nonces.get(origin_of(parts))
         if nonce is not None:
             claims["nonce"] = nonce
         proof: str = self._signing.sign_proof(self._signer, claims)
@@ -58,7 +58,7 @@ class Prover:
         nonce = next((value for name, value in headers if name == NONCE), None)
         if not nonce or len(nonce) > MOST_NONCE_CHARS:
             return False
-        where = origin(urlsplit(url))
+        where = origin_of(urlsplit(url))
         fresh = self._nonces.get(where) != nonce
         if where not in self._nonces and len(self._nonces) >= MOST_ORIGINS:
             self._nonces.clear()

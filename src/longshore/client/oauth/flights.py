@@ -9,6 +9,7 @@ from typing import Any, final
 
 from longshore.client.threads import name_of
 from longshore.errors import AuthorizationError
+from longshore.single_flight import SingleFlight
 
 CLOSE_SECONDS = 2.0
 """How long closing waits: for what must not be lost to end, and for a caller's own function to let itself be ended."""
@@ -19,7 +20,7 @@ class Flights:
     """Whoever needs a token starts a flight, or joins the one that is under way."""
 
     def __init__(self) -> None:
-        self._flight: asyncio.Task[None] | None = None
+        self._flights: SingleFlight[str, None] = SingleFlight()
         self._waiting = 0
         self.precious = False
         """Whether the flight should not be broken off: it spends something, and what it gets for it is not kept yet."""
@@ -31,18 +32,11 @@ class Flights:
 
     async def together(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Do the work, or wait for what is being done."""
-        flight = self.under_way()
-        if flight is None:
-            flight = self._flight = asyncio.get_running_loop().create_task(work())
-            flight.add_done_callback(self._landed)
-        await self.join(flight)
+        await self.join(self._flights.start("", work))
 
     def under_way(self) -> asyncio.Task[None] | None:
-        """The flight to join. One of another event loop has ended with it; one that is done can't be waited for."""
-        flight = self._flight
-        if flight is None or flight.done() or flight.get_loop() is not asyncio.get_running_loop():
-            return None
-        return flight
+        """The flight to join."""
+        return self._flights.running("")
 
     async def join(self, flight: asyncio.Task[None]) -> None:
         """Wait for it. Who stops waiting does not stop it for the others."""
@@ -71,9 +65,3 @@ class Flights:
                 flight.cancel()
                 await asyncio.wait((flight,), timeout=CLOSE_SECONDS)
         return not self.waiting
-
-    def _landed(self, flight: asyncio.Task[None]) -> None:
-        if self._flight is flight:
-            self._flight = None
-        if not flight.cancelled():
-            flight.exception()  # looked at, though everyone who waited may have left

@@ -14,7 +14,8 @@ from threading import Thread
 from typing import Any, Protocol, final
 from urllib.parse import parse_qs, urlsplit
 
-from longshore.client.oauth.addresses import is_loopback, split
+from longshore.addresses import is_loopback
+from longshore.client.oauth.addresses import split
 from longshore.client.oauth.calling import call
 from longshore.client.oauth.flow import MOST_FIELDS
 from longshore.client.threads import name_of

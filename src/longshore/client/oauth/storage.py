@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeAlias, final
 import msgspec
 
 from longshore.errors import AuthorizationError
+from longshore.files import user_directory
 
 Record: TypeAlias = dict[str, Any]
 
@@ -67,7 +68,7 @@ class FileStorage:
     """Keeps records in one JSON file of mode 600: `path`, else `longshore/oauth.json` in the user's config folder."""
 
     def __init__(self, path: str | PathLike[str] | None = None) -> None:
-        self.path: str = os.path.abspath(os.fspath(path)) if path is not None else _default_path(os.environ)
+        self.path: str = os.path.abspath(os.fspath(path)) if path is not None else _default_path()
 
     def read(self, key: str) -> Record | None:
         return self._load().get(key)
@@ -178,15 +179,12 @@ def _remove(path: str) -> None:
         pass  # a draft that can't be removed harms nobody
 
 
-def _default_path(environ: Mapping[str, str]) -> str:
-    """In the user's config folder; a relative XDG_CONFIG_HOME is void, as its standard says."""
-    folder = environ.get("XDG_CONFIG_HOME", "")
-    if not os.path.isabs(folder):
-        home = os.path.expanduser("~")
-        if not os.path.isabs(home):
-            raise AuthorizationError("there is no home folder to keep tokens in; give storage=FileStorage(path)")
-        folder = os.path.join(home, ".config")
-    return os.path.join(folder, "longshore", _FILE)
+def _default_path() -> str:
+    """The file in the user's config directory."""
+    folder = user_directory("config")
+    if folder is None:
+        raise AuthorizationError("there is no home folder to keep tokens in; give storage=FileStorage(path)")
+    return os.path.join(folder, _FILE)
 
 
 @final

@@ -123,7 +123,7 @@ class Rest:
             raise Trouble("busy", denied.text, denied.headers)
         engine = self._app.engine
         if not engine.has_tool(name):
-            from longshore.registry.names import nearest
+            from longshore.nearest import nearest
 
             near = nearest(name, engine.tools)
             hint = f"did you mean {near!r}?" if near else "GET /tools has them all"

@@ -7,7 +7,7 @@ import socket
 from typing import Any
 
 from longshore.errors import ConfigError
-from longshore.protocol.hosts import is_loopback
+from longshore.addresses import is_loopback
 
 TRIES = 16
 """A free port for one address may be taken on another of the same name; then the next one is tried."""

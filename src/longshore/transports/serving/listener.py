@@ -16,7 +16,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from longshore.limits import Limits
-from longshore.protocol.hosts import is_loopback
+from longshore.addresses import is_loopback
 from longshore.server.dispatch import Engine
 from longshore.telemetry.recorder import Recorder
 from longshore.transports.http.app import HttpApp

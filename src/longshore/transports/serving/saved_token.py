@@ -9,7 +9,7 @@ from secrets import token_hex, token_urlsafe
 
 from longshore.auth.credentials import MOST_BYTES, TOKEN
 from longshore.auth.tokens import LEAST_CHARACTERS
-from longshore.config.reading import read_regular
+from longshore.files import read_regular
 from longshore.errors import ConfigError
 
 TOKEN_BYTES = 32

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from longshore.auth.guard import Guard
 from longshore.config import Config
 from longshore.errors import ConfigError
+from longshore.files import user_directory
 from longshore.transports.http.making import resource_url
 from longshore.transports.serving.binding import bind, find_addresses, is_local
 from longshore.transports.serving.saved_token import new_token, saved_token
@@ -105,10 +106,10 @@ def _state_folder() -> str | None:
     It lies under XDG_STATE_HOME, not with the temporary files: a restart, also of the machine, finds its sessions
     again. A port that was picked at random won't be picked again, so what is kept for that is thrown away at the end.
     """
-    state = os.environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(state):
-        state = os.path.join(os.path.expanduser("~"), ".local", "state")
-    folder = os.path.join(state, "longshore", "http")
+    state = user_directory("state")
+    if state is None:
+        return None
+    folder = os.path.join(state, "http")
     try:
         os.makedirs(folder, exist_ok=True)
         os.chmod(folder, 0o700)

@@ -19,6 +19,7 @@ from typing import final
 
 from longshore.errors import LongshoreError
 from longshore.limits import FOREVER
+from longshore.retry import Backoff
 from longshore.sandbox.descendants import children, end_all
 from longshore.telemetry.recorder import Recorder
 from longshore.transports.serving.control import READY, VARIABLE, Orders, send_orders
@@ -27,10 +28,8 @@ HOPELESS = 5
 """Times in a row that workers end soon after their start, after which no more are started. All at once is one time."""
 SOON_SECONDS = 5.0
 """A worker that lived longer than this did not end because of how it was started."""
-PAUSE_SECONDS = 0.1
-"""Before the first replacement; twice as long before each further one that ended soon."""
-LONGEST_PAUSE_SECONDS = 3.0
-"""Somebody may be mending what ends them, and should not have to wait for us then."""
+BACKOFF = Backoff(0.1, 3.0)
+"""Pauses before a worker that ended soon is replaced. Short: its author may be repairing it right now."""
 LEAVE_SECONDS = 2.0
 """What a worker gets to exit once it has closed its line: all that it had to do is done, and its grace is over."""
 _LOOK_SECONDS = 10.0
@@ -192,7 +191,7 @@ class Supervisor:
         if self._failures >= HOPELESS:
             text = f"{self._failures} times in a row workers ended within {SOON_SECONDS:g} s, the last of them {how}"
             raise WorkersFailed(f"{text}; what they said is above")
-        pause = min(PAUSE_SECONDS * 2 ** (self._failures - 1), LONGEST_PAUSE_SECONDS)
+        pause = BACKOFF.pause(self._failures)
         self._not_before = monotonic() + pause
         self._recorder.problem("warning", f"worker {worker.pid} {how}; another one is started")
 
