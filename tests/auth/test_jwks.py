@@ -135,7 +135,7 @@ def test_known_tokens_are_checked_anew_with_each_key_set(issuer: Issuer, clock: 
             for fetched in range(1, 4):
                 for each in tokens * 3:
                     assert isinstance(await found.look_up(each, False), Principal)
-                await found._flights.landed()
+                await found._lookups.wait_all()
                 assert len(issuer.asked) == fetched
                 clock.now += 600
 
