@@ -13,12 +13,15 @@ _NOT_IN_URLS = frozenset(' "\\<>^`{|}')
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or IP address means this machine. An IPv4 address may be mapped into IPv6."""
+    """Whether a host name or IP address means this machine."""
     host = host.lower().rstrip(".")
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    address = parse_ip(host)
-    return address is not None and address.is_loopback
+    return host == "localhost" or host.endswith(".localhost") or is_loopback_ip(host)
+
+
+def is_loopback_ip(address: str) -> bool:
+    """Whether an IP address, of a socket for example, means this machine. IPv4 may be mapped into IPv6."""
+    ip = parse_ip(address)
+    return ip is not None and ip.is_loopback
 
 
 def parse_ip(host: str) -> IPv4Address | IPv6Address | None:

@@ -7,8 +7,8 @@ import pytest
 from msgspec import Meta
 
 from longshore.limits import DEFAULT_LIMITS
-from longshore.schema.explain import explain
 from longshore.nearest import nearest
+from longshore.schema.explain import explain
 from longshore.schema.failure import SHOWN_LINES
 
 from .conftest import read_fn, taking

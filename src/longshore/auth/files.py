@@ -7,8 +7,8 @@ import stat
 
 from msgspec import Struct
 
-from longshore.files import read_regular
 from longshore.errors import ConfigError
+from longshore.files import read_regular
 
 
 class Contents(Struct, frozen=True):

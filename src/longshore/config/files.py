@@ -11,8 +11,8 @@ from typing import Any
 from msgspec import Struct
 
 from longshore.config.lines import Path, line_of, lines_of
-from longshore.files import read_regular
 from longshore.errors import ConfigError
+from longshore.files import read_regular
 
 FILE_BYTES = 1 << 20
 """A configuration is a few KiB; a megabyte is some other file. Parsing it would hold up the start for seconds."""

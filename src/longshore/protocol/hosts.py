@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from ipaddress import AddressValueError, IPv6Address
 from typing import Any, Final, TypeAlias, final
 
-from longshore.addresses import is_loopback
+from longshore.addresses import is_loopback_ip
 
 Host: TypeAlias = tuple[str, int | None]
 """A name in lower case or an address, an IPv6 one in brackets; and the port, None where it is left out."""
@@ -83,7 +83,7 @@ class Hosts:
         """Why a Host header was refused, and what would let it in."""
         said = "a request without Host" if raw is None else f"the Host {raw[:_SHOWN].decode('latin-1')!a}"
         address, port = server or ("", None)
-        own = f"use localhost:{port}, or " if port is not None and is_loopback(address) else ""
+        own = f"use localhost:{port}, or " if port is not None and is_loopback_ip(address) else ""
         return (
             f"this server does not answer to {said}; {own}add the host to http.hosts, or set http.public_url "
             "(--public-url) to the address that clients use"
@@ -179,7 +179,7 @@ def _is_own(host: Host, address: str, port: int | None) -> bool:
     """Whether a host is a name of the loopback address that the connection came in on, with its port."""
     name, asked = host
     right_port = asked == port or (asked is None and port in _PORTS.values())
-    return port is not None and right_port and name in (*_LOOPBACK_NAMES, address) and is_loopback(address)
+    return port is not None and right_port and name in (*_LOOPBACK_NAMES, address) and is_loopback_ip(address)
 
 
 def _make_room(known: set[Any] | dict[Any, Any]) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from longshore.protocol.questions import Ask, Elicit, Sample
 from longshore.nearest import nearest
+from longshore.protocol.questions import Ask, Elicit, Sample
 from longshore.schema.signature import Parameter, Signature, SignatureProblem
 
 

@@ -9,9 +9,9 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
+from longshore.addresses import is_loopback
 from longshore.client import Client
 from longshore.client.oauth import FileStorage, MemoryStorage
-from longshore.addresses import is_loopback
 from longshore.client.oauth.addresses import Wall, covers, is_inside, trusted
 from longshore.client.oauth.asking import MOST_BYTES
 from longshore.client.oauth.discovery import resource_places, server_places

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longshore.client.oauth import challenge, discovery, tokens
 from longshore.addresses import URL_CHARS
+from longshore.client.oauth import challenge, discovery, tokens
 from longshore.client.oauth.addresses import split
 from longshore.client.oauth.asking import Reply
 from longshore.client.oauth.budget import ALL, SAME, WINDOW_SECONDS, Budget

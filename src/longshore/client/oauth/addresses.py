@@ -120,7 +120,12 @@ def trusted(url: str, what: str) -> str:
 def covers(resource: str, server: str) -> bool:
     """Whether a resource's identifier is the server's URL, or one above it at the same origin."""
     ours, named = split(server), split(resource)
-    if ours is None or named is None or origin_of(ours) != origin_of(named) or (named.query and named.query != ours.query):
+    if (
+        ours is None
+        or named is None
+        or origin_of(ours) != origin_of(named)
+        or (named.query and named.query != ours.query)
+    ):
         return False
     above, path = named.path.rstrip("/"), ours.path.rstrip("/")
     return path == above or path.startswith(above + "/")

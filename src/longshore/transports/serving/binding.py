@@ -6,8 +6,8 @@ import errno
 import socket
 from typing import Any
 
-from longshore.errors import ConfigError
 from longshore.addresses import is_loopback
+from longshore.errors import ConfigError
 
 TRIES = 16
 """A free port for one address may be taken on another of the same name; then the next one is tried."""

@@ -15,8 +15,8 @@ from typing import Any, Protocol, cast, final
 import uvicorn
 from uvicorn.server import ServerState
 
-from longshore.limits import Limits
 from longshore.addresses import is_loopback
+from longshore.limits import Limits
 from longshore.server.dispatch import Engine
 from longshore.telemetry.recorder import Recorder
 from longshore.transports.http.app import HttpApp

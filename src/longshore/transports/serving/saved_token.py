@@ -9,8 +9,8 @@ from secrets import token_hex, token_urlsafe
 
 from longshore.auth.credentials import MOST_BYTES, TOKEN
 from longshore.auth.tokens import LEAST_CHARACTERS
-from longshore.files import read_regular
 from longshore.errors import ConfigError
+from longshore.files import read_regular
 
 TOKEN_BYTES = 32
 """At random: as many as a key has that nobody guesses, 43 characters in the line to paste."""
