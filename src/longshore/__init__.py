@@ -27,7 +27,7 @@ _HOMES = {
     "Annotations": "longshore.protocol.content",
     "Ask": "longshore.protocol.questions",
     "Header": "longshore.protocol.annotation",
-    "Was": "longshore.schema.annotated",
+    "Was": "longshore.schema.annotations",
     "Elicit": "longshore.protocol.questions",
     "ElicitAnswer": "longshore.protocol.questions",
     "Sample": "longshore.protocol.questions",
@@ -101,7 +101,7 @@ if TYPE_CHECKING:
     from longshore.registry.toolset import prompt as prompt
     from longshore.registry.toolset import resource as resource
     from longshore.registry.toolset import tool as tool
-    from longshore.schema.annotated import Was as Was
+    from longshore.schema.annotations import Was as Was
     from longshore.server.context import Context as Context
 
 __all__ = ["__version__", *_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -11,8 +11,8 @@ from longshore.errors import ConfigError, LongshoreError
 from longshore.limits import Limits
 from longshore.offering import Admission, attempt, limit, offer
 from longshore.registry.catalog import Catalog, Part
-from longshore.registry.function import ToolOptions, check_function, check_uri, read_options, tool_entry
-from longshore.registry.tool import Effects, Json, Tool
+from longshore.registry.function import check_function, check_uri, read_options, tool_entry
+from longshore.registry.tool import Effects, Json, Tool, ToolOptions
 from longshore.server.context import Context
 from longshore.server.dispatch import Engine
 from longshore.telemetry.recorder import Listener, Recorder
@@ -192,7 +192,7 @@ class Server:
 
     def completion(self, ref: str, argument: str) -> Callable[[F], F]:
         """Declare what completes an argument of a prompt (by its name) or a hole of a template (by its text)."""
-        from longshore.registry.completion import completion_entry
+        from longshore.registry.text_arguments import completion_entry
 
         def declare(function: F) -> F:
             attempt(lambda: self.catalog.add_completion(ref, argument, completion_entry(ref, argument, function)))
@@ -214,9 +214,9 @@ class Server:
         """Add a toolset, before the start or while the server runs."""
         from longshore.registry.toolset import toolset_name
 
-        old = self.catalog.holders.get(toolset_name(toolset))
+        old = self.catalog.toolsets.get(toolset_name(toolset))
         attempt(lambda: self.catalog.add_toolset(toolset, Context, replace=replace))
-        if old is not None and self.catalog.holders.get(old.name) is not old:
+        if old is not None and self.catalog.toolsets.get(old.name) is not old:
             self._close_later(old)
 
     def remove(self, name: str) -> None:
@@ -232,7 +232,7 @@ class Server:
         import importlib
         import sys
 
-        old = self.catalog.holder(name)
+        old = self.catalog.toolset(name)
         cls = type(old.toolset)
         module = importlib.reload(sys.modules[cls.__module__])
         new: Toolset = getattr(module, cls.__name__)()
@@ -258,7 +258,7 @@ class Server:
                 lambda entry, call: self.engine.guard(entry, call.link, call.frame),
             )
         self._mounts.add(target, prefix, timeout, self)
-        self.catalog.arrivals = self._mounts
+        self.catalog.pending_mounts = self._mounts
         loop = None if self._engine is None else self._engine.executor.loop
         if loop is not None and loop.is_running():
             loop.call_soon_threadsafe(self._mounts.start)
@@ -275,7 +275,7 @@ class Server:
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Hear every telemetry record from now on; call the result to stop."""
-        from longshore.registry.shape import check_callback
+        from longshore.registry.arity import check_callback
 
         check_callback(listener, "listener", "record")
         return self.recorder.add(listener)
@@ -416,7 +416,7 @@ class Server:
         """Close every toolset that was opened, whatever becomes of the others. What takes longer is left."""
         from asyncio import get_running_loop, wait
 
-        holders = [holder for holder in self.catalog.holders.values() if holder.needs_closing]
+        holders = [holder for holder in self.catalog.toolsets.values() if holder.needs_closing]
         closing = {get_running_loop().create_task(self._close_one(holder)): holder.name for holder in holders}
         if not closing:
             return
@@ -447,7 +447,7 @@ class Server:
 
         engine = self.engine
         loop = engine.executor.loop
-        if any(holder.needs_closing for holder in self.catalog.holders.values()):
+        if any(holder.needs_closing for holder in self.catalog.toolsets.values()):
             import asyncio
 
             loop = loop or asyncio.new_event_loop()
@@ -461,7 +461,7 @@ class Server:
         self.admission.settle()
 
     def _close_later(self, holder: Any) -> None:
-        holder.gone = True
+        holder.removed = True
         if not holder.needs_closing:
             return
         loop = self._loop
@@ -550,7 +550,7 @@ class Server:
 
     def _warn_unmatched(self) -> None:
         tools = [*self.catalog.tools, *(self._mounts.expected(self.config.tools) if self._mounts is not None else ())]
-        for line in configuration.unmatched(self.config, tools, self.catalog.holders):
+        for line in configuration.unmatched(self.config, tools, self.catalog.toolsets):
             self.recorder.problem("warning", line)
 
     def _reload_config(self, load: Callable[[], Config]) -> None:

@@ -55,7 +55,7 @@ def pick(module: ModuleType, name: str, target: str) -> Server:
     if name:
         if name in servers:
             return servers[name]
-        from longshore.registry.names import hint
+        from longshore.registry.tool import hint
 
         what = "is no Server" if hasattr(module, name) else "is not there"
         raise TargetError(f"{target}: {name} {what}{hint(name, servers)}")

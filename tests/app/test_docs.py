@@ -17,7 +17,7 @@ import pytest
 
 import longshore
 from longshore import RegistrationError, Server, Tool
-from longshore.registry.function import ToolOptions
+from longshore.registry.tool import ToolOptions
 from longshore.server.context import Context
 from talk import Refused, call, result
 

@@ -11,7 +11,7 @@ import pytest
 from longshore import Server, Tool
 from longshore.config import load
 from longshore.config.sections import SchemaForm
-from longshore.schema.lowering import lower
+from longshore.schema.client_forms import lower
 from talk import ERAS, call, listed, text
 
 SCHEMA: dict[str, Any] = {

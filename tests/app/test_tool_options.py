@@ -10,7 +10,7 @@ import pytest
 
 from longshore import Context, Icon, RegistrationError, Server, Tool
 from longshore.protocol.revisions import NAMES
-from longshore.registry.function import ToolOptions
+from longshore.registry.tool import ToolOptions
 from longshore.toolsets.discovery.tools import Discovery
 from talk import ERAS, NEWEST, NEWEST_LEGACY, call, converse, listed, result, talk, text
 

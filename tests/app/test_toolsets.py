@@ -375,7 +375,7 @@ def test_reload_imports_the_module_again() -> None:
         before = text(await client.call("which"))
         new = app.reload("reloaded")
         assert type(new) is reloaded.Reloaded and type(new) is not type(first)
-        assert app.catalog.holders["reloaded"].toolset is new
+        assert app.catalog.toolsets["reloaded"].toolset is new
         assert text(await client.call("which")) != before
         await client.heard("notifications/tools/list_changed")
 
@@ -394,7 +394,7 @@ def test_a_module_that_no_longer_loads_changes_nothing(monkeypatch: pytest.Monke
     monkeypatch.setattr(importlib, "reload", broken)
     with pytest.raises(SyntaxError):
         app.reload("reloaded")
-    assert app.catalog.holders["reloaded"].toolset is first
+    assert app.catalog.toolsets["reloaded"].toolset is first
     assert names(app) == ["which"]
 
 
@@ -410,7 +410,7 @@ def test_the_name_is_the_class_in_snake_case_or_what_it_says() -> None:
     app = Server("t")
     app.add(WebSearch())
     app.add(Other())
-    assert list(app.catalog.holders) == ["web_search", "mine"]
+    assert list(app.catalog.toolsets) == ["web_search", "mine"]
 
 
 def test_tools_stand_in_the_order_in_which_they_are_written_the_bases_first() -> None:
@@ -494,4 +494,4 @@ def test_two_instances_of_a_class_need_two_names() -> None:
     app.add(Shelf("a"))
     with pytest.raises(Exception, match=r"there is a resource 'shelf://\{book\}' already"):
         app.add(Shelf("b"))
-    assert list(app.catalog.holders) == ["a"]
+    assert list(app.catalog.toolsets) == ["a"]

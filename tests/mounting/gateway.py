@@ -80,7 +80,7 @@ async def through(gate: Server, era: str = "modern", **options: Any) -> AsyncIte
 
 
 async def close(gate: Server) -> None:
-    for holder in list(gate.catalog.holders.values()):
+    for holder in list(gate.catalog.toolsets.values()):
         await holder.close()
 
 

@@ -35,7 +35,7 @@ ours = pytest.mark.parametrize("outer", ERAS)
 
 
 def keeper(gate: Server, prefix: str = "b") -> Any:
-    mount: Any = gate.catalog.holders[prefix].toolset
+    mount: Any = gate.catalog.toolsets[prefix].toolset
     return mount.keeper()
 
 
@@ -130,7 +130,7 @@ def test_one_that_cannot_be_started_is_explained(outer: str) -> None:
             assert "no key was given" in absent.value.what
             assert len(told) == 1
             assert "warning: mounted b: the server can't be reached" in told[0]
-            status = gate.catalog.holders["b"].toolset.status()
+            status = gate.catalog.toolsets["b"].toolset.status()
             assert status["state"] == "absent"
             assert "exit code 7" in status["problem"]
 
@@ -206,7 +206,7 @@ def test_one_that_never_answers_holds_up_a_list_only_once(outer: str, monkeypatc
         gate.mount(make_server(), prefix="good")
         async with through(gate, outer) as client:
             assert "good_add" in {tool.name for tool in await client.list_tools()}
-            assert not gate.catalog.arrivals.pending  # type: ignore[union-attr]
+            assert not gate.catalog.pending_mounts.pending  # type: ignore[union-attr]
             assert (await client.call("good_add", {"a": 1, "b": 2})).text == "3"
             with pytest.raises(ToolFailed, match="has not answered yet: it was started"):
                 await client.call("b_go")
@@ -341,7 +341,7 @@ def test_what_is_told_of_one_server_is_bounded(monkeypatch: pytest.MonkeyPatch) 
     gate = Server("gate")
     told = problems(gate)
     gate.mount(make_server(), prefix="b")
-    mount: Any = gate.catalog.holders["b"].toolset
+    mount: Any = gate.catalog.toolsets["b"].toolset
     for n in range(100):
         mount._warn(f"line {n}")
     assert len(told) == TOLD + 1

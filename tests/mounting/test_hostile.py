@@ -27,7 +27,7 @@ def offered(mode: str, *more: str) -> tuple[list[Any], list[str]]:
 
         told = problems(gate)
         gate.mount(hostile(mode, *more), prefix="h")
-        mount: Any = gate.catalog.holders["h"].toolset
+        mount: Any = gate.catalog.toolsets["h"].toolset
         async with through(gate) as client:
             await client.list_tools()
             await until("what it offers", lambda: not mount.pending and mount.keeper().state != "starting")
@@ -100,7 +100,7 @@ def test_lists_that_it_does_not_have_take_no_others_with_them() -> None:
             for kind in ("templates", "prompts"):
                 assert f"left out: all {kind}: no such method (-32601)" in everything
             assert "gone" not in everything
-            assert gate.catalog.holders["h"].toolset.status()["state"] == "ready"
+            assert gate.catalog.toolsets["h"].toolset.status()["state"] == "ready"
 
     run(main)
 

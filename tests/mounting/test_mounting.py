@@ -118,7 +118,7 @@ def test_progress_and_log_messages_come_through(way: str, inner: str, outer: str
 
 def test_log_messages_reach_nobody_while_several_callers_are_served() -> None:
     gate = gate_to(make_server(), "legacy")
-    mount: Any = gate.catalog.holders["b"].toolset
+    mount: Any = gate.catalog.toolsets["b"].toolset
     with serve(gate.asgi(rate=0)) as served:
 
         async def main() -> None:
@@ -235,7 +235,7 @@ def test_one_server_under_two_names_and_one_behind_two(inner: str) -> None:
             assert [each.name for each in await client.list_prompts()] == ["m_b_poem", "x_poem", "y_poem"]
             assert any("test://thing: the name is taken" in text for text in told)
         for each in (middle, gate):
-            for holder in each.catalog.holders.values():
+            for holder in each.catalog.toolsets.values():
                 await holder.close()
 
     run(main)
@@ -252,7 +252,7 @@ def test_the_first_mount_has_the_address_whoever_answers_first() -> None:
 
         gate.mount(slow, prefix="first")
         gate.mount(make_server(), prefix="second")
-        second = gate.catalog.holders["second"].toolset
+        second = gate.catalog.toolsets["second"].toolset
         async with through(gate) as client:
             second.keeper()  # type: ignore[attr-defined]
             await until("the second", lambda: "test://thing" in gate.catalog.resources)
@@ -355,7 +355,7 @@ def test_what_was_unmounted_is_not_started_again_by_a_late_call() -> None:
         gate = gate_to(COMMAND, "modern")
         async with through(gate) as client:
             await client.list_tools()
-            mount: Any = gate.catalog.holders["b"].toolset
+            mount: Any = gate.catalog.toolsets["b"].toolset
             gate.unmount("b")
             with pytest.raises(ToolError, match="'b' was unmounted"):
                 mount.keeper()
@@ -475,7 +475,7 @@ def test_a_target_that_leads_nowhere_is_refused_at_once(target: Any) -> None:
     with pytest.raises(RegistrationError, match="give a Server, a Client, a command, a URL or an entry") as wrong:
         gate.mount(target, prefix="x")
     assert "test_mounting.py" in wrong.value.where
-    assert not gate.catalog.holders
+    assert not gate.catalog.toolsets
 
 
 def test_it_can_be_unmounted_when_its_loop_has_closed() -> None:
@@ -500,7 +500,7 @@ def test_what_an_earlier_mount_had_the_name_of_comes_when_that_goes() -> None:
         gate.mount(first, prefix="a")
         for prefix in ("b", "c"):
             gate.mount(make_server(prefix), prefix=prefix)
-        mounts: Any = {name: holder.toolset for name, holder in gate.catalog.holders.items()}
+        mounts: Any = {name: holder.toolset for name, holder in gate.catalog.toolsets.items()}
         async with through(gate) as client, client.watch(resources=True) as changes:
             assert (await client.read("test://thing"))[0].text == "first"
             gate.unmount("a")
@@ -521,7 +521,7 @@ def test_what_an_earlier_mount_does_not_offer_any_more_comes_from_the_next() -> 
         first.resource("test://other")(lambda: "other")
         gate.mount(first, prefix="a")
         gate.mount(make_server(), prefix="b")
-        second = gate.catalog.holders["b"]
+        second = gate.catalog.toolsets["b"]
         async with through(gate) as client:
             assert (await client.read("test://thing"))[0].text == "first"
             del first.catalog.resources["test://thing"]

@@ -132,7 +132,7 @@ def test_a_question_never_reaches_a_stranger(outer: str) -> None:
     """While one caller thinks, the server may ask for more on their behalf, and nothing says on whose it does."""
     gate = Server("gate")
     gate.mount(hostile("later"), prefix="b")
-    mount: Any = gate.catalog.holders["b"].toolset
+    mount: Any = gate.catalog.toolsets["b"].toolset
     with serve(gate.asgi(rate=0)) as served:
 
         async def main() -> None:
@@ -370,7 +370,7 @@ def test_a_result_that_comes_while_the_question_leaves_is_not_lost(seconds: str)
     async def main() -> None:
         gate = Server("gate")
         gate.mount(hostile("impatient", seconds), prefix="b")
-        mount: Any = gate.catalog.holders["b"].toolset
+        mount: Any = gate.catalog.toolsets["b"].toolset
         async with through(gate, on_elicit=lambda _: "x") as client:
             for _ in range(10):
                 assert (await client.call("b_go")).text == "went without an answer"
@@ -388,7 +388,7 @@ def test_calls_are_held_up_to_a_bound_whether_they_have_ended_or_not(
     async def main() -> None:
         gate = Server("gate")
         gate.mount(hostile("impatient", "0.05"), prefix="b")
-        mount: Any = gate.catalog.holders["b"].toolset
+        mount: Any = gate.catalog.toolsets["b"].toolset
         async with through(gate, on_elicit=lambda _: "x") as client:
             await client.list_tools()
             for _ in range(held):
@@ -464,7 +464,7 @@ def test_a_server_that_does_not_wait_for_the_answer(outer: str) -> None:
     async def main() -> None:
         gate = Server("gate")
         gate.mount(hostile("impatient"), prefix="b")
-        mount: Any = gate.catalog.holders["b"].toolset
+        mount: Any = gate.catalog.toolsets["b"].toolset
         answered = asyncio.Event()
 
         async def think(_: Any) -> str:
@@ -489,7 +489,7 @@ def test_an_answer_in_another_process_is_told_so() -> None:
         async with through(gate, on_elicit=lambda _: "x") as client:
             await client.list_tools()
             first = await client.request("tools/call", {"name": "b_greet", "arguments": {}})
-            mount: Any = gate.catalog.holders["b"].toolset
+            mount: Any = gate.catalog.toolsets["b"].toolset
             mount._calls.flights._flights.clear()  # as if it were held elsewhere
             params = {"name": "b_greet", "arguments": {}, "requestState": first["requestState"], "inputResponses": {}}
             late = await client.request("tools/call", params)
@@ -605,7 +605,7 @@ def test_who_is_held_can_be_taken_for_nobody_else() -> None:
 
     async def main() -> None:
         gate = gate_to(make_server(), "legacy")
-        mount: Any = gate.catalog.holders["b"].toolset
+        mount: Any = gate.catalog.toolsets["b"].toolset
         async with through(gate, on_elicit=lambda _: "x") as client:
             await client.list_tools()
             await client.request("tools/call", {"name": "b_greet", "arguments": {}})
@@ -648,7 +648,7 @@ def test_a_question_too_many_leaves_nothing_behind(rounds: int, fails: bool) -> 
             return "".join([(await ctx.elicit(f"q{n}?", str, key=f"k{n}")).value for n in range(rounds)])
 
         gate = gate_to(inner, "legacy")
-        mount: Any = gate.catalog.holders["b"].toolset
+        mount: Any = gate.catalog.toolsets["b"].toolset
         async with through(gate, on_elicit=lambda _: "x") as client:
             answer = await client.call("b_often", {"rounds": rounds}, check=False)
             assert answer.text == ("b_often asked in 8 rounds and still has questions" if fails else "x" * rounds)

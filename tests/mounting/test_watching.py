@@ -130,7 +130,7 @@ def test_another_watch_looks_up_no_more_than_itself(inner: str, monkeypatch: pyt
             await client.list_resources()
             find = gate.catalog.find_resource
             monkeypatch.setattr(Catalog, "find_resource", lambda _, uri: looked_up.append(uri) or find(uri))
-            mounts: Any = gate.catalog.arrivals
+            mounts: Any = gate.catalog.pending_mounts
             for n in range(10):
                 mounts.watch({f"test://parts/{part}" for part in range(n + 1)})
             mounts.watch({"test://parts/3"})

@@ -13,7 +13,7 @@ import pytest
 from msgspec import Meta
 
 from longshore import Context, RegistrationError, Server, Tool, Toolset, prompt, resource, tool
-from longshore.registry.where import place
+from longshore.registry.source_location import locate
 from talk import result
 
 OBJECT: dict[str, Any] = {"type": "object"}
@@ -590,9 +590,9 @@ def test_a_toolset_twice_is_refused() -> None:
 def test_a_toolset_with_a_part_that_cannot_be_added_adds_nothing(toolset: type[Toolset]) -> None:
     app = Server("t")
     app.add(Weather())
-    before = (list(app.catalog.tools), list(app.catalog.holders))
+    before = (list(app.catalog.tools), list(app.catalog.toolsets))
     assert len(str(refusal(lambda: app.add(toolset()))).splitlines()) == 3
-    assert (list(app.catalog.tools), list(app.catalog.holders)) == before
+    assert (list(app.catalog.tools), list(app.catalog.toolsets)) == before
 
 
 def test_a_replacement_that_clashes_leaves_the_old_toolset_as_it_was() -> None:
@@ -610,9 +610,9 @@ def test_a_replacement_that_clashes_leaves_the_old_toolset_as_it_was() -> None:
         def history(self) -> str:
             return ""
 
-    old = app.catalog.holders["weather"]
+    old = app.catalog.toolsets["weather"]
     refusal(lambda: app.add(Newer(), replace=True))
-    assert app.catalog.holders["weather"] is old
+    assert app.catalog.toolsets["weather"] is old
     assert list(app.catalog.tools) == ["forecast", "history"]
     assert list(app.catalog.prompts) == ["report"]
 
@@ -647,9 +647,9 @@ def test_a_place_is_found_through_wrappers() -> None:
     def outer(*args: Any) -> None:
         star(*args)
 
-    assert re.fullmatch(r"(?:.*/)?test_mistakes\.py:\d+ star\(app\)", place(functools.partial(star)))
-    assert re.fullmatch(r"(?:.*/)?test_mistakes\.py:\d+ outer\(\*args\)", place(outer))
-    assert place(print) == "<built-in function print>"
+    assert re.fullmatch(r"(?:.*/)?test_mistakes\.py:\d+ star\(app\)", locate(functools.partial(star)))
+    assert re.fullmatch(r"(?:.*/)?test_mistakes\.py:\d+ outer\(\*args\)", locate(outer))
+    assert locate(print) == "<built-in function print>"
 
 
 class Hooked(Toolset):

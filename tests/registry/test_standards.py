@@ -345,7 +345,7 @@ class Mixed(Toolset):
 def test_a_toolset_one_of_whose_tools_is_refused_adds_nothing() -> None:
     app = Server("t", standards="refuse")
     assert refusal(lambda: app.add(Mixed())).what.startswith("E12: the tool '2nd'")
-    assert (app.catalog.tools, app.catalog.holders) == ({}, {})
+    assert (app.catalog.tools, app.catalog.toolsets) == ({}, {})
     mild = Server("t")
     mild.add(Mixed())
     assert list(mild.catalog.tools) == ["first", "2nd"] and len(told(mild)) == 1

@@ -65,10 +65,11 @@ output.schema()
 )
 
 
-def test_an_ordinary_tool_loads_two_modules_of_ours_and_none_of_others() -> None:
+def test_an_ordinary_tool_loads_three_modules_of_ours_and_none_of_others() -> None:
     loaded = loaded_by(PLAIN)
     assert {n for n in loaded if n.startswith("longshore.schema.")} == {
         "longshore.schema.signature",
+        "longshore.schema.parameter",
         "longshore.schema.output",
     }
     assert {n for n in loaded if not n.startswith("longshore")} == set()

@@ -8,8 +8,8 @@ from msgspec import Meta
 
 from longshore.limits import DEFAULT_LIMITS
 from longshore.nearest import nearest
-from longshore.schema.explain import explain
-from longshore.schema.failure import SHOWN_LINES
+from longshore.schema.repair import repair_typed
+from longshore.schema.violations import SHOWN_LINES
 
 from .conftest import read_fn, taking
 from .models import Circle, Drawing, Point, Team, User
@@ -27,7 +27,7 @@ FORECAST = read_fn(forecast)
 
 
 def lines_of(raw: bytes, signature: Any = FORECAST) -> list[str]:
-    reading = explain("forecast", signature, raw)
+    reading = repair_typed("forecast", signature, raw)
     decoded, lines = reading.arguments, list(reading.faults)
     assert decoded is None
     return lines
@@ -149,7 +149,7 @@ def test_a_tool_without_parameters_says_so() -> None:
 )
 def test_json_inside_a_string_is_taken_where_no_string_can_be_meant(annotation: Any, value: str, decoded: Any) -> None:
     raw = msgspec.json.encode({"x": value})
-    reading = explain("f", taking(annotation), raw)
+    reading = repair_typed("f", taking(annotation), raw)
     arguments, lines = reading.arguments, list(reading.faults)
     assert lines == []
     assert arguments.x == decoded
@@ -169,7 +169,7 @@ def test_json_inside_a_string_is_taken_where_no_string_can_be_meant(annotation: 
     ],
 )
 def test_nothing_else_is_coerced(annotation: Any, value: Any) -> None:
-    reading = explain("f", taking(annotation), msgspec.json.encode({"x": value}))
+    reading = repair_typed("f", taking(annotation), msgspec.json.encode({"x": value}))
     decoded, lines = reading.arguments, list(reading.faults)
     assert decoded is None
     assert len(lines) == 1
@@ -185,7 +185,7 @@ def test_nesting_inside_a_string_is_limited_at_its_edge() -> None:
     signature = taking(list[Any])
     for depth, taken in [(DEFAULT_LIMITS.depth - 1, True), (DEFAULT_LIMITS.depth, False), (100_000, False)]:
         text = "[" * depth + '"]]["' + "]" * depth
-        reading = explain("f", signature, msgspec.json.encode({"x": text}))
+        reading = repair_typed("f", signature, msgspec.json.encode({"x": text}))
         decoded, lines = reading.arguments, list(reading.faults)
         assert (decoded is not None) is taken
         assert bool(lines) is not taken
@@ -193,7 +193,7 @@ def test_nesting_inside_a_string_is_limited_at_its_edge() -> None:
 
 def test_a_string_of_nothing_but_escapes_is_looked_through_once() -> None:
     """A tokenizer that begins again at each quote would be at this for minutes."""
-    reading = explain("f", taking(list[Any]), msgspec.json.encode({"x": '["' + '\\"' * 200_000}))
+    reading = repair_typed("f", taking(list[Any]), msgspec.json.encode({"x": '["' + '\\"' * 200_000}))
     decoded, lines = reading.arguments, list(reading.faults)
     assert decoded is None
     assert lines
@@ -203,7 +203,7 @@ def test_a_string_of_nothing_but_escapes_is_looked_through_once() -> None:
     ("annotation", "text", "value"), [(int, "3.0", 3), (list[int], "[1.0,2]", [1, 2]), (Point, '{"x":1e0}', Point(1))]
 )
 def test_a_whole_number_written_as_a_float_is_an_integer(annotation: Any, text: str, value: Any) -> None:
-    reading = explain("f", taking(annotation), b'{"x":%s}' % text.encode())
+    reading = repair_typed("f", taking(annotation), b'{"x":%s}' % text.encode())
     arguments, lines = reading.arguments, list(reading.faults)
     assert lines == []
     assert arguments.x == value
@@ -274,12 +274,12 @@ def test_the_nearest_name_is_suggested(name: str, candidates: list[str], found: 
     ],
 )
 def test_what_was_mended_is_noted(annotation: Any, value: Any, decoded: Any, notes: list[str]) -> None:
-    reading = explain("f", taking(annotation), msgspec.json.encode({"x": value}))
+    reading = repair_typed("f", taking(annotation), msgspec.json.encode({"x": value}))
     assert (reading.faults, list(reading.notes)) == ((), notes)
     assert reading.arguments.x == decoded
 
 
 def test_null_for_what_has_a_default_is_the_default() -> None:
-    reading = explain("forecast", FORECAST, b'{"city":"a","days":1,"unit":null,"since":null}')
+    reading = repair_typed("forecast", FORECAST, b'{"city":"a","days":1,"unit":null,"since":null}')
     assert (reading.arguments.unit, reading.arguments.since) == ("celsius", None)
     assert reading.notes == ("`unit` came as null; it was left out",)

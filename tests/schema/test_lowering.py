@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longshore.config.sections import SchemaForm
-from longshore.schema.lowering import FORMS, Form, lower
-from longshore.schema.mending import mend
-from longshore.schema.rewriting.everywhere import change_everywhere, schemas_in
+from longshore.schema.client_forms import FORMS, Form, lower
+from longshore.schema.repair import repair
 from longshore.schema.standards.linting import lint
 from longshore.schema.standards.subject import Surface
 from longshore.schema.validate import compile
+from longshore.schema.walk import rewrite, walk_objects
 
 from .schemas import Closed, Schema, Schemas, anything, arguments, fitting
 
@@ -27,7 +27,7 @@ LOOSE: list[Form] = [form for form in FORMS if form != "openai-strict"]
 
 def takes(schema: Schema, value: Any) -> bool:
     """The value is valid, by JSON Schema with Gemini's one word more."""
-    written: Any = change_everywhere(schema, read_nullable)
+    written: Any = rewrite(schema, read_nullable)
     return jsonschema_rs.Draft202012Validator(written).is_valid(value)
 
 
@@ -103,8 +103,8 @@ def test_what_is_valid_in_the_strict_form_is_taken_once_its_nulls_are_left_out(r
     check = compile(schema)
     for call in [fitting(lowered, lowered, random) for _ in range(20)]:
         if takes(lowered, call):
-            mended = mend(copy.deepcopy(call), check.finder("find"))
-            assert mended.breaches == [] and check.is_valid(mended.value), (schema, call)
+            repaired = repair(copy.deepcopy(call), lambda value: check.violations(value, "find"))
+            assert repaired.violations == [] and check.is_valid(repaired.value), (schema, call)
 
 
 SIDE: Schema = {"properties": {"kind": {"const": "square"}, "side": {"type": "number"}}, "required": ["kind", "side"]}
@@ -141,7 +141,7 @@ def test_strict_mode_loses_no_alternative_and_no_null(inner: Schema, calls: list
 
 
 def is_strict(schema: Schema) -> bool:
-    objects = [each for each in schemas_in(schema) if "object" in str(each.get("type"))]
+    objects = [each for each in walk_objects(schema) if "object" in str(each.get("type"))]
     return all(
         each.get("additionalProperties") is False and each.get("required") == [*each.get("properties", {})]
         for each in objects

@@ -22,12 +22,13 @@ from msgspec import Meta, Struct
 from longshore.client.client import Result
 from longshore.client.results import as_type
 from longshore.errors import BadAnswer
-from longshore.schema.explain import explain
-from longshore.schema.hints import ready
 from longshore.schema.infer import input_schema
 from longshore.schema.output import OutputMismatch, read_output
-from longshore.schema.signature import SignatureProblem, read
-from longshore.schema.unbounded import interruptible
+from longshore.schema.parameter import SignatureProblem
+from longshore.schema.repair import repair_typed
+from longshore.schema.signature import read
+from longshore.schema.types import read_type
+from longshore.schema.validate import interruptible
 
 from .conftest import Ask, Context, taking
 
@@ -127,7 +128,7 @@ def test_a_text_that_re_would_never_end_on_is_refused_wherever_it_stands(annotat
     raw = f'{{"x":{form % WEDGING}}}'.encode()
     with pytest.raises(msgspec.ValidationError):
         signature.decode(raw)
-    [line] = explain("tool", signature, raw).faults
+    [line] = repair_typed("tool", signature, raw).faults
     assert line.startswith(f"{path}: ")
     assert f'must match the pattern ^(a+)+$; got "{WEDGING}"' in line
 
@@ -371,4 +372,4 @@ def test_a_client_reads_a_result_so_too(annotation: Any, form: str, path: str) -
 def test_a_client_refuses_a_type_that_only_re_can_check() -> None:
     with pytest.raises(TypeError, match="can't be matched in linear time"):
         as_type(Result([], structured={"result": "b"}), Annotated[str, Meta(pattern="(?=a)b")])  # type: ignore[arg-type]
-    assert ready(As) is not As
+    assert read_type(As) is not As

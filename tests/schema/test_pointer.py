@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from longshore.cli.schemas import part
-from longshore.schema.pointer import look_up
+from longshore.schema.walk import resolve
 from longshore.toolsets.discovery.survey import kind_of
 
 ROOT: dict[str, Any] = {
@@ -30,7 +30,7 @@ ROOT: dict[str, Any] = {
     ],
 )
 def test_a_way_through_the_schema_is_followed(ref: str, kind: str) -> None:
-    assert look_up(ROOT, ref)["type"] == part({"$ref": ref}, ROOT)["type"] == kind_of({"$ref": ref}, ROOT) == kind
+    assert resolve(ROOT, ref)["type"] == part({"$ref": ref}, ROOT)["type"] == kind_of({"$ref": ref}, ROOT) == kind
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,6 @@ def test_a_way_through_the_schema_is_followed(ref: str, kind: str) -> None:
     ],
 )
 def test_what_leads_elsewhere_leads_nowhere(ref: Any) -> None:
-    assert look_up(ROOT, ref) is None
+    assert resolve(ROOT, ref) is None
     assert part({"$ref": ref}, ROOT) in ({}, {"$ref": ref})
     assert kind_of({"$ref": ref}, ROOT) == "any value"

@@ -13,9 +13,9 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from longshore.schema.explain import explain
 from longshore.schema.infer import input_schema, type_schema
 from longshore.schema.output import read_output
+from longshore.schema.repair import repair_typed
 
 from .conftest import taking
 from .test_types import assert_client_safe
@@ -97,7 +97,7 @@ def test_schema_and_decoder_agree_on_random_json(typed: Typed, value: Any) -> No
     try:
         signature.decode(raw)
     except msgspec.ValidationError:
-        reading = explain("f", signature, raw)
+        reading = repair_typed("f", signature, raw)
         decoded, lines = reading.arguments, list(reading.faults)
         assert (decoded is not None) is valid or isinstance(value, str)
         assert (decoded is None) is bool(lines)
@@ -133,6 +133,6 @@ def test_a_declared_result_is_enforced_and_keeps_its_schema(typed: Typed, data: 
 @quick
 @given(types(EXACT), st.binary(max_size=40) | json_values.map(msgspec.json.encode))
 def test_explaining_never_raises(typed: Typed, raw: bytes) -> None:
-    reading = explain("f", taking(typed[0]), raw)
+    reading = repair_typed("f", taking(typed[0]), raw)
     decoded, lines = reading.arguments, list(reading.faults)
     assert (decoded is None) is bool(lines)

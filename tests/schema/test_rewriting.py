@@ -10,19 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longshore.schema.nullable import list_null
-from longshore.schema.rewriting import (
+from longshore.schema.combinators import MAX_BRANCHES, MAX_SENTENCE, with_all_joined, without_root_combinators
+from longshore.schema.rewrite import (
+    MAX_FOLLOWED,
+    MAX_INLINED,
     inlined,
     modernised,
     with_items,
     with_object_root,
     with_properties,
     without_booleans,
-    without_root_combinators,
 )
-from longshore.schema.rewriting.combinators import MOST_BRANCHES, MOST_SAID, with_all_joined
-from longshore.schema.rewriting.everywhere import MOST_LEVELS, change_everywhere, schemas_in
-from longshore.schema.rewriting.references import MOST_FOLLOWED, MOST_INLINED
+from longshore.schema.walk import MAX_DEPTH, list_null, rewrite, walk_objects
 
 from .schemas import Schema, Schemas, anything, arguments
 
@@ -30,7 +29,7 @@ Change = Callable[[Any], Any]
 
 
 def list_nulls(schema: Any) -> Any:
-    return change_everywhere(schema, list_null)
+    return rewrite(schema, list_null)
 
 
 SAME: list[Change] = [
@@ -138,7 +137,7 @@ def deep(levels: int) -> Schema:
     return schema
 
 
-@pytest.mark.parametrize(("levels", "changed"), [(MOST_LEVELS, True), (MOST_LEVELS + 1, False), (100_000, False)])
+@pytest.mark.parametrize(("levels", "changed"), [(MAX_DEPTH, True), (MAX_DEPTH + 1, False), (100_000, False)])
 def test_what_is_too_deep_is_left_alone(levels: int, changed: bool) -> None:
     schema = deep(levels)
     assert (with_properties(schema) is not schema) is changed
@@ -163,7 +162,7 @@ def doubling(levels: int) -> Schema:
 def test_what_would_grow_too_big_keeps_its_references(levels: int, written: bool) -> None:
     result = inlined(doubling(levels))
     assert ("$defs" not in result) is written
-    assert len([*schemas_in(result)]) <= MOST_INLINED
+    assert len([*walk_objects(result)]) <= MAX_INLINED
 
 
 def row(count: int, uses: int) -> Schema:
@@ -184,13 +183,13 @@ def test_a_row_of_references_is_gone_through_as_often_as_it_takes_but_not_for_ev
 @pytest.mark.parametrize(("count", "followed"), [(316, True), (317, False), (2000, False)])
 def test_what_leads_round_and_round_is_not_followed_for_ever(count: int, followed: bool) -> None:
     ring = {"$defs": {f"d{n}": {"items": {"$ref": f"#/$defs/d{(n + 1) % count}"}} for n in range(count)}}
-    assert (count**2 <= MOST_FOLLOWED) is followed is (inlined(ring) is not ring)
+    assert (count**2 <= MAX_FOLLOWED) is followed is (inlined(ring) is not ring)
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
 def test_parts_beyond_the_limit_are_left_out(more: int) -> None:
-    parts = [{f"x-{n}": n} for n in range(MOST_BRANCHES + more)]
-    assert len(with_all_joined({"allOf": parts})) == min(len(parts), MOST_BRANCHES)
+    parts = [{f"x-{n}": n} for n in range(MAX_BRANCHES + more)]
+    assert len(with_all_joined({"allOf": parts})) == min(len(parts), MAX_BRANCHES)
 
 
 def test_alternatives_that_are_too_deep_to_compare_are_alternatives() -> None:
@@ -259,12 +258,12 @@ def test_what_a_closed_root_does_not_name_is_not_offered() -> None:
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
 def test_alternatives_beyond_the_limit_may_be_anything(more: int) -> None:
-    count = MOST_BRANCHES + more
+    count = MAX_BRANCHES + more
     branches = [
         {"properties": {f"p{n}": STRING}, "required": ["a"], "additionalProperties": False} for n in range(count)
     ]
     schema, said = without_root_combinators({**OBJECT, "anyOf": branches})
     named = [name for name in schema["properties"] if name.startswith("p")]
-    assert len(named) == min(count, MOST_BRANCHES)
+    assert len(named) == min(count, MAX_BRANCHES)
     assert (schema.get("required") == ["a"]) is (schema.get("additionalProperties") is False) is (more <= 0)
-    assert len(said) <= MOST_SAID
+    assert len(said) <= MAX_SENTENCE

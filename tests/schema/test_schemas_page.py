@@ -8,11 +8,11 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from longshore.schema import infer
+from longshore.schema.client_forms import FORMS, lower
+from longshore.schema.combinators import ROOT_COMBINATORS
 from longshore.schema.infer import input_schema
-from longshore.schema.lowering import FORMS, lower
-from longshore.schema.rewriting.combinators import ROOT_COMBINATORS
-from longshore.schema.rewriting.everywhere import MOST_LEVELS, MOST_SCHEMAS
-from longshore.schema.rewriting.references import MOST_INLINED
+from longshore.schema.rewrite import MAX_INLINED
+from longshore.schema.walk import MAX_DEPTH, MAX_NODES
 
 from .conftest import taking
 
@@ -44,4 +44,4 @@ def test_it_names_every_form_and_every_limit() -> None:
     forms = PAGE.split("| Form |")[1].split("\n\n")[0]
     assert re.findall(r"`([a-z-]+)`", "".join(row.split("|")[1] for row in forms.splitlines()[2:])) == [*FORMS]
     assert all(f"`{word}`" in PAGE for word in ROOT_COMBINATORS if word not in ("then", "else"))
-    assert f"{MOST_SCHEMAS:,} schemas, {MOST_LEVELS} levels" in PAGE and f"up to {MOST_INLINED:,} schemas" in PAGE
+    assert f"{MAX_NODES:,} schemas, {MAX_DEPTH} levels" in PAGE and f"up to {MAX_INLINED:,} schemas" in PAGE

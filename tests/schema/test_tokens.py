@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from longshore.schema.tokens import count_tokens
+from longshore.schema.output import count_tokens
 
 
 @pytest.mark.parametrize(

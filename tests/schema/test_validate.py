@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longshore.schema.failure import SHOWN_LINES
 from longshore.schema.phrase import cut, quote
 from longshore.schema.validate import SCHEMA_BYTES, SCHEMA_DEPTH, SchemaProblem, compile
+from longshore.schema.violations import SHOWN_LINES
 
 PERSON = {
     "type": "object",

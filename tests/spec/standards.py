@@ -125,7 +125,7 @@ STANDARD_ROWS: dict[str, Row] = {
     "HOUSE-27": _row(
         "S",
         "Input has versions, with functions that bring earlier ones up to date.",
-        f"{REGISTRY}test_earlier.py::test_earlier_arguments_are_translated_and_noted",
+        f"{REGISTRY}test_migrations.py::test_earlier_arguments_are_translated_and_noted",
     ),
     "HOUSE-28": _row(
         "M",
@@ -386,9 +386,9 @@ STANDARD_ROWS: dict[str, Row] = {
     "EVO-01": _row(
         "M",
         "A tool declares earlier versions of its input with a function that brings them up to date.",
-        f"{REGISTRY}test_earlier.py::test_earlier_arguments_are_translated_and_noted",
-        f"{REGISTRY}test_earlier.py::test_whatever_comes_out_is_todays_input",
-        f"{REGISTRY}test_earlier.py::test_what_a_migration_raises_is_masked_as_the_tools_own",
+        f"{REGISTRY}test_migrations.py::test_earlier_arguments_are_translated_and_noted",
+        f"{REGISTRY}test_migrations.py::test_whatever_comes_out_is_todays_input",
+        f"{REGISTRY}test_migrations.py::test_what_a_migration_raises_is_masked_as_the_tools_own",
         f"{RAW}::test_mending_accepts_nothing_that_the_schema_forbids",
     ),
     "EVO-02": _row(
@@ -396,12 +396,12 @@ STANDARD_ROWS: dict[str, Row] = {
         "A renamed tool answers to the names that it had, and no list shows them.",
         f"{REGISTRY}test_aliases.py::test_the_old_name_can_be_called_and_the_result_says_the_new_one",
         f"{REGISTRY}test_aliases.py::test_names_that_two_tools_would_answer_to_are_refused",
-        f"{REGISTRY}test_earlier.py::test_no_list_shows_an_old_name",
+        f"{REGISTRY}test_migrations.py::test_no_list_shows_an_old_name",
     ),
     "EVO-03": _row(
         "M",
         "So does a renamed parameter.",
-        f"{REGISTRY}test_earlier.py::test_an_old_name_is_taken_for_the_new_one_and_noted",
+        f"{REGISTRY}test_migrations.py::test_an_old_name_is_taken_for_the_new_one_and_noted",
     ),
     "EVO-04": _row(
         "M",

@@ -11,7 +11,7 @@ from longshore import Server
 from longshore.builtin import make
 from longshore.cli.main import run
 from longshore.cli.tools import reference
-from longshore.schema.tokens import count_tokens
+from longshore.schema.output import count_tokens
 from talk import ERAS, result
 
 from .test_discovery import BUDGET_TOKENS

@@ -194,9 +194,9 @@ class _Making:
     def check(self) -> None:
         """What the schema has against the whole. What was said of a key already is not said again."""
         self._check_missing()
-        from longshore.schema.weight import compile_light
+        from longshore.schema.cost import compile_bounded
 
-        validator = compile_light(self.schema)
+        validator = compile_bounded(self.schema)
         lines = [] if validator is None else validator.errors(self.arguments)  # else the server will judge
         known = set(self.said)
         for line in lines:

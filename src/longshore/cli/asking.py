@@ -156,9 +156,9 @@ def _reader(field: dict[str, Any], listed: list[tuple[Any, str]], many: bool) ->
 
 def find_faults(name: str, field: dict[str, Any], value: Any) -> list[str]:
     """What is wrong with an answer. By a field that can't be read, or not in time, the server will judge."""
-    from longshore.schema.weight import compile_light
+    from longshore.schema.cost import compile_bounded
 
-    validator = compile_light({"type": "object", "properties": {name: field}})
+    validator = compile_bounded({"type": "object", "properties": {name: field}})
     return [] if validator is None else validator.errors({name: value})
 
 

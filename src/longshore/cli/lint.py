@@ -170,8 +170,8 @@ def look(found: Survey, wish: Wish) -> Report:
     from msgspec.structs import replace
 
     from longshore.cli.findings import Report
+    from longshore.schema.output import count_tokens
     from longshore.schema.standards.linting import lint as hold
-    from longshore.schema.tokens import count_tokens
 
     surface = found.surface
     refused = [replace(each, waived=wish.waived.get(each.rule, "")) for each in found.refused]

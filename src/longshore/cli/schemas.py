@@ -11,7 +11,7 @@ import msgspec
 
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import describe, either, quote
-from longshore.schema.pointer import look_up
+from longshore.schema.walk import resolve
 
 _STEPS = 16
 """References that are followed. A schema that needs more goes round."""
@@ -45,7 +45,7 @@ def part(schema: Any, root: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(ref, str):
             return schema if not beside else _meet(schema, beside) or {}
         beside = _meet({key: value for key, value in schema.items() if key != "$ref"}, beside) or {}
-        schema = look_up(root, ref)
+        schema = resolve(root, ref)
     return {}
 
 

@@ -57,12 +57,12 @@ def _loaded(place: Destination, options: Options, screen: Screen) -> Snapshot:
 
 
 def _renamed(app: Server) -> Renamed:
-    from longshore.registry.earlier import Earlier
+    from longshore.registry.migrations import Migrations
 
     tools = app.engine.tools.values()
     return Renamed(
         {alias: entry.name for entry in tools for alias in entry.aliases},
-        {entry.name: entry.explain.renames for entry in tools if isinstance(entry.explain, Earlier)},
+        {entry.name: entry.explain.renames for entry in tools if isinstance(entry.explain, Migrations)},
     )
 
 

@@ -100,7 +100,7 @@ def _loaded(source: str, options: Options, screen: Screen) -> Survey:
     _refuse_stray(options)
     app, refused = load(source)
     told = [_unoffered("error", each.what, each.fix, each.where) for each in refused]
-    surface, lost = (surface_of(app), []) if app.catalog.arrivals is None else _with_mounts(app, options, screen)
+    surface, lost = (surface_of(app), []) if app.catalog.pending_mounts is None else _with_mounts(app, options, screen)
     return Survey(surface, (*told, *lost), _file_of(source), builtin=source == BUILTIN)
 
 
@@ -134,9 +134,9 @@ def _with_mounts(app: Server, options: Options, screen: Screen) -> tuple[Surface
     async def look(client: Client, place: Destination) -> tuple[Surface, list[Finding]]:  # noqa: ARG001 - a visit's
         from asyncio import gather
 
-        assert isinstance(app.catalog.arrivals, Mounts)
+        assert isinstance(app.catalog.pending_mounts, Mounts)
         app.recorder.fallback = lambda: lambda _: None  # what is wrong with the mounted servers is told below
-        mounts = app.catalog.arrivals.all
+        mounts = app.catalog.pending_mounts.all
         try:
             await gather(*(_arrive(mount, options.timeout, screen) for mount in mounts))
             return surface_of(app), [each for mount in mounts for each in _left_out(mount)]

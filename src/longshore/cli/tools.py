@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from longshore.registry.tool import Entry
-from longshore.schema.output import encode
-from longshore.schema.tokens import TOKEN_CHARACTERS, count_tokens
+from longshore.schema.output import TOKEN_CHARACTERS, count_tokens, encode
 from longshore.toolsets.discovery.survey import argument_lines, category_of, kind_of, tool_line
 
 

@@ -48,9 +48,9 @@ class Known:
     def faults(self, value: Any) -> list[str]:
         """How structured content breaks the tool's own promise."""
         if self._validator is None:
-            from longshore.schema.weight import compile_light
+            from longshore.schema.cost import compile_bounded
 
-            self._validator = compile_light(self.tool.output_schema) or False  # what can't be read binds nobody
+            self._validator = compile_bounded(self.tool.output_schema) or False  # what can't be read binds nobody
         if self._validator is False or self._validator.is_valid(value):
             return []
         faults: list[str] = self._validator.errors(value)

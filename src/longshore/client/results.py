@@ -131,12 +131,12 @@ def _from_text(text: str, wanted: type[T]) -> T:
 
 def _convert(value: Any, wanted: type[T]) -> T:
     """By the rules for a tool's parameters: whatever can be one there can be asked for here."""
-    from longshore.schema.hints import ready_again
-    from longshore.schema.signature import SignatureProblem
-    from longshore.schema.standin import convert
+    from longshore.schema.custom_type import convert
+    from longshore.schema.parameter import SignatureProblem
+    from longshore.schema.types import read_type_cached
 
     try:
-        return cast("T", convert(value, ready_again(wanted)))
+        return cast("T", convert(value, read_type_cached(wanted)))
     except SignatureProblem as problem:
         raise TypeError(f"no result can be read as {_name(wanted)}: {problem}") from None
     except msgspec.ValidationError as problem:

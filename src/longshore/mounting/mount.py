@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 from longshore.errors import ClientError, ConnectError, RegistrationError, ToolError
 from longshore.registry.catalog import Catalog
-from longshore.registry.toolset import Holder, Toolset
-from longshore.registry.where import caller
+from longshore.registry.source_location import caller
+from longshore.registry.toolset import Toolset, ToolsetHandle
 from longshore.telemetry.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Mount(Toolset):
         arrived: Callable[[], None],
     ) -> None:
         self.prefix = prefix
-        self.holder = Holder(self)
+        self.holder = ToolsetHandle(self)
         self.holder.name = prefix
         self._target, self.timeout = target, timeout
         self._catalog, self._recorder = catalog, recorder
@@ -71,7 +71,7 @@ class Mount(Toolset):
         """Who keeps the connection, on the loop that runs. Begins with it, if nobody does yet."""
         from longshore.mounting.keeper import Keeper
 
-        if self.holder.gone:
+        if self.holder.removed:
             raise ToolError(f"the mounted server {self.prefix!r} was unmounted")
         keeper = self._keeper
         if keeper is None or not keeper.alive:
@@ -107,7 +107,7 @@ class Mount(Toolset):
 
     async def settled(self) -> None:
         """Wait until it is known what the server offers, or for as long as a list waits for that."""
-        if not self.holder.gone:
+        if not self.holder.removed:
             await self.keeper().settled()
 
     def watch(self, uris: frozenset[str]) -> None:
@@ -216,7 +216,7 @@ class Mount(Toolset):
             except REFUSED as problem:
                 self._note(kind, [unlisted(kind, problem)])  # what it offered before may still be there
                 continue
-            if not self.holder.gone:
+            if not self.holder.removed:
                 self._put(surface)
         left_out = client.relaying.left_out
         self._note("entries", left_out)

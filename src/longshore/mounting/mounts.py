@@ -10,19 +10,17 @@ from msgspec import ValidationError
 from longshore.errors import ProtocolError, RegistrationError, ToolError
 from longshore.mounting.mount import Mount
 from longshore.mounting.names import check_prefix
-from longshore.registry.aliases import find_alias
-from longshore.registry.catalog import Catalog
+from longshore.registry.catalog import Catalog, find_alias
 from longshore.registry.function import no_timeout
-from longshore.registry.tool import Entry
-from longshore.registry.where import caller
-from longshore.schema.reading import say_why
+from longshore.registry.source_location import caller
+from longshore.registry.tool import Entry, report_problem
 from longshore.telemetry.recorder import Recorder
 from longshore.wire.codec import INVALID_PARAMS
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-    from longshore.registry.toolset import Holder
+    from longshore.registry.toolset import ToolsetHandle
     from longshore.server.call import Call
 
 LAST_SECONDS = 0.2
@@ -48,7 +46,7 @@ class Mounts:
     ) -> None:
         self._catalog, self._recorder, self._offered, self._limit = catalog, recorder, offered, limit
         self._changed, self._guard = changed, guard
-        self._watched: dict[str, Holder | None] = {}
+        self._watched: dict[str, ToolsetHandle | None] = {}
         """What clients of ours watch, and whose it is. To look that up for all at each watch would take too long."""
         self._made = 0
 
@@ -60,16 +58,16 @@ class Mounts:
         wrong = no_timeout(timeout)
         if wrong is not None:
             raise RegistrationError(caller(), *wrong)
-        self._catalog.check_holder(prefix)
+        self._catalog.check_toolset_name(prefix)
         mount = Mount(target, prefix, timeout, self._catalog, self._recorder, self._changed, self.refit)
         self._made += 1
         mount.holder.rank = self._made
-        self._catalog.hold(mount.holder)
+        self._catalog.add_handle(mount.holder)
         return mount
 
     @property
     def all(self) -> list[Mount]:
-        toolsets = (holder.toolset for holder in tuple(self._catalog.holders.values()))
+        toolsets = (holder.toolset for holder in tuple(self._catalog.toolsets.values()))
         return [each for each in toolsets if isinstance(each, Mount)]
 
     def expected(self, names: Iterable[str]) -> list[str]:
@@ -120,7 +118,7 @@ class Mounts:
         self._watched = {uri: self._holder_of(uri) for uri in self._watched}
         self._follow()
 
-    def _holder_of(self, uri: str) -> Holder | None:
+    def _holder_of(self, uri: str) -> ToolsetHandle | None:
         found = self._catalog.find_resource(uri)
         return None if found is None else found[0].entry.toolset
 
@@ -128,7 +126,7 @@ class Mounts:
         for mount in self.all:
             mount.watch(frozenset(uri for uri, holder in self._watched.items() if holder is mount.holder))
 
-    def stand_in(self, name: str) -> Entry | None:
+    def placeholder(self, name: str) -> Entry | None:
         """What answers a call of a tool that is not known, but may be one of a server that has yet to come."""
         for mount in self.all:
             if name.startswith(mount.prefix + "_") and not mount.ready:
@@ -161,7 +159,7 @@ class Mounts:
             decode=lambda raw: raw,
             invoke=call_later,
             render=lambda value, call: call.entry.render(value, call),
-            explain=say_why,
+            explain=report_problem,
             describe=dict,
             raw=True,
             replay=True,

@@ -8,8 +8,8 @@ from hashlib import sha256
 from typing import Any
 
 from longshore.errors import RegistrationError
-from longshore.registry.names import ILLEGAL, MAX_NAME_CHARACTERS
-from longshore.registry.where import caller
+from longshore.registry.source_location import caller
+from longshore.registry.tool import ILLEGAL, MAX_NAME_CHARACTERS
 from longshore.wire.unseen import CONTROLS, MARKS, TAGS
 
 MAX_PREFIX_CHARACTERS = 24

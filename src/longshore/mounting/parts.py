@@ -14,16 +14,15 @@ from longshore.protocol.content import CallResult, lower_block
 from longshore.protocol.envelope import SERVER_INFO
 from longshore.protocol.headers import HeaderProblem, header_params
 from longshore.protocol.revisions import PROMPT, RESOURCE, TEMPLATE, TOOL
-from longshore.registry.resource import Resource
-from longshore.registry.template import Template, TemplateProblem
-from longshore.registry.tool import Effects, Entry
+from longshore.registry.resource import Resource, Template, TemplateProblem
+from longshore.registry.tool import Effects, Entry, report_problem
 from longshore.schema.kinds import is_array, is_object
-from longshore.schema.reading import Reading, say_why
+from longshore.schema.repair import RepairResult
 from longshore.wire.codec import BROKEN, INVALID_PARAMS
 
 if TYPE_CHECKING:
     from longshore.client.records import PromptInfo, ResourceInfo, TemplateInfo, ToolInfo
-    from longshore.registry.toolset import Holder
+    from longshore.registry.toolset import ToolsetHandle
 
 ENTRIES = 1000
 """Things of one kind that a mounted server may bring. No model chooses well among a tenth of that."""
@@ -54,7 +53,7 @@ class Parts:
     def __init__(
         self,
         prefix: str,
-        holder: Holder,
+        holder: ToolsetHandle,
         passing: Passing,
         timeout: float | Literal[False] | None,
         aliases: Callable[[str], tuple[str, ...]],
@@ -119,7 +118,7 @@ class Parts:
         name, theirs, passing = self._name(info.name), info.name, self._passing
         entry = self._entry("tool", name, info.record, TOOL)
         entry.decode = _read_arguments if headers else _take_arguments
-        entry.explain = lambda _, __: Reading(faults=("arguments must be an object",))
+        entry.explain = lambda _, __: RepairResult(faults=("arguments must be an object",))
         entry.invoke = lambda arguments, call: passing.call_tool(theirs, arguments, call)
         entry.render = self._result
         entry.headers, entry.raw, entry.replay = headers, True, True
@@ -166,8 +165,8 @@ class Parts:
 
         def complete(wanted: Any, call: Any) -> Awaitable[dict[str, Any]]:
             params: dict[str, Any] = {"ref": ref, "argument": {"name": argument, "value": wanted.value}}
-            if wanted.settled:
-                params["context"] = {"arguments": wanted.settled}
+            if wanted.given:
+                params["context"] = {"arguments": wanted.given}
             return passing.ask("completion/complete", params, call)
 
         entry = self._entry("completion", f"{own} {argument}", {}, {})
@@ -195,7 +194,7 @@ class Parts:
             decode=lambda given: given,
             invoke=_unset,
             render=_unset,
-            explain=say_why,
+            explain=report_problem,
             describe=lambda: described,
             toolset=self._holder,
             timeout=self._timeout,

@@ -12,7 +12,7 @@ from longshore.errors import BadAnswer, ClientError, ServerError
 from longshore.mounting.parts import Parts, Passing
 from longshore.registry.catalog import Part
 from longshore.registry.tool import Entry
-from longshore.registry.toolset import Holder
+from longshore.registry.toolset import ToolsetHandle
 
 T = TypeVar("T")
 REFUSED = (ServerError, BadAnswer)
@@ -34,7 +34,7 @@ class Reader(Struct):
     """Reads the lists of one server."""
 
     prefix: str
-    holder: Holder
+    holder: ToolsetHandle
     passing: Passing
     timeout: Timeout
     aliases: Callable[[str], tuple[str, ...]]

@@ -1,4 +1,4 @@
-"""From a Python function to an entry that can be called. Everything that a call needs is settled here, once."""
+"""Entries made from Python functions. Everything that a call needs is prepared here, once."""
 
 from __future__ import annotations
 
@@ -9,54 +9,35 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from msgspec import UNSET, Struct
 
 from longshore.errors import RegistrationError
-from longshore.protocol.content import Icon
 from longshore.protocol.questions import Ask
-from longshore.registry.names import MAX_NAME_CHARACTERS, check_name
 from longshore.registry.results import PASSTHROUGH, render_data, renderer, schema_renderer
-from longshore.registry.tool import Effects, Entry, Json, Run, Tool, effect_hints
-from longshore.registry.where import Place, caller, refuse
+from longshore.registry.source_location import SourceLocation, caller, refuse
+from longshore.registry.tool import (
+    MAX_NAME_CHARACTERS,
+    Entry,
+    Json,
+    Run,
+    ToolOptions,
+    check_name,
+    describe_tool,
+    tool_fields,
+)
 from longshore.schema.output import Output, read_output
-from longshore.schema.reading import Reading
-from longshore.schema.signature import Parameter, Patterns, Signature, SignatureProblem, read
+from longshore.schema.parameter import Parameter, Patterns, SignatureProblem
+from longshore.schema.signature import Signature, read
 
 if TYPE_CHECKING:
     from longshore.protocol.headers import HeaderParam
+    from longshore.schema.repair import RepairResult
 
 EFFECTS = ("read", "write", "destroy")
-HEAVY: Final = "E13"
-"""The rule about schemas that can't be checked by. A waiver of it lets one be whose checks might take for ever."""
+UNBOUNDED_RULE: Final = "E13"
+"""The rule about schemas whose checks might run for ever. Only a tool that waives it may have one."""
 Options = TypeVar("Options", bound=Struct)
 
 
-class ToolOptions(Struct, kw_only=True):
-    """What `@app.tool(…)` and `@tool(…)` take. What is left out follows from the function."""
-
-    name: str | None = None
-    title: str | None = None
-    description: str | None = None
-    category: str | None = None
-    tags: Sequence[str] = ()
-    effects: Effects | None = None
-    idempotent: bool | None = None
-    open_world: bool | None = None
-    timeout: float | Literal[False] | None = None
-    run: Literal["thread", "inline"] | None = None
-    replay: bool = False
-    examples: Sequence[Any] = ()
-    errors: Mapping[str, str] | None = None
-    output_schema: dict[str, Json] | None = None
-    annotations: Mapping[str, Json] | None = None
-    icons: Sequence[Icon] = ()
-    meta: Mapping[str, Json] | None = None
-    scopes: Sequence[str] = ()
-    help: str | None = None
-    aliases: Sequence[str] = ()
-    earlier: Sequence[Callable[..., Any]] = ()
-    waive: Mapping[str, str] | None = None
-
-
 def read_options(kind: type[Options], options: Mapping[str, Any], what: str) -> Options:
-    """The options of a declaration. One that does not exist is refused with the one that was probably meant."""
+    """The options of a declaration. An unknown option is refused with the most similar known one."""
     names = kind.__struct_fields__
     for option in options:
         if option not in names:
@@ -69,67 +50,64 @@ def read_options(kind: type[Options], options: Mapping[str, Any], what: str) -> 
 
 
 def check_function(fn: Any, what: str) -> None:
-    """Refuse `@app.tool("name")`, where the name stands in the function's place."""
+    """Refuse `@app.tool("name")`, which has a name in the function's place."""
     if fn is not None and not callable(fn) and not hasattr(fn, "__func__"):
         raise RegistrationError(caller(), f"{what}({fn!r}) is given no function", f"{what}(name={str(fn)!r})")
 
 
 def check_uri(uri: Any, what: str) -> None:
-    """Refuse `@app.resource` without its URI, where the function stands in the URI's place."""
+    """Refuse `@app.resource` without its URI, which has the function in the URI's place."""
     if not isinstance(uri, str):
         raise RegistrationError(caller(), f"{what} needs the URI that it is read at", f'{what}("scheme://…")')
 
 
 def tool_entry(fn: Callable[..., Any], options: ToolOptions, context_type: type) -> Entry:
-    """A tool of a function. Raises RegistrationError for what clients could not use."""
+    """The entry of a typed tool. Raises RegistrationError for a function that clients could not use."""
     name = name_of(fn) if options.name is None else options.name
     check_name(name, "tool", fn)
-    patterns: Patterns = "any" if isinstance(options.waive, Mapping) and HEAVY in options.waive else "waivable"
+    patterns: Patterns = "any" if isinstance(options.waive, Mapping) and UNBOUNDED_RULE in options.waive else "waivable"
     signature = read_signature(fn, context_type, tool=True, patterns=patterns)
     check_options(fn, options, signature.is_async)
     output = _output(fn, signature, options)
     describe = _Describe(fn, name, options, signature, output)
+    parameters = (*signature.parameters, *signature.asked)
     return Entry(
         kind="tool",
         name=name,
-        where=Place(fn),
+        where=SourceLocation(fn),
         run=run_mode(fn, options.run, signature.is_async),
         decode=signature.decode,
         invoke=invoker(fn, signature),
-        render=renderer(output)
-        if options.output_schema is None
-        else schema_renderer(_checker(fn, options.output_schema, options.waive), options.output_schema, render_data),
-        explain=second_look(
-            fn, explainer(name, signature), signature.decode, (*signature.parameters, *signature.asked), options.earlier
-        ),
+        render=_renderer(fn, options, output),
+        explain=with_migrations(fn, explainer(name, signature), signature.decode, parameters, options.earlier),
         describe=describe,
-        timeout=options.timeout,
-        replay=options.replay,
         scopes=read_scopes(fn, options.scopes),
-        effects=options.effects,
-        idempotent=options.idempotent,
         asked=signature.asked,
         arguments=signature.arguments,
-        headers=_headers(fn, signature, describe),
+        headers=_headers(fn, signature, describe) if any(each.in_header for each in parameters) else (),
         typed_result=options.output_schema is None and (output.structured or output.exact is str),
         keeps_frame=signature.context is not None or bool(signature.asked),
-        category=options.category,
-        tags=tuple(options.tags),
-        examples=tuple(options.examples),
-        errors=dict(options.errors or {}),
-        help=options.help,
         aliases=read_aliases(fn, name, options.aliases),
-        waived=dict(options.waive or {}),
-        odd=_oddities(name, options, signature, output),
+        odd=_authored(name, options, signature, output),
         documented=bool(options.description or getattr(fn, "__doc__", None)),
+        **tool_fields(options),
     )
 
 
-def _oddities(
+def _renderer(fn: Callable[..., Any], options: ToolOptions, output: Output) -> Callable[[Any, Any], Any]:
+    if options.output_schema is None:
+        return renderer(output)
+    from longshore.registry.raw import compile_schema
+
+    validator = compile_schema(options.output_schema, fn, options.waive)
+    return schema_renderer(validator.errors, options.output_schema, render_data)
+
+
+def _authored(
     name: str, options: ToolOptions, signature: Signature, output: Output
 ) -> list[Any] | Literal[True] | None:
-    """What of that which clients are told does not follow from plain types and names. Costs a microsecond."""
-    if output.odd or any(p.odd for p in signature.parameters):
+    """The parts of the description that don't follow from plain types and names. Costs a microsecond."""
+    if output.authored or any(p.authored for p in signature.parameters):
         return True
     own = (options.output_schema, options.annotations, options.waive, options.meta, options.icons or None)
     names = [name.replace("-", "_"), *(p.name for p in signature.parameters)]
@@ -143,24 +121,40 @@ def _is_plain(name: str) -> bool:
 
 
 def _headers(fn: Callable[..., Any], signature: Signature, describe: _Describe) -> tuple[HeaderParam, ...]:
-    if not any(parameter.headed for parameter in (*signature.parameters, *signature.asked)):
-        return ()
-    from longshore.registry.headers import signature_headers
+    """The arguments that clients repeat in headers, in the parameters or in the records that they hold."""
+    from longshore.protocol.annotation import ANNOTATION
 
-    return signature_headers(fn, signature, describe)
+    for parameter in signature.asked:
+        if ANNOTATION in (parameter.extra or {}):
+            refuse(fn, f"{parameter.name!r} is asked of the client, so no request has it", "leave Header or Ask out")
+    try:
+        schema = describe()["inputSchema"]
+    except Exception:
+        return ()  # a foreign type without a schema: the list will say so, and no client can know of a header before
+    return schema_headers(fn, schema)
+
+
+def schema_headers(fn: Callable[..., Any], schema: dict[str, Any]) -> tuple[HeaderParam, ...]:
+    """The arguments that an input schema marks for headers. Clients drop a tool with a wrong mark, so it is refused."""
+    from longshore.protocol.headers import HeaderProblem, header_params
+
+    try:
+        return header_params(schema)
+    except HeaderProblem as problem:
+        refuse(fn, problem.what, problem.fix)
 
 
 def read_aliases(fn: Callable[..., Any], name: str, aliases: Sequence[str]) -> tuple[str, ...]:
-    """The earlier names of a tool, checked as names are."""
-    if not aliases:
-        return ()
-    from longshore.registry.aliases import read_aliases as read_all
-
-    return read_all(fn, name, aliases)
+    """The earlier names of a tool, each a legal name, and none twice."""
+    for alias in aliases:
+        check_name(alias, "tool", fn)
+    if aliases and len({name, *aliases}) <= len(aliases):
+        refuse(fn, f"aliases={list(aliases)!r} names {name!r} itself, or one name twice", "name each earlier name once")
+    return tuple(aliases)
 
 
 def read_scopes(fn: Any, scopes: Sequence[str]) -> frozenset[str]:
-    """The scopes that a tool needs, each a word as OAuth has them."""
+    """The scopes that a tool needs, each a word as OAuth defines it."""
     if isinstance(scopes, str):
         refuse(fn, f"scopes={scopes!r} is one text", f"scopes={scopes.split()!r}")
     for scope in scopes:
@@ -172,22 +166,22 @@ def read_scopes(fn: Any, scopes: Sequence[str]) -> frozenset[str]:
 def read_signature(
     fn: Callable[..., Any], context_type: type, *, tool: bool = False, patterns: Patterns = "linear"
 ) -> Signature:
-    """The function's signature, with a registration error in place of a signature problem."""
+    """The function's signature. Raises RegistrationError."""
     try:
         signature = read(fn, context_type=context_type, marker_type=Ask, patterns=patterns)
         if signature.asked:
-            from longshore.registry.asked import check_asked
+            from longshore.registry.ask_parameters import check_asked
 
             check_asked(signature)
     except SignatureProblem as problem:
         refuse(fn, problem.what, problem.fix)
-    if not tool and any(parameter.was for parameter in signature.parameters):
+    if not tool and any(parameter.old_names for parameter in signature.parameters):
         refuse(fn, "Was(…) is for the parameters of tools", "take it out")
     return signature
 
 
 def invoker(fn: Callable[..., Any], signature: Signature) -> Callable[[Any, Any], Any]:
-    """How the function is called with decoded arguments: by position where that is all there is to it."""
+    """How the function is called with decoded arguments: by position where possible."""
     positional = signature.positional
     if signature.simple:
         return lambda arguments, _: fn(*positional(arguments))
@@ -215,42 +209,42 @@ def run_mode(fn: Callable[..., Any], wanted: str | None, is_async: bool) -> Run:
     return "inline" if wanted == "inline" else "thread"
 
 
-def explainer(name: str, signature: Signature) -> Callable[[Any, Exception], Reading]:
-    """What says which arguments were wrong, after the typed pass refused them."""
+def explainer(name: str, signature: Signature) -> Callable[[Any, Exception], RepairResult]:
+    """Repairs arguments that the decoder refused, or says what is wrong with each of them."""
 
-    def explain(raw: Any, _: Exception) -> Reading:
-        from longshore.schema.explain import explain as find
+    def explain(raw: Any, _: Exception) -> RepairResult:
+        from longshore.schema.repair import repair_typed
 
-        return find(name, signature, bytes(raw))
+        return repair_typed(name, signature, bytes(raw))
 
     return explain
 
 
-def second_look(
+def with_migrations(
     fn: Callable[..., Any],
-    explain: Callable[[Any, Exception], Reading],
+    explain: Callable[[Any, Exception], RepairResult],
     decode: Callable[[Any], Any],
     parameters: Sequence[Parameter],
     earlier: Sequence[Callable[..., Any]],
-) -> Callable[[Any, Exception], Reading]:
-    """What looks at refused arguments, also for those that callers knew before."""
-    if not earlier and not any(parameter.was for parameter in parameters):
+) -> Callable[[Any, Exception], RepairResult]:
+    """`explain` that also accepts arguments of earlier versions of the tool."""
+    if not earlier and not any(parameter.old_names for parameter in parameters):
         return explain
-    from longshore.registry.earlier import Earlier, read_migrations, read_renames
+    from longshore.registry.migrations import Migrations, read_migrations, read_renames
 
-    return Earlier(explain, decode, read_renames(fn, parameters), read_migrations(fn, earlier))
+    return Migrations(explain, decode, read_renames(fn, parameters), read_migrations(fn, earlier))
 
 
 def name_of(fn: Callable[..., Any]) -> str:
-    """What a client calls it by, unless its author says otherwise."""
+    """The name of a function, which is the tool's unless the author says otherwise."""
     name = getattr(fn, "__name__", None) or getattr(getattr(fn, "func", None), "__name__", None) or type(fn).__name__
     if name == "<lambda>":
         refuse(fn, "a lambda has no name that a client could call", 'name="…"')
     return str(name)
 
 
-def check_options(fn: Callable[..., Any], options: ToolOptions | Tool, is_async: bool) -> None:
-    """Refuse what an author can't have meant, at the typed and at the raw level."""
+def check_options(fn: Callable[..., Any], options: ToolOptions, is_async: bool) -> None:
+    """Refuse options that an author can't have meant."""
     if options.effects is not None and options.effects not in EFFECTS:
         refuse(fn, f"effects={options.effects!r} is unknown", 'effects="read", "write" or "destroy"')
     check_timeout(fn, options.timeout)
@@ -269,7 +263,7 @@ def check_options(fn: Callable[..., Any], options: ToolOptions | Tool, is_async:
 
 
 def check_timeout(fn: Callable[..., Any], timeout: Any) -> None:
-    """Refuse what is neither a number of seconds nor the word for no limit."""
+    """Refuse a time limit that is neither a number of seconds nor False."""
     wrong = no_timeout(timeout)
     if wrong is not None:
         refuse(fn, *wrong)
@@ -284,25 +278,14 @@ def no_timeout(timeout: Any) -> tuple[str, str] | None:
 
 
 def _output(fn: Callable[..., Any], signature: Signature, options: ToolOptions) -> Output:
-    if options.output_schema is not None:
-        return read_output(UNSET, passthrough=PASSTHROUGH)
     try:
-        return read_output(signature.returns, passthrough=PASSTHROUGH)
+        return read_output(UNSET if options.output_schema is not None else signature.returns, passthrough=PASSTHROUGH)
     except SignatureProblem as problem:
         refuse(fn, problem.what, problem.fix)
 
 
-def _checker(
-    fn: Callable[..., Any], schema: dict[str, Json], waived: Mapping[str, str] | None
-) -> Callable[[Any], list[str]]:
-    from longshore.registry.raw import compile_schema
-
-    validator = compile_schema(schema, fn, waived)
-    return lambda value: ["there is no structured content"] if value is UNSET else validator.errors(value)
-
-
 class _Describe:
-    """What clients are told of a tool, worked out once, and not before it is wanted: it costs more than a start may."""
+    """The description of a tool for clients, made when it is first wanted: it costs more than a start may."""
 
     __slots__ = ("_described", "_fn", "_name", "_options", "_output", "_signature")
 
@@ -315,34 +298,16 @@ class _Describe:
 
     def __call__(self) -> dict[str, Json]:
         if self._described is None:
-            self._described = self._work_out()
+            from longshore.schema.docstring import parse
+            from longshore.schema.infer import input_schema
+
+            options = self._options
+            doc = parse(getattr(self._fn, "__doc__", None), [p.name for p in self._signature.parameters])
+            self._described = describe_tool(
+                self._name,
+                options,
+                options.description or doc.summary,
+                input_schema(self._signature, doc.parameters),
+                self._output.schema() if options.output_schema is None else options.output_schema,
+            )
         return {**self._described}
-
-    def _work_out(self) -> dict[str, Json]:
-        from longshore.schema.docstring import parse
-        from longshore.schema.infer import input_schema
-
-        options = self._options
-        doc = parse(getattr(self._fn, "__doc__", None), [p.name for p in self._signature.parameters])
-        described = {
-            "name": self._name,
-            "title": options.title,
-            "description": options.description or doc.summary or None,
-            "icons": list(options.icons) or None,
-            "inputSchema": input_schema(self._signature, doc.parameters),
-            "outputSchema": self._output.schema() if options.output_schema is None else options.output_schema,
-            "annotations": effect_hints(options.effects, options.idempotent, options.open_world, options.annotations)
-            or None,
-            "_meta": tool_meta(options.category, options.tags, options.meta),
-        }
-        return {key: value for key, value in described.items() if value is not None}
-
-
-def tool_meta(category: str | None, tags: Sequence[str], meta: Mapping[str, Json] | None) -> dict[str, Json] | None:
-    """What has no field of its own in MCP goes into `_meta` under our own prefix."""
-    own: dict[str, Json] = {}
-    if category is not None:
-        own["longshore/category"] = category
-    if tags:
-        own["longshore/tags"] = list(tags)
-    return (own | dict(meta or {})) or None

@@ -11,13 +11,11 @@ from msgspec import Struct
 from longshore.errors import ProtocolError
 from longshore.protocol.content import Icon, Message, lower_block
 from longshore.registry.function import check_timeout, invoker, name_of, read_signature, run_mode
-from longshore.registry.names import check_name
 from longshore.registry.results import to_block
-from longshore.registry.text import read_texts
-from longshore.registry.tool import Entry, Json
-from longshore.registry.where import Place
+from longshore.registry.source_location import SourceLocation
+from longshore.registry.text_arguments import read_texts
+from longshore.registry.tool import Entry, Json, check_name, report_problem
 from longshore.schema.output import OutputMismatch
-from longshore.schema.reading import say_why
 from longshore.schema.signature import Signature
 from longshore.wire.codec import INVALID_PARAMS
 
@@ -25,7 +23,7 @@ _decode = msgspec.json.Decoder(dict[str, str]).decode
 
 
 class PromptOptions(Struct, kw_only=True):
-    """What `@app.prompt(…)` takes."""
+    """The options of `@app.prompt(…)`."""
 
     name: str | None = None
     title: str | None = None
@@ -37,7 +35,7 @@ class PromptOptions(Struct, kw_only=True):
 
 
 def prompt_entry(fn: Callable[..., Any], options: PromptOptions, context_type: type) -> Entry:
-    """A prompt of a function."""
+    """The entry of a prompt."""
     name = name_of(fn) if options.name is None else options.name
     check_name(name, "prompt", fn)
     check_timeout(fn, options.timeout)
@@ -46,12 +44,12 @@ def prompt_entry(fn: Callable[..., Any], options: PromptOptions, context_type: t
     return Entry(
         kind="prompt",
         name=name,
-        where=Place(fn),
+        where=SourceLocation(fn),
         run=run_mode(fn, options.run, signature.is_async),
         decode=lambda raw: read_texts(_read(raw), signature),
         invoke=invoker(fn, signature),
         render=lambda value, call: _render(value, call, describe),
-        explain=say_why,
+        explain=report_problem,
         describe=describe,
         timeout=options.timeout,
         asked=signature.asked,
@@ -88,7 +86,7 @@ def _message(item: Any, call: Any) -> Message:
 
 
 class _Describe:
-    """What clients are told of a prompt."""
+    """The description of a prompt for clients."""
 
     def __init__(self, fn: Callable[..., Any], name: str, options: PromptOptions, signature: Signature) -> None:
         self._fn, self._name, self._options, self._signature = fn, name, options, signature

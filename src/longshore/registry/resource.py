@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, final
 
 import msgspec
 from msgspec import UNSET, Struct
 
 from longshore.protocol.content import Annotations, Contents, Icon
 from longshore.registry.function import check_timeout, invoker, read_signature, run_mode
-from longshore.registry.template import Template, TemplateProblem
-from longshore.registry.text import read_texts
-from longshore.registry.tool import Entry, Json
-from longshore.registry.where import Place, refuse
+from longshore.registry.source_location import SourceLocation, refuse
+from longshore.registry.text_arguments import read_texts
+from longshore.registry.tool import Entry, Json, report_problem
 from longshore.schema.output import OutputMismatch, encode
-from longshore.schema.reading import say_why
 from longshore.schema.signature import Signature
 
 
 class ResourceOptions(Struct, kw_only=True):
-    """What `@app.resource(uri, …)` takes."""
+    """The options of `@app.resource(uri, …)`."""
 
     name: str | None = None
     title: str | None = None
@@ -33,18 +32,18 @@ class ResourceOptions(Struct, kw_only=True):
     timeout: float | Literal[False] | None = None
     run: Literal["thread", "inline"] | None = None
     max_age: float = 0.0
-    """Seconds for which a client may keep what it read."""
+    """Seconds for which a client may cache the contents."""
 
 
-class Reading(Struct):
-    """What a read was asked for: the URI and the values in it."""
+class ReadRequest(Struct):
+    """The URI to read, and the values of its variables."""
 
     uri: str
     values: Any
 
 
 class Resource(Struct, kw_only=True):
-    """A registered resource. Without holes in its template it stands in `resources/list`, else among the templates."""
+    """A registered resource. `resources/list` has those without variables, `resources/templates/list` the others."""
 
     template: Template
     entry: Entry
@@ -60,7 +59,7 @@ class Resource(Struct, kw_only=True):
 
 
 def make_resource(uri: str, fn: Callable[..., Any], options: ResourceOptions, context_type: type) -> Resource:
-    """A resource of a function. Raises RegistrationError if the two don't fit."""
+    """The resource of a function. Raises RegistrationError if URI and parameters don't match."""
     try:
         template = Template(uri)
     except TemplateProblem as problem:
@@ -73,12 +72,12 @@ def make_resource(uri: str, fn: Callable[..., Any], options: ResourceOptions, co
     entry = Entry(
         kind="resource",
         name=name,
-        where=Place(fn),
+        where=SourceLocation(fn),
         run=run_mode(fn, options.run, signature.is_async),
-        decode=lambda reading: Reading(reading.uri, read_texts(reading.values, signature)),
+        decode=lambda request: ReadRequest(request.uri, read_texts(request.values, signature)),
         invoke=_invoker(fn, signature),
         render=_Render(options.mime_type),
-        explain=say_why,
+        explain=report_problem,
         describe=lambda: _describe(template, name, fn, options),
         timeout=options.timeout,
         asked=signature.asked,
@@ -90,7 +89,7 @@ def make_resource(uri: str, fn: Callable[..., Any], options: ResourceOptions, co
 
 def _invoker(fn: Callable[..., Any], signature: Signature) -> Callable[[Any, Any], Any]:
     inner = invoker(fn, signature)
-    return lambda reading, call: inner(reading.values, call)
+    return lambda request, call: inner(request.values, call)
 
 
 def _check_names(fn: Callable[..., Any], template: Template, signature: Signature) -> None:
@@ -129,7 +128,7 @@ def _describe(template: Template, name: str, fn: Callable[..., Any], options: Re
 
 
 class _Render:
-    """Makes contents of what a reader returned: text, bytes, plain data as JSON, or ready-made ones."""
+    """Makes contents of a return value: text, bytes, plain data as JSON, or ready-made contents."""
 
     __slots__ = ("_mime_type",)
 
@@ -156,3 +155,146 @@ class _Render:
         if isinstance(value, (bytes, bytearray, memoryview)):
             return Contents(uri, blob=bytes(value), mime_type=self._mime_type or "application/octet-stream")  # pyright: ignore[reportUnknownArgumentType]
         return Contents(uri, text=encode(value).decode(), mime_type=self._mime_type or "application/json", meta=UNSET)
+
+
+# -- URI templates
+
+_EXPRESSION = re.compile(r"\{([^{}]*)\}")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SEGMENT_ENDS, _PATH_ENDS = "/?#", "?#"
+MAX_URI_CHARACTERS = 8192
+"""A longer URI matches nothing; the limit also bounds the cost of matching."""
+
+
+class TemplateProblem(Exception):
+    """A template that can't be matched. `what` and `fix` are one sentence each."""
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(what)
+        self.what, self.fix = what, fix
+
+
+@final
+class Template:
+    """A URI template of RFC 6570, matched in the other direction: from a URI to the values of its variables.
+
+    `{id}` is one path segment, `{+path}` and `{path*}` may hold slashes, `{/a}` brings its own slash, `{?q,limit}` is
+    an optional query. A value that would leave its place (`..`, a slash hidden as %2F, a NUL) does not match at all.
+    Variables between which a URI could be divided in several ways are refused.
+    """
+
+    def __init__(self, text: str) -> None:
+        if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", text):
+            raise TemplateProblem(f"{text!r} has no scheme", f"begin it with one, e.g. 'data://{text.lstrip('/')}'")
+        self.text = text
+        self.path_names: list[str] = []
+        self.query_names: list[str] = []
+        self._multi: set[str] = set()
+        self._rooted: set[str] = set()
+        """Variables after a slash of the template: a second slash would make an absolute path of the value."""
+        literals, ends = self._read(text)
+        self._refuse_ambiguous(literals, ends)
+        variables = [*(f"([^{each}]+)" for each in ends), ""]
+        self._regex = re.compile("".join(map("".join, zip(map(re.escape, literals), variables, strict=True))))
+
+    @property
+    def names(self) -> list[str]:
+        return self.path_names + self.query_names
+
+    def match(self, uri: str) -> dict[str, str] | None:
+        """The values of the variables in this URI, or None."""
+        if len(uri) > MAX_URI_CHARACTERS:
+            return None
+        bare, query = uri, ""
+        if self.query_names:
+            bare, _, query = uri.partition("?")
+        found = self._regex.fullmatch(bare)
+        if found is None:
+            return None
+        values = {name: unquote(value) for name, value in zip(self.path_names, found.groups(), strict=True)}
+        if not all(self._stays(name, value) for name, value in values.items()):
+            return None
+        asked = self._read_query(query)
+        return None if any("\0" in value for value in asked.values()) else values | asked
+
+    def _refuse_ambiguous(self, literals: list[str], ends: list[str]) -> None:
+        """Refuse two variables between which nothing stands that one of them can't hold."""
+        for index, (before, literal, after) in enumerate(zip(ends, literals[1:], ends[1:], strict=False)):
+            if not set(literal) & set(before + after) or before == after == _PATH_ENDS:
+                one, other = self.path_names[index : index + 2]
+                what = f"{{{one}}} and {{{other}}} in {self.text!r} could be divided in several ways"
+                raise TemplateProblem(what, "put a / between them, and let only one of them hold slashes")
+        if ends.count(_PATH_ENDS) > 1:
+            several = ", ".join(f"{{{name}}}" for name in self.path_names if name in self._multi)
+            raise TemplateProblem(
+                f"{several} in {self.text!r} may each hold slashes", "let only one of them hold slashes"
+            )
+
+    def _read(self, text: str) -> tuple[list[str], list[str]]:
+        """The literals before, between and after the variables, and the characters that each variable can't hold."""
+        literals, ends, end = [""], list[str](), 0
+        for found in _EXPRESSION.finditer(text):
+            literal, expression = text[end : found.start()], found.group(1)
+            if end and not literal and expression[:1] not in "/?&":
+                raise TemplateProblem(f"nothing separates {{{expression}}} from what is before it", "put a / between")
+            literals[-1] += literal + ("/" if expression[:1] == "/" else "")
+            end = found.end()
+            name = self._variable(expression, text)
+            if name is not None:
+                literals.append("")
+                ends.append(_PATH_ENDS if name in self._multi else _SEGMENT_ENDS)
+                after_slash = literal.endswith("/") and literal != "file://"  # whose paths are absolute
+                if expression[:1] == "/" or after_slash:
+                    self._rooted.add(name)
+        rest = text[end:]
+        if "{" in rest or "}" in rest:
+            raise TemplateProblem(f"{text!r} has a brace without its partner", "close it, or write it as %7B")
+        if self.query_names and rest:
+            raise TemplateProblem(f"{rest!r} comes after the query", "put {?…} at the end")
+        literals[-1] += rest
+        return literals, ends
+
+    def _variable(self, expression: str, text: str) -> str | None:
+        """Read one expression. Returns the name of a path variable, None for a query."""
+        operator = expression[:1] if expression[:1] in "+/?&#." else ""
+        names = expression[len(operator) :].split(",")
+        if operator in ("#", "."):
+            raise TemplateProblem(f"{{{expression}}} uses an operator that can't be matched", "use {name} or {+name}")
+        for name in names:
+            self._check_name(name.rstrip("*"), text)
+        if operator in ("?", "&"):
+            self.query_names += [name.rstrip("*") for name in names]
+            return None
+        if len(names) > 1:
+            raise TemplateProblem(f"{{{expression}}} holds several names", "give each its own braces")
+        name = names[0].rstrip("*")
+        self.path_names.append(name)
+        if operator == "+" or names[0].endswith("*"):
+            self._multi.add(name)
+        return name
+
+    def _check_name(self, name: str, text: str) -> None:
+        if not _NAME.fullmatch(name):
+            raise TemplateProblem(f"{{{name}}} in {text!r} is no parameter's name", "use letters, digits and _")
+        if name in self.names:
+            raise TemplateProblem(f"{{{name}}} stands twice in {text!r}", "name each variable once")
+
+    def _stays(self, name: str, value: str) -> bool:
+        """Whether a decoded value stays in its place in the template."""
+        if "\0" in value or (name in self._rooted and value[:1] in ("/", "\\")):
+            return False
+        parts = re.split(r"[/\\]", value)
+        return ".." not in parts and (len(parts) == 1 or name in self._multi)
+
+    def _read_query(self, query: str) -> dict[str, str]:
+        pairs = (part.partition("=") for part in query.split("&") if part)
+        return {name: unquote(value.replace("+", " ")) for name, _, value in pairs if name in self.query_names}
+
+
+def unquote(text: str) -> str:
+    """Percent-decoded text. Most texts need no decoding, and the decoder is slow to import."""
+    if "%" not in text:
+        return text
+    from urllib.parse import unquote as decode
+
+    return decode(text)

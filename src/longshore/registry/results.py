@@ -1,4 +1,4 @@
-"""How a return value becomes content. The renderer is chosen at registration, so a call only follows it."""
+"""Turns a return value into content. The renderer is chosen at registration, so a call only runs it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _NEEDED = {
     "resource": ("resource",),
     "resource_link": ("uri", "name"),
 }
-"""What makes an object a block of its kind, rather than somebody's data that has a `type` too."""
+"""The fields that make an object a content block, rather than data that also has a `type`."""
 
 
 def renderer(output: Output) -> Render:
-    """What makes a result of a typed tool's value."""
+    """The renderer of a typed tool's values."""
     if not output.structured:
         return _render_text if output.exact is str else _render_content
     if output.exact is int or output.exact is bool:
@@ -68,7 +68,7 @@ def _structured_renderer(output: Output) -> Render:
 
 
 def _enforced(value: CallResult, output: Output) -> CallResult:
-    """An author's whole result, where a type was declared: its structured part must be of that type."""
+    """An author's CallResult where a type was declared: its structured part must be of that type."""
     result = _whole(value)
     if result.is_error is True:
         return result
@@ -84,14 +84,15 @@ def _enforced(value: CallResult, output: Output) -> CallResult:
 
 
 def schema_renderer(check: Callable[[Any], list[str]], schema: Mapping[str, Any], make: Render) -> Render:
-    """What makes a result where the author gave the output schema: the structured part must keep it."""
+    """The renderer for an author's output schema, which the structured part must match."""
     wrap = schema.get("type") != "object"
 
     def render(value: Any, call: Any) -> CallResult:
         result = make(value, call)
         structured = result.structured
         if result.is_error is not True:
-            faults = check(UNSET if structured is UNSET else msgspec.json.decode(_written(structured)))
+            missing = ["there is no structured content"]
+            faults = missing if structured is UNSET else check(msgspec.json.decode(_written(structured)))
             if faults:
                 raise OutputMismatch("it breaks its own output schema: " + "; ".join(faults))
         if wrap and structured is not UNSET and _wants_objects(call):
@@ -110,7 +111,7 @@ def render_data(value: Any, _: Any) -> CallResult:
 
 
 def render_raw(value: Any, _: Any) -> CallResult:
-    """The raw level: a whole result, as a record or as the JSON object that MCP writes. Nothing is added."""
+    """The result of a raw handler: a CallResult, or the JSON object that MCP defines. Nothing is added."""
     if value.__class__ is CallResult:
         return _whole(value)
     if isinstance(value, dict) and isinstance(value.get("content"), list):  # pyright: ignore[reportUnknownMemberType]
@@ -126,7 +127,7 @@ def render_raw(value: Any, _: Any) -> CallResult:
 
 
 def _whole(value: CallResult) -> CallResult:
-    """A copy of an author's result that is fit for the wire. Theirs stays as it is: they may return it again."""
+    """A copy of an author's result with everything encoded. The original stays as it is: it may be returned again."""
     if not isinstance(value.content, (list, tuple)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise OutputMismatch("the content of a CallResult is a list of blocks")
     content: list[Any] = [block if isinstance(block, (dict, *BLOCKS)) else to_block(block) for block in value.content]
@@ -134,17 +135,17 @@ def _whole(value: CallResult) -> CallResult:
 
 
 def _written(structured: Any) -> Any:
-    """Structured content as JSON, whatever an author made it of."""
+    """Structured content as encoded JSON."""
     return structured if structured is UNSET or structured.__class__ is Raw else Raw(encode(structured))
 
 
 def _wants_objects(call: Any) -> bool:
-    """Whether the peer takes only objects as structured content. So does every one that is answered without a call."""
+    """Whether the peer accepts only objects as structured content, as every peer that is answered without a call."""
     return call is None or call.peer.revision.index < ANY_STRUCTURED
 
 
 def _render_content(value: Any, call: Any) -> CallResult:
-    """Anything that is not declared as structured: text, blocks, a list of them, or plain data as JSON text."""
+    """Render a value that is not declared as structured: text, blocks, a list of them, or plain data as JSON text."""
     if value is None:
         return CallResult([])
     if value.__class__ is CallResult:
@@ -167,7 +168,7 @@ def _render_content(value: Any, call: Any) -> CallResult:
 
 
 def to_block(value: Any) -> Any:
-    """One content block of anything: ready-made ones untouched, the rest as text."""
+    """A content block as it is, any other value as a text block."""
     if _is_block(value):
         return value
     if isinstance(value, Contents):
@@ -183,7 +184,7 @@ def _is_block(value: Any) -> bool:
 def cut_text(result: CallResult, limit: int) -> CallResult:
     """The result with its texts cut to a number of bytes, and a note that says so.
 
-    Structured content can't be cut: it goes, and with it the promise of an output schema, so the result is an error.
+    Structured content can't be cut. It is left out, which breaks the output schema, so the result becomes an error.
     """
     left, content, lost = limit, list[Any](), 0
     for block in result.content:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 from longshore.errors import RegistrationError
 from longshore.registry.catalog import Catalog
+from longshore.registry.source_location import caller
 from longshore.registry.tool import Entry, category_of
-from longshore.registry.where import caller
 
 if TYPE_CHECKING:
     from longshore.registry.checked import Checked

@@ -1,93 +1,135 @@
-"""A tool as it is kept: what clients are told of it, and how it is run."""
+"""Tools as they are declared (`Tool`, `ToolOptions`) and as the server runs them (`Entry`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from msgspec import Struct
 
 from longshore.protocol.content import Icon
-from longshore.schema.reading import Reading
+from longshore.registry.source_location import refuse
 
 if TYPE_CHECKING:
     from longshore.protocol.headers import HeaderParam
+    from longshore.schema.repair import RepairResult
 
 Effects = Literal["read", "write", "destroy"]
 Run = Literal["thread", "inline", "async"]
 Json = Any
 
+MAX_NAME_CHARACTERS = 64
+"""The specification says 128; the APIs behind two of three clients refuse more than 64."""
+ILLEGAL = re.compile(r"[^A-Za-z0-9_.-]")
+_LEGAL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
 
-class Tool(Struct, kw_only=True):
-    """The raw level: an author's own words and schemas, sent as they are.
 
-    - `input_schema` is any JSON Schema with an object at its root; it checks arguments unless `validate` is off.
-    - `output_schema`, where given, is enforced on `structured` of the result.
+class ToolKeywords(TypedDict, total=False):
+    """The keyword arguments of `@app.tool(…)` and `@tool(…)`, for type checkers; `ToolOptions` documents them."""
+
+    name: str | None
+    title: str | None
+    description: str | None
+    category: str | None
+    tags: Sequence[str]
+    effects: Effects | None
+    idempotent: bool | None
+    open_world: bool | None
+    timeout: float | Literal[False] | None
+    run: Literal["thread", "inline"] | None
+    replay: bool
+    examples: Sequence[Any]
+    errors: Mapping[str, str] | None
+    output_schema: dict[str, Json] | None
+    annotations: Mapping[str, Json] | None
+    icons: Sequence[Icon]
+    meta: Mapping[str, Json] | None
+    scopes: Sequence[str]
+    help: str | None
+    aliases: Sequence[str]
+    earlier: Sequence[Callable[..., Any]]
+    waive: Mapping[str, str] | None
+
+
+class ToolOptions(Struct, kw_only=True):
+    """The options of a tool, at the typed and at the raw level. At the typed level the rest follows from the function.
+
     - `effects` and `idempotent` become the standard annotations; `annotations` adds to or replaces them.
+    - `output_schema`, where given, is enforced on `structured` of the result.
     """
 
-    name: str
-    input_schema: dict[str, Json]
-    description: str = ""
+    name: str | None = None
     title: str | None = None
-    output_schema: dict[str, Json] | None = None
+    description: str | None = None
     category: str | None = None
     tags: Sequence[str] = ()
     effects: Effects | None = None
     idempotent: bool | None = None
     open_world: bool | None = None
-    annotations: Mapping[str, Json] | None = None
-    icons: Sequence[Icon] = ()
-    meta: Mapping[str, Json] | None = None
-    examples: Sequence[Any] = ()
-    errors: Mapping[str, str] | None = None
     timeout: float | Literal[False] | None = None
     run: Run | None = None
     replay: bool = False
-    validate: bool = True
+    examples: Sequence[Any] = ()
+    errors: Mapping[str, str] | None = None
+    output_schema: dict[str, Json] | None = None
+    annotations: Mapping[str, Json] | None = None
+    icons: Sequence[Icon] = ()
+    meta: Mapping[str, Json] | None = None
     scopes: Sequence[str] = ()
-    """What an authenticated caller's token must allow."""
+    """The scopes that an authenticated caller's token must have."""
     help: str | None = None
-    """What `tool_help` tells beside the description, which every list carries."""
+    """Text that `tool_help` shows beside the description, which every list carries."""
     aliases: Sequence[str] = ()
-    """Names that it had before: they can be called, and are in no list."""
+    """Earlier names: they can be called, and are in no list."""
     earlier: Sequence[Callable[..., Any]] = ()
-    """What makes arguments of today of those that callers knew before, the newest first."""
+    """Migrations: functions that turn arguments of earlier versions into today's, the newest first."""
     waive: Mapping[str, str] | None = None
-    """Rule of the standards → why it does not hold for this tool."""
+    """Lint rule → why it does not apply to this tool."""
+
+
+class Tool(ToolOptions, kw_only=True):
+    """The raw level: the author's own description and schemas, sent as they are.
+
+    `input_schema` is any JSON Schema with an object at its root; it checks arguments unless `validate` is off.
+    """
+
+    name: str
+    input_schema: dict[str, Json]
+    validate: bool = True
 
 
 class Entry(Struct, kw_only=True):
     """Something that can be called: a tool, a resource's reader, a prompt or a completion.
 
-    `decode` turns raw arguments into what `invoke` takes; `invoke(arguments, call)` gives the value or a coroutine of
-    it; `render(value, call)` makes the result. All three are chosen at registration, so a call only follows them.
+    `decode` turns raw arguments into what `invoke` takes; `invoke(arguments, call)` returns the value or a coroutine of
+    it; `render(value, call)` makes the result. All three are chosen at registration, so a call only runs them.
     """
 
     kind: Literal["tool", "resource", "prompt", "completion"]
     name: str
     where: Any
-    """Where it was declared; its text is worked out when it is wanted."""
+    """The source location of its declaration, as a lazy text."""
     run: Run
     decode: Callable[[Any], Any]
     invoke: Callable[[Any, Any], Any]
     render: Callable[[Any, Any], Any]
-    explain: Callable[[Any, Exception], Reading]
-    """A second look at arguments that `decode` refused: what they mean after all, or what is wrong with each."""
+    explain: Callable[[Any, Exception], RepairResult]
+    """Repairs arguments that `decode` refused, or says what is wrong with each of them."""
     describe: Callable[[], dict[str, Json]]
     toolset: Any = None
     timeout: float | Literal[False] | None = None
     limit: float = inf
-    """The seconds that hold now, from the configuration, the declaration and the default; infinite for none."""
+    """The time limit in seconds, from the configuration, the declaration and the default; infinite for none."""
     plain: bool = False
-    """Whether its result needs no look before it is encoded: a typed tool without a limit of its own."""
+    """Whether its result is encoded without a check: a typed tool without a limit of its own."""
     typed_result: bool = False
-    """Whether its result is text or structure by its type, never blocks that an older revision may not know."""
+    """Whether its type makes the result text or structured content, never blocks that an older revision lacks."""
     direct: bool = False
-    """Whether it can be called without a record of the call: inline, typed, and not interested in who calls."""
+    """Whether it can run without a record of the call: inline, typed, and without a context."""
     meter: str = ""
-    """The name under which its calls are counted, where that is not its own."""
+    """The name under which its calls are counted, if that is not its own."""
     result_bytes: int = 0
     """The longest result text, from the configuration; 0 for no limit."""
     arguments: type[Struct] | None = None
@@ -95,21 +137,21 @@ class Entry(Struct, kw_only=True):
     headers: tuple[HeaderParam, ...] = ()
     """The arguments that an HTTP request repeats in its headers."""
     keeps_frame: bool = True
-    """Whether the handler may look at the request again: it takes a context, or is asked for something."""
+    """Whether the handler may read the request again: it takes a context, or asks the client for something."""
     raw: bool = False
-    """Whether the author's own schema and result go out as they are."""
+    """Whether the author's own schema and result are sent as they are."""
     checks: bool = True
-    """Whether arguments are checked before they are handed over."""
+    """Whether arguments are checked before the handler gets them."""
     replay: bool = False
     scopes: frozenset[str] = frozenset()
-    """What a caller's token must allow."""
+    """The scopes that a caller's token must have."""
     guarded: bool = False
-    """Whether a call is looked at before it runs: it needs scopes, or headers that repeat arguments."""
+    """Whether a call is checked before it runs: it needs scopes, or headers that repeat arguments."""
     effects: Effects | None = None
     idempotent: bool | None = None
     asked: tuple[Any, ...] = ()
     parameters: dict[str, Any] = {}
-    """Types by name, for what completes the arguments of prompts and the holes of templates."""
+    """Types by name, for completing the arguments of prompts and the variables of templates."""
     category: str | None = None
     tags: tuple[str, ...] = ()
     examples: tuple[Any, ...] = ()
@@ -118,35 +160,98 @@ class Entry(Struct, kw_only=True):
     aliases: tuple[str, ...] = ()
     waived: dict[str, str] = {}
     odd: list[Any] | Literal[True] | None = None
-    """What of that which clients are told is the author's own writing, so that no rule is kept by construction.
+    """The parts of its description that the author wrote, so that lint has to check them.
 
     True where only the schema can tell.
     """
     documented: bool = False
-    """Whether it says what it does."""
+    """Whether it has a description."""
     calls: int = 0
     failures: int = 0
 
 
+def report_problem(_: Any, problem: Exception) -> RepairResult:
+    """The `explain` of an entry that repairs nothing."""
+    from longshore.schema.repair import RepairResult
+
+    return RepairResult(faults=(str(problem),))
+
+
 def category_of(entry: Entry) -> str | None:
-    """The declared category, else the name of the toolset that it is a part of."""
+    """The declared category, else the name of its toolset."""
     return entry.category or (entry.toolset.name if entry.toolset is not None else None)
 
 
-def effect_hints(
-    effects: Effects | None,
-    idempotent: bool | None,
-    open_world: bool | None,
-    extra: Mapping[str, Json] | None,
+def tool_fields(options: ToolOptions) -> dict[str, Json]:
+    """The fields of an entry that are the same at the typed and at the raw level."""
+    return {
+        "timeout": options.timeout,
+        "replay": options.replay,
+        "effects": options.effects,
+        "idempotent": options.idempotent,
+        "category": options.category,
+        "tags": tuple(options.tags),
+        "examples": tuple(options.examples),
+        "errors": dict(options.errors or {}),
+        "help": options.help,
+        "waived": dict(options.waive or {}),
+    }
+
+
+def describe_tool(
+    name: str, options: ToolOptions, description: str | None, input_schema: Json, output_schema: Json
 ) -> dict[str, Json]:
-    """The standard hints that follow from what an author declared. Nothing declared, nothing hinted."""
+    """A tool as `tools/list` shows it."""
+    meta: dict[str, Json] = {} if options.category is None else {"longshore/category": options.category}
+    if options.tags:
+        meta["longshore/tags"] = list(options.tags)
+    described = {
+        "name": name,
+        "title": options.title,
+        "description": description or None,
+        "icons": list(options.icons) or None,
+        "inputSchema": input_schema,
+        "outputSchema": output_schema,
+        "annotations": _hints(options) or None,
+        "_meta": (meta | dict(options.meta or {})) or None,
+    }
+    return {key: value for key, value in described.items() if value is not None}
+
+
+def _hints(options: ToolOptions) -> dict[str, Json]:
+    """The standard annotations for the declared effects, and the author's own."""
     hints: dict[str, Json] = {}
-    if effects is not None:
-        hints["readOnlyHint"] = effects == "read"
-        if effects != "read":
-            hints["destructiveHint"] = effects == "destroy"
-    if idempotent is not None and effects != "read":
-        hints["idempotentHint"] = idempotent
-    if open_world is not None:
-        hints["openWorldHint"] = open_world
-    return hints | dict(extra or {})
+    if options.effects is not None:
+        hints["readOnlyHint"] = options.effects == "read"
+        if options.effects != "read":
+            hints["destructiveHint"] = options.effects == "destroy"
+    if options.idempotent is not None and options.effects != "read":
+        hints["idempotentHint"] = options.idempotent
+    if options.open_world is not None:
+        hints["openWorldHint"] = options.open_world
+    return hints | dict(options.annotations or {})
+
+
+# -- names
+
+
+def check_name(name: Any, kind: str, fn: Callable[..., Any]) -> None:
+    """Refuse a name that some client would drop, rename or fail on."""
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARACTERS or not _LEGAL.issuperset(name):
+        refuse(
+            fn,
+            f"{name!r} can't be a {kind}'s name: 1 to {MAX_NAME_CHARACTERS} of A-Z a-z 0-9 _ - .",
+            f"name={_legal(str(name))!r}",
+        )
+
+
+def _legal(name: str) -> str:
+    return re.sub(f"{ILLEGAL.pattern}+", "_", name).strip("_")[:MAX_NAME_CHARACTERS] or "tool"
+
+
+def hint(name: str, names: Iterable[str]) -> str:
+    """`; did you mean 'x'?` for an unknown name, or nothing."""
+    from longshore.nearest import nearest
+
+    near = nearest(name, names)
+    return f"; did you mean {near!r}?" if near else ""

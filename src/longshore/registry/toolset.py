@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, final, 
 from msgspec import Struct
 
 from longshore.errors import ToolError
-from longshore.registry.function import ToolOptions, check_function, check_uri, read_options
+from longshore.registry.function import check_function, check_uri, read_options
 from longshore.registry.prompt import PromptOptions
 from longshore.registry.resource import ResourceOptions
+from longshore.registry.tool import ToolOptions
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -26,7 +27,7 @@ class Toolset:
     - Methods marked with `@tool`, `@resource(…)` and `@prompt` are what it offers.
     - `start` is called once, when one of them is first used; `stop` when the toolset is removed or the server ends.
       Both may be `def` or `async def`.
-    - `status` tells what `server_status` shows of it.
+    - `status` returns what `server_status` shows of it.
     """
 
     name: ClassVar[str] = ""
@@ -42,7 +43,7 @@ class Toolset:
 
 
 class Mark(Struct, frozen=True):
-    """What a decorator left on a method."""
+    """The declaration that a decorator attaches to a method."""
 
     kind: Literal["tool", "resource", "prompt"]
     options: Any
@@ -77,11 +78,11 @@ def resource(uri: str, **options: Any) -> Callable[[F], F]:
 
 
 def _marking(fn: Callable[..., Any] | None, mark: Mark) -> Any:
-    def leave(function: Any) -> Any:
+    def attach(function: Any) -> Any:
         setattr(function, _MARK, mark)
         return function
 
-    return leave if fn is None else leave(fn)
+    return attach if fn is None else attach(fn)
 
 
 def marked(toolset: Toolset) -> Iterator[tuple[Mark, Callable[..., Any]]]:
@@ -96,14 +97,14 @@ def marked(toolset: Toolset) -> Iterator[tuple[Mark, Callable[..., Any]]]:
 
 
 def _mark_of(cls: type, name: str) -> Any:
-    """The mark on what a name stands for, without getting it: it may be a property, which could do anything."""
+    """The mark of an attribute, without evaluating it: it may be a property with side effects."""
     written: Any = next(each.__dict__[name] for each in cls.__mro__ if name in each.__dict__)
     return getattr(written, _MARK, None) or getattr(getattr(written, "__func__", None), _MARK, None)
 
 
 @final
-class Holder:
-    """A toolset as a server keeps it: whether it is open, and how to open it once, however many calls want it."""
+class ToolsetHandle:
+    """A toolset in a server: whether its state is open, and how to open it once for concurrent calls."""
 
     def __init__(self, toolset: Toolset) -> None:
         self.toolset = toolset
@@ -113,18 +114,18 @@ class Holder:
         self.ready = self.stateless
         _check_hooks(toolset)
         self.rank = 0
-        """Whose names win: the lower one's. Mounted servers have one each, all others none."""
-        self.gone = False
-        """Whether it was removed: a call that comes too late must not open it again."""
+        """Of two equal names, that of the lower rank wins. Each mounted server has its own rank, all others 0."""
+        self.removed = False
+        """A call that comes after the removal must not open the state again."""
         self._opening: Future[None] | None = None
 
     async def open(self) -> None:
-        """Open the state. Who comes while it opens waits for it; who comes after a failure tries again."""
+        """Open the state. Concurrent callers await the same future; after a failure the next caller tries again."""
         from asyncio import ensure_future, shield
 
         if self.ready:
             return
-        if self.gone:
+        if self.removed:
             raise ToolError(f"the toolset {self.name!r} was removed")
         if self._opening is None:
             self._opening = ensure_future(self._open())
@@ -138,14 +139,14 @@ class Holder:
             self._opening = None
 
     async def close(self) -> None:
-        """Close the state if it was opened, or once it is."""
+        """Close the state if it is open, or as soon as it has opened."""
         from asyncio import shield
 
         if self._opening is not None:
             try:
                 await shield(self._opening)
             except Exception:
-                return  # it never came to be open, and whoever wanted it open was told
+                return  # it was never opened, and the callers of `open` got the error
         if self.ready and type(self.toolset).stop is not Toolset.stop:
             self.ready = False
             await _call(self.toolset.stop)
@@ -158,7 +159,7 @@ class Holder:
 def _check_hooks(toolset: Toolset) -> None:
     for name in ("start", "stop"):
         if getattr(type(toolset), name) is not getattr(Toolset, name):
-            from longshore.registry.shape import check_callback
+            from longshore.registry.arity import check_callback
 
             check_callback(getattr(toolset, name), name)
 

@@ -15,12 +15,12 @@ from msgspec import NODEFAULT
 from msgspec import inspect as mi
 
 from longshore.protocol.annotation import ANNOTATION
-from longshore.schema import standin
-from longshore.schema.foreign import Foreign, common_type, readable
-from longshore.schema.nullable import NULL, list_null, without_null
+from longshore.schema.custom_type import CustomType, Mode, Schema, Slot, is_model
+from longshore.schema.kinds import is_array
 from longshore.schema.output import encode_special
-from longshore.schema.signature import Parameter, Signature
-from longshore.schema.standin import Mode, Schema, Slot
+from longshore.schema.parameter import Parameter
+from longshore.schema.signature import Signature
+from longshore.schema.walk import NULL, edit_subschemas, list_null, without, without_null
 
 INLINE_USES = 12
 """A record used more often than this in one schema is moved to `$defs`: nested sharing would double at each level."""
@@ -54,10 +54,10 @@ def output_schema(returns: Any, *, wrap: bool) -> Schema:
 
 def type_schema(tp: Any, *, mode: Mode = "validation") -> Schema:
     """The schema of any supported type."""
-    from longshore.schema.hints import ready
+    from longshore.schema.types import read_type
 
     schemas = Schemas(mode)
-    return schemas.close(schemas.of(ready(tp)))
+    return schemas.close(schemas.of(read_type(tp)))
 
 
 def _property(parameter: Parameter, schemas: Schemas, documented: str | None) -> Schema:
@@ -154,13 +154,13 @@ class Schemas:
         return {"$ref": f"#/$defs/{self._name(key, name)}"}
 
     def record(self, origin: Any, slots: list[Slot], *, array: bool, options: dict[str, Any]) -> Schema:
-        """The schema of a record that a stand-in decodes."""
+        """The schema of a record that a custom type decodes."""
         fields = _tagged(options) + [(s.key, self.of(s.type), s.required, s.default) for s in slots]
         return self._fields(origin, fields, array=array, closed=options.get("forbid_unknown_fields", False))
 
     def foreign(self, schema: Schema) -> Schema:
         """A schema that another library made, in our form."""
-        return Foreign(self, schema.get("$defs", {})).rewrite(schema)
+        return _Foreign(self, schema.get("$defs", {})).rewrite(schema)
 
     def written(self, node: Any) -> Schema:
         """A Struct, dataclass, TypedDict or NamedTuple."""
@@ -294,12 +294,12 @@ def _values(values: list[Any]) -> Schema:
 
 def _custom(schemas: Schemas, node: Any) -> Schema:
     tp: Any = node.cls
-    if isinstance(tp, standin.StandIn):
+    if isinstance(tp, CustomType):
         if tp.constrain is not None:
             return tp.describe(schemas)
         name = getattr(tp.origin, "__name__", "Value")
         return schemas.named(tp, name, lambda: tp.describe(schemas))
-    if standin.is_model(tp):
+    if is_model(tp):
         return schemas.foreign(tp.model_json_schema(mode=schemas.mode))
     return {"type": "string"}  # a path
 
@@ -335,3 +335,80 @@ _WRITERS: dict[type, Callable[[Schemas, Any], Schema]] = {
     mi.NamedTupleType: Schemas.written,
     mi.CustomType: _custom,
 }
+
+
+# -- values and patterns
+
+_TYPES: dict[Any, str] = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+
+
+def common_type(values: list[Any]) -> Schema:
+    """The keyword `type` for an enum whose values are all of one type, or null. Some clients require it."""
+    types = {_TYPES.get(v.__class__, "") for v in values}
+    others = types - {"null"}
+    if len(others) > 1 or "" in types:
+        return {}
+    kind = others.pop() if others else "null"
+    return {"type": kind if types == {kind} else [kind, "null"]} if types else {}
+
+
+def readable(schema: Schema) -> Schema:
+    """The schema with its pattern as JavaScript writes it, or without: one client drops all tools for a bad one."""
+    if not isinstance(pattern := schema.get("pattern"), str):
+        return schema
+    from longshore.schema.ecmascript import translate
+
+    written = translate(pattern)
+    return {k: written if k == "pattern" else v for k, v in schema.items() if k != "pattern" or written is not None}
+
+
+# -- schemas of another library
+
+# Titles repeat the names; a discriminator's mapping refers to `$defs`, which are inlined here.
+_NOISE = ("title", "$defs", "discriminator")
+
+
+class _Foreign:
+    """A JSON Schema that another library made (pydantic's), and its definitions."""
+
+    def __init__(self, schemas: Schemas, defs: dict[str, Schema]) -> None:
+        self._schemas, self._defs = schemas, defs
+
+    def rewrite(self, schema: Any) -> Schema:
+        """The schema in our form: references inlined, without noise, with `items` on every array."""
+        if isinstance(schema, bool):
+            return {} if schema else {"not": {}}
+        kept = {k: v for k, v in schema.items() if k not in _NOISE and not (k == "required" and not v)}
+        ref = str(kept.pop("$ref", "")).removeprefix("#/$defs/")
+        if ref:
+            # Models of one name have different schemas.
+            body = self._schemas.named((ref, repr(self._defs[ref])), ref, lambda: self.rewrite(self._defs[ref]))
+            return body | self._inner(kept)
+        rewritten = readable(self._inner(kept))
+        if rewritten.get("type") == "array" and not isinstance(rewritten.get("items"), dict):
+            rewritten["items"] = {}
+        if rewritten.get("type") == "object":
+            rewritten.setdefault("properties", {})
+        if "enum" in rewritten:
+            rewritten = common_type(rewritten["enum"]) | rewritten
+        return list_null(rewritten)
+
+    def _inner(self, schema: Schema) -> Schema:
+        def edit(inner: Any, keyword: str, name: str | int | None) -> Any:
+            if keyword == "properties":
+                return self._field(str(name), inner, schema)
+            return (
+                inner if is_array(inner) or (keyword, inner) == ("additionalProperties", False) else self.rewrite(inner)
+            )
+
+        return edit_subschemas(
+            without(schema, "additionalProperties") if schema.get("additionalProperties") is True else schema, edit
+        )
+
+    def _field(self, name: str, schema: Any, parent: Schema) -> Schema:
+        field = self.rewrite(schema)
+        if name in parent.get("required", ()):
+            return field
+        default = field.get("default", NODEFAULT)
+        lowered = self._schemas.optional(field, default, headed=ANNOTATION in field)
+        return lowered if lowered is field or default is not None else without(lowered, "default")

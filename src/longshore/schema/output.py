@@ -33,8 +33,8 @@ class Output(Struct, frozen=True):
     returns: Any = UNSET
     """The declared type, ready for msgspec."""
     decode: Callable[[bytes], Any] | None = None
-    odd: bool = False
-    """Whether the schema has keywords of the author's, or keys that are no plain names."""
+    authored: bool = False
+    """Whether a part of the schema is the author's own: keywords, or keys that are no plain names."""
 
     def enforce(self, value: Any) -> bytes:
         """The value as compact JSON, which is certain to fit the declared type; else `OutputMismatch`."""
@@ -44,7 +44,7 @@ class Output(Struct, frozen=True):
         try:
             self.decode(text)
         except Exception as error:
-            from longshore.schema.returned import judge
+            from longshore.schema.return_types import judge
 
             judge(value, self.returns, error)
         return text
@@ -80,7 +80,7 @@ def read_output(returns: Any, *, passthrough: tuple[type, ...]) -> Output:
             return found
     if returns in passthrough:
         return _TEXT
-    from longshore.schema.returned import read_returned
+    from longshore.schema.return_types import read_returned
 
     return read_returned(returns, passthrough)
 
@@ -91,7 +91,7 @@ def encode(value: Any) -> bytes:
         text = _encoder.encode(value)
         # msgspec writes NaN and the infinities as null; only then is the value itself worth a look.
         if b"null" in text:
-            from longshore.schema.returned import refuse_non_finite
+            from longshore.schema.return_types import refuse_non_finite
 
             refuse_non_finite(msgspec.to_builtins(value, enc_hook=encode_special, str_keys=True))
         return text
@@ -129,3 +129,15 @@ def _reason(error: Exception) -> str:
         return str(error).replace("`", "").splitlines()[0]
     except Exception:
         return type(error).__name__
+
+
+TOKEN_CHARACTERS = 4
+"""Characters of a token, wherever one of our figures counts tokens. Each model has its own; this is near enough."""
+
+
+def count_tokens(value: Any) -> int:
+    """About how many tokens a value costs a model that reads it as JSON. What has no JSON form costs nothing."""
+    try:
+        return -(-len(_encoder.encode(value).decode()) // TOKEN_CHARACTERS) if value else 0
+    except Exception:
+        return 0

@@ -13,9 +13,8 @@ from collections.abc import Callable
 from typing import Final
 
 from longshore.schema.ecmascript import translate
-from longshore.schema.signature import Patterns, SignatureProblem
-from longshore.schema.unbounded import interruptible
-from longshore.schema.validate import compile_linear
+from longshore.schema.parameter import Patterns, SignatureProblem
+from longshore.schema.validate import compile_linear, interruptible
 
 Matches = Callable[[str], bool]
 """Whether a text has a match anywhere."""

@@ -1,19 +1,21 @@
-"""What a function takes: its parameters, the decoder of its arguments and the way to call it.
+"""The signature of a function: its parameters, the decoder of its arguments and the way to call it.
 
 This module is on the cold-start path. It imports msgspec and what msgspec itself loads, and an ordinary tool is read
-without any other module: `parameter` comes in with the first annotation that is more than a plain class, `callee` with
-the first callable that is neither a function nor a bound method.
+without any other module: `parameter_reader` is imported with the first annotation that is more than a plain class.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from operator import attrgetter
 from types import CodeType, FunctionType, MethodType
 from typing import Any, ForwardRef, Literal
 
 import msgspec
 from msgspec import NODEFAULT, UNSET, Struct
+
+from longshore.schema.parameter import Parameter, Patterns, SignatureProblem
 
 _VARARGS, _VARKEYWORDS, _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x04, 0x08, 0x20, 0x80, 0x200
 
@@ -29,41 +31,8 @@ _BUILTINS = {cls.__name__: cls for cls in (str, int, float, bool, list, dict)}
 _IMMUTABLE = frozenset((str, int, float, bool, _NoneType, bytes))
 
 
-Patterns = Literal["linear", "waivable", "any"]
-"""Which patterns a type may hold: those of linear time only, the same in a tool whose author may waive it, or any."""
-
-
-class SignatureProblem(Exception):
-    """A function can't be offered to clients. `what` and `fix` are one sentence each; the caller knows where."""
-
-    def __init__(self, what: str, fix: str) -> None:
-        super().__init__(f"{what}; {fix}")
-        self.what, self.fix = what, fix
-
-
-class Parameter(Struct, frozen=True):
-    """One parameter. `type` keeps constraints and is ready for msgspec, without description and marker."""
-
-    name: str
-    type: Any
-    required: bool
-    default: Any
-    """NODEFAULT if there is none."""
-    description: str | None = None
-    keyword_only: bool = False
-    marker: Any = None
-    extra: dict[str, Any] | None = None
-    """Schema keywords that the author gave, through `Header(…)` or `Meta(extra_json_schema=…)`."""
-    headed: bool = False
-    """Whether it may be repeated in a header, or something in it may: the schema tells, and costs more than a look."""
-    odd: bool = False
-    """Whether a part of its schema may not be ours: an author's keywords, keys that are no plain names."""
-    was: tuple[str, ...] = ()
-    """The names that it had before."""
-
-
 class Signature(Struct, frozen=True):
-    """What a client sends, what we ask for, what we hand in, and how to decode and call.
+    """The parameters that a client sends, those that it is asked for, the context, and how to decode and call.
 
     * `decode(raw)` is strict: unknown keys, missing keys and wrong types raise `msgspec.ValidationError`.
     * `fn(*signature.positional(args))` is the fast call; it is right only where `simple` is true.
@@ -86,7 +55,7 @@ class Signature(Struct, frozen=True):
 
 
 class Callee(Struct):
-    """The function whose code tells the parameters of a callable, and what is already bound."""
+    """The function that has the parameters of a callable, and the parameters that are already bound."""
 
     function: Any
     skip: int = 0
@@ -112,12 +81,12 @@ def read(fn: Callable[..., Any], *, context_type: type, marker_type: type, patte
         elif _is_plain(annotation) and (default is NODEFAULT or default.__class__ is annotation):
             sent.append(Parameter(name, annotation, default is NODEFAULT, default, None, keyword_only))
         else:
-            from longshore.schema import parameter
+            from longshore.schema import parameter_reader
 
-            if parameter.is_context(annotation, context_type):
+            if parameter_reader.is_context(annotation, context_type):
                 context = _only(context, name)
                 continue
-            found = parameter.read_parameter(name, annotation, default, keyword_only, marker_type, patterns)
+            found = parameter_reader.read_parameter(name, annotation, default, keyword_only, marker_type, patterns)
             (sent if found.marker is None else asked).append(found)
     arguments = _arguments(sent)
     simple = context is None and not asked and not any(p.keyword_only for p in sent)
@@ -141,9 +110,7 @@ def _find(fn: Callable[..., Any]) -> Callee:
         skip, function = 1, function.__func__
     if function.__class__ is FunctionType and "__wrapped__" not in function.__dict__:
         return Callee(function, skip, is_async=bool(function.__code__.co_flags & _COROUTINE))
-    from longshore.schema.callee import find
-
-    return find(fn)
+    return find_callee(fn)
 
 
 def _refuse_shapes(code: CodeType) -> None:
@@ -174,7 +141,7 @@ def _annotations(function: Any, context_type: type) -> dict[str, Any]:
     looked_up = {name: _look_up(a, function.__globals__) for name, a in found.items()}
     if UNSET not in looked_up.values():
         return looked_up
-    from longshore.schema.parameter import resolve
+    from longshore.schema.parameter_reader import resolve
 
     return resolve(function, context_type)
 
@@ -239,7 +206,7 @@ def _field(parameter: Parameter) -> Any:
     default = parameter.default
     if default.__class__ in _IMMUTABLE:
         return parameter.name, parameter.type, default
-    from longshore.schema.parameter import fresh
+    from longshore.schema.parameter_reader import fresh
 
     return parameter.name, parameter.type, msgspec.field(default_factory=fresh(default))
 
@@ -249,13 +216,13 @@ def _decoder(arguments: type[Struct], parameters: list[Parameter]) -> Callable[[
     try:
         return msgspec.json.Decoder(arguments, dec_hook=hook).decode
     except TypeError:
-        from longshore.schema.parameter import culprit
+        from longshore.schema.parameter_reader import culprit
 
         raise culprit(parameters) from None
 
 
 def _hook() -> Callable[[type, Any], Any]:
-    from longshore.schema.standin import decode_special
+    from longshore.schema.custom_type import decode_special
 
     return decode_special
 
@@ -271,3 +238,49 @@ def _positional(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
 
 def _nothing(_: Any) -> tuple[Any, ...]:
     return ()
+
+
+# -- callables that are neither a plain function nor a bound method
+
+_MAX_WRAPPERS = 100
+"""A chain of wrappers longer than this is a loop."""
+
+
+def find_callee(fn: Any) -> Callee:
+    """Follow bound methods, partials, callable objects and `functools.wraps` to the function with the parameters.
+
+    A wrapper counts as async if anything in the chain is: a plain `def` around an `async def` nearly always returns
+    the coroutine.
+    """
+    if isinstance(fn, type):
+        raise SignatureProblem(f"{fn.__name__} is a class, not a function", "register a function or a bound method")
+    callee = Callee(None)
+    for _ in range(_MAX_WRAPPERS):
+        if isinstance(fn, FunctionType):
+            callee.is_async |= bool(fn.__code__.co_flags & _COROUTINE)
+            if "__wrapped__" not in fn.__dict__:
+                callee.function = fn
+                return callee
+        fn = _unwrap(fn, callee)
+    raise SignatureProblem("its __wrapped__ chain has no end", "remove the decorator that wraps itself")
+
+
+def _unwrap(fn: Any, callee: Callee) -> Any:
+    if isinstance(fn, MethodType):
+        callee.skip += 1
+        return fn.__func__
+    if issubclass(fn.__class__, partial):
+        callee.skip += len(fn.args)
+        callee.bound |= fn.keywords.keys()
+        # A parameter after one that is bound by name can't be passed by position.
+        callee.by_name |= bool(fn.keywords)
+        return fn.func
+    if (wrapped := getattr(fn, "__wrapped__", None)) is not None:
+        return wrapped
+    cls: Any = fn.__class__
+    call = getattr(cls, "__call__", None)  # noqa: B004
+    if isinstance(call, FunctionType):
+        callee.skip += 1
+        return call
+    name = getattr(fn, "__name__", cls.__name__)
+    raise SignatureProblem(f"the signature of {name} can't be read", "wrap it in a function with annotations")

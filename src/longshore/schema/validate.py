@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NoReturn
+import signal
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NoReturn, TypeVar
 
 import jsonschema_rs
 import msgspec
 
-from longshore.protocol.subschemas import subschemas
-from longshore.schema.failure import Breach, breach_of, said_of, shorten
 from longshore.schema.kinds import is_object
 from longshore.schema.phrase import cut, path
-from longshore.schema.unbounded import interruptible
+from longshore.schema.violations import ErrorFinder, Violation, shorten, text_of
+from longshore.schema.walk import walk_objects
 from longshore.wire.depth import too_deep
 
 SCHEMA_BYTES = 64 << 10
@@ -32,12 +32,7 @@ _DIALECTS: dict[str, Any] = {
     "http://json-schema.org/draft-06/schema": jsonschema_rs.Draft6Validator,
     "http://json-schema.org/draft-04/schema": jsonschema_rs.Draft4Validator,
 }
-_WHOLE = "urn:longshore:whole"
-"""Where a schema is found while parts of it are compiled by themselves."""
 DEFAULT_DIALECT = "https://json-schema.org/draft/2020-12/schema"
-
-
-Find = Callable[[Any], list[Breach]]
 
 
 class SchemaProblem(Exception):
@@ -49,72 +44,31 @@ class SchemaProblem(Exception):
 
 
 class Validator:
-    """A compiled schema. It judges; what is wrong is only looked for once it said no."""
+    """A compiled schema. `is_valid` takes microseconds; violations are looked for only in a value that is not valid."""
 
-    def __init__(self, compiled: Any, schema: dict[str, Any], dialect: str) -> None:
-        self._compiled, self._schema, self._dialect = compiled, schema, dialect
-        self._rules: dict[Any, Any] = {}
+    def __init__(self, compiled: Any, schema: dict[str, Any]) -> None:
+        self._compiled, self._schema = compiled, schema
         self._unbounded = False
         self.is_valid: Callable[[Any], bool] = compiled.is_valid
-        """Whether a plain JSON value keeps the schema."""
 
-    def expect_no_end(self) -> None:
-        """Have stop signals end the process even during a check: its author says that this one needs no bound."""
+    def make_interruptible(self) -> None:
+        """Let stop signals end the process even during a check, because its author has waived the bound of checks."""
         self._unbounded = True
         self.is_valid = interruptible(self.is_valid)
 
     def errors(self, value: Any) -> list[str]:
-        """One line per failure, `path: what`, at most `SHOWN_LINES`; no lines if the value keeps the schema."""
-        return shorten([breach.line for breach in self.finder()(value)])
+        """One line per violation, `path: what`, at most `SHOWN_LINES`; none if the value is valid."""
+        return shorten([violation.line for violation in self.violations(value)])
 
-    def finder(self, taker: str | None = None) -> Find:
-        """What says where a value breaks the schema. `taker` takes such values as its arguments."""
-        find = finder(self._schema, taker, dialect=self._dialect, rules=self._rules)
-
-        def look(value: Any) -> list[Breach]:
-            return [] if self.is_valid(value) else find(value) or [self._first(value)]
-
-        return interruptible(look) if self._unbounded else look
-
-    def _first(self, value: Any) -> Breach:
-        """The validator's own first error."""
-        from longshore.schema.search import first_error
-
-        error = first_error(self._compiled, value)
-        return Breach((), "is not valid; it is too large to say where") if error is None else breach_of(error)
+    def violations(self, value: Any, taker: str | None = None) -> list[Violation]:
+        """Where a value breaks the schema. `taker` names the tool whose arguments the value is."""
+        find = ErrorFinder(self._schema, self._compiled, taker).find
+        return (interruptible(find) if self._unbounded else find)(value)
 
 
-def finder(
-    schema: dict[str, Any],
-    taker: str | None,
-    *,
-    dialect: str = DEFAULT_DIALECT,
-    rules: dict[Any, Any] | None = None,
-) -> Find:
-    """A search whose steps are bounded over all that it is asked. It may find nothing where a schema is odd."""
-    from longshore.schema.rewriting.everywhere import change_everywhere, schemas_in
-    from longshore.schema.search import Search
-
-    # Its own address would be there twice: the library panics at "#name" then.
-    whole = {key: value for key, value in schema.items() if key not in ("$id", "id")}
-
-    def build(part: dict[str, Any]) -> Any:
-        inner = list(schemas_in(whole if part is schema else part))
-        if any("$id" in each for each in inner):
-            return None
-        refers = any("$ref" in each for each in inner)
-        try:
-            return _build(change_everywhere(inner[0], _lead_to_whole), dialect, {_WHOLE: whole} if refers else None)
-        except SchemaProblem:
-            return None
-
-    return Search(schema, build, {} if rules is None else rules, bare_refs="draft-0" in dialect, taker=taker).look
-
-
-def _lead_to_whole(part: dict[str, Any]) -> dict[str, Any]:
-    """References of a part that is compiled by itself still lead to where they stood."""
-    ref = part.get("$ref")
-    return {**part, "$ref": _WHOLE + ref} if isinstance(ref, str) and ref.startswith("#") else part
+def build_finder(schema: dict[str, Any], taker: str) -> Callable[[Any], list[Violation]]:
+    """Lists the violations of a schema that we wrote ourselves, so that its size is not limited."""
+    return ErrorFinder(schema, _build(schema, DEFAULT_DIALECT), taker).find
 
 
 def compile(schema: Any, documents: Mapping[str, Any] | None = None) -> Validator:
@@ -126,7 +80,7 @@ def compile(schema: Any, documents: Mapping[str, Any] | None = None) -> Validato
         raise SchemaProblem("the schema is not an object", 'write it as a JSON object such as {"type": "object"}')
     measure(schema)
     dialect = read_dialect(schema, documents or {})
-    return Validator(_build(schema, dialect, documents), schema, dialect)
+    return Validator(_build(schema, dialect, documents), schema)
 
 
 def measure(schema: dict[str, Any]) -> None:
@@ -184,7 +138,7 @@ def read_dialect(schema: dict[str, Any], documents: Mapping[str, Any]) -> str:
     found = DEFAULT_DIALECT
     if b'"$schema"' not in msgspec.json.encode(schema):
         return found  # as most: to write it is thirty times as fast as to look into all of it
-    for index, sub in enumerate(_subschemas(schema)):
+    for index, sub in enumerate(walk_objects(schema)):
         named = sub.get("$schema")
         if named is None:
             continue
@@ -197,14 +151,6 @@ def read_dialect(schema: dict[str, Any], documents: Mapping[str, Any]) -> str:
     return found
 
 
-def _subschemas(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield schema
-    for keyword, value in schema.items():
-        for sub in subschemas(keyword, value):
-            if is_object(sub):
-                yield from _subschemas(sub)
-
-
 def _problem(error: Exception, asked: list[str]) -> SchemaProblem:
     kind = type(getattr(error, "kind", None)).__name__
     said = str(getattr(error, "message", error)).splitlines()[0]
@@ -214,7 +160,7 @@ def _problem(error: Exception, asked: list[str]) -> SchemaProblem:
         return SchemaProblem(f"a $ref in the schema leads nowhere ({cut(said)})", "define it under $defs")
     where = path(list(getattr(error, "instance_path", [])))
     at = f" at {where}" if where else ""
-    said = said_of(error) if hasattr(error, "kind") else cut(said)
+    said = text_of(error) if hasattr(error, "kind") else cut(said)
     return SchemaProblem(f"the schema is invalid{at}", f"correct it: {said}")
 
 
@@ -222,3 +168,35 @@ def _outside(uri: str) -> SchemaProblem:
     return SchemaProblem(
         f"the schema refers to {cut(uri)}, which is never fetched", "copy what it refers to into $defs"
     )
+
+
+# -- checks that may never end, because an author has waived E13
+
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+Value = TypeVar("Value")
+Outcome = TypeVar("Outcome")
+
+
+def interruptible(check: Callable[[Value], Outcome]) -> Callable[[Value], Outcome]:
+    """The same check, during which a stop signal ends the process at once; on the main thread only.
+
+    Python runs a signal handler between two bytecodes, and such a check is one call into C that holds the interpreter.
+    So the kernel's default action is set while it runs, which ends the process without clean-up.
+    """
+
+    def run(value: Value) -> Outcome:
+        handlers: dict[int, Any] = {each: signal.getsignal(each) for each in _SIGNALS}
+        replaced = {each: handler for each, handler in handlers.items() if callable(handler)}
+        try:
+            for each in replaced:
+                signal.signal(each, signal.SIG_DFL)
+        except ValueError:  # another thread
+            return check(value)
+        try:
+            return check(value)
+        finally:
+            for each, handler in replaced.items():
+                signal.signal(each, handler)
+
+    return run

@@ -48,7 +48,7 @@ from longshore.wire.messages import Batch, Fault, Id, Malformed, Message, Repair
 
 if TYPE_CHECKING:
     from longshore.protocol.headers import Headers
-    from longshore.schema.lowering import Form
+    from longshore.schema.client_forms import Form
     from longshore.server.lists import Lists
     from longshore.server.rates import Rates
     from longshore.server.subscriptions import Subscriptions
@@ -301,8 +301,8 @@ class Engine:
 
     def _find_tool(self, name: str, peer: Peer) -> Entry:
         entry = self.tools.get(name) or self.find_renamed(name)
-        if entry is None and self.catalog.arrivals is not None:
-            entry = self.catalog.arrivals.stand_in(name)
+        if entry is None and self.catalog.pending_mounts is not None:
+            entry = self.catalog.pending_mounts.placeholder(name)
         if entry is None:
             raise self._unknown_tool(name, peer)
         if entry.calls >= JOIN_CALLS and entry.name not in self._lane.tried:
@@ -313,18 +313,18 @@ class Engine:
         """Whether there is a tool of this name, or a mounted server that is not ready and may have it."""
         if name in self.tools or self.find_renamed(name) is not None:
             return True
-        return self.catalog.arrivals is not None and self.catalog.arrivals.stand_in(name) is not None
+        return self.catalog.pending_mounts is not None and self.catalog.pending_mounts.placeholder(name) is not None
 
     def find_renamed(self, name: str) -> Entry | None:
         """The tool that had this name before, if one is offered."""
         if not self.catalog.aliased:
             return None
-        from longshore.registry.aliases import find_alias
+        from longshore.registry.catalog import find_alias
 
         return find_alias(self.tools, name)
 
     def _unknown_tool(self, name: str, peer: Peer) -> ProtocolError:
-        from longshore.registry.names import hint
+        from longshore.registry.tool import hint
 
         text = f"no tool {name[:100]!r}{hint(name, self.tools)}"
         fault = self.dialect.failed(Failure("unknown_tool", text), "tools/call", peer.revision)
@@ -406,7 +406,7 @@ class Engine:
     def _count_capabilities(self) -> frozenset[str]:
         names = {"tools", "logging"}
         catalog = self.catalog
-        if catalog.arrivals is not None:
+        if catalog.pending_mounts is not None:
             return frozenset({*names, "resources", "prompts", "completions"})
         if catalog.resources:
             names.add("resources")
@@ -419,7 +419,7 @@ class Engine:
     @property
     def expects_more(self) -> bool:
         """Whether what is not there now may be about to come: a mounted server is still starting."""
-        arrivals = self.catalog.arrivals
+        arrivals = self.catalog.pending_mounts
         return arrivals is not None and arrivals.pending
 
     def changed(self, parts: set[Part]) -> None:
@@ -479,8 +479,8 @@ class Engine:
 
     def follow(self) -> None:
         """What is watched has changed: have mounted servers tell of what is watched here, and of nothing else."""
-        if self.catalog.arrivals is not None and self._subscriptions is not None:
-            self.catalog.arrivals.watch(self._subscriptions.watched())
+        if self.catalog.pending_mounts is not None and self._subscriptions is not None:
+            self.catalog.pending_mounts.watch(self._subscriptions.watched())
 
     def hang_up(self, link: Link) -> None:
         """The peer of one request is gone, and with it all reason to work on it."""

@@ -75,7 +75,7 @@ class Lane:
             ],
             gc=False,
         )
-        from longshore.schema.standin import decode_special
+        from longshore.schema.custom_type import decode_special
 
         try:
             self.read = msgspec.json.Decoder(request, dec_hook=decode_special).decode

@@ -18,7 +18,7 @@ from longshore.telemetry.recorder import Recorder
 from longshore.wire.codec import INVALID_PARAMS, encode
 
 if TYPE_CHECKING:
-    from longshore.schema.lowering import Form
+    from longshore.schema.client_forms import Form
 
 CACHE_HINTS = {"ttlMs": 0, "cacheScope": "private"}
 """A list may change at any moment, and by who asks: clients that want to keep it can listen."""
@@ -78,7 +78,7 @@ class Lists:
     def _written(self, tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if self.form is None:
             return tools
-        from longshore.schema.lowering import lower as lower_to
+        from longshore.schema.client_forms import lower as lower_to
 
         return [lower_to(tool, self.form) for tool in tools]
 

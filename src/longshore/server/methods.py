@@ -13,9 +13,7 @@ from longshore.protocol.dialect import Failure
 from longshore.protocol.envelope import ABSENT, has_envelope, log_level
 from longshore.protocol.peer import Peer
 from longshore.protocol.revisions import CAPABILITIES, IMPLEMENTATION, METHODS, MODERN, lower, negotiate
-from longshore.registry.names import hint
-from longshore.registry.tool import Entry
-from longshore.schema.reading import say_why
+from longshore.registry.tool import Entry, hint, report_problem
 from longshore.server.call import Call
 from longshore.server.link import Link
 from longshore.server.params import (
@@ -154,7 +152,7 @@ def _list(engine: Engine, message: Message, frame: bytes, link: Link) -> bytes |
 
 def _with_absent(engine: Engine, page: Raw) -> Raw:
     """A list of tools that says which mounted servers are down: their tools may be missing from it."""
-    arrivals = engine.catalog.arrivals
+    arrivals = engine.catalog.pending_mounts
     absent = {} if arrivals is None else arrivals.absent()
     if not absent:
         return page
@@ -169,7 +167,7 @@ def _later(
 
     Nobody's place is taken meanwhile. `go_on` gives what is to be answered then, or the way to it.
     """
-    executor, arrivals = engine.executor, engine.catalog.arrivals
+    executor, arrivals = engine.executor, engine.catalog.pending_mounts
     assert arrivals is not None
 
     async def wait(_: Any, call: Call) -> Any:
@@ -189,7 +187,7 @@ def _later(
         decode=lambda nothing: nothing,
         invoke=wait,
         render=lambda found, _: found,
-        explain=say_why,
+        explain=report_problem,
         describe=dict,
     )
     return _run(engine, _call(engine, message, frame, link, peer, entry, None, UNSET), UNSET, UNSET)
@@ -225,7 +223,7 @@ def _entries(engine: Engine, method: str) -> list[Entry]:
 
 
 def _read_resource(engine: Engine, message: Message, frame: bytes, link: Link) -> bytes | None:
-    from longshore.registry.resource import Reading
+    from longshore.registry.resource import ReadRequest
 
     peer = engine.peer_of(message, link)
     params = msgspec.json.decode(message.params, type=ReadParams)
@@ -237,13 +235,13 @@ def _read_resource(engine: Engine, message: Message, frame: bytes, link: Link) -
             if arrived is None:
                 _missing(engine, message, peer, params.uri)
             call.max_age = arrived[0].max_age
-            return _become(call, arrived[0].entry, Reading(params.uri, arrived[1]))
+            return _become(call, arrived[0].entry, ReadRequest(params.uri, arrived[1]))
 
         return _later(engine, message, frame, link, peer, go_on)
     if found is None:
         _missing(engine, message, peer, params.uri)
     resource, values = found
-    call = _call(engine, message, frame, link, peer, resource.entry, Reading(params.uri, values), params.meta)
+    call = _call(engine, message, frame, link, peer, resource.entry, ReadRequest(params.uri, values), params.meta)
     call.max_age = resource.max_age
     return _run(engine, call, params.input_responses, params.request_state)
 
@@ -318,7 +316,7 @@ def _find_prompt(engine: Engine, name: str) -> Entry:
 
 
 def _complete(engine: Engine, message: Message, frame: bytes, link: Link) -> bytes | None:
-    from longshore.registry.completion import Completing, render
+    from longshore.registry.text_arguments import CompletionRequest, render_completion
 
     peer = engine.peer_of(message, link)
     if engine.rates is not None and (wait := engine.rates.take(link.principal.name, message.method)):
@@ -326,20 +324,20 @@ def _complete(engine: Engine, message: Message, frame: bytes, link: Link) -> byt
 
         raise ProtocolError(INTERNAL_ERROR, too_often(message.method, wait).text)
     params = msgspec.json.decode(message.params, type=CompleteParams)
-    wanted = Completing(params.argument.value, params.context.arguments)
+    wanted = CompletionRequest(params.argument.value, params.context.arguments)
     ref, known = _completed_in(engine, params)
     if ref not in known and engine.expects_more:
 
         def go_on(call: Call) -> Any:
             found = _find_completion(engine, params)
-            return _become(call, found, wanted) if isinstance(found, Entry) else render(found)
+            return _become(call, found, wanted) if isinstance(found, Entry) else render_completion(found)
 
         return _later(engine, message, frame, link, peer, go_on)
     found = _find_completion(engine, params)
     if isinstance(found, Entry):
         return _run(engine, _call(engine, message, frame, link, peer, found, wanted, UNSET), UNSET, UNSET)
     assert message.id is not UNSET
-    return engine.replies.result(message.id, peer, render(found))
+    return engine.replies.result(message.id, peer, render_completion(found))
 
 
 def _completed_in(engine: Engine, params: CompleteParams) -> tuple[str, dict[str, Any]]:
@@ -351,7 +349,7 @@ def _completed_in(engine: Engine, params: CompleteParams) -> tuple[str, dict[str
 
 def _find_completion(engine: Engine, params: CompleteParams) -> Entry | list[str]:
     """Who completes an argument, or how it is completed where its type says that."""
-    from longshore.registry.completion import choices, matching
+    from longshore.registry.text_arguments import choices, matching
 
     ref, known = _completed_in(engine, params)
     if ref not in known:

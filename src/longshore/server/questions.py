@@ -480,8 +480,8 @@ def _form(question: Question, key: str, peer: Peer) -> tuple[dict[str, Any] | No
         return None, False
     if question.schema is not None:
         return lower_form(question.schema, peer), False
-    from longshore.schema.form import form_schema
-    from longshore.schema.signature import SignatureProblem
+    from longshore.schema.elicitation_form import form_schema
+    from longshore.schema.parameter import SignatureProblem
 
     try:
         form, wrapped = form_schema(question.type, key)
@@ -491,7 +491,7 @@ def _form(question: Question, key: str, peer: Peer) -> tuple[dict[str, Any] | No
 
 
 def _convert(value: Any, kind: Any) -> Any:
-    from longshore.schema.hints import ready_again
-    from longshore.schema.standin import convert, decode_leniently
+    from longshore.schema.custom_type import convert, decode_leniently
+    from longshore.schema.types import read_type_cached
 
-    return convert(value, ready_again(kind), decode_leniently)
+    return convert(value, read_type_cached(kind), decode_leniently)

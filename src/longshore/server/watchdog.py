@@ -14,7 +14,7 @@ from time import sleep
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, NamedTuple, final
 
-from longshore.registry.where import spot
+from longshore.registry.source_location import locate_frame
 from longshore.telemetry.frames import is_own
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Watchdog:
         return Found(next((each for each in frames if _is_authors(each)), frames[-1]), call, frames[-1])
 
     def _report(self, found: Found) -> None:
-        where = spot(found.frame)
+        where = locate_frame(found.frame)
         if found.call is not None:
             who = f"{found.call.entry.name} has blocked the event loop for {BLOCKED_SECONDS:g} s at {where}"
         else:

@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any, final
 
 from longshore.client.answering import ElicitQuestion
-from longshore.registry.shape import check_callback
+from longshore.registry.arity import check_callback
 
 
 @final

@@ -18,7 +18,7 @@ from longshore.app import Server
 from longshore.client.client import Client
 from longshore.client.memory import MemoryChannel
 from longshore.client.targets import Target
-from longshore.registry.toolset import Holder
+from longshore.registry.toolset import ToolsetHandle
 from longshore.testing.passing import PassingChannel
 
 
@@ -55,7 +55,7 @@ class _Stay(Struct):
     """The connections to a server on the loop that it lives on, and the toolsets that were open before them."""
 
     loop: asyncio.AbstractEventLoop
-    were_open: set[Holder]
+    were_open: set[ToolsetHandle]
     connections: int = 0
 
 
@@ -70,7 +70,7 @@ class _TestChannel(PassingChannel):
         self._stay: _Stay | None = None
 
     async def open(self) -> None:
-        were_open = {holder for holder in self._server.catalog.holders.values() if holder.ready}
+        were_open = {holder for holder in self._server.catalog.toolsets.values() if holder.ready}
         await super().open()
         loop = asyncio.get_running_loop()
         if self._executor.loop is not loop:
@@ -88,7 +88,7 @@ class _TestChannel(PassingChannel):
             return
         stay.connections -= 1
         if not stay.connections:
-            for holder in list(self._server.catalog.holders.values()):
-                if holder not in stay.were_open and not holder.gone:
+            for holder in list(self._server.catalog.toolsets.values()):
+                if holder not in stay.were_open and not holder.removed:
                     await holder.close()
                     holder.ready = holder.stateless

@@ -31,7 +31,7 @@ async def behind(target: Any, **options: Any) -> AsyncIterator[tuple[Client, Cli
         async with modern, legacy:
             yield modern, legacy
     finally:
-        await gate.catalog.holders["b"].close()
+        await gate.catalog.toolsets["b"].close()
 
 
 def run(work: Callable[[], Awaitable[None]]) -> None:

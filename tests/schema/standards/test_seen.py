@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from longshore.schema.output import count_tokens
 from longshore.schema.standards.clients import CLIENTS
 from longshore.schema.standards.habit import ClientName
 from longshore.schema.standards.linting import find_rule, lint
@@ -15,7 +16,6 @@ from longshore.schema.standards.rule import Rule
 from longshore.schema.standards.rules import RULES
 from longshore.schema.standards.seen import MOST_DEPTH, Seen, Sight, see
 from longshore.schema.standards.subject import Surface, example
-from longshore.schema.tokens import count_tokens
 
 EVERYONE: tuple[ClientName, ...] = get_args(ClientName)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.schema.standards.checking import faults
 
-from longshore.schema.lowering import lower
+from longshore.schema.client_forms import lower
 from longshore.schema.standards.rules.strict import CHARACTERS, DEPTH, ENUM_VALUES, PROPERTIES
 
 Json = dict[str, Any]

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from tests.schema.standards.checking import faults, rule_of, takes
 
+from longshore.schema.output import TOKEN_CHARACTERS, count_tokens
 from longshore.schema.standards.linting import lint
 from longshore.schema.standards.rules.server import LIST_TOKENS
 from longshore.schema.standards.rules.words import DESCRIPTION_UNITS
 from longshore.schema.standards.subject import Surface, example
-from longshore.schema.tokens import TOKEN_CHARACTERS, count_tokens
 
 
 @pytest.mark.parametrize(

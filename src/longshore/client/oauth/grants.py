@@ -167,7 +167,7 @@ async def bind(granter: Granter, need: Need, identity: Identity | None) -> None:
 
 def _checked(source: Source, what: str) -> Source:
     if callable(source):
-        from longshore.registry.shape import check_callback
+        from longshore.registry.arity import check_callback
 
         check_callback(source, what)
     return source

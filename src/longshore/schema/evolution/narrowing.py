@@ -17,7 +17,7 @@ from msgspec import UNSET
 
 from longshore.schema.evolution.canonical import pretty, same
 from longshore.schema.kinds import is_array, is_object
-from longshore.schema.nullable import ANNOTATIONS
+from longshore.schema.walk import ANNOTATIONS
 
 MOST_CHARACTERS: Final = 2_000_000
 """What is read to compare two schemas, some of it many times: forms inside of forms multiply. A third of a second."""

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import cut
-from longshore.schema.pointer import look_up
 from longshore.schema.standards.subject import Json, Subject
+from longshore.schema.walk import resolve
 
 MOST_PARTS: Final = 50
 """Alternatives of one parameter that are looked at."""
@@ -110,4 +110,4 @@ def find_parts(schema: Json, root: Json) -> list[Json]:
 
 def _next(part: Json, root: Json) -> list[Any]:
     choices = [part[key][:MOST_PARTS] for key in ("anyOf", "oneOf", "allOf") if is_array(part.get(key))]
-    return [look_up(root, part.get("$ref")), *(each for group in choices for each in group)]
+    return [resolve(root, part.get("$ref")), *(each for group in choices for each in group)]

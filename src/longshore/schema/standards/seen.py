@@ -11,11 +11,11 @@ from msgspec import Struct
 
 from longshore.protocol.subschemas import ALONE, BY_NAME, IN_LISTS
 from longshore.schema.kinds import is_array, is_object
+from longshore.schema.output import count_tokens
 from longshore.schema.standards.clients import CLIENTS
 from longshore.schema.standards.edits import HASH
 from longshore.schema.standards.habit import ClientName, Cost, Fact, Habits
 from longshore.schema.standards.subject import MOST_NODES, Json, Subject, Surface
-from longshore.schema.tokens import count_tokens
 
 MOST_DEPTH: Final = 100
 """Levels of a schema that are looked into; what is deeper is shown as it came. No client takes as many."""

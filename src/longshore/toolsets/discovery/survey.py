@@ -112,9 +112,9 @@ def kind_of(schema: Any, root: dict[str, Any], within: tuple[str, ...] = ()) -> 
         case {"$ref": str(ref)} if ref in within:
             return ref.rpartition("/")[2]  # it holds itself, so its name has to do
         case {"$ref": str(ref)}:
-            from longshore.schema.pointer import look_up  # urllib, for a schema that refers
+            from longshore.schema.walk import resolve
 
-            return kind_of(look_up(root, ref), root, (*within, ref))
+            return kind_of(resolve(root, ref), root, (*within, ref))
         case {"anyOf": parts} | {"oneOf": parts}:
             return " or ".join(kind_of(part, root, within) for part in parts)
         case {"type": [*kinds]}:

@@ -80,7 +80,7 @@ class Discovery(Toolset):
             running=executor.running,
             parked=executor.parked,
             abandoned_threads=executor.abandoned,
-            toolsets=[self._toolset(name) for name in app.catalog.holders],
+            toolsets=[self._toolset(name) for name in app.catalog.toolsets],
         )
 
     @tool(
@@ -92,7 +92,7 @@ class Discovery(Toolset):
     )
     def tool_help(self, name: Annotated[str, "the tool's name, as list_tools shows it"]) -> str:
         """Explain one tool: what it does, its arguments with defaults, what it returns, its errors and examples."""
-        from longshore.registry.names import hint
+        from longshore.registry.tool import hint
         from longshore.toolsets.discovery.survey import explain
 
         tools = self._app.engine.tools
@@ -136,7 +136,7 @@ class Discovery(Toolset):
         return "\n".join(lines) + (f"\n… {left} more: offset={offset + PAGE}" if left > 0 else "")
 
     def _toolset(self, name: str) -> ToolsetStatus:
-        holder = self._app.catalog.holders[name]
+        holder = self._app.catalog.toolsets[name]
         count = sum(entry.toolset is holder for entry in self._app.engine.tools.values())
         return ToolsetStatus(name, count, holder.ready, _details(holder.toolset))
 

@@ -15,7 +15,8 @@ from msgspec import Raw
 from longshore.protocol.envelope import OWN_ENVELOPE
 from longshore.protocol.peer import Peer
 from longshore.protocol.revisions import MODERN, REVISIONS
-from longshore.registry.function import ToolOptions, tool_entry
+from longshore.registry.function import tool_entry
+from longshore.registry.tool import ToolOptions
 from longshore.server.call import Call
 from longshore.server.context import Context
 from longshore.server.link import Link

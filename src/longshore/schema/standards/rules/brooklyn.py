@@ -90,9 +90,9 @@ def _check_examples(subject: Subject) -> Iterator[Fault]:
 
 
 def _find_broken(schema: Json, examples: tuple[Any, ...]) -> Iterator[tuple[int, str]]:
-    from longshore.schema.weight import compile_light
+    from longshore.schema.cost import compile_bounded
 
-    validator = compile_light(schema, doubtful=False) if examples else None
+    validator = compile_bounded(schema, if_unknown=False) if examples else None
     if validator is None:
         return  # told by the rules about schemas
     for number, given in enumerate(examples):

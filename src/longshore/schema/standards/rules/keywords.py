@@ -7,16 +7,15 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from longshore.schema.ambiguity import is_ambiguous
+from longshore.schema.cost import FIX, UNBOUNDED, compile_bounded, is_unbounded
 from longshore.schema.ecmascript import find_flaw, translate
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import cut, quote
-from longshore.schema.pointer import look_up
-from longshore.schema.rewriting.everywhere import change_everywhere, less
 from longshore.schema.standards.parameter import TYPES, types_of
 from longshore.schema.standards.place import changed, nodes_of, schemas_of, show
 from longshore.schema.standards.rule import Fault, Level, Profile, Rule, fault
 from longshore.schema.standards.subject import Json, Node, Subject, example
-from longshore.schema.weight import FIX, WHAT, compile_light, is_heavy
+from longshore.schema.walk import resolve, rewrite, without
 
 _ANCHORS: Final = ("$anchor", "$dynamicAnchor")
 _BRANCHES: Final = frozenset(("$ref", "anyOf", "oneOf", "allOf", "if", "then", "else", "dependentSchemas"))
@@ -46,7 +45,7 @@ def _dangling(subject: Subject) -> Iterator[Fault]:
 def _leads(ref: str, root: Json) -> bool:
     """Where the schema has an address, the compiler knows whether one is inside of it."""
     if ref.startswith("#"):
-        return look_up(root, ref) is not None
+        return resolve(root, ref) is not None
     return not root.keys().isdisjoint(("$id", "id"))
 
 
@@ -92,7 +91,7 @@ def _defaults(nodes: list[Node], root: Json) -> Iterator[Fault]:
     named = root.get("properties")  # references lead there, too
     added = {f"{_ADDED}{place}": node.schema for place, node in enumerate(found)}
     whole: Json = {**kept, "type": "object", "properties": {**(named if is_object(named) else {}), **added}}
-    validator = compile_light(whole) if found else None
+    validator = compile_bounded(whole) if found else None
     if validator is None:  # told by others, or it refers to something that is not kept here
         return
     for place, node in enumerate(found):
@@ -119,13 +118,13 @@ def _unsound(subject: Subject) -> Iterator[Fault]:
             yield _problem(key, problem, "error" if ours else "warning")
             continue
         try:
-            compile(schema if ours else change_everywhere(schema, _without_patterns))
+            compile(schema if ours else rewrite(schema, _without_patterns))
         except SchemaProblem as problem:
             if not _is_told(subject, key):
                 yield _problem(key, problem, "error")
             continue
-        if ours and not _is_typed(subject) and is_heavy(schema, doubtful=False):
-            yield fault(f"{key}: {WHAT}", key, fix=f"{FIX[:1].upper()}{FIX[1:]}.")
+        if ours and not _is_typed(subject) and is_unbounded(schema, if_unknown=False):
+            yield fault(f"{key}: {UNBOUNDED}", key, fix=f"{FIX[:1].upper()}{FIX[1:]}.")
 
 
 def _is_ours(subject: Subject, key: str) -> bool:
@@ -150,7 +149,7 @@ def _refused(nodes: list[Node], key: str) -> Iterator[Fault]:
 
 def _without_patterns(schema: Json) -> Json:
     """Our own tools must be checked by our validator; patterns of others need only be read by theirs."""
-    kept = less(schema, "pattern") if isinstance(schema.get("pattern"), str) else schema
+    kept = without(schema, "pattern") if isinstance(schema.get("pattern"), str) else schema
     named = kept.get("patternProperties")
     return (
         kept
@@ -278,7 +277,7 @@ RULES: Final[tuple[Rule, ...]] = (
         good=example(_giving({"type": "string", "pattern": "^[A-Z]{3}-\\d+$"})),
         bad=example(_giving({"type": "string", "pattern": "\\A[A-Z]{3}\\-\\d+\\Z"})),
         check=_patterns,
-        mend=changed(lambda schema: change_everywhere(schema, _translated)),
+        mend=changed(lambda schema: rewrite(schema, _translated)),
     ),
     Rule(
         id="W33",

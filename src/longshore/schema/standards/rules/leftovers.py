@@ -7,12 +7,11 @@ from typing import Any, Final
 
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import quote
-from longshore.schema.rewriting import inlined, modernised
-from longshore.schema.rewriting.dialects import is_old
-from longshore.schema.rewriting.everywhere import schemas_in
+from longshore.schema.rewrite import inlined, is_old, modernised
 from longshore.schema.standards.place import changed, nodes_of, schemas_of, show
 from longshore.schema.standards.rule import Fault, Level, Rule, fault
 from longshore.schema.standards.subject import Json, Node, Subject, example
+from longshore.schema.walk import walk_objects
 
 MOST_DEPTH: Final = 5
 """Objects and arrays inside each other. Google's API has refused what is nested deeper than a few."""
@@ -26,7 +25,7 @@ def _references(subject: Subject) -> Iterator[Fault]:
     found = [node for node in nodes_of(subject, "inputSchema") if isinstance(node.schema.get("$ref"), str)]
     if not found:
         return
-    kept = {each.get("$ref") for each in schemas_in(inlined(subject.input))}
+    kept = {each.get("$ref") for each in walk_objects(inlined(subject.input))}
     needless = [node for node in found if node.schema["$ref"] not in kept]
     told = needless or found
     more = f" and {len(told) - 1} more" if len(told) > 1 else ""
@@ -87,7 +86,7 @@ _AFTER_07: Final = frozenset(
 
 def _renew(schema: Any) -> Any:
     unknown = _AFTER_07 if "draft-07" in str(schema.get("$schema")) else _AFTER_07 | _AFTER_04
-    if is_old(schema) and any(not unknown.isdisjoint(each) for each in schemas_in(schema)):
+    if is_old(schema) and any(not unknown.isdisjoint(each) for each in walk_objects(schema)):
         return schema
     return modernised(schema)
 

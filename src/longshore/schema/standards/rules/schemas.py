@@ -9,12 +9,12 @@ from typing import Any, Final
 from longshore.protocol.subschemas import subschemas
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import kind, quote
-from longshore.schema.rewriting import with_items, with_object_root, without_booleans
-from longshore.schema.rewriting.plain import SWITCHES, has_type
+from longshore.schema.rewrite import SWITCHES, with_items, with_object_root, without_booleans
 from longshore.schema.standards.parameter import is_opaque
 from longshore.schema.standards.place import changed, show
 from longshore.schema.standards.rule import Fault, Level, Rule, fault
 from longshore.schema.standards.subject import Json, Node, Subject, example
+from longshore.schema.walk import has_type
 
 _KEY: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _OF_APIS: Final = ("input_schema", "parameters")

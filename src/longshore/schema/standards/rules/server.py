@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from longshore.schema.output import count_tokens
 from longshore.schema.standards.rule import Fault, Profile, Rule, fault
 from longshore.schema.standards.subject import Surface, example
-from longshore.schema.tokens import count_tokens
 
 TOOLS: Final[tuple[tuple[int, str, tuple[Profile, ...]], ...]] = (
     (40, "older Cursor takes 40", ("cursor",)),

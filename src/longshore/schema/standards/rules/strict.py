@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from longshore.schema.combinators import with_all_joined
 from longshore.schema.kinds import is_array, is_object
-from longshore.schema.rewriting.combinators import with_all_joined
 from longshore.schema.standards.parameter import type_names
 from longshore.schema.standards.rule import Fault, Rule, fault
 from longshore.schema.standards.subject import Json, Node, Subject, example

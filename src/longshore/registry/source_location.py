@@ -1,4 +1,4 @@
-"""Where something was declared, so that a mistake can be found: `server.py:12 add(*nums)`."""
+"""The source location of a declaration, for error messages: `server.py:12 add(*nums)`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from longshore.errors import RegistrationError
 _VARARGS, _VARKEYWORDS = 0x04, 0x08
 
 
-def place(fn: Callable[..., Any]) -> str:
+def locate(fn: Callable[..., Any]) -> str:
     """The file, line and head of a function."""
     code = _code(fn)
     if code is None:
@@ -20,8 +20,8 @@ def place(fn: Callable[..., Any]) -> str:
     return f"{_short(code.co_filename)}:{_line(code)} {code.co_name}({', '.join(_parameters(code))})"
 
 
-class Place:
-    """A function's place, worked out only if somebody asks: finding a line reads the source."""
+class SourceLocation:
+    """The location of a function as a lazy text: finding a line reads the source."""
 
     __slots__ = ("_fn",)
 
@@ -29,27 +29,27 @@ class Place:
         self._fn = fn
 
     def __str__(self) -> str:
-        return place(self._fn)
+        return locate(self._fn)
 
 
 def caller() -> str:
-    """The line outside this package that led here, for what is wrong before there is a function."""
+    """The line of the first caller outside this package, for errors before there is a function."""
     import sys
 
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  (inspect costs 14 ms to import)
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).split(".")[0] == "longshore":
         frame = frame.f_back
-    return spot(frame)
+    return locate_frame(frame)
 
 
-def spot(frame: FrameType) -> str:
-    """The file and line that a frame is at, and its function."""
+def locate_frame(frame: FrameType) -> str:
+    """The file, line and function of a frame."""
     return f"{_short(frame.f_code.co_filename)}:{frame.f_lineno} {frame.f_code.co_name}"
 
 
 def refuse(fn: Callable[..., Any], what: str, fix: str) -> NoReturn:
-    """Raise the three lines."""
-    raise RegistrationError(place(fn), what, fix) from None
+    """Raise a RegistrationError that names the function's location."""
+    raise RegistrationError(locate(fn), what, fix) from None
 
 
 def _code(fn: Any) -> Any:
@@ -70,7 +70,7 @@ def _short(path: str) -> str:
 
 
 def _line(code: Any) -> int:
-    """The line of the `def`; the code object knows only that of its first decorator."""
+    """The line of the `def`; the code object has only that of the first decorator."""
     import linecache
 
     if code.co_name == "<lambda>":

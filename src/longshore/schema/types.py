@@ -1,7 +1,7 @@
-"""Annotations, made ready for msgspec.
+"""Annotations made ready for msgspec.
 
-`Hints.ready` gives back the very same object where msgspec takes an annotation as it is, so that "did anything change"
-is an identity test. Everything else is rebuilt around the stand-ins of `standin`.
+`TypeReader.read` returns the very same object where msgspec takes an annotation as it is, so that "did anything change"
+is an identity test. Everything else is rebuilt around the classes of `custom_type`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from uuid import UUID
 import msgspec
 
 from longshore.protocol.annotation import ANNOTATION
-from longshore.schema import records, standin
-from longshore.schema.annotated import Notes, read_notes
+from longshore.schema import annotations as records
+from longshore.schema import custom_type
+from longshore.schema.annotations import Notes, read_notes
+from longshore.schema.custom_type import CustomType
 from longshore.schema.kinds import is_class, is_plain_key
-from longshore.schema.signature import Patterns, SignatureProblem
+from longshore.schema.parameter import Patterns, SignatureProblem
 
 _NoneType = type(None)
 _MIGRATE = "mark the parameter, or write a migration: earlier=[…]"
@@ -48,9 +50,9 @@ _COLLECTIONS: frozenset[Any] = MAPPINGS | frozenset(
 )
 _SETS: frozenset[Any] = frozenset((set, frozenset, abc.Set, abc.MutableSet))
 _HASHABLE = str | int | float | bool | None
-# Annotations that mean another type.
+# Annotations that are other names of a type.
 _SAME_AS: dict[Any, Any] = {None: _NoneType, object: Any, typing.LiteralString: str}
-# Words about a field, not about its value; ReadOnly is new in 3.13.
+# Qualifiers of a field, not of its value; ReadOnly is new in 3.13.
 _QUALIFIERS = (typing.Final, typing.Required, typing.NotRequired, getattr(typing, "ReadOnly", typing.Final))
 
 ANYTHING = "use str, int, float, bool, list, dict, an Enum, a dataclass, a TypedDict or a msgspec.Struct"
@@ -71,23 +73,23 @@ class _Unmarked:
     """No metadata is ever of this class: nested annotations hold no markers."""
 
 
-def ready(annotation: Any) -> Any:
+def read_type(annotation: Any) -> Any:
     """An annotation as msgspec can decode it with `decode_special`, or a SignatureProblem."""
-    return Hints().ready(annotation)
+    return TypeReader().read(annotation)
 
 
-def ready_again(annotation: Any) -> Any:
-    """The same for who asks at every call."""
-    return ready(annotation) if _unhashable(annotation) else _ready(annotation)
+def read_type_cached(annotation: Any) -> Any:
+    """The same with a cache, for callers on the path of a call."""
+    return read_type(annotation) if _unhashable(annotation) else _read_cached(annotation)
 
 
-_ready = lru_cache(maxsize=64)(ready)
+_read_cached = lru_cache(maxsize=64)(read_type)
 
 
 def refusal(tp: Any) -> str | None:
     """Why msgspec can't decode a type; None if it can."""
     try:
-        msgspec.json.Decoder(tp, dec_hook=standin.decode_special)
+        msgspec.json.Decoder(tp, dec_hook=custom_type.decode_special)
     except (TypeError, ValueError, NameError) as error:
         return str(error).split(" - type ")[0].replace("`", "").splitlines()[0]
     return None
@@ -100,7 +102,7 @@ def type_name(tp: Any) -> str:
     return str(tp).replace("typing.", "")
 
 
-class Hints:
+class TypeReader:
     """One reading of one annotation. Holds what is known about recursive records while they are walked."""
 
     def __init__(self, patterns: Patterns = "linear") -> None:
@@ -110,14 +112,14 @@ class Hints:
         """Records that were met again inside themselves, before it was known whether they must be replaced."""
         self.native: set[Any] = set()
         self.replaced: dict[Any, Any] = {}
-        self.slots: dict[Any, list[standin.Slot]] = {}
-        self.headed = False
+        self.slots: dict[Any, list[custom_type.Slot]] = {}
+        self.in_header = False
         """Whether something inside is marked with a header's name; perhaps so, where only pydantic looks inside."""
-        self.odd = False
-        """Whether the schema has keywords of the author's, or keys that are no plain names."""
+        self.authored = False
+        """Whether a part of the schema is the author's own: keywords, or keys that are no plain names."""
 
-    def ready(self, tp: Any) -> Any:
-        """The annotation itself where msgspec takes it, else one rebuilt around stand-ins."""
+    def read(self, tp: Any) -> Any:
+        """The annotation itself where msgspec takes it, else one rebuilt around custom types."""
         tp = expand(tp)
         if isinstance(tp, (str, typing.ForwardRef)):
             raise SignatureProblem(f"the annotation {tp!r} is quoted inside another", "quote the whole annotation")
@@ -137,9 +139,9 @@ class Hints:
     def constrained(self, base: Any, notes: Notes, *, described: bool) -> Any:
         """A type with the constraints of its metadata; union members get those that apply to them."""
         if notes.needs_pydantic:
-            self.headed = True
+            self.in_header = True
             return self._adapter(typing.Annotated[(base, *notes.originals)])
-        inner = self.ready(base)
+        inner = self.read(base)
         try:
             meta = notes.meta(described=described)
         except (ValueError, TypeError) as error:
@@ -155,35 +157,35 @@ class Hints:
 
     def _annotated(self, tp: Any) -> Any:
         notes = read_notes(tp.__metadata__, _Unmarked)
-        self.headed |= ANNOTATION in notes.extra
-        self.odd |= bool(notes.extra)
-        if notes.was:
+        self.in_header |= ANNOTATION in notes.extra
+        self.authored |= bool(notes.extra)
+        if notes.old_names:
             raise SignatureProblem("Was(…) is for a parameter, not for what is inside of one", _MIGRATE)
         native = all(isinstance(m, msgspec.Meta) for m in tp.__metadata__) and "pattern" not in notes.constraints
-        if native and self.ready(tp.__origin__) is tp.__origin__ and refusal(tp) is None:
+        if native and self.read(tp.__origin__) is tp.__origin__ and refusal(tp) is None:
             return tp
         return self.constrained(tp.__origin__, notes, described=True)
 
     def _union(self, tp: Any) -> Any:
         members = typing.get_args(tp)
-        ready = tuple(self.ready(m) for m in members)
+        ready = tuple(self.read(m) for m in members)
         changed = any(r is not m for r, m in zip(ready, members, strict=True))
         return self._joined(tp, _union_of(ready) if changed else tp)
 
     def _joined(self, origin: Any, union: Any) -> Any:
-        """A union of ready types, or a stand-in for one that msgspec refuses."""
+        """A union of ready types, or a custom type for one that msgspec refuses."""
         if self.walking and _holds(union, self.walking):
-            return union  # judged as a whole when the record that it is part of is judged
+            return union  # checked as a whole with the record that it is part of
         if not is_union(union) or refusal(union) is None:
             return union
         members = typing.get_args(union)
         if _NoneType in members and len(members) > 2:
-            return standin.choice(origin, tuple(m for m in members if m is not _NoneType)) | None
-        return standin.choice(origin, members)
+            return custom_type.choice(origin, tuple(m for m in members if m is not _NoneType)) | None
+        return custom_type.choice(origin, members)
 
     def _collection(self, tp: Any, origin: Any) -> Any:
         args = typing.get_args(tp)
-        ready = tuple(a if a is Ellipsis else self.ready(a) for a in args)
+        ready = tuple(a if a is Ellipsis else self.read(a) for a in args)
         if origin in _SETS:
             return self._set(tp, origin, ready[0])
         if origin in MAPPINGS and not _is_key(ready[0]):
@@ -191,8 +193,8 @@ class Hints:
             raise SignatureProblem(what, "use str keys")
         if all(r is a for r, a in zip(ready, args, strict=True)):
             return self._accepted(tp)
-        if origin in MAPPINGS and isinstance(key := standin.undescribed(ready[0]), standin.StandIn):
-            return standin.mapping(self._accepted(origin[str, ready[1]]), key)
+        if origin in MAPPINGS and isinstance(key := custom_type.undescribed(ready[0]), CustomType):
+            return custom_type.mapping(self._accepted(origin[str, ready[1]]), key)
         return self._accepted(origin[ready])
 
     def _set(self, tp: Any, origin: Any, item: Any) -> Any:
@@ -205,27 +207,27 @@ class Hints:
 
     def _generic(self, tp: Any, origin: Any) -> Any:
         if records.is_record(origin):
-            self.headed = True
+            self.in_header = True
             return self._record(tp)
-        if standin.is_model(tp):
-            self.headed = True
+        if custom_type.is_model(tp):
+            self.in_header = True
             return self._accepted(tp)
         raise _unsupported(tp, getattr(origin, "__name__", ""))
 
     def _named(self, tp: Any) -> Any:
         if tp in _SETS:
             return tp[_HASHABLE]
-        if tp in _SCALARS or tp in _COLLECTIONS or isinstance(tp, standin.StandIn):
+        if tp in _SCALARS or tp in _COLLECTIONS or isinstance(tp, CustomType):
             return tp
         if not is_class(tp):
             raise _unsupported(tp, str(tp))
         if issubclass(tp, Enum):
-            return tp if refusal(tp) is None else standin.members(tp)
-        if standin.is_path(tp):
+            return tp if refusal(tp) is None else custom_type.members(tp)
+        if custom_type.is_path(tp):
             return tp
         if hasattr(tp, "__pydantic_validator__") or hasattr(tp, "__get_pydantic_core_schema__"):
-            self.headed = True
-            if not standin.is_model(tp):
+            self.in_header = True
+            if not custom_type.is_model(tp):
                 return self._adapter(tp)
             self._refuse_re(tp, tp.__pydantic_core_schema__)
             return tp
@@ -254,32 +256,32 @@ class Hints:
 
     def _replace(self, tp: Any, known: set[Any]) -> Any:
         if tp in self.awaited:
-            # What was settled inside it took it for native, and is read again.
+            # Records inside it were read as if it were native, and are read again.
             self.native.clear()
             self.replaced = {k: v for k, v in self.replaced.items() if k in known}
         array, options = records.shape(tp)
         slots = self.slots[tp] = []
-        # Entered before its slots are read, so that a recursive field finds the stand-in.
-        self.replaced[tp] = standin.record(records.class_of(tp), slots, array=array, options=options)
+        # Entered before its slots are read, so that a recursive field finds the custom type.
+        self.replaced[tp] = custom_type.record(records.class_of(tp), slots, array=array, options=options)
         slots.extend(slot for slot, _ in self._slots(tp))
         if not self.walking:
             self._prove()
         return self.replaced[tp]
 
     def _prove(self) -> None:
-        """All stand-ins can be decoded. Only now: a field may hold a record whose own walk had not ended."""
+        """Check that all custom types can be decoded. Only now: a field may hold a record that was still being read."""
         for tp in self.replaced:
             for slot in self.slots[tp]:
                 if (reason := refusal(slot.type)) is not None:
                     what = f"{tp.__name__}.{slot.name} can't come from JSON ({reason})"
                     raise SignatureProblem(what, ANYTHING)
 
-    def _slots(self, tp: Any) -> list[tuple[standin.Slot, Any]]:
-        found: list[tuple[standin.Slot, Any]] = []
+    def _slots(self, tp: Any) -> list[tuple[custom_type.Slot, Any]]:
+        found: list[tuple[custom_type.Slot, Any]] = []
         for slot in records.slots(tp):
-            self.odd |= not is_plain_key(slot.key)
+            self.authored |= not is_plain_key(slot.key)
             try:
-                ready = self.ready(slot.type)
+                ready = self.read(slot.type)
             except SignatureProblem as problem:
                 raise SignatureProblem(f"{tp.__name__}.{slot.name}: {problem.what}", problem.fix) from None
             found.append((msgspec.structs.replace(slot, type=ready), expand(slot.type)))
@@ -303,20 +305,20 @@ class Hints:
 
     def _constrain(self, tp: Any, *, pattern: str | None = None, **others: Any) -> Any:
         """A type with constraints, and with its pattern matched by a linear engine."""
-        plain = standin.constrain(tp, msgspec.Meta(**others)) if others else tp
+        plain = custom_type.constrain(tp, msgspec.Meta(**others)) if others else tp
         if pattern is None:
             return plain
         from longshore.schema.patterns import read_pattern
 
-        return standin.text(plain, pattern, read_pattern(pattern, self.patterns))
+        return custom_type.text(plain, pattern, read_pattern(pattern, self.patterns))
 
     def _adapter(self, annotation: Any) -> Any:
-        adapted = standin.adapter(annotation)
+        adapted = custom_type.adapter(annotation)
         self._refuse_re(annotation, adapted.core_schema)
         return adapted
 
     def _refuse_re(self, tp: Any, core_schema: Any) -> None:
-        if self.patterns != "any" and standin.runs_re(core_schema):
+        if self.patterns != "any" and custom_type.runs_re(core_schema):
             from longshore.schema.patterns import unbounded
 
             fix = 'leave out re.compile(…) and regex_engine="python-re", so that pydantic matches in linear time'
@@ -374,7 +376,7 @@ def expand(tp: Any) -> Any:
 
 
 def _value(alias: Any) -> Any:
-    """What an alias stands for; Python looks only now."""
+    """The value of an alias, which Python evaluates only now."""
     try:
         return alias.__value__
     except NameError as error:
@@ -400,9 +402,9 @@ def _unhashable(tp: Any) -> bool:
 
 
 def _fits(member: Any, name: str, value: Any) -> bool:
-    text = getattr(standin.undescribed(member), "origin", None) is str
+    text = getattr(custom_type.undescribed(member), "origin", None) is str
     plain = str if text else member
-    return refusal(standin.constrain(plain, msgspec.Meta(**{name: value}))) is None
+    return refusal(custom_type.constrain(plain, msgspec.Meta(**{name: value}))) is None
 
 
 def _unsupported(tp: Any, name: str) -> SignatureProblem:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longshore.schema.weight import STEPS, compile_light, is_heavy
+from longshore.schema.cost import compile_bounded, is_unbounded
+from longshore.schema.walk import MAX_NODES
 
 from .schemas import DOUBLING, doubling
 
@@ -106,17 +107,17 @@ HEAVY: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", LIGHT)
 def test_what_is_light(name: str) -> None:
-    assert not is_heavy(LIGHT[name])
+    assert not is_unbounded(LIGHT[name])
 
 
 @pytest.mark.parametrize("name", HEAVY)
 def test_what_is_heavy(name: str) -> None:
-    assert is_heavy(HEAVY[name])
+    assert is_unbounded(HEAVY[name])
 
 
 def test_the_bound() -> None:
-    assert not is_heavy({"allOf": [{}] * (STEPS - 1)})
-    assert is_heavy({"allOf": [{}] * STEPS})
+    assert not is_unbounded({"allOf": [{}] * (MAX_NODES - 1)})
+    assert is_unbounded({"allOf": [{}] * MAX_NODES})
 
 
 @given(
@@ -129,17 +130,17 @@ def test_the_bound() -> None:
     )
 )
 def test_whatever_it_is_it_ends(value: Any) -> None:
-    assert is_heavy({"properties": {"x": value}, "$defs": {"a": value}}) in (True, False)
+    assert is_unbounded({"properties": {"x": value}, "$defs": {"a": value}}) in (True, False)
 
 
 @pytest.mark.parametrize(
     "schema", [DOUBLING, {"type": "any"}, {"enum": ["x" * 70_000]}, {"$ref": "https://example.com"}]
 )
 def test_by_what_can_not_be_checked_nothing_is(schema: dict[str, Any]) -> None:
-    assert compile_light(schema) is None
+    assert compile_bounded(schema) is None
 
 
 def test_what_can_not_be_told_is_for_the_caller_to_decide() -> None:
     schema = {"$dynamicAnchor": "a", "properties": {"x": {"$dynamicRef": "#a"}}}
-    assert compile_light(schema) is None
-    assert compile_light(schema, doubtful=False) is not None
+    assert compile_bounded(schema) is None
+    assert compile_bounded(schema, if_unknown=False) is not None

@@ -1,4 +1,4 @@
-"""Parameters that are asked for: what is wrong with a question is said when it is declared, not when it is put."""
+"""Parameters with `Ask`: a wrong question is refused at registration, not when the client is asked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 from longshore.nearest import nearest
 from longshore.protocol.questions import Ask, Elicit, Sample
-from longshore.schema.signature import Parameter, Signature, SignatureProblem
+from longshore.schema.parameter import Parameter, SignatureProblem
+from longshore.schema.signature import Signature
 
 
 def check_asked(signature: Signature) -> None:
@@ -51,7 +52,7 @@ def _check_form(parameter: Parameter, ask: Ask) -> None:
     kind = _asked_type(parameter, ask)
     if kind is None or kind in (bool, str, int, float):
         return
-    from longshore.schema.form import form_schema
+    from longshore.schema.elicitation_form import form_schema
 
     form_schema(kind, parameter.name)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from longshore.schema.custom_type import Schema
 from longshore.schema.infer import type_schema
-from longshore.schema.nullable import NULL, without_null
-from longshore.schema.signature import SignatureProblem
-from longshore.schema.standin import Schema
+from longshore.schema.parameter import SignatureProblem
+from longshore.schema.walk import NULL, without_null
 
 _KEYWORDS = {
     "string": ("minLength", "maxLength", "format", "enum", "oneOf"),

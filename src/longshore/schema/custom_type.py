@@ -1,9 +1,9 @@
-"""Types that msgspec can't decode by itself, and the classes that stand in for them.
+"""Custom types: classes that replace the types that msgspec can't decode by itself.
 
-msgspec hands a class that it doesn't know to a hook, together with the plain JSON value. So where an annotation holds
+msgspec passes a class that it doesn't know to a hook, together with the plain JSON value. So where an annotation holds
 something that msgspec refuses (a union of two dataclasses, a field with a pydantic constraint) or must not do itself (a
-pattern, which it would match with `re`), a class made here takes its place: it knows how to decode the value and how to
-describe itself as a schema.
+pattern, which it would match with `re`), a class made here takes its place: it can decode the value and describe itself
+as a schema.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Hook = Callable[[Any, Any], Any]
 
 
 class Describer(Protocol):
-    """What a stand-in needs of the schema builder."""
+    """The part of the schema builder that a custom type needs."""
 
     mode: Mode
 
@@ -35,14 +35,14 @@ class Describer(Protocol):
     def record(self, origin: Any, slots: list[Slot], *, array: bool, options: dict[str, Any]) -> Schema: ...
 
 
-class StandIn(type):
-    """The class of all stand-ins. Each is a type of its own, because msgspec dispatches on types."""
+class CustomType(type):
+    """The class of all custom types. Each is a type of its own, because msgspec dispatches on types."""
 
     decode: Callable[[Any, Hook], Any]
     describe: Callable[[Describer], Schema]
     origin: Any
-    constrain: Callable[[msgspec.Meta], StandIn] | None
-    """Makes the same with more constraints, where it can have any."""
+    constrain: Callable[[msgspec.Meta], CustomType] | None
+    """Returns the same type with more constraints; None where it can have none."""
     core_schema: Any
     """pydantic's own description, where pydantic decodes."""
 
@@ -50,22 +50,22 @@ class StandIn(type):
         return True  # msgspec asks this of what the hook returned; `decode` has already checked it
 
 
-def stand_in(
+def make_custom_type(
     origin: Any,
     decode: Callable[[Any, Hook], Any],
     describe: Callable[[Describer], Schema],
-    constrain: Callable[[msgspec.Meta], StandIn] | None = None,
-) -> StandIn:
-    """Make a stand-in for `origin`. `describe` gets the schema builder."""
-    name = getattr(origin, "__name__", "StandIn")
+    constrain: Callable[[msgspec.Meta], CustomType] | None = None,
+) -> CustomType:
+    """Make a custom type that replaces `origin`. `describe` gets the schema builder."""
+    name = getattr(origin, "__name__", "CustomType")
     parts = {"decode": staticmethod(decode), "describe": staticmethod(describe), "origin": origin}
-    module = getattr(origin, "__module__", __name__)  # so that it is called as its origin is
-    return StandIn(name, (), {**parts, "constrain": constrain and staticmethod(constrain), "__module__": module})
+    module = getattr(origin, "__module__", __name__)  # so that messages name the origin
+    return CustomType(name, (), {**parts, "constrain": constrain and staticmethod(constrain), "__module__": module})
 
 
 def decode_special(tp: Any, value: Any) -> Any:
     """msgspec's hook: decode what it doesn't know. ValueError and TypeError become ValidationErrors with a path."""
-    if isinstance(tp, StandIn):
+    if isinstance(tp, CustomType):
         return tp.decode(value, decode_special)
     if is_model(tp):
         return _model_validator(tp)(value)
@@ -77,8 +77,8 @@ def decode_special(tp: Any, value: Any) -> Any:
 
 
 def decode_leniently(tp: Any, value: Any) -> Any:
-    """The hook of a conversion with `strict=False`: parts of stand-ins are converted so, too."""
-    return tp.decode(value, decode_leniently) if isinstance(tp, StandIn) else decode_special(tp, value)
+    """The hook of a conversion with `strict=False`: parts of custom types are converted so, too."""
+    return tp.decode(value, decode_leniently) if isinstance(tp, CustomType) else decode_special(tp, value)
 
 
 def convert(value: Any, tp: Any, hook: Hook = decode_special) -> Any:
@@ -95,7 +95,7 @@ def _convert_part(value: Any, tp: Any, hook: Hook) -> Any:
 
 
 def is_model(tp: Any) -> bool:
-    """A pydantic model, told by its marks: pydantic itself is never imported."""
+    """A pydantic model, recognised by its attributes: pydantic itself is never imported."""
     return is_class(tp) and hasattr(tp, "__pydantic_validator__") and hasattr(tp, "model_validate")
 
 
@@ -107,7 +107,7 @@ def runs_re(core_schema: Any) -> bool:
     try:
         waiting: list[Any] = [dict(core_schema)]  # builds a model that had put it off
     except sys.modules["pydantic"].PydanticUserError:
-        return False  # it names a class that is not there yet; its validator is made when it is
+        return False  # it names a class that is not defined yet; its validator is built when that is
     while waiting:
         part = waiting.pop()
         if id(part) in seen:
@@ -130,13 +130,13 @@ def _model_validator(model: Any) -> Callable[[Any], Any]:
 def _interruptible_if_re(validate: Callable[[Any], Any], core_schema: Any) -> Callable[[Any], Any]:
     if not runs_re(core_schema):
         return validate
-    from longshore.schema.unbounded import interruptible
+    from longshore.schema.validate import interruptible
 
     return interruptible(validate)
 
 
 def is_path(tp: Any) -> bool:
-    """A path class. Where pathlib has not been imported, nobody can have named one."""
+    """A path class. Without an import of pathlib, no annotation can name one."""
     pathlib = sys.modules.get("pathlib")
     return pathlib is not None and is_class(tp) and issubclass(tp, pathlib.PurePath)
 
@@ -144,7 +144,7 @@ def is_path(tp: Any) -> bool:
 # Patterns, which msgspec would match with `re`
 
 
-def text(plain: Any, pattern: str, matches: Callable[[str], bool]) -> StandIn:
+def text(plain: Any, pattern: str, matches: Callable[[str], bool]) -> CustomType:
     """A string with a pattern. `plain` is its type without one."""
 
     def decode(value: Any, hook: Hook) -> Any:
@@ -154,15 +154,15 @@ def text(plain: Any, pattern: str, matches: Callable[[str], bool]) -> StandIn:
         return found
 
     def describe(schemas: Describer) -> Schema:
-        from longshore.schema.foreign import readable
+        from longshore.schema.infer import readable
 
         return schemas.of(plain) | readable({"pattern": pattern})
 
-    return stand_in(str, decode, describe, lambda meta: text(constrain(plain, meta), pattern, matches))
+    return make_custom_type(str, decode, describe, lambda meta: text(constrain(plain, meta), pattern, matches))
 
 
-def mapping(plain: Any, key: StandIn) -> StandIn:
-    """A dict whose keys have a stand-in: `msgspec.convert` has no hook for keys. `plain` has str for them."""
+def mapping(plain: Any, key: CustomType) -> CustomType:
+    """A dict whose keys have a custom type: `msgspec.convert` has no hook for keys. `plain` has str for them."""
 
     def decode(value: Any, hook: Hook) -> Any:
         found = _convert_part(value, plain, hook)
@@ -176,26 +176,26 @@ def mapping(plain: Any, key: StandIn) -> StandIn:
         names = {keyword: value for keyword, value in described.items() if keyword != "type"}
         return schemas.of(plain) | ({"propertyNames": names} if names else {})
 
-    return stand_in(plain, decode, describe, lambda meta: mapping(constrain(plain, meta), key))
+    return make_custom_type(plain, decode, describe, lambda meta: mapping(constrain(plain, meta), key))
 
 
 def constrain(tp: Any, meta: msgspec.Meta) -> Any:
     """A type with constraints other than a pattern."""
     inner = undescribed(tp)
-    if not isinstance(inner, StandIn) or inner.constrain is None:
+    if not isinstance(inner, CustomType) or inner.constrain is None:
         return Annotated[tp, meta]
     return inner.constrain(meta) if inner is tp else Annotated[(inner.constrain(meta), *tp.__metadata__)]
 
 
 def undescribed(tp: Any) -> Any:
-    """A type without what is said of it beside. For a stand-in that can't be a constraint."""
+    """A type without its metadata, which for a custom type can't be a constraint."""
     return tp.__origin__ if get_origin(tp) is Annotated else tp
 
 
 # Unions that msgspec refuses
 
 
-def choice(origin: Any, members: tuple[Any, ...]) -> StandIn:
+def choice(origin: Any, members: tuple[Any, ...]) -> CustomType:
     """A union whose members are tried in turn; of several that fit, the first that loses the fewest keys."""
 
     def decode(value: Any, hook: Hook) -> Any:
@@ -207,7 +207,7 @@ def choice(origin: Any, members: tuple[Any, ...]) -> StandIn:
     def describe(schemas: Describer) -> Schema:
         return {"anyOf": [schemas.of(m) for m in members]}
 
-    return stand_in(origin, decode, describe)
+    return make_custom_type(origin, decode, describe)
 
 
 def _attempt(member: Any, value: Any, hook: Hook) -> Iterable[Any]:
@@ -248,7 +248,7 @@ def _missing(value: Any, kept: Any) -> int:
 # Enums whose values msgspec refuses (floats, or a mix)
 
 
-def members(enum: type[Enum]) -> StandIn:
+def members(enum: type[Enum]) -> CustomType:
     """An enum by its values, of whatever types."""
 
     def decode(value: Any, _: Hook) -> Any:
@@ -257,7 +257,7 @@ def members(enum: type[Enum]) -> StandIn:
                 return member
         raise ValueError(f"Invalid enum value {value!r}")
 
-    return stand_in(enum, decode, lambda _: {"enum": [m.value for m in enum]})
+    return make_custom_type(enum, decode, lambda _: {"enum": [m.value for m in enum]})
 
 
 # Records with a field that msgspec refuses
@@ -273,9 +273,9 @@ class Slot(Struct, frozen=True):
     default: Any
 
 
-def record(origin: Any, slots: list[Slot], *, array: bool, options: dict[str, Any]) -> StandIn:
+def record(origin: Any, slots: list[Slot], *, array: bool, options: dict[str, Any]) -> CustomType:
     """A dataclass, TypedDict, NamedTuple, attrs class or Struct, decoded through a Struct with the same fields."""
-    twin: list[type[Struct]] = []  # made at the first use: a recursive record's slots hold the stand-in itself
+    twin: list[type[Struct]] = []  # made at the first use: a recursive record's slots hold the custom type itself
 
     def decode(value: Any, hook: Hook) -> Any:
         if not twin:
@@ -287,7 +287,7 @@ def record(origin: Any, slots: list[Slot], *, array: bool, options: dict[str, An
     def describe(schemas: Describer) -> Schema:
         return schemas.record(origin, slots, array=array, options=options)
 
-    return stand_in(origin, decode, describe)
+    return make_custom_type(origin, decode, describe)
 
 
 def _twin(origin: Any, slots: list[Slot], *, array: bool, options: dict[str, Any]) -> type[Struct]:
@@ -296,10 +296,10 @@ def _twin(origin: Any, slots: list[Slot], *, array: bool, options: dict[str, Any
     return msgspec.defstruct(origin.__name__, fields, array_like=array, kw_only=not array, rename=rename, **options)
 
 
-# What only pydantic understands: its networks, secrets and functional validators
+# Types that only pydantic understands: its networks, secrets and functional validators
 
 
-def adapter(annotation: Any) -> StandIn:
+def adapter(annotation: Any) -> CustomType:
     """An annotation that pydantic reads. Only called where the author's own code has imported pydantic."""
     adapted = sys.modules["pydantic"].TypeAdapter(annotation)
     validate = _interruptible_if_re(adapted.validate_python, adapted.core_schema)
@@ -307,6 +307,6 @@ def adapter(annotation: Any) -> StandIn:
     def describe(schemas: Describer) -> Schema:
         return schemas.foreign(adapted.json_schema(mode=schemas.mode))
 
-    made = stand_in(annotation, lambda value, _: validate(value), describe)
+    made = make_custom_type(annotation, lambda value, _: validate(value), describe)
     made.core_schema = adapted.core_schema
     return made

@@ -1,6 +1,6 @@
-"""Arguments that callers knew before: under an old name, or of an earlier form of the tool.
+"""Arguments of earlier versions of a tool: under an old name, or in an old form.
 
-All of it is looked at only after today's input was refused, so that it costs right arguments nothing.
+They are tried only after the decoder refused the arguments, so that correct arguments cost nothing more.
 """
 
 from __future__ import annotations
@@ -12,40 +12,41 @@ import msgspec
 from msgspec import Raw, Struct
 
 from longshore.protocol.questions import Ask
-from longshore.registry.where import place, refuse
-from longshore.schema.reading import Reading
-from longshore.schema.signature import Parameter, Signature, SignatureProblem, read
+from longshore.registry.source_location import locate, refuse
+from longshore.schema.parameter import Parameter, SignatureProblem
+from longshore.schema.repair import RepairResult
+from longshore.schema.signature import Signature, read
 
 _TRANSLATED = "the arguments are those of an earlier version; the list of tools has today's"
 
 
 class Migration(Struct, frozen=True):
-    """One earlier form of the input, and the function that makes today's of it."""
+    """An earlier form of the arguments, and the function that turns them into the current form."""
 
     function: Callable[..., Any]
     signature: Signature
 
 
 @final
-class Earlier:
-    """The second look of a tool that has a past.
+class Migrations:
+    """The `explain` of a tool that accepts arguments of earlier versions.
 
-    A migration's own exceptions are not caught: they are masked as the tool's would be. What it returns must be
-    today's input; if it is not, the next one is tried, and at last the caller is told what today's input is.
+    A migration's own exceptions are not caught: they are masked as the tool's would be. A migration must return valid
+    arguments; otherwise the next one is tried, and in the end the error describes the current arguments.
     """
 
     def __init__(
         self,
-        explain: Callable[[Any, Exception], Reading],
+        explain: Callable[[Any, Exception], RepairResult],
         decode: Callable[[Any], Any],
         renames: dict[str, str],
         migrations: tuple[Migration, ...],
     ) -> None:
         self._explain, self._decode = explain, decode
         self.renames, self._migrations = renames, migrations
-        """Old names of parameters → those of today."""
+        """Old names of parameters → current names."""
 
-    def __call__(self, raw: Any, problem: Exception) -> Reading:
+    def __call__(self, raw: Any, problem: Exception) -> RepairResult:
         reading = self._rename(raw, problem)
         for migration in self._migrations if reading.faults else ():
             migrated = self._migrate(migration, raw)
@@ -53,19 +54,19 @@ class Earlier:
                 return migrated
         return reading
 
-    def _rename(self, raw: Any, problem: Exception) -> Reading:
-        """The second look at the arguments under today's names."""
+    def _rename(self, raw: Any, problem: Exception) -> RepairResult:
+        """Explain the arguments under their current names."""
         given = _members(raw) if self.renames else None
         if given is None or self.renames.keys().isdisjoint(given):
             return self._explain(raw, problem)
-        renamed, notes, both = self._sorted(given)
+        renamed, notes, both = self._renamed(given)
         reading = self._explain(msgspec.json.encode(renamed), problem)
         if both:
-            return Reading(faults=(*both, *reading.faults))
-        return Reading(reading.arguments, reading.faults, (*notes, *reading.notes))
+            return RepairResult(faults=(*both, *reading.faults))
+        return RepairResult(reading.arguments, reading.faults, (*notes, *reading.notes))
 
-    def _sorted(self, given: dict[str, Raw]) -> tuple[dict[str, Raw], list[str], list[str]]:
-        """The arguments by today's names, what is noted of that, and what is there twice."""
+    def _renamed(self, given: dict[str, Raw]) -> tuple[dict[str, Raw], list[str], list[str]]:
+        """The arguments under their current names, a note for each that was renamed, and those given under both."""
         renamed = {name: value for name, value in given.items() if name not in self.renames}
         notes: list[str] = []
         both: list[str] = []
@@ -78,8 +79,8 @@ class Earlier:
                 notes.append(f"{old} is now {new}")
         return renamed, notes, both
 
-    def _migrate(self, migration: Migration, raw: Any) -> Reading | None:
-        """Today's arguments, if these are of that earlier form and can be made today's."""
+    def _migrate(self, migration: Migration, raw: Any) -> RepairResult | None:
+        """The current arguments, if these are of that earlier form and the migration makes valid ones of them."""
         from longshore.schema.output import encode
 
         try:
@@ -88,7 +89,7 @@ class Earlier:
             return None
         made = encode(migration.function(**migration.signature.keywords(arguments)))
         try:
-            return Reading(self._decode(made), notes=(_TRANSLATED,))
+            return RepairResult(self._decode(made), notes=(_TRANSLATED,))
         except Exception:
             return None
 
@@ -101,14 +102,14 @@ def _members(raw: Any) -> dict[str, Raw] | None:
 
 
 def read_renames(fn: Callable[..., Any], parameters: Sequence[Parameter]) -> dict[str, str]:
-    """Old name → new name. An old name that another parameter has, or had, can't be told apart."""
+    """Old name → new name. Refuses an old name that another parameter has or had."""
     taken = {parameter.name: parameter.name for parameter in parameters}
     renames: dict[str, str] = {}
     for parameter in parameters:
-        for old in parameter.was:
+        for old in parameter.old_names:
             given: Any = old
             if parameter.marker is not None:
-                what = f"parameter {parameter.name!r} is asked of a person, so nobody sends it under another name"
+                what = f"parameter {parameter.name!r} is asked of a person, so no caller sends it under another name"
                 refuse(fn, what, "take Was(…) out")
             if not isinstance(given, str) or not given:
                 refuse(fn, f"parameter {parameter.name!r}: Was({old!r}) is no name", 'Was("old_name")')
@@ -121,11 +122,11 @@ def read_renames(fn: Callable[..., Any], parameters: Sequence[Parameter]) -> dic
 
 
 class _NoContext:
-    """What a migration takes in the place of a context: nothing."""
+    """The context type of migrations, which get no context."""
 
 
 def read_migrations(fn: Callable[..., Any], earlier: Sequence[Callable[..., Any]]) -> tuple[Migration, ...]:
-    """The migrations in their order, each with what it takes."""
+    """The migrations in their order, each with its signature."""
     return tuple(_read_migration(fn, each) for each in earlier)
 
 
@@ -135,9 +136,9 @@ def _read_migration(fn: Callable[..., Any], migration: Any) -> Migration:
     try:
         signature = read(migration, context_type=_NoContext, marker_type=Ask)
     except SignatureProblem as problem:
-        refuse(migration, f"as a migration of {place(fn)}: {problem.what}", problem.fix)
+        refuse(migration, f"as a migration of {locate(fn)}: {problem.what}", problem.fix)
     if signature.is_async:
         refuse(migration, "a migration can't be async: it only makes one dict of another", "make it a def")
     if signature.asked:
-        refuse(migration, f"a migration asks nobody, and {signature.asked[0].name!r} does", "take it out")
+        refuse(migration, f"a migration can't ask the client, and {signature.asked[0].name!r} does", "take it out")
     return Migration(migration, signature)

@@ -1,4 +1,4 @@
-"""How a callable without declared parameters can be called: raw handlers, completions and callbacks."""
+"""The number of arguments that a callable takes: raw handlers, completions and callbacks."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 from msgspec import Struct
 
 from longshore.errors import RegistrationError
-from longshore.registry.where import caller, refuse
+from longshore.registry.source_location import caller, refuse
 
 _VARARGS, _COROUTINE = 0x04, 0x80
 
 
-class Shape(Struct, frozen=True):
-    """How many values it takes by position, at the least and at the most, and whether it is async.
+class Arity(Struct, frozen=True):
+    """How many positional arguments a callable takes, and whether it is async.
 
-    The least is infinite where a parameter without a default is keyword-only.
+    `fewest` is infinite if a keyword-only parameter has no default.
     """
 
     fewest: float
@@ -26,20 +26,20 @@ class Shape(Struct, frozen=True):
     is_async: bool
 
 
-def read_shape(fn: Callable[..., Any]) -> Shape:
-    """The shape of a function, a method, a partial or an object that is called. What can't be read takes anything."""
+def read_arity(fn: Callable[..., Any]) -> Arity:
+    """The arity of a function, a method, a partial or a callable object; any number where it can't be read."""
     function: Any = getattr(fn, "__func__", fn)
     skip = int(function is not fn and not isinstance(fn, staticmethod))
     bound: frozenset[str] = frozenset()
     is_async = False
     if not isinstance(getattr(function, "__code__", None), CodeType) or hasattr(function, "__wrapped__"):
-        from longshore.schema.callee import find
-        from longshore.schema.signature import SignatureProblem
+        from longshore.schema.parameter import SignatureProblem
+        from longshore.schema.signature import find_callee
 
         try:
-            callee = find(fn)
+            callee = find_callee(fn)
         except SignatureProblem:
-            return Shape(0, inf, False)
+            return Arity(0, inf, False)
         function, skip, bound, is_async = callee.function, callee.skip, callee.bound, callee.is_async
     code, defaults = function.__code__, function.__defaults__ or ()
     names = code.co_varnames[skip : code.co_argcount]
@@ -50,16 +50,16 @@ def read_shape(fn: Callable[..., Any]) -> Shape:
     if any(name not in bound and name not in (function.__kwdefaults__ or ()) for name in by_name):
         fewest = inf
     most = inf if code.co_flags & _VARARGS else len(free)
-    return Shape(fewest, most, is_async or bool(code.co_flags & _COROUTINE))
+    return Arity(fewest, most, is_async or bool(code.co_flags & _COROUTINE))
 
 
 def check_callback(callback: Any, name: str, *given: str) -> None:
-    """Refuse a callback that can't be called with these values, while whoever gives it looks on."""
+    """Raise RegistrationError for a callback that can't be called with these arguments."""
     fix = f"def {name}({', '.join(('self', *given) if hasattr(callback, '__self__') else given)})"
     if not callable(callback):
         raise RegistrationError(caller(), f"{name} is no function: {callback!r:.100}", fix)
-    shape = read_shape(callback)
-    if not shape.fewest <= len(given) <= shape.most:
+    arity = read_arity(callback)
+    if not arity.fewest <= len(given) <= arity.most:
         refuse(callback, f"{name} is called with {_listed(given)}, which this function does not take", fix)
 
 

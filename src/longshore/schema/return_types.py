@@ -9,11 +9,13 @@ from typing import Any, NoReturn
 import msgspec
 from msgspec import Struct
 
-from longshore.schema import hints, records, standin
+from longshore.schema import types
+from longshore.schema.annotations import is_record
+from longshore.schema.custom_type import CustomType, decode_special, is_model
 from longshore.schema.kinds import is_array, is_class, is_object
 from longshore.schema.output import Output, OutputMismatch, encode_special
+from longshore.schema.parameter import SignatureProblem
 from longshore.schema.phrase import plain
-from longshore.schema.signature import SignatureProblem
 
 _TEXTUAL = (str, type(None), None, Any, typing.NoReturn, typing.Never)
 _VOUCHED = "\0model"
@@ -22,19 +24,19 @@ _INFINITIES = (float("inf"), float("-inf"))
 
 def read_returned(returns: Any, passthrough: tuple[type, ...]) -> Output:
     """Decide how values of a declared type are sent."""
-    reading = hints.Hints()
+    reader = types.TypeReader()
     try:
-        returns = hints.expand(returns)
+        returns = types.expand(returns)
         if _is_content(returns, passthrough):
             return Output(structured=False)
-        ready = reading.ready(returns)
+        ready = reader.read(returns)
     except SignatureProblem as problem:
         what = f"its return type: {problem.what.replace('come from JSON', 'be written as JSON')}"
         raise SignatureProblem(what, problem.fix) from None
     except RecursionError:
-        raise SignatureProblem(f"its return type: {hints.ENDLESS[0]}", hints.ENDLESS[1]) from None
-    decoder = msgspec.json.Decoder(ready, dec_hook=standin.decode_special)
-    return Output(True, not _is_object(returns), None, ready, decoder.decode, reading.odd)
+        raise SignatureProblem(f"its return type: {types.ENDLESS[0]}", types.ENDLESS[1]) from None
+    decoder = msgspec.json.Decoder(ready, dec_hook=decode_special)
+    return Output(True, not _is_object(returns), None, ready, decoder.decode, reader.authored)
 
 
 def judge(value: Any, returns: Any, error: Exception) -> None:
@@ -48,17 +50,17 @@ def judge(value: Any, returns: Any, error: Exception) -> None:
     instances: list[Any] = []
 
     def write(item: Any) -> Any:
-        if not standin.is_model(type(item)):
+        if not is_model(type(item)):
             return encode_special(item)
         instances.append(item)
         return {_VOUCHED: len(instances) - 1}
 
     def accept(tp: Any, item: Any) -> Any:
-        if isinstance(tp, standin.StandIn):
+        if isinstance(tp, CustomType):
             return tp.decode(item, accept)
-        if standin.is_model(tp) and is_object(item) and _VOUCHED in item:
+        if is_model(tp) and is_object(item) and _VOUCHED in item:
             return convert_instance(tp, instances[item[_VOUCHED]])
-        return standin.decode_special(tp, item)
+        return decode_special(tp, item)
 
     try:
         msgspec.json.decode(msgspec.json.encode(value, enc_hook=write), type=returns, dec_hook=accept)
@@ -90,7 +92,7 @@ def refuse_non_finite(value: Any, path: str = "") -> None:
 
 
 def _mismatch(error: Exception, returns: Any) -> NoReturn:
-    name = hints.type_name(getattr(returns, "origin", returns))
+    name = types.type_name(getattr(returns, "origin", returns))
     raise OutputMismatch(f"the result is not the declared {name}: {plain(error)}") from None
 
 
@@ -99,8 +101,8 @@ def _is_content(tp: Any, passthrough: tuple[type, ...]) -> bool:
     if tp in _TEXTUAL or _mentions(tp, passthrough):
         return True
     if typing.get_origin(tp) is typing.Annotated:
-        return _is_content(hints.expand(tp.__origin__), passthrough)
-    return hints.is_union(tp) and all(_is_content(m, passthrough) for m in typing.get_args(tp))
+        return _is_content(types.expand(tp.__origin__), passthrough)
+    return types.is_union(tp) and all(_is_content(m, passthrough) for m in typing.get_args(tp))
 
 
 def _mentions(tp: Any, passthrough: tuple[type, ...]) -> bool:
@@ -108,19 +110,19 @@ def _mentions(tp: Any, passthrough: tuple[type, ...]) -> bool:
         return issubclass(tp, passthrough)
     if typing.get_origin(tp) is typing.Annotated:
         return _mentions(tp.__origin__, passthrough)
-    return any(_mentions(hints.expand(a), passthrough) for a in typing.get_args(tp))
+    return any(_mentions(types.expand(a), passthrough) for a in typing.get_args(tp))
 
 
 def _is_object(tp: Any) -> bool:
     """Every value of the type is a JSON object."""
-    tp = hints.expand(tp)
+    tp = types.expand(tp)
     if typing.get_origin(tp) is typing.Annotated:
         return _is_object(tp.__origin__)
     origin = typing.get_origin(tp) or tp
-    if origin in hints.MAPPINGS:
+    if origin in types.MAPPINGS:
         return True
-    if standin.is_model(origin):
+    if is_model(origin):
         return not getattr(origin, "__pydantic_root_model__", False)
-    if not records.is_record(origin):
+    if not is_record(origin):
         return False
     return not (issubclass(origin, Struct) and origin.__struct_config__.array_like) and not issubclass(origin, tuple)

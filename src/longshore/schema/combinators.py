@@ -1,0 +1,253 @@
+"""Combinators of a schema (`allOf`, `anyOf`, `oneOf`) merged into one object schema, with a sentence for the rest."""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+import msgspec
+
+from longshore.schema.kinds import is_array, is_object
+from longshore.schema.rewrite import definition_of
+from longshore.schema.walk import ANNOTATIONS, Schema, has_type, without
+
+ROOT_COMBINATORS: Final = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "enum", "const")
+
+MAX_BRANCHES: Final = 100
+"""Alternatives, or parts of one `allOf`, that are read. No model can use more than a few dozen."""
+
+MAX_NESTED: Final = 8
+"""Levels of alternatives inside of alternatives."""
+
+MAX_SENTENCE: Final = 600
+"""Characters of the sentence. One client cuts a description at 2,048, and the author's own words come first."""
+
+_CHECKED: Final = "Further conditions on the arguments are checked when it is called."
+
+
+def without_root_combinators(schema: Any) -> tuple[Any, str]:
+    """The schema without combinators at its root, which some clients refuse, and a sentence that replaces them.
+
+    `allOf` is merged. For alternatives, every property of any of them is allowed; the sentence says which belong
+    together, and the server checks it. Nothing is refused that was accepted before, with one exception: if one
+    alternative describes a property and another doesn't mention it, the description holds for both. Without that, a
+    model would know no property's type.
+    """
+    if not is_object(schema) or not set(ROOT_COMBINATORS).intersection(schema):
+        return schema, ""
+    merging = _Merging(schema)
+    return merging.merge(schema, MAX_NESTED), " ".join(dict.fromkeys(merging.sentences))[:MAX_SENTENCE]
+
+
+@final
+class _Merging:
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self._left = MAX_BRANCHES
+        self.sentences: list[str] = []
+
+    def merge(self, schema: Schema, levels: int) -> Schema:
+        if not set(ROOT_COMBINATORS).intersection(schema):
+            return schema
+        base = without(schema, *ROOT_COMBINATORS, "unevaluatedProperties")
+        for part in self._branches(schema, "allOf", levels):
+            base = _merge(base, part)
+        for keyword in ("anyOf", "oneOf"):
+            if branches := self._branches(schema, keyword, levels):
+                self.sentences.append(_say(keyword, base, branches))
+                base = _alternate(base, branches)
+        if not {"not", "if", "enum", "const"}.isdisjoint(schema):
+            self.sentences.append(_CHECKED)
+        return base
+
+    def _branches(self, schema: Schema, keyword: str, levels: int) -> list[Schema]:
+        """The branches that an object can match. A branch beyond the limits becomes `{}`."""
+        found = schema.get(keyword)
+        opened = [self._open(each, levels - 1) for each in found] if is_array(found) else []
+        return [each for each in opened if each is not None]
+
+    def _open(self, branch: Any, levels: int) -> Schema | None:
+        self._left -= 1
+        branch = definition_of(branch, self._root)
+        if branch is False or (is_object(branch) and "type" in branch and not has_type(branch, "object")):
+            return None
+        if not is_object(branch) or self._left < 0 or levels <= 0 or "$ref" in branch:
+            return {}
+        return self.merge(branch, levels)
+
+
+def _object(schema: Schema, keyword: str) -> Schema:
+    found = schema.get(keyword)
+    return found if is_object(found) else {}
+
+
+def _required(schema: Schema) -> list[str]:
+    found = schema.get("required")
+    return [each for each in found if isinstance(each, str)] if is_array(found) else []
+
+
+def _distinct(values: list[Any]) -> list[Any]:
+    return [*{_text(value): value for value in values}.values()]
+
+
+def _text(value: Any) -> str:
+    """A text that differs where the JSON values differ: 1 is not true."""
+    try:
+        return repr(value)
+    except RecursionError:  # deeper than any client accepts
+        return f"at {id(value)}"
+
+
+def _put(schema: Schema, keyword: str, value: Any) -> Schema:
+    return {**schema, keyword: value} if value else without(schema, keyword)
+
+
+# allOf
+
+
+def with_all_joined(schema: Schema) -> Schema:
+    """The parts of `allOf` merged into the schema, as far as that is possible. The rest is left out."""
+    parts = schema.get("allOf")
+    joined = without(schema, "allOf")
+    for part in parts[:MAX_BRANCHES] if is_array(parts) else []:
+        if is_object(part):
+            simple = _combine(joined, part)
+            if simple is not None:
+                joined = simple
+            elif _is_of_object(joined) and _is_of_object(part):
+                joined = _merge(joined, part)
+    return joined
+
+
+def _combine(ours: Schema, theirs: Schema) -> Schema | None:
+    """Both schemas in one where no keyword of one affects the other; None where that is not so."""
+    if ours.keys().isdisjoint(theirs) and not _needs_company(ours) and not _needs_company(theirs):
+        return {**ours, **theirs}
+    return {**theirs, **ours} if theirs.keys() <= ANNOTATIONS else None
+
+
+def _needs_company(schema: Schema) -> bool:
+    """Whether the meaning of some keyword depends on the keywords beside it."""
+    return not {"additionalProperties", "additionalItems", "items", "if", "contains", "$ref"}.isdisjoint(schema) or any(
+        str(keyword).startswith("unevaluated") for keyword in schema
+    )
+
+
+def _is_of_object(schema: Schema) -> bool:
+    return schema.get("type") == "object" or ("type" not in schema and "properties" in schema)
+
+
+_INDEPENDENT: Final = frozenset(
+    ("minProperties", "maxProperties", "propertyNames", "dependentRequired", "dependentSchemas", "$comment")
+)
+"""Keywords whose meaning depends on no other keyword."""
+
+
+def _merge(base: Schema, part: Schema) -> Schema:
+    """An object schema for values that match both. A keyword that can't be merged is left out."""
+    merged = _put(base, "properties", _both_named(base, part, "properties"))
+    merged = _put(merged, "required", [*dict.fromkeys([*_required(base), *_required(part)])])
+    merged |= {keyword: value for keyword, value in part.items() if keyword in _INDEPENDENT and keyword not in base}
+    if is_object(part.get("patternProperties")):
+        merged = {**merged, "patternProperties": _both_named(base, part, "patternProperties")}
+    rests = [each["additionalProperties"] for each in (base, part) if "additionalProperties" in each]
+    if any(each is False for each in rests):
+        return {**merged, "additionalProperties": False}
+    alike = len(_distinct(rests)) == 1
+    return {**merged, "additionalProperties": rests[0]} if alike else without(merged, "additionalProperties")
+
+
+def _both_named(base: Schema, part: Schema, keyword: str) -> Schema:
+    ours, theirs = _object(base, keyword), _object(part, keyword)
+    return {**ours, **theirs, **{name: _both(ours[name], theirs[name]) for name in theirs if name in ours}}
+
+
+def _both(ours: Any, theirs: Any) -> Any:
+    if theirs is True or _text(ours) == _text(theirs):
+        return ours
+    if is_object(ours) and is_object(theirs):
+        if ours.keys() == {"allOf"}:
+            return {"allOf": [*ours["allOf"], theirs]}
+        if (simple := _combine(ours, theirs)) is not None:
+            return simple
+    return {"allOf": [ours, theirs]}
+
+
+# anyOf and oneOf
+
+
+def _alternate(base: Schema, branches: list[Schema]) -> Schema:
+    """An object schema for values that match a branch: required is what all require, allowed what any names."""
+    ours, shut = _object(base, "properties"), base.get("additionalProperties") is False
+    named = {name: None for branch in branches for name in _object(branch, "properties") if name in ours or not shut}
+    joined = {name: _any_of(_described(name, branches)) for name in named}
+    properties = {**joined, **{name: _narrowed(ours[name], joined.get(name)) for name in ours}}
+    common = set(_required(branches[0])).intersection(*map(_required, branches))
+    opened = _put(base, "properties", {name: properties[name] for name in [*ours, *joined]})
+    opened = _put(opened, "required", [*dict.fromkeys([*_required(base), *sorted(common)])])
+    closed = {"additionalProperties", "patternProperties"}.isdisjoint(base) and all(map(_is_closed, branches))
+    return {**opened, "additionalProperties": False} if closed else opened
+
+
+def _is_closed(branch: Schema) -> bool:
+    return branch.get("additionalProperties") is False and "patternProperties" not in branch
+
+
+def _described(name: str, branches: list[Schema]) -> list[Any]:
+    """The different schemas that the branches have for one property."""
+    found = [_object(branch, "properties") for branch in branches]
+    return _distinct([properties[name] for properties in found if name in properties])
+
+
+def _any_of(schemas: list[Any]) -> Any:
+    if len(schemas) == 1:
+        return schemas[0]
+    values = [_values(each) for each in schemas if is_object(each) and each.keys() <= {"const", "enum", "type"}]
+    if len(values) < len(schemas) or not all(values):
+        return {"anyOf": schemas}
+    kinds = _distinct([each.get("type") for each in schemas])
+    kind = {"type": kinds[0]} if len(kinds) == 1 and kinds[0] is not None else {}
+    return {**kind, "enum": _distinct([value for place in values for value in place])}
+
+
+def _values(schema: Schema) -> list[Any]:
+    found = schema.get("enum")
+    return [schema["const"]] if "const" in schema else (found if is_array(found) else [])
+
+
+def _narrowed(ours: Any, joined: Any) -> Any:
+    """A property that the root describes, too, with the keywords that the branches add, if they are independent."""
+    if not is_object(ours) or not is_object(joined) or "anyOf" in joined or not ours.keys().isdisjoint(joined):
+        return ours
+    return ours if _needs_company(joined) or _needs_company(ours) else {**ours, **joined}
+
+
+# the sentence
+
+
+def _say(keyword: str, base: Schema, branches: list[Schema]) -> str:
+    groups = [_group(branch, base) for branch in branches]
+    if len(groups) < 2 or not all(groups) or len({str(group) for group in groups}) < len(groups):
+        return _CHECKED
+    start = "Exactly one" if keyword == "oneOf" else "At least one"
+    sentence = f"{start} of these must be given: {'; '.join(_and(group) for group in groups)}."
+    return sentence if len(sentence) <= MAX_SENTENCE else _CHECKED
+
+
+def _group(branch: Schema, base: Schema) -> list[str]:
+    """What one branch requires: the values that it fixes, and the arguments that the root doesn't require anyway."""
+    properties = _object(branch, "properties")
+    fixed = {name: _values(found) for name in _required(branch) if is_object(found := properties.get(name))}
+    values = {name: found[0] for name, found in fixed.items() if len(found) == 1}
+    others = [name for name in _required(branch) if name not in values and name not in _required(base)]
+    return [*(f"{name} = {_json(value)}" for name, value in values.items()), *others]
+
+
+def _json(value: Any) -> str:
+    try:
+        return msgspec.json.encode(value).decode()
+    except Exception:  # the author's value may have no JSON form
+        return "…"
+
+
+def _and(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,204 @@
+"""The walker of JSON Schemas and the resolver of `$ref`: one budget for everything that goes through a schema.
+
+A schema may come from a stranger, so it may be of any depth and size, hold itself, and have anything in the place of a
+subschema. Nothing here raises for that, except `SchemaTooLarge` where it is documented.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple, final
+
+from longshore.protocol.subschemas import ALONE, BY_NAME, IN_LISTS
+from longshore.schema.kinds import is_array, is_object
+
+Schema = dict[str, Any]
+Change = Callable[[Schema], Schema]
+Edit = Callable[[Any, str, str | int | None], Any]
+"""Makes a new subschema of one, the keyword that it stands under, and its name or index there."""
+
+MAX_DEPTH: Final = 64
+"""Levels of subschemas. Few schemas have ten, and no client accepts as many as this."""
+
+MAX_NODES: Final = 20_000
+"""Subschemas of one schema. The limit also ends the walk of a schema that holds itself."""
+
+NULL: Final = {"type": "null"}
+ANNOTATIONS: Final = frozenset(
+    ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment")
+)
+"""Keywords that describe a value and check nothing."""
+CLOSED: Final = frozenset(("const", "not", "anyOf", "oneOf", "allOf", "if", "$ref", "$dynamicRef", "$recursiveRef"))
+"""Keywords that also decide about null, so that adding null to `type` is not enough. (`enum` gets null as a value.)"""
+
+
+class SchemaTooLarge(Exception):
+    """A schema exceeds `MAX_DEPTH` or the number of nodes that the caller allows."""
+
+
+class Node(NamedTuple):
+    """A subschema and where it stands."""
+
+    schema: Any
+    path: tuple[str | int, ...] = ()
+    """The keys and indices that lead to it from the root: `("properties", "a", "items")`."""
+    keyword: str = ""
+    """The keyword of its parent that it stands under; empty for the root."""
+    level: int = 0
+    """The number of schemas around it."""
+
+
+def subschemas(schema: Schema) -> Iterator[tuple[str, str | int | None, Any]]:
+    """The direct subschemas: keyword, name or index under that keyword (None if there is neither), subschema."""
+    for keyword, value in schema.items():
+        if keyword in BY_NAME and is_object(value):
+            yield from ((keyword, name, each) for name, each in value.items())
+        elif keyword in IN_LISTS and isinstance(value, (list, tuple)):
+            yield from ((keyword, index, each) for index, each in enumerate(value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        elif keyword in ALONE:
+            yield keyword, None, value
+
+
+def walk(schema: Any) -> Iterator[Node]:
+    """Every subschema, the root first, outer before inner, in the order of the text; at most `MAX_NODES`."""
+    waiting = [Node(schema)]
+    for _ in range(MAX_NODES):
+        if not waiting:
+            return
+        node = waiting.pop()
+        yield node
+        if is_object(node.schema) and node.level < MAX_DEPTH:
+            waiting.extend(reversed([_child(node, *each) for each in subschemas(node.schema)]))
+
+
+def _child(node: Node, keyword: str, key: str | int | None, schema: Any) -> Node:
+    steps = (keyword,) if key is None else (keyword, key)
+    return Node(schema, (*node.path, *steps), keyword, node.level + 1)
+
+
+def walk_objects(schema: Any) -> Iterator[Schema]:
+    """Every subschema that is an object."""
+    return (node.schema for node in walk(schema) if is_object(node.schema))
+
+
+def edit_subschemas(schema: Schema, edit: Edit) -> Schema:
+    """A copy of the schema with each direct subschema edited."""
+    return {keyword: _edited(keyword, value, edit) for keyword, value in schema.items()}
+
+
+def _edited(keyword: str, value: Any, edit: Edit) -> Any:
+    if keyword in BY_NAME and is_object(value):
+        return {name: edit(each, keyword, name) for name, each in value.items()}
+    if keyword in IN_LISTS and is_array(value):
+        return [edit(each, keyword, index) for index, each in enumerate(value)]
+    return edit(value, keyword, None) if keyword in ALONE else value
+
+
+def rewrite(schema: Any, change: Change) -> Any:
+    """A copy with every subschema changed, outer before inner; the schema itself if it is too large."""
+    try:
+        return Rewriter(change).rewrite(schema)
+    except SchemaTooLarge:
+        return schema
+
+
+@final
+class Rewriter:
+    """Changes every subschema within one budget of nodes. Raises `SchemaTooLarge` beyond it."""
+
+    def __init__(self, change: Change, max_nodes: int = MAX_NODES) -> None:
+        self._change = change
+        self._left = max_nodes
+
+    def rewrite(self, schema: Any, levels: int = MAX_DEPTH) -> Any:
+        if not is_object(schema):
+            return schema
+        if levels == 0:
+            raise SchemaTooLarge
+        self.spend()
+        return edit_subschemas(self._change(schema), lambda each, *_: self.rewrite(each, levels - 1))
+
+    def spend(self) -> None:
+        """Take one node from the budget."""
+        self._left -= 1
+        if self._left < 0:
+            raise SchemaTooLarge
+
+
+def resolve(root: Any, ref: Any) -> Any:
+    """What a `$ref` inside of `root` refers to; None for an address, an anchor, or a pointer to nothing."""
+    if ref == "#":
+        return root
+    if not isinstance(ref, str) or not ref.startswith("#/"):
+        return None
+    if "%" in ref:
+        from urllib.parse import unquote  # slow to import, and few references need it
+
+        ref = unquote(ref)
+    found: Any = root
+    for part in ref[2:].split("/"):
+        name = part.replace("~1", "/").replace("~0", "~")
+        if is_object(found) and name in found:
+            found = found[name]
+        elif is_array(found) and name.isdecimal() and len(name) < 9 and int(name) < len(found):
+            found = found[int(name)]
+        else:
+            return None
+    return found
+
+
+# -- small edits
+
+
+def without(schema: Schema, *keywords: str) -> Schema:
+    """The schema without some keywords."""
+    return {keyword: value for keyword, value in schema.items() if keyword not in keywords}
+
+
+def add_sentence(described: dict[str, Any], sentence: str) -> dict[str, Any]:
+    """A schema or a tool with a sentence added to its description."""
+    before = described.get("description")
+    text = f"{before.rstrip()} {sentence}" if isinstance(before, str) and before.strip() else sentence
+    return {**described, "description": text} if sentence else described
+
+
+def has_type(schema: Schema, name: str) -> bool:
+    """Whether the schema's `type` names this type."""
+    found = schema.get("type")
+    return found == name or (is_array(found) and name in found)
+
+
+def with_null(schema: Schema) -> Schema | None:
+    """The schema or null, as a list of types (`["string", "null"]`); None where that can't be written.
+
+    Two of three clients pass such a list to their model as it is; all of them handle a union with null worse.
+    """
+    kind = schema.get("type")
+    if not isinstance(kind, str) or not CLOSED.isdisjoint(schema):
+        return None
+    values = schema.get("enum")
+    choice = {"enum": [*values, None]} if is_array(values) and None not in values else {}
+    return {**schema, "type": kind if kind == "null" else [kind, "null"], **choice}
+
+
+def without_null(schema: Schema) -> Schema:
+    """The inverse of `with_null`; any other schema as it is."""
+    match schema.get("type"):
+        case [str(kind), "null"]:
+            values = schema.get("enum")
+            choice = {"enum": [each for each in values if each is not None]} if is_array(values) else {}
+            return {**schema, "type": kind, **choice}
+        case _:
+            return schema
+
+
+def list_null(schema: Schema) -> Schema:
+    """A union with null as a list of types, where it can be written so."""
+    keyword = "anyOf" if "anyOf" in schema else "oneOf"
+    options: Any = schema.get(keyword)
+    others = [each for each in options if each != NULL] if is_array(options) else []
+    written = with_null(others[0]) if len(others) == 1 and len(options) == 2 and is_object(others[0]) else None
+    beside = without(schema, keyword)
+    if written is None or not all(key in ANNOTATIONS or str(key).startswith("x-") for key in beside):
+        return schema
+    return {**written, **beside}
