@@ -127,5 +127,5 @@ def test_no_text_makes_a_path_of_what_could_leave_it(text: str) -> None:
 )
 def test_a_template_that_a_uri_could_match_in_several_ways_is_refused(template: str) -> None:
     """A regex would try every way to divide a URI of nothing but separators."""
-    with pytest.raises(TemplateProblem, match="several ways|may each hold slashes"):
+    with pytest.raises(TemplateProblem, match=r"several ways|may each hold slashes"):
         Template(template)
