@@ -17,8 +17,7 @@ from longshore.cli.config import rows
 from longshore.cli.main import run
 from longshore.cli.table import aligned, print_table
 from longshore.config import load
-from longshore.config.listing import entries
-from longshore.config.schema import markdown, schema_text
+from longshore.config.reference import list_values, markdown, schema_text
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -93,7 +92,7 @@ def test_the_table_fits_the_terminal_and_loses_nothing(project: Path, width: int
         + "[bold]long[/] " * 30
         + "'''\n[tools.a_tool_with_a_very_long_name_indeed]\nenabled = true\n"
     )
-    found = rows(entries(load()), with_origin=True)
+    found = rows(list_values(load()), with_origin=True)
     out = io.StringIO()
     print_table(
         found, ["key", "value", "origin"], Console(file=out, width=width, force_terminal=True, color_system=None)

@@ -13,9 +13,6 @@ OURS = {
     "longshore.limits",
     "longshore.config",
     "longshore.config.load",
-    "longshore.config.names",
-    "longshore.config.places",
-    "longshore.config.record",
     "longshore.config.sections",
     "longshore.config.tools",
 }

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longshore import config
-from longshore.config.environ import variable
 from longshore.config.keys import sections
-from longshore.config.kinds import Choice, Free, Number, Several, Switch
-from longshore.config.names import env_form
+from longshore.config.sections import env_form
+from longshore.config.sources import variable
 
 from .conftest import Place
 
@@ -125,17 +124,17 @@ def test_any_tool_name_can_be_reached(name: str) -> None:
 def test_every_key_has_a_variable_that_sets_it(section: Any) -> None:
     for key in section.keys.values():
         match key.kind:
-            case Switch():
+            case "switch":
                 text, value = "no", False
-            case Number(whole=True):
+            case "count":
                 text, value = "7", 7
-            case Number():
+            case "seconds" | "timeout":
                 text, value = "7", 7.0
-            case Choice(words=words):
-                text = value = words[-1]
-            case Several():
+            case "choice":
+                text = value = key.words[-1]
+            case "list":
                 text, value = "some words", ["some", "words"]
-            case Free():
+            case "table":
                 continue
             case _:
                 text = value = "some words"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from longshore.config.files import FILE_BYTES, KEY_PARTS
-from longshore.config.kinds import LEAST_SECONDS
-from longshore.config.layers import PROBLEMS
+from longshore.config.keys import LEAST_SECONDS
+from longshore.config.sources import PROBLEMS
+from longshore.config.toml_file import FILE_BYTES, KEY_PARTS
 from longshore.errors import ConfigError
 
 from .conftest import Place
@@ -177,7 +177,7 @@ def test_an_unreadable_file(place: Place, monkeypatch: pytest.MonkeyPatch) -> No
     def refuse(*_: object) -> int:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("longshore.config.files.os.open", refuse)  # root may read anything, so chmod proves nothing
+    monkeypatch.setattr("longshore.files.os.open", refuse)  # root may read anything, so chmod proves nothing
     assert place.error() == "longshore.toml: can't be read: permission denied"
 
 

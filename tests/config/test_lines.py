@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longshore.config.lines import DEPTH, line_of, lines_of
+from longshore.config.toml_file import DEPTH, Document, lines_of
 
 DOCUMENT = '''\
 # [not.a.table]
@@ -55,10 +55,10 @@ def test_a_document_with_every_trap() -> None:
 
 
 def test_a_key_that_is_not_found_counts_for_the_table_around_it() -> None:
-    lines = lines_of("[a]\n\nb = {c = {d = 1}}\n")
-    assert line_of(lines, ("a", "b", "c", "d")) == 3
-    assert line_of(lines, ("a", "x")) == 1
-    assert line_of(lines, ("x",)) == 1
+    document = Document("a.toml", {}, lines_of("[a]\n\nb = {c = {d = 1}}\n"))
+    assert document.line(("a", "b", "c", "d")) == 3
+    assert document.line(("a", "x")) == 1
+    assert document.line(("x",)) == 1
 
 
 VALUES = st.sampled_from(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from longshore.cli.config import rows
-from longshore.config.listing import entries, tree
+from longshore.config.reference import list_values, tree
 
 from .conftest import Place
 
@@ -17,7 +17,7 @@ SECRET = "s3cret-s3cret-s3cret"
 
 def _rows(place: Place, text: str, **variables: str) -> dict[str, list[str]]:
     place.write(text)
-    return {row[0]: row[1:] for row in rows(entries(place.load(**variables)), with_origin=True)}
+    return {row[0]: row[1:] for row in rows(list_values(place.load(**variables)), with_origin=True)}
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_password_in_a_url_is_hidden(place: Place, url: str, shown: str) -> No
 
 def test_json_hides_them_too(place: Place) -> None:
     place.write(f"[auth]\ntoken = '{SECRET}'\n[http]\nstore = 'redis://:{SECRET}@h'\n")
-    found: dict[str, Any] = tree(entries(place.load()))
+    found: dict[str, Any] = tree(list_values(place.load()))
     assert (found["auth"]["token"], found["http"]["store"]) == ("…", "redis://:…@h")
 
 

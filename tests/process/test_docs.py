@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from longshore.config.flags import KEY_OF_OPTION
-from longshore.config.schema import docs
+from longshore.config.reference import docs
 from longshore.limits import DEFAULT_LIMITS, Limits
 
 PAGE = Path(__file__).parents[2] / "docs/serving.md"

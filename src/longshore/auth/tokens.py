@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from longshore.auth import files
 from longshore.auth.credentials import MOST_BYTES, TOKEN
-from longshore.config.names import ENV_MARK, dotted, env_form
-from longshore.config.sections import AuthConfig, TokenConfig
+from longshore.config.sections import ENV_MARK, AuthConfig, TokenConfig, dotted, env_form
 from longshore.errors import ConfigError
 from longshore.protocol.peer import Principal
 

@@ -10,8 +10,8 @@ from msgspec import json
 
 from longshore import config as configuration
 from longshore.cli.table import aligned, print_table
-from longshore.config.kinds import HIDDEN
-from longshore.config.listing import Entry, entries, tree
+from longshore.config.keys import HIDDEN
+from longshore.config.reference import ConfigValue, list_values, tree
 
 UNSET = "unset"
 
@@ -30,7 +30,7 @@ def show(with_origin: bool, as_json: bool, path: str | None) -> None:
 
     They are those that `longshore serve` would see, started in this folder.
     """
-    listed = entries(configuration.load(path=path))
+    listed = list_values(configuration.load(path=path))
     if as_json:
         click.echo(_json(_with_origins(listed) if with_origin else tree(listed)))
     elif sys.stdout.isatty():
@@ -55,7 +55,7 @@ def check(path: str | None) -> None:
 @click.option("--markdown", is_flag=True, help="Print the table of keys that docs/configuration.md holds instead.")
 def schema(markdown: bool) -> None:
     """Print the JSON Schema of longshore.toml."""
-    from longshore.config import schema as source
+    from longshore.config import reference as source
 
     click.echo(source.markdown() if markdown else source.schema_text(), nl=False)
 
@@ -64,9 +64,9 @@ def _titles(with_origin: bool) -> list[str]:
     return ["key", "value", "origin"] if with_origin else ["key", "value"]
 
 
-def rows(listed: list[Entry], with_origin: bool) -> list[list[str]]:
+def rows(listed: list[ConfigValue], with_origin: bool) -> list[list[str]]:
     """Texts for the columns: key, value and, if asked for, origin."""
-    return [[entry.key, spell(entry.value), *([str(entry.origin)] if with_origin else [])] for entry in listed]
+    return [[each.key, spell(each.value), *([str(each.origin)] if with_origin else [])] for each in listed]
 
 
 def spell(value: Any) -> str:
@@ -76,7 +76,7 @@ def spell(value: Any) -> str:
     return json.encode(value).decode()
 
 
-def _with_origins(listed: list[Entry]) -> dict[str, Any]:
+def _with_origins(listed: list[ConfigValue]) -> dict[str, Any]:
     return {e.key: {"value": e.value, "kind": e.origin.kind, "where": e.origin.where} for e in listed}
 
 

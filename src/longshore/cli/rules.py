@@ -9,7 +9,7 @@ import click
 
 from longshore.cli.screen import Line, json_text
 from longshore.config import Config, origin
-from longshore.config.names import dotted
+from longshore.config.sections import dotted
 from longshore.errors import ConfigError
 from longshore.nearest import nearest
 from longshore.schema.standards.linting import find_rule

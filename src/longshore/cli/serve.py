@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from longshore.config.flags import CONFIG_OPTION, FLAGS, HTTP_FLAGS, HTTP_OPTION, Flag
-from longshore.config.keys import sections
-from longshore.config.kinds import show
+from longshore.config.keys import sections, show
 
 
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,12 +1,23 @@
 """Configuration: files, environment and flags → one checked record that knows where each value came from.
 
-On the stdio path: importing this room and calling `load` with nothing configured loads nothing but msgspec and `os`.
-`keys`, `schema` and `listing` are for the command line.
+On the stdio path: importing this package and calling `load` with nothing configured loads msgspec, `os` and four
+modules. `keys`, `sources` and `toml_file` load when something is configured; `reference` is for the command line.
 """
 
 from longshore.config.load import fingerprint, load
-from longshore.config.record import DEFAULT, Config, Origin, fixed_part, limits_of, origin
-from longshore.config.sections import ServerConfig, TelemetryConfig, Timeout, ToolConfig, ToolsetConfig
+from longshore.config.sections import (
+    DEFAULT,
+    Config,
+    Origin,
+    ServerConfig,
+    TelemetryConfig,
+    Timeout,
+    ToolConfig,
+    ToolsetConfig,
+    fixed_part,
+    limits_of,
+    origin,
+)
 from longshore.config.tools import tool_config, tool_enabled, tool_timeout, toolset_config, unmatched
 
 __all__ = [

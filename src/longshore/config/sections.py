@@ -1,13 +1,14 @@
 """The sections of `longshore.toml`, one Struct each.
 
-The rest of the room derives from these: checks, variable names, the JSON Schema, the page in docs. To add a section,
-write its Struct and name it in `Sections`; to add a key, add a field with its reason below it. What the rooms know
-about types: `bool`, `int` (a count or bytes), `float` (always seconds), `Timeout`, `str`, `list[str]`, `Literal[...]`
-and `dict[str, Any]` (free-form, files only). `| None` means that the key may stay unset.
+Checks, variable names, the JSON Schema and the page in docs derive from these. To add a section, write its Struct and
+name it in `Sections`; to add a key, add a field with its reason below it. A field's type is one of `bool`, `int` (a
+count or bytes), `float` (always seconds), `Timeout`, `str`, `list[str]`, `Literal[...]` and `dict[str, Any]`
+(free-form, files only). `| None` means that the key may stay unset.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct, field
@@ -228,3 +229,104 @@ class Sections(Struct, frozen=True, kw_only=True):
     auth: AuthConfig = AuthConfig()
     tokens: dict[str, TokenConfig] = {}
     lint: LintConfig = LintConfig()
+
+
+MOVED = {
+    "limits.timeout_seconds": "server.timeout",
+    "limits.eof_grace_seconds": "server.eof_grace",
+}
+"""Fields of Limits that `[server]` sets under a friendlier name; `[limits]` refuses them."""
+
+OriginKind: TypeAlias = Literal["flag", "env", "project", "user", "default"]
+
+
+class Origin(Struct, frozen=True):
+    """The source of a value: `where` is `path:line`, a variable's name, an option, or empty for a default."""
+
+    kind: OriginKind
+    where: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.where}".rstrip()
+
+
+class Config(Sections, frozen=True, kw_only=True):
+    """The checked configuration. `limits` already holds `server.timeout` and `server.eof_grace`."""
+
+    origins: dict[str, Origin] = field(default_factory=dict[str, Origin])
+    """Dotted key → its source. A key with its default value is not here: see `origin`."""
+
+    files: tuple[str, ...] = ()
+    """The files that were read."""
+
+    watch: tuple[str, ...] = ()
+    """Paths whose change, creation or deletion may change the configuration."""
+
+
+DEFAULT = Config()
+DEFAULT_ORIGIN = Origin("default")
+
+
+def origin(config: Config, key: str) -> Origin:
+    """The source of this dotted key."""
+    return config.origins.get(key, DEFAULT_ORIGIN)
+
+
+def limits_of(config: Config, authors: Limits | None) -> Limits:
+    """The author's limits with the configured ones over them, even where a configured one equals the default."""
+    if authors is None:
+        return config.limits
+    from msgspec.structs import replace
+
+    keys = {name: f"limits.{name}" for name in Limits.__struct_fields__}
+    given = [name for name, key in keys.items() if MOVED.get(key, key) in config.origins]
+    return replace(authors, **{name: getattr(config.limits, name) for name in given})
+
+
+def fixed_part(config: Config) -> Any:
+    """What a running server can't change: a change takes effect at the next start."""
+    from msgspec.structs import replace
+
+    return (
+        replace(config.limits, timeout_seconds=0),
+        config.server.log_level,
+        config.server.log_format,
+        config.telemetry,
+        config.http,
+        config.auth,
+        config.tokens,
+    )
+
+
+# Names
+
+PREFIX = "LONGSHORE_"
+PATH_VARIABLE = "LONGSHORE_CONFIG"
+
+ENV_MARK = "$"
+"""A variable can't spell `get-weather` or `getWeather`: its settings are stored under `$GET_WEATHER` for all of them."""
+
+
+def dotted(path: Iterable[str]) -> str:
+    """A key as TOML writes it: `tools."a.b".timeout`."""
+    return ".".join(part if _is_bare(part) else quote(part) for part in path)
+
+
+def quote(text: str) -> str:
+    """A string in double quotes, with everything unprintable escaped: a key can hold what a terminal obeys."""
+    return '"' + "".join(_escaped(c) for c in text) + '"'
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return "\\" + character
+    return character if character.isprintable() else character.encode("unicode_escape").decode()
+
+
+def _is_bare(part: str) -> bool:
+    return part.isascii() and part.removeprefix(ENV_MARK).replace("_", "a").replace("-", "a").isalnum()
+
+
+def env_form(name: str) -> str:
+    """A tool's or toolset's name as a variable holds it: upper case, anything but letters and digits as `_`."""
+    return "".join(c if c.isalnum() else "_" for c in name.upper())

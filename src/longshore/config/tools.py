@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from longshore.config.names import ENV_MARK, dotted, env_form
-from longshore.config.record import Config
-from longshore.config.sections import ToolConfig, ToolsetConfig
+from longshore.config.sections import ENV_MARK, Config, ToolConfig, ToolsetConfig, dotted, env_form
 
 _UNSET_TOOL = ToolConfig()
 _UNSET_TOOLSET = ToolsetConfig()

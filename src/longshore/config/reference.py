@@ -1,0 +1,185 @@
+"""The keys for people: the JSON Schema, the table in the docs, and the values that `longshore config show` prints.
+
+`docs/longshore.schema.json` and the table in `docs/configuration.md` are this module's output; tests compare them.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, cast
+
+from msgspec import Struct, json
+
+from longshore.config.keys import HIDDEN, Key, Section, sections, show
+from longshore.config.sections import ENV_MARK, Config, Origin, dotted, origin
+from longshore.config.sources import variable
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+_SECRET_NAME = re.compile(r"password|secret|token|key", re.IGNORECASE)
+"""Names of options that may be secrets. A toolset does not declare which are, so some are hidden for nothing."""
+
+_PASSWORD = re.compile(r"(://[^/?#@:\s]*:)\S*(?=@)|([?&](?:password|secret|token|key)=)[^&#\s]*", re.IGNORECASE)
+"""In a URL: between user and host, to the last @ since a password may hold one unescaped; or in the query."""
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema, draft 2020-12."""
+    return {
+        "$schema": DIALECT,
+        "title": "longshore.toml",
+        "description": "The configuration of Longshore, for a project or for a user.",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {section.name: _section(section) for section in sections().values()},
+    }
+
+
+def schema_text() -> str:
+    """The schema as it is checked in."""
+    return json.format(json.encode(schema()), indent=2).decode() + "\n"
+
+
+def _section(section: Section) -> dict[str, Any]:
+    words = docs(section.record)
+    table = {
+        "type": "object",
+        "description": _summary(section),
+        "additionalProperties": False,
+        "properties": {key.name: _key(key, words[key.name]) for key in section.keys.values()},
+    }
+    if not section.named:
+        return table
+    # The user chooses the names; `sources` checks the same two rules.
+    names = {"minLength": 1, "pattern": f"^[^{ENV_MARK}]"}
+    return {"type": "object", "propertyNames": names, "additionalProperties": table}
+
+
+def _key(key: Key, words: str) -> dict[str, Any]:
+    default = {"default": key.default} if _has_default(key) else {}
+    return {"description": words, **key.schema(), **default}
+
+
+def _has_default(key: Key) -> bool:
+    return key.default is not None and key.kind != "table"
+
+
+def _summary(section: Section) -> str:
+    # Limits describes a Python record; its first sentence is what holds for the file too.
+    return (section.record.__doc__ or "").split(". ")[0].rstrip(".") + "."
+
+
+def docs(record: type[Struct]) -> dict[str, str]:
+    """The string below each field, read from the source because Python drops it."""
+    with open(str(sys.modules[record.__module__].__file__), encoding="utf-8") as source:
+        tree = ast.parse(source.read())
+    body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == record.__name__)
+    found: dict[str, str] = {}
+    for field, below in pairwise(body):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = " ".join(text.split())
+            case _:
+                pass
+    return found
+
+
+def markdown() -> str:
+    """Every key as a Markdown table for each section."""
+    return "\n\n".join(_markdown(section) for section in sections().values()) + "\n"
+
+
+def _markdown(section: Section) -> str:
+    words = docs(section.record)
+    rows = [_row(key, words[key.name]) for key in section.keys.values()]
+    title = f"{section.name}.NAME" if section.named else section.name
+    head = f"### `[{title}]`\n\n{_summary(section)}\n\n| key | takes | default | what it does |\n|---|---|---|---|\n"
+    example = variable(section, next(iter(section.keys)), "NAME")
+    return head + "\n".join(rows) + f"\n\nAs a variable: `{example}`, and so on."
+
+
+def _row(key: Key, words: str) -> str:
+    return f"| `{key.name}` | {key.expected} | {_default(key)} | {words} |"
+
+
+def _default(key: Key) -> str:
+    if not _has_default(key):
+        return "unset"
+    return ", ".join(key.default) or "none" if key.kind == "list" else show(key.default)
+
+
+# Values
+
+
+class ConfigValue(Struct, frozen=True):
+    """One key. A value of None means unset, HIDDEN that there is one."""
+
+    path: tuple[str, ...]
+    value: Any
+    origin: Origin
+
+    @property
+    def key(self) -> str:
+        return dotted(self.path)
+
+
+def list_values(config: Config) -> list[ConfigValue]:
+    """Every key of the fixed sections, and those of the named tables that are set."""
+    return [
+        ConfigValue(path, value, origin(config, dotted(path)))
+        for section in sections().values()
+        for path, value in _values(section, getattr(config, section.name))
+    ]
+
+
+def _values(section: Section, value: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if not section.named:
+        yield from _fields(section, (section.name,), value)
+        return
+    for name, record in value.items():
+        yield from (
+            (path, found) for path, found in _fields(section, (section.name, name), record) if found is not None
+        )
+
+
+def _fields(section: Section, path: tuple[str, ...], record: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key in section.keys.values():
+        value = getattr(record, key.name)
+        if key.kind == "table":
+            yield from (((*path, key.name, name), found) for name, found in _redact(value).items())
+        elif key.secret and value is not None:
+            yield (*path, key.name), HIDDEN
+        else:
+            yield (*path, key.name), _redact(value)
+
+
+def _redact(value: Any) -> Any:
+    """The value without the passwords of its URLs and without the options that are named like secrets."""
+    match value:
+        case str():
+            return _PASSWORD.sub(lambda found: (found[1] or found[2]) + HIDDEN, value)
+        case list():
+            items: list[Any] = value  # pyright: ignore[reportUnknownVariableType]
+            return [_redact(item) for item in items]
+        case dict():
+            pairs = cast("dict[str, Any]", value).items()
+            return {name: HIDDEN if _SECRET_NAME.search(name) else _redact(item) for name, item in pairs}
+        case _:
+            return value
+
+
+def tree(listed: list[ConfigValue]) -> dict[str, Any]:
+    """The values as `longshore.toml` nests them; what is unset is left out."""
+    root: dict[str, Any] = {}
+    for each in listed:
+        if each.value is None:
+            continue
+        node = root
+        for part in each.path[:-1]:
+            node = node.setdefault(part, {})
+        node[each.path[-1]] = each.value
+    return root
