@@ -1,4 +1,4 @@
-"""The options of `longshore serve` that set a configuration key: one table for the fast door and for click."""
+"""The options of `longshore serve` that set a configuration key: one table for the fast entry and for click."""
 
 from __future__ import annotations
 

@@ -304,7 +304,7 @@ PREFIX = "LONGSHORE_"
 PATH_VARIABLE = "LONGSHORE_CONFIG"
 
 ENV_MARK = "$"
-"""A variable can't spell `get-weather` or `getWeather`: its settings are stored under `$GET_WEATHER` for all of them."""
+"""A variable can't spell `get-weather` or `getWeather`: its settings are stored under `$GET_WEATHER` for both."""
 
 
 def dotted(path: Iterable[str]) -> str:
