@@ -31,7 +31,7 @@ import uvloop
 
 from longshore.telemetry.recorder import Recorder
 from longshore.transports.http.app import HttpApp
-from longshore.transports.serving.listener import Listener
+from longshore.transports.http_server.listener import Listener
 
 OWN: ContextVar[bool] = ContextVar("OWN", default=False)
 """Whether apps of ours are served by our own server, not by uvicorn's."""

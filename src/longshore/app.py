@@ -372,7 +372,7 @@ class Server:
 
     def serve_http(self, *, flags: Mapping[str, Any] | None = None, config_path: str | None = None) -> None:
         """Serve over HTTP until a signal, with as many processes as the configuration says."""
-        from longshore.transports.serving.serve import Served, serve_http
+        from longshore.transports.http_server.server import Served, serve_http
 
         load = self._configure(flags, config_path)
         served = Served(
@@ -403,7 +403,7 @@ class Server:
 
         `settings` are keys of `[http]`, over what the configuration says: `app.asgi(hosts=["mcp.example.com"])`.
         """
-        from longshore.transports.http.making import make_app
+        from longshore.transports.http.factory import make_app
 
         self.config = configuration.load({**self._auth, **_http_flags(settings)}, path=config_path)
         self._listen_on_stderr()

@@ -43,11 +43,11 @@ class Premises:
             "handlers": dict(self.ran),
             "calls": engine.executor.calls,
             "live": len(engine.executor.live),
-            "sessions": len(app.sessions.lives),
+            "sessions": len(app.sessions.loaded),
             "stored": 0 if shelf is None else len(shelf),
             "links": len(engine.subscriptions.links),
             "listens": len(engine.subscriptions.listens),
-            "old sessions": len(app.routes.old.open),
+            "old sessions": len(app.routes.sse.open),
         }
 
 

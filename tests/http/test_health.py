@@ -61,8 +61,8 @@ def test_a_store_that_does_not_answer_is_named_but_not_described(tmp_path: Path)
 def test_a_store_that_hangs_is_waited_for_no_longer_than_it_should_and_forgiven(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longshore.transports.http.health.CHECK_SECONDS", 0.1)
-    monkeypatch.setattr("longshore.transports.http.health.FRESH_SECONDS", 0.0)
+    monkeypatch.setattr("longshore.transports.http.admin.CHECK_SECONDS", 0.1)
+    monkeypatch.setattr("longshore.transports.http.admin.FRESH_SECONDS", 0.0)
     app = configured(Server("x"), tmp_path, **sqlite(tmp_path))
 
     async def main() -> tuple[Answer, Answer]:
@@ -105,7 +105,7 @@ def test_many_who_ask_share_one_look(tmp_path: Path) -> None:
 
 
 def test_a_server_without_a_free_thread_is_not_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.transports.http.health.FRESH_SECONDS", 0.0)
+    monkeypatch.setattr("longshore.transports.http.admin.FRESH_SECONDS", 0.0)
     server = Server("x", limits=Limits(abandoned=1))
     release = threading.Event()
 
@@ -130,38 +130,6 @@ def test_a_server_without_a_free_thread_is_not_well(tmp_path: Path, monkeypatch:
     before, stuck, after = asyncio.run(main())
     assert (before.status, stuck.status, after.status) == (200, 503, 200)
     assert stuck.json()["failed"] == ["threads"]
-
-
-def test_a_server_in_which_no_call_gets_through_is_not_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.transports.http.health.FRESH_SECONDS", 0.0)
-    app = configured(Server("x"), tmp_path)
-    executor = app.engine.executor
-
-    async def main() -> list[Answer]:
-        async with opened(app):
-            answers = [await request(app, "GET", "/health")]
-            with monkeypatch.context() as broken:
-                broken.setattr(type(executor.replies), "success", lambda *_: 1 / 0)  # it runs, and can't be answered
-                answers.append(await request(app, "GET", "/health"))
-            with monkeypatch.context() as broken:
-                broken.setattr("longshore.transports.http.health.CALL_SECONDS", 0.01)
-                broken.setattr(type(executor), "_start", lambda *_: None)  # it is taken, and never runs
-                answers.append(await request(app, "GET", "/health"))
-            with monkeypatch.context() as broken:
-                broken.setattr(type(app.engine), "handle", lambda *_: None)
-                answers.append(await request(app, "GET", "/health"))
-            return [*answers, await request(app, "GET", "/health")]
-
-    first, *failing, last = asyncio.run(main())
-    assert [(each.status, each.json()) for each in failing] == [(503, {"status": "failing", "failed": ["engine"]})] * 3
-    assert (first.status, last.status) == (200, 200)
-    assert not executor.live
-
-
-def test_a_look_is_nobodys_call(tmp_path: Path) -> None:
-    app = configured(Server("x"), tmp_path)
-    assert get(app).status == 200
-    assert (app.engine.executor.calls, app.engine.executor.live, app.engine.tools) == (0, set(), {})
 
 
 @pytest.mark.parametrize(

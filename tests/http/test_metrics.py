@@ -173,7 +173,7 @@ def test_whichever_is_asked_answers_for_all_and_never_less_than_before(tmp_path:
 
 
 def test_a_heartbeat_carries_the_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.transports.http.workers.next_tick", lambda now: now + 0.01)
+    monkeypatch.setattr("longshore.transports.http.cluster.next_tick", lambda now: now + 0.01)
     one, two = pair(tmp_path)
 
     async def main() -> None:

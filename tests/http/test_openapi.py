@@ -30,27 +30,29 @@ class Shape(TypedDict):
 
 NODE: Json = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "$id": "https://example.com/node",
     "type": "object",
     "properties": {
         "left": {"$ref": "#"},
-        "right": {"$ref": "https://example.com/node"},
-        "value": {"$ref": "#value"},
+        "right": {"$ref": "#"},
+        "value": {"$ref": "#/$defs/deep/anyOf/1"},
         "size": {"$ref": "#/$defs/a~1b%20c"},
-        "color": {"$ref": "https://example.com/node#/$defs/color"},
-        "next": {"$dynamicRef": "#node"},
+        "color": {"$ref": "#/$defs/color"},
+        "next": {"$ref": "#"},
         "$ref": {"type": "string"},
         "label": {"const": {"$ref": "#/$defs/color"}},
-        "unit": {"$ref": "unit"},
     },
     "additionalProperties": False,
-    "$dynamicAnchor": "node",
     "$defs": {
         "a/b c": {"type": "integer", "minimum": 1},
         "color": {"enum": ["red", {"$ref": "#"}]},
-        "deep": {"anyOf": [{"type": "null"}, {"$anchor": "value", "type": "number"}]},
-        "unit": {"$id": "unit", "$ref": "#/$defs/inner", "$defs": {"inner": {"type": "boolean"}}},
+        "deep": {"anyOf": [{"type": "null"}, {"type": "number"}]},
     },
+}
+NAMED: Json = {
+    "$id": "https://example.com/named",
+    "type": "object",
+    "properties": {"a": {"$ref": "#/$defs/a"}},
+    "$defs": {"a": {"type": "null"}},
 }
 GOOD_NODES = [
     {},
@@ -58,7 +60,6 @@ GOOD_NODES = [
     {"value": 1.5, "size": 2, "color": "red", "$ref": "x"},
     {"color": {"$ref": "#"}, "label": {"$ref": "#/$defs/color"}},
     {"next": {"next": {"size": 1}}},
-    {"unit": True},
 ]
 BAD_NODES = [
     {"left": {"odd": 1}},
@@ -68,7 +69,6 @@ BAD_NODES = [
     {"color": "blue"},
     {"next": {"next": {"size": 0}}},
     {"$ref": 1},
-    {"unit": 1},
     {"label": {"$ref": "#/components/schemas/node.input/$defs/color"}},
 ]
 
@@ -294,6 +294,13 @@ def test_the_authors_own_record_is_not_touched(tmp_path: Path) -> None:
     before = repr(NODE)
     fetch(configured(shop(), tmp_path))
     assert repr(NODE) == before
+
+
+def test_a_schema_with_an_id_is_served_as_it_is(tmp_path: Path) -> None:
+    server = Server("x")
+    server.add_tool(Tool(name="named", input_schema=NAMED), lambda *_: CallResult([Text("")]))
+    document = fetch(configured(server, tmp_path)).json()
+    assert document["components"]["schemas"]["named.input"] == NAMED
 
 
 def test_an_older_dialect_is_still_named(document: Json) -> None:

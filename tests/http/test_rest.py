@@ -17,7 +17,7 @@ from asgi import HOST, WAIT_SECONDS, Answer, configured, opened, request
 from longshore import Ask, CallResult, Context, Image, Limits, ResourceNotFound, Server, Text, Tool, ToolError
 from longshore.protocol.dialect import Kind
 from longshore.server.rates import Rates
-from longshore.transports.http.outcomes import STATUSES
+from longshore.transports.http.rest import STATUSES
 from serving import serve
 
 JSON = {"content-type": "application/json"}

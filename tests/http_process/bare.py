@@ -14,7 +14,7 @@ import uvloop
 from longshore.limits import Limits
 from longshore.telemetry.recorder import Recorder
 from longshore.telemetry.records import Problem
-from longshore.transports.serving.listener import Listener
+from longshore.transports.http_server.listener import Listener
 from serving import SECONDS, Connection, Exchange, Pairs
 
 T = TypeVar("T")

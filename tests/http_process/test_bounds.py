@@ -12,9 +12,9 @@ import pytest
 
 from longshore import Limits, Server
 from longshore.telemetry.recorder import Recorder
-from longshore.transports.serving.connection import WAITING_BYTES
-from longshore.transports.serving.connection import Connection as HttpConnection
-from longshore.transports.serving.listener import Listener
+from longshore.transports.http_server.connection import WAITING_BYTES
+from longshore.transports.http_server.connection import Connection as HttpConnection
+from longshore.transports.http_server.listener import Listener
 from serving import SECONDS, Connection, Exchange, serve
 
 from .bare import Bare, Peer, closes_with, echo, listen, read_to_end

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from longshore import Limits, Server
-from longshore.transports.http.posts import Waiter
+from longshore.transports.http.pending import PendingResponse
 from posting import call, encode, modern, modern_headers
 from serving import Exchange, Served, request_head, serve
 
@@ -93,7 +93,7 @@ def test_an_idle_connection_keeps_nothing_of_its_last_answer() -> None:
 
 def waiters() -> list[Any]:
     gc.collect()
-    return [each for each in gc.get_objects() if isinstance(each, Waiter)]
+    return [each for each in gc.get_objects() if isinstance(each, PendingResponse)]
 
 
 def test_what_a_request_sets_is_not_seen_by_the_one_sent_after_it() -> None:

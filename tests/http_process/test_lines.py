@@ -12,7 +12,7 @@ import pytest
 
 from longshore import Limits, Server
 from longshore.telemetry.recorder import Recorder
-from longshore.transports.serving.listener import Listener
+from longshore.transports.http_server.listener import Listener
 from posting import LEGACY, ask_modern, call, modern, request
 
 from .bare import Peer, echo

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from longshore.config.sections import HttpConfig
-from longshore.transports.serving import binding
+from longshore.transports.http_server import endpoint as binding
 from posting import ask_modern, call, modern, post_modern
 from services import skip
 from waiting import eventually

@@ -217,7 +217,7 @@ if "_LONGSHORE_WORKER" in os.environ and os.path.exists("slow"):
 def test_a_supervisor_that_has_ended_leaves_the_handler_of_ended_children_as_it_was() -> None:
     code = """
 import signal
-from longshore.transports.serving.supervision import Supervisor
+from longshore.transports.http_server.supervisor import Supervisor
 def handler(*_): ...
 signal.signal(signal.SIGCHLD, handler)
 supervisor = Supervisor(0, None, None, lambda: None)

@@ -157,13 +157,13 @@ def test_a_tool_or_toolset_that_is_replaced_gives_its_names_up() -> None:
     declare(app, "get_weather", "weather_v1", replace=True)
     declare(app, "x", "weather-v0")
 
-    class Kept(Toolset):
+    class FinishedStreams(Toolset):
         @tool(aliases=["was"])
         def now(self) -> str:
             return ""
 
-    app.add(Kept())
-    app.add(Kept(), replace=True)
+    app.add(FinishedStreams())
+    app.add(FinishedStreams(), replace=True)
     assert list(app.catalog.tools) == ["get_weather", "x", "now"]
 
 

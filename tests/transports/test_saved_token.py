@@ -10,8 +10,8 @@ from threading import Barrier
 import pytest
 
 from longshore.errors import ConfigError
-from longshore.transports.serving import saved_token as module
-from longshore.transports.serving.saved_token import saved_token
+from longshore.transports.http_server import endpoint as module
+from longshore.transports.http_server.endpoint import saved_token
 
 
 def test_a_token_is_made_once_and_only_its_owner_can_read_it(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ import uvicorn.protocols.http.httptools_impl
 from longshore import Ask, Context, Limits, Sample, Server, Toolset, tool
 from longshore.stores import redis as _redis
 from longshore.stores import sqlite
-from longshore.transports.http import making, workers  # noqa: F401
+from longshore.transports.http import cluster, factory  # noqa: F401
 
 
 class Extra(Toolset):
@@ -175,7 +175,7 @@ def begin(order: dict[str, Any]) -> None:
         os.write(out, b"%d %d %d\n" % (order["number"], os.getpid(), port))
         os.close(out)
 
-    workers.BEAT_SECONDS, workers.DEAD_SECONDS = order.get("beat") or (workers.BEAT_SECONDS, workers.DEAD_SECONDS)
+    cluster.BEAT_SECONDS, cluster.DEAD_SECONDS = order.get("beat") or (cluster.BEAT_SECONDS, cluster.DEAD_SECONDS)
     if order.get("patience"):
         sqlite.SqliteStore.__init__.__kwdefaults__["patience"] = order["patience"]
     _redis.SECONDS = order.get("redis_seconds", _redis.SECONDS)

@@ -56,7 +56,7 @@ class Rig:
 
     @property
     def sessions(self) -> dict[str, Any]:
-        return self.app.sessions.lives
+        return self.app.sessions.loaded
 
     def stored(self) -> int:
         """How many sessions the store holds."""

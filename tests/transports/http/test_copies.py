@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from longshore import Limits
-from longshore.transports.http.records import Record, decode_record, session_key
-from longshore.transports.http.sessions import _COMMON
+from longshore.transports.http.loaded_session import Record, decode_record, session_key
 from posting import Session, call, encode, notice, request
 from serving import Served, eventually
 
@@ -186,13 +185,6 @@ def test_what_a_session_watches_is_bounded(spare: int) -> None:
         assert session.call("echo", text="on") == "on"
 
 
-def test_sessions_of_one_kind_share_their_record_however_many_kinds_there_are() -> None:
-    with rigged() as (rig, server):
-        kinds = [Session(server).open(padded(n), ready=False) for n in range(_COMMON)]
-        again = Session(server).open(padded(_COMMON - 1), ready=False)
-        assert server.look(lambda: rig.sessions[again.id].raw is rig.sessions[kinds[-1].id].raw)
-
-
 # -- what is stored, and what is let go
 
 
@@ -227,26 +219,6 @@ def test_a_session_that_has_ended_is_freed_at_once() -> None:
 
 
 # -- looking after them
-
-
-def test_memory_is_given_back_where_that_was_asked_for_and_not_while_calls_run() -> None:
-    with rigged() as (rig, server):
-        given: list[int] = []
-        sessions = rig.app.sessions
-        session = Session(server).open()
-        server.do(sessions.sweep)
-        sessions.give_back = lambda: given.append(1)
-        server.look(lambda: setattr(sessions, "_give_at", 0.0))
-        held = session.post(call("hold"))
-        server.until(lambda: rig.befell["held"])
-        server.do(sessions.sweep)
-        assert given == []
-        server.look(rig.gate.set)
-        held.finish()
-        server.until(lambda: not rig.executor.live)
-        server.do(sessions.sweep)
-        server.do(sessions.sweep)
-        assert given == [1]
 
 
 def test_sessions_are_looked_after_although_that_failed_once() -> None:

@@ -137,7 +137,7 @@ def traces(rig: Rig, idle: set[Any]) -> dict[str, Any]:
         "calls": [call.entry.name for call in rig.executor.live],
         "running": rig.executor.running,
         "listens": len(rig.listens),
-        "old streams": len(rig.app.routes.old.open),
+        "old streams": len(rig.app.routes.sse.open),
         "pinned": [live.busy for live in rig.sessions.values() if live.busy],
         "followers": [stream.id for stream in streams if stream.followers],
         "tasks": tasks,
@@ -237,7 +237,7 @@ def test_a_request_that_is_cut_at_any_byte_harms_nobody(kind: str) -> None:
         server.look(lambda: (rig.gate.set(), rig.step.set()))
         server.until(lambda: rig.step.set() or not rig.executor.live, "the end of every call")
         server.until(lambda: not any(live.busy for live in rig.sessions.values()), "the end of every connection")
-        server.until(lambda: not rig.listens and not rig.app.routes.old.open, "the end of every listen")
+        server.until(lambda: not rig.listens and not rig.app.routes.sse.open, "the end of every listen")
 
 
 @pytest.mark.parametrize("tool", ["count", "hold_loudly"])

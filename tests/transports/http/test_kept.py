@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from longshore import Limits
-from longshore.transports.http.kept import Kept
+from longshore.transports.http.streams import FinishedStreams
 from posting import Session, call
 from serving import Event, Exchange
 
@@ -71,7 +71,7 @@ def test_only_the_events_that_are_kept_count() -> None:
 
 @ONCE
 def test_what_has_expired_is_not_counted() -> None:
-    kept = Kept(Limits(kept_bytes=100, event_seconds=0.0))
+    kept = FinishedStreams(Limits(kept_bytes=100, event_seconds=0.0))
     for n in range(10):
         assert kept.add("s", f"log {n}", 60) == []
         assert kept.bytes == 0
@@ -80,7 +80,7 @@ def test_what_has_expired_is_not_counted() -> None:
 
 @ONCE
 def test_one_that_is_taken_up_after_its_end_counts_as_a_whole_and_as_new() -> None:
-    kept = Kept(Limits(kept_bytes=100))
+    kept = FinishedStreams(Limits(kept_bytes=100))
     assert kept.add("s", "a", 40) == kept.add("s", "b", 40) == []
     assert kept.add("s", "a", 20) == []
     assert kept.bytes == 100

@@ -183,7 +183,7 @@ def test_what_a_batch_changes_of_the_session_is_kept() -> None:
         changes = [request("resources/subscribe", {"uri": "note://2"}, 1)]
         changes.append(request("resources/unsubscribe", {"uri": "note://0"}, 2))
         session.post(b"\n" + encode(changes)).finish()
-        server.look(lambda: rig.app.sessions.lives.clear())
+        server.look(lambda: rig.app.sessions.loaded.clear())
         stream = session.get().begin()
         session.call("touch", uri="note://0")
         session.call("touch", uri="note://2")

@@ -313,7 +313,7 @@ def test_notices_do_not_pile_up_for_a_stream_that_nobody_reads() -> None:
         stalled = server.connect(buffer=4096).send("GET", "/mcp", [*session.headers, ("Accept", "text/event-stream")])
         stalled.begin()
         live = server.look(lambda: rig.sessions[session.id])
-        follower = server.look(lambda: live.home.follower)
+        follower = server.look(lambda: live.notifications.follower)
         assert follower is not None
         most = 0
         for _ in range(2000):

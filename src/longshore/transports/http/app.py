@@ -22,18 +22,26 @@ from longshore.server.dispatch import Engine
 from longshore.server.rates import Rates
 from longshore.stores import Store
 from longshore.transports.http import legacy, modern
-from longshore.transports.http.answers import Receive, Scope, Send, refuse
-from longshore.transports.http.era import is_modern
-from longshore.transports.http.gate import Gate, denial
+from longshore.transports.http.admin import Routes
+from longshore.transports.http.cluster import Cluster, share_state
+from longshore.transports.http.cluster_events import ClusterEvents
+from longshore.transports.http.gate import (
+    NOT_YET,
+    Denied,
+    Gate,
+    Gone,
+    Request,
+    TooLong,
+    denial,
+    read_body,
+    shutting_down,
+)
 from longshore.transports.http.lane import Lane
-from longshore.transports.http.notices import Notices
-from longshore.transports.http.posts import Waiting
-from longshore.transports.http.request import NOT_YET, Denied, Gone, Request, TooLong, read_body, shutting_down
-from longshore.transports.http.routes import Routes
+from longshore.transports.http.modern import is_modern
+from longshore.transports.http.pending import Waiting
+from longshore.transports.http.responses import Receive, Scope, Send, refuse
 from longshore.transports.http.sessions import Sessions
-from longshore.transports.http.sharing import share_state
 from longshore.transports.http.uploads import BOUNDED, Uploads
-from longshore.transports.http.workers import Workers
 from longshore.transports.settling import next_tick
 from longshore.wire.codec import INTERNAL_ERROR, read
 from longshore.wire.messages import Message
@@ -72,8 +80,8 @@ class HttpApp:
         """All that ends with a life of the app, and is new in the next."""
         self.store, self.guard = self._find()
         self.gate = Gate(self.config, self.limits, self.guard)
-        self.notices = Notices(self)
-        self.workers = Workers(self.store, self.notices.hear, self.problem)
+        self.notices = ClusterEvents(self)
+        self.workers = Cluster(self.store, self.notices.hear, self.problem)
         self.workers.when_missed = self.notices.catch_up
         self.workers.in_use = self._in_use
         ttl = self.config.http.session_ttl
@@ -219,14 +227,14 @@ class HttpApp:
         engine = self.engine
         for listen in list(engine.subscriptions.listens):
             engine.detach(listen.link)
-        for live in list(self.sessions.lives.values()):
-            if live.home.follower is not None:
-                live.home.follower.close()
+        for live in list(self.sessions.loaded.values()):
+            if live.notifications.follower is not None:
+                live.notifications.follower.close()
         await _drained(engine, grace)
         engine.executor.stop_all("the server was shut down")
-        self.routes.old.close_all()
-        for live in list(self.sessions.lives.values()):
-            engine.subscriptions.links.discard(live.home)
+        self.routes.sse.close_all()
+        for live in list(self.sessions.loaded.values()):
+            engine.subscriptions.links.discard(live.notifications)
             for stream in list(live.streams.values()):
                 if not stream.origin.standalone:
                     stream.end()
@@ -238,8 +246,8 @@ class HttpApp:
 
     def _in_use(self) -> bool:
         """Whether another process may be waiting for something of this one."""
-        waited_for = self.engine.executor.live or self.routes.old.open
-        return bool(waited_for) or any(live.needed for live in self.sessions.lives.values())
+        waited_for = self.engine.executor.live or self.routes.sse.open
+        return bool(waited_for) or any(live.needed for live in self.sessions.loaded.values())
 
     async def close(self) -> None:
         """Let the store and the guard go. After `shut`, when no connection is left."""
@@ -268,9 +276,7 @@ class HttpApp:
             await asyncio.sleep(pause)
             try:
                 await self.sessions.sweep()
-                if self.uploads.subsided():
-                    self.sessions.give_back()
-                await self.routes.old.refresh()
+                await self.routes.sse.refresh()
             except Exception as problem:
                 self.problem("sessions could not be looked after", problem)
 

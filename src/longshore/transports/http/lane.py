@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 from longshore.transports.http import legacy, modern
-from longshore.transports.http.answers import Receive, Scope, Send
-from longshore.transports.http.era import is_modern
-from longshore.transports.http.posts import Waiter
-from longshore.transports.http.request import NOT_YET, Denied, Request
+from longshore.transports.http.gate import NOT_YET, Denied, Request
+from longshore.transports.http.modern import is_modern
+from longshore.transports.http.pending import PendingResponse
+from longshore.transports.http.responses import Receive, Scope, Send
 
 if TYPE_CHECKING:
     from longshore.transports.http.app import HttpApp
@@ -99,7 +99,7 @@ class Lane:
         id = request.headers.get(legacy.SESSION_HEADER)
         if id is None or request.twice or legacy.is_batch(body):
             return False
-        live = app.sessions.here(id.decode("latin-1"), request.principal)
+        live = app.sessions.get_cached(id.decode("latin-1"), request.principal)
         if live is None:
             return False
         exchange.taken()
@@ -120,7 +120,7 @@ class Lane:
             Detached(app, exchange, rest).resume()
         return True
 
-    def _wait(self, exchange: Exchange, post: Waiter, rest: Rest, lost: Callable[[], None]) -> None:
+    def _wait(self, exchange: Exchange, post: PendingResponse, rest: Rest, lost: Callable[[], None]) -> None:
         """Nobody waits: the answer is written when it comes, unless that takes longer than a moment."""
         exchange.when_lost = lost
         post.outlet = Detached(self._app, exchange, rest)

@@ -14,7 +14,10 @@ from longshore.errors import Forbidden, StoreError
 from longshore.protocol.revisions import LEGACY, R2511
 from longshore.server.link import Link
 from longshore.server.rates import too_often
-from longshore.transports.http.answers import (
+from longshore.transports.http.gate import Denied, Gone, shutting_down
+from longshore.transports.http.loaded_session import LoadedSession
+from longshore.transports.http.pending import PendingResponse, hung_up
+from longshore.transports.http.responses import (
     JSON_TYPE,
     KEEP_ALIVE,
     Receive,
@@ -28,12 +31,7 @@ from longshore.transports.http.answers import (
     start_stream,
     write,
 )
-from longshore.transports.http.following import Follower, follow, follow_elsewhere
-from longshore.transports.http.live import Live
-from longshore.transports.http.posts import Waiter
-from longshore.transports.http.request import Denied, Gone, shutting_down
-from longshore.transports.http.streams import Stream, find_origin, log_key
-from longshore.transports.http.waiting import hung_up
+from longshore.transports.http.streams import Follower, Stream, find_origin, follow, follow_elsewhere, log_key
 from longshore.wire.codec import INTERNAL_ERROR, PARSE_ERROR, ErrorFrame, error, read
 from longshore.wire.messages import Batch, Malformed, Message
 
@@ -41,18 +39,18 @@ if TYPE_CHECKING:
     from longshore.limits import Limits
     from longshore.protocol.peer import Principal
     from longshore.transports.http.app import HttpApp
-    from longshore.transports.http.request import Request
+    from longshore.transports.http.gate import Request
 
 SESSION_HEADER = b"mcp-session-id"
 _VERSIONS = frozenset(name.encode() for name in LEGACY)
 
 
-class SessionPost(Waiter):
+class SessionPost(PendingResponse):
     """A POST of a session. What is sent before the answer makes it a stream, which outlives its connection."""
 
     __slots__ = ("_limits", "body", "follower", "live", "pending", "stream")
 
-    def __init__(self, live: Live, principal: Principal, body: bytes, limits: Limits) -> None:
+    def __init__(self, live: LoadedSession, principal: Principal, body: bytes, limits: Limits) -> None:
         super().__init__(live.session, principal)
         self.live = live
         self.body = body
@@ -64,7 +62,7 @@ class SessionPost(Waiter):
 
     @property
     def home(self) -> Link:
-        return self.live.home
+        return self.live.notifications
 
     @property
     def resumable(self) -> bool:
@@ -84,7 +82,7 @@ class SessionPost(Waiter):
         if self.done:
             return
         if self.stream is None and (self.gone or not self.accepts_stream):
-            self.live.home.send(frame)  # nobody follows this request, but the session may have a stream
+            self.live.notifications.send(frame)  # nobody follows this request, but the session may have a stream
             return
         self.open_stream().put(frame)
 
@@ -120,7 +118,7 @@ async def post(app: HttpApp, request: Request, body: bytes, receive: Receive, se
         await _begin(app, request, body, receive, send)
         return
     name = id.decode("latin-1")
-    live = app.sessions.here(name, request.principal) or await app.sessions.find(name, request.principal)
+    live = app.sessions.get_cached(name, request.principal) or await app.sessions.find(name, request.principal)
     if live is None:
         raise _unknown()
     await _serve(app, request, live, body, receive, send, ())
@@ -154,7 +152,7 @@ async def _slow_down(request: Request, id: Any, wait: float, send: Send) -> None
 async def _serve(
     app: HttpApp,
     request: Request,
-    live: Live,
+    live: LoadedSession,
     body: bytes,
     receive: Receive,
     send: Send,
@@ -164,7 +162,7 @@ async def _serve(
     await go_on(app, request, link, frame, receive, send, new)
 
 
-def handle(app: HttpApp, request: Request, live: Live, body: bytes) -> tuple[SessionPost, bytes | None]:
+def handle(app: HttpApp, request: Request, live: LoadedSession, body: bytes) -> tuple[SessionPost, bytes | None]:
     """Have the engine deal with it. None: the answer comes later, was given to the link, or there is none."""
     link = SessionPost(live, request.principal, body, app.limits)
     link.caller = request.owner, live.id
@@ -232,7 +230,7 @@ async def _answer(
         await reply(send, legacy_status(frame), frame, (JSON_TYPE, *extra))
 
 
-async def _take_note(app: HttpApp, request: Request, live: Live, body: bytes, send: Send) -> None:
+async def _take_note(app: HttpApp, request: Request, live: LoadedSession, body: bytes, send: Send) -> None:
     """Notifications and responses. The call that one is about may run in another process."""
     message = read(body, app.limits.depth, app.limits.batch)
     if not isinstance(message, (Message, Batch)):
@@ -351,13 +349,13 @@ async def get(app: HttpApp, request: Request, receive: Receive, send: Send) -> N
 
 
 async def _listen(
-    app: HttpApp, request: Request, live: Live, receive: Receive, send: Send, name: str = "", after: int = -1
+    app: HttpApp, request: Request, live: LoadedSession, receive: Receive, send: Send, name: str = "", after: int = -1
 ) -> None:
     """The session's own stream, which another process may have begun: after a position, or all that nobody was sent."""
-    stream, follower = live.home.attach(name)
+    stream, follower = live.notifications.attach(name)
     app.workers.follow(stream.id, follower)
     try:
-        await app.sessions.homes.claim(live)
+        await app.sessions.ownership.claim(live)
         await start_stream(send, request.extra)
         if after < 0 and live.session.peer is not None and live.session.peer.revision.index >= R2511:
             await write(send, priming(f"{stream.id}-0", app.limits.retry_seconds))
@@ -392,7 +390,7 @@ async def _watch_follower(follower: Follower, receive: Receive) -> None:
     follower.close()
 
 
-async def _resume(app: HttpApp, request: Request, live: Live, last: str, receive: Receive, send: Send) -> None:
+async def _resume(app: HttpApp, request: Request, live: LoadedSession, last: str, receive: Receive, send: Send) -> None:
     name, _, position = last.rpartition("-")
     after = int(position) if position.isascii() and position.isdigit() and len(position) < 16 else -1
     stream = live.streams.get(name)
@@ -416,7 +414,7 @@ async def _resume(app: HttpApp, request: Request, live: Live, last: str, receive
         there = origin is not None and await app.workers.is_there(origin.worker)
         return not there or await find_origin(app.store, live.id, name) is None
 
-    async def mourn() -> None:
+    async def fail_lost_requests() -> None:
         for id in origin.requests if origin is not None else ():
             text = "the server ended while this request ran; send it again if that is safe"
             await write_event(0, error(id, INTERNAL_ERROR, text))
@@ -425,7 +423,7 @@ async def _resume(app: HttpApp, request: Request, live: Live, last: str, receive
         await start_stream(send, request.extra)
         await app.workers.tell("follow", name)
         pause = app.limits.keep_alive_seconds
-        await follow_elsewhere(app.store, key, follower, after, write_event, pause, lost, mourn)
+        await follow_elsewhere(app.store, key, follower, after, write_event, pause, lost, fail_lost_requests)
     except StoreError as problem:
         app.problem("a stream was let go because the store failed", problem)  # the client comes back to it
     finally:
@@ -435,9 +433,9 @@ async def _resume(app: HttpApp, request: Request, live: Live, last: str, receive
 
 
 async def _resume_here(
-    app: HttpApp, request: Request, live: Live, stream: Stream, after: int, receive: Receive, send: Send
+    app: HttpApp, request: Request, live: LoadedSession, stream: Stream, after: int, receive: Receive, send: Send
 ) -> None:
-    if stream is live.home.stream:
+    if stream is live.notifications.stream:
         await _listen(app, request, live, receive, send, stream.id, after)
         return
     follower = Follower()
@@ -461,7 +459,7 @@ def _refuse_twice(request: Request) -> None:
         raise Denied(400, "Mcp-Session-Id or MCP-Protocol-Version came more than once; send each once")
 
 
-async def _find(app: HttpApp, request: Request) -> Live:
+async def _find(app: HttpApp, request: Request) -> LoadedSession:
     _refuse_twice(request)
     id = request.headers.get(SESSION_HEADER)
     version = request.headers.get(b"mcp-protocol-version")

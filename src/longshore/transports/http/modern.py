@@ -5,9 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import msgspec
+from msgspec import Raw, Struct
+
 from longshore.errors import Forbidden, Unavailable
+from longshore.protocol.envelope import PREFIX, is_enveloped
 from longshore.protocol.headers import Headers
-from longshore.transports.http.answers import (
+from longshore.protocol.revisions import LEGACY
+from longshore.transports.http.gate import Denied, Gone
+from longshore.transports.http.pending import Post, watch
+from longshore.transports.http.responses import (
     JSON_TYPE,
     KEEP_ALIVE,
     Receive,
@@ -19,14 +26,12 @@ from longshore.transports.http.answers import (
     start_stream,
     write,
 )
-from longshore.transports.http.posts import Post, watch
-from longshore.transports.http.request import Denied, Gone
-from longshore.wire.codec import INTERNAL_ERROR, PARSE_ERROR, ErrorFrame, error, read
+from longshore.wire.codec import BROKEN, INTERNAL_ERROR, PARSE_ERROR, ErrorFrame, error, read
 from longshore.wire.messages import Message
 
 if TYPE_CHECKING:
     from longshore.transports.http.app import HttpApp
-    from longshore.transports.http.request import Request
+    from longshore.transports.http.gate import Request
 
 
 async def serve(app: HttpApp, request: Request, body: bytes, receive: Receive, send: Send) -> None:
@@ -145,3 +150,33 @@ async def _stream(app: HttpApp, request: Request, post: Post, send: Send) -> Non
                 await write(send, KEEP_ALIVE)
     if not post.gone:
         await finish(send)
+
+
+_ENVELOPE = f'"{PREFIX}'.encode()
+_ESCAPES = (rb"\u00", rb"\/")
+"""JSON can spell the same key in other ways, but not without one of these."""
+_LEGACY = frozenset(name.encode() for name in LEGACY)
+
+
+class _Body(Struct):
+    params: Raw = Raw(b"{}")
+
+
+_read = msgspec.json.Decoder(_Body).decode
+
+
+def is_modern(version: bytes | None, body: bytes) -> bool:
+    """Whether a request is of the era without sessions: its header names a version that is, or it has the envelope."""
+    if version is not None and version not in _LEGACY and version.strip() not in _LEGACY:
+        return True
+    return has_envelope(body)
+
+
+def has_envelope(body: bytes) -> bool:
+    """Whether a message carries the envelope. Its text may also be part of an argument, so it is looked at twice."""
+    if _ENVELOPE not in body and _ESCAPES[0] not in body and _ESCAPES[1] not in body:
+        return False
+    try:
+        return is_enveloped(_read(body).params)
+    except BROKEN:
+        return False

@@ -7,23 +7,25 @@ what is left here is to put HTTP's words around it.
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from time import monotonic
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
+from longshore.errors import CapabilityMissing, Forbidden
 from longshore.protocol.dialect import Kind
 from longshore.protocol.envelope import OWN_ENVELOPE
 from longshore.protocol.media import is_json
 from longshore.registry.tool import Entry
-from longshore.transports.http.answers import JSON_TYPE, Receive, Send, reply
-from longshore.transports.http.gate import LENGTH_DIGITS
+from longshore.transports.http.gate import LENGTH_DIGITS, Gone, Request, TooLong, shutting_down
 from longshore.transports.http.openapi import describe
-from longshore.transports.http.outcomes import Outcome, Trouble, failure, read_outcome
-from longshore.transports.http.posts import Waiter, watch
-from longshore.transports.http.request import Gone, Request, TooLong, shutting_down
-from longshore.wire.codec import BROKEN, encode, is_utf8
+from longshore.transports.http.pending import PendingResponse, watch
+from longshore.transports.http.responses import JSON_TYPE, Receive, Send, reply
+from longshore.wire.codec import BROKEN, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, ErrorFrame, encode, is_utf8
 from longshore.wire.depth import too_deep
+from longshore.wire.messages import Fault
 
 if TYPE_CHECKING:
     from longshore.transports.http.app import HttpApp
@@ -40,7 +42,7 @@ _read_raw = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 @final
-class RestCall(Waiter):
+class RestCall(PendingResponse):
     """One call. Nobody hears its progress, and nobody can be asked anything."""
 
     __slots__ = ()
@@ -103,7 +105,7 @@ class Rest:
         try:
             self._check(name)
             arguments = await self._arguments(request, receive)
-        except Trouble as trouble:
+        except RestError as trouble:
             return failure(trouble)
         call = RestCall(None, request.principal)
         call.caller = request.caller
@@ -120,14 +122,14 @@ class Rest:
     def _check(self, name: str) -> None:
         if self._app.stopping:
             denied = shutting_down()
-            raise Trouble("busy", denied.text, denied.headers)
+            raise RestError("busy", denied.text, denied.headers)
         engine = self._app.engine
         if not engine.has_tool(name):
             from longshore.nearest import nearest
 
             near = nearest(name, engine.tools)
             hint = f"did you mean {near!r}?" if near else "GET /tools has them all"
-            raise Trouble("unknown_tool", f"no tool {name[:100]!r}; {hint}")
+            raise RestError("unknown_tool", f"no tool {name[:100]!r}; {hint}")
 
     async def _arguments(self, request: Request, receive: Receive) -> bytes:
         """The body, sure to be one JSON object and nothing beside it: it goes into a frame as it is."""
@@ -138,27 +140,27 @@ class Rest:
                 raise TooLong
             body = await self._app.read(request, receive)
         except TooLong:
-            raise Trouble("body_too_large", f"a body is at most {most:,} bytes") from None
+            raise RestError("body_too_large", f"a body is at most {most:,} bytes") from None
         if not body.strip():
             return b"{}"
         plain = b"content-encoding" not in headers and b"content-type" not in request.twice
         if not plain or not is_json(headers.get(b"content-type")):
-            raise Trouble("media_type", "send the arguments as Content-Type: application/json, not compressed")
+            raise RestError("media_type", "send the arguments as Content-Type: application/json, not compressed")
         self._check_arguments(body)
         return body
 
     def _check_arguments(self, body: bytes) -> None:
         depth = self._app.limits.depth - _WRAPPED
         if too_deep(body, depth):
-            raise Trouble("invalid_arguments", f"the arguments nest deeper than {depth} levels")
+            raise RestError("invalid_arguments", f"the arguments nest deeper than {depth} levels")
         try:
             _read_raw(body)
         except BROKEN as broken:
-            raise Trouble("invalid_arguments", f"the body is not JSON: {broken}") from None
+            raise RestError("invalid_arguments", f"the body is not JSON: {broken}") from None
         if not is_utf8(body):
-            raise Trouble("invalid_arguments", "the body is not UTF-8")
+            raise RestError("invalid_arguments", "the body is not UTF-8")
         if body.lstrip()[:1] != b"{":
-            raise Trouble("invalid_arguments", "the body must be a JSON object: the tool's arguments by name")
+            raise RestError("invalid_arguments", "the body must be a JSON object: the tool's arguments by name")
 
     async def _wait(self, call: RestCall, receive: Receive) -> bytes | None:
         """Until the call is answered. Who hangs up takes it back."""
@@ -180,6 +182,143 @@ class Rest:
 
 
 def _wrong_method(path: str, allowed: tuple[str, ...]) -> Outcome:
-    outcome = failure(Trouble("method", f"{path} takes {' and '.join(allowed)}"))
+    outcome = failure(RestError("method", f"{path} takes {' and '.join(allowed)}"))
     outcome.headers = ((b"allow", ", ".join(allowed).encode()),)
     return outcome
+
+
+STATUSES: Final = {
+    "invalid_arguments": 400,
+    "permission": 403,
+    "unknown_tool": 404,
+    "not_found": 404,
+    "method": 405,
+    "body_too_large": 413,
+    "media_type": 415,
+    "question": 422,
+    "rate": 429,
+    "execution": 500,
+    "too_large": 500,
+    "internal": 500,
+    "busy": 503,
+    "cancelled": 503,
+    "timeout": 504,
+}
+"""The kinds of failure. A result that is too large is our trouble, not that of the request; so it is no 413."""
+
+_AGAIN: Final = ((b"retry-after", b"1"),)
+_HEADERS: Final = {
+    "rate": _AGAIN,  # a bucket fills by at least one call a second, so nobody has to wait for longer
+    "busy": _AGAIN,
+    "cancelled": _AGAIN,
+    "body_too_large": ((b"connection", b"close"),),
+}
+_CALLERS_FAULT: Final = (PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS)
+
+
+class RestError(Exception):
+    """A call that can't be made. The headers of its answer go with the kind, unless there are others."""
+
+    def __init__(self, kind: str, text: str, headers: tuple[tuple[bytes, bytes], ...] | None = None) -> None:
+        super().__init__(text)
+        self.kind, self.text = kind, text
+        self.headers = _HEADERS.get(kind, ()) if headers is None else headers
+
+
+class Outcome(Struct):
+    """What is sent back. `needed` are the scopes that the caller would need, where that is why it failed."""
+
+    status: int
+    body: bytes
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    needed: frozenset[str] = frozenset()
+
+
+class _Result(Struct, frozen=True, rename="camel"):
+    content: Raw = Raw(b"[]")
+    structured: Raw | UnsetType = field(name="structuredContent", default=UNSET)
+    is_error: bool = False
+    result_type: str = "complete"
+
+
+class _Answer(Struct):
+    result: _Result = _Result()
+    error: Fault | UnsetType = UNSET
+
+
+class _Block(Struct):
+    type: str = ""
+    text: str = ""
+
+
+class Success(Struct, rename="camel"):
+    """The envelope of a result. `data` is the structured content, else the text, else null."""
+
+    success: bool
+    data: Any
+    content: Raw
+    execution_time: float
+    timestamp: str
+
+
+class Failed(Struct, rename="camel", omit_defaults=True):
+    """The envelope of a failure. `data` is what the tool itself returned beside its text."""
+
+    success: bool
+    error: dict[str, str]
+    data: Raw | UnsetType = UNSET
+    execution_time: float | UnsetType = UNSET
+    timestamp: str = ""
+
+
+_read_answer = msgspec.json.Decoder(_Answer).decode
+_read_blocks = msgspec.json.Decoder(list[_Block]).decode
+
+
+def failure(trouble: RestError, seconds: float | None = None, data: Raw | UnsetType = UNSET) -> Outcome:
+    """The answer to a call that failed, or was not even made."""
+    milliseconds = UNSET if seconds is None else _milliseconds(seconds)
+    envelope = Failed(False, {"kind": trouble.kind, "message": trouble.text}, data, milliseconds, _now())
+    return Outcome(STATUSES[trouble.kind], encode(envelope), trouble.headers)
+
+
+def read_outcome(name: str, frame: bytes | None, kind: Kind | None, seconds: float) -> Outcome:
+    """What the engine's answer to a call of the tool says. `kind` is why it failed, where the engine knew."""
+    if frame is None:
+        return failure(RestError("cancelled", f"{name} was cancelled"), seconds)
+    answer = _read_answer(frame)
+    if answer.error is not UNSET:
+        return _refused(name, frame, answer.error.message, kind, seconds)
+    result = answer.result
+    if result.result_type != "complete":
+        return failure(_question(name), seconds)
+    text = "\n".join(block.text for block in _read_blocks(result.content) if block.type == "text")
+    if kind is not None or result.is_error:
+        return failure(RestError(kind or "execution", text or f"{name} failed"), seconds, result.structured)
+    data: Any = result.structured if result.structured is not UNSET else (text or None)
+    return Outcome(200, encode(Success(True, data, result.content, _milliseconds(seconds), _now())))
+
+
+def _refused(name: str, frame: bytes, text: str, kind: Kind | None, seconds: float) -> Outcome:
+    cause = frame.cause if isinstance(frame, ErrorFrame) else None
+    if isinstance(cause, CapabilityMissing):
+        return failure(_question(name), seconds)
+    if isinstance(cause, Forbidden):
+        outcome = failure(RestError("permission", text), seconds)
+        outcome.needed = cause.needed
+        return outcome
+    code = frame.code if isinstance(frame, ErrorFrame) else 0
+    return failure(RestError(kind or ("invalid_arguments" if code in _CALLERS_FAULT else "internal"), text), seconds)
+
+
+def _question(name: str) -> RestError:
+    fix = "call it over MCP, with a client that can answer"
+    return RestError("question", f"{name} asks its caller a question, which REST can't pass on; {fix}")
+
+
+def _milliseconds(seconds: float) -> float:
+    return round(seconds * 1000, 3)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -20,11 +20,12 @@ from longshore.limits import Limits
 from longshore.protocol.peer import Principal
 from longshore.server.dispatch import Engine
 from longshore.stores import Store
-from longshore.transports.http.homes import Homes
-from longshore.transports.http.kept import Kept
-from longshore.transports.http.live import Live
-from longshore.transports.http.records import (
+from longshore.transports.http.cluster import Cluster
+from longshore.transports.http.cluster_events import StreamOwnership
+from longshore.transports.http.gate import Denied
+from longshore.transports.http.loaded_session import (
     SESSIONS,
+    LoadedSession,
     Record,
     choose_surplus,
     decode_record,
@@ -32,24 +33,13 @@ from longshore.transports.http.records import (
     merge,
     session_key,
 )
-from longshore.transports.http.request import Denied
-from longshore.transports.http.streams import Stream
-from longshore.transports.http.workers import Workers
+from longshore.transports.http.streams import FinishedStreams, Stream
 from longshore.wire.codec import INVALID_PARAMS
 
 ID_BYTES = 24
 """192 bits of randomness: nobody guesses a session."""
 _TOUCHES = 10
 """How many times in the life of an idle session its expiry is moved on. More would be a write for each request."""
-_GIVE_SECONDS = 60.0
-"""How often memory is given back. More often where sessions live for less than four times that."""
-_OFTEN = 4
-_LEAST_SECONDS = 5.0
-"""But no more often than this: with much in memory a collection takes a tenth of a second."""
-_EXPIRED = 3
-"""After so many times its time, every session that was opened has long expired."""
-_COMMON = 64
-"""So many different records are remembered, so that sessions of one kind of client share theirs."""
 _SLACK = 64
 """The bound of sessions is looked at whenever a 64th of it is new: all have to be read to choose those that end."""
 
@@ -64,7 +54,7 @@ class Sessions:
         store: Store,
         limits: Limits,
         ttl: float,
-        workers: Workers,
+        workers: Cluster,
         problem: Callable[[str, Exception], None],
     ) -> None:
         self._engine = engine
@@ -75,20 +65,16 @@ class Sessions:
         """How long the store keeps one that is not touched: it may have been used a while after it was."""
         self.worker = workers.id
         self.problem = problem
-        self.homes = Homes(engine, store, limits, workers, problem)
-        self._logs = Kept(limits)
+        self.ownership = StreamOwnership(engine, store, limits, workers, problem)
+        self._logs = FinishedStreams(limits)
         self._tell, self._run = workers.tell, workers.run
-        self.give_back: Callable[[], None] = lambda: None
-        """Gives memory back to the system: whoever has the process for itself sets it."""
-        self.lives: OrderedDict[str, Live] = OrderedDict()
-        self._common: dict[bytes, bytes] = {}
+        self.loaded: OrderedDict[str, LoadedSession] = OrderedDict()
         self._made = 0
         self._trim_every = max(1, limits.sessions // _SLACK)
-        self._last_made, self._give_at = -inf, 0.0
 
-    def here(self, id: str, principal: Principal) -> Live | None:
+    def get_cached(self, id: str, principal: Principal) -> LoadedSession | None:
         """The session, if this process has it at hand, nobody else can have changed it, and it is the caller's."""
-        live = self.lives.get(id)
+        live = self.loaded.get(id)
         if live is None or self.store.shared or live.principal.name != principal.name:
             return None
         now = monotonic()
@@ -97,25 +83,25 @@ class Sessions:
         if now - live.touched > self.ttl / _TOUCHES:
             return None
         live.used = now
-        self.lives.move_to_end(id)
+        self.loaded.move_to_end(id)
         return live
 
-    async def find(self, id: str, principal: Principal) -> Live | None:
+    async def find(self, id: str, principal: Principal) -> LoadedSession | None:
         """The session, wherever it is. None: there is none, or it is somebody else's, which nobody is told."""
         key = session_key(id)
         raw = await self.store.get(key) or await self._revive(id)
         if raw is None:
             self.forget(id)
             return None
-        live = self.lives.get(id)
+        live = self.loaded.get(id)
         if (decode_record(raw).principal if live is None else live.principal.name) != principal.name:
             return None
         if live is None:
-            live = self.lives[id] = Live(self, id, principal)
+            live = self.loaded[id] = LoadedSession(self, id, principal)
             live.touched = -inf  # who knows when it was last used elsewhere
         live.load(raw)
         live.used = now = monotonic()
-        self.lives.move_to_end(id)
+        self.loaded.move_to_end(id)
         if now - live.touched > self.ttl / _TOUCHES:
             live.touched = now
             if not await self._touch(live):  # it was ended while we looked at it
@@ -124,28 +110,27 @@ class Sessions:
         self._pack(live)
         return live
 
-    async def _touch(self, live: Live) -> bool:
+    async def _touch(self, live: LoadedSession) -> bool:
         self.pin(live)  # or it might be packed meanwhile, and another copy be made
         try:
             return await self.store.touch(session_key(live.id), self._kept)
         finally:
             self.unpin(live)
 
-    def candidate(self, principal: Principal, owner: str) -> Live:
+    def candidate(self, principal: Principal, owner: str) -> LoadedSession:
         """A session that may come to be. Nothing is kept of it until `begin`."""
-        return Live(self, token_urlsafe(ID_BYTES), principal, owner)
+        return LoadedSession(self, token_urlsafe(ID_BYTES), principal, owner)
 
-    async def begin(self, live: Live) -> None:
+    async def begin(self, live: LoadedSession) -> None:
         """The handshake was answered: the session is there from now on, for every process."""
         try:
             await self.save(live)
         except BaseException:
             self._let_go(live)  # nobody will ever know of it
             raise
-        self.lives[live.id] = live
+        self.loaded[live.id] = live
         self._pack(live)
         self._made += 1
-        self._last_made = monotonic()
         if self._made % self._trim_every == 0:
             await self._trim()
 
@@ -162,7 +147,7 @@ class Sessions:
             self.forget(id)
             await self._tell("gone", id)
 
-    async def save(self, live: Live) -> bool:
+    async def save(self, live: LoadedSession) -> bool:
         """Write what has changed, before it is acknowledged. False: the session has ended meanwhile.
 
         Another process may change other things at the same time; so it is done to the record as it is then.
@@ -185,12 +170,12 @@ class Sessions:
         await self._tell("stale", live.id, live.raw)
         return True
 
-    async def _write_first(self, live: Live, record: Record) -> None:
+    async def _write_first(self, live: LoadedSession, record: Record) -> None:
         raw = self._packed(record)
         await self.store.set(session_key(live.id), raw, self._kept)
         live.raw, live.base, live.saved, live.touched = raw, record, live.state, monotonic()
 
-    async def _write_change(self, live: Live, before: Record, now: Record) -> bool:
+    async def _write_change(self, live: LoadedSession, before: Record, now: Record) -> bool:
         key = session_key(live.id)
         while True:
             assert live.base is not None
@@ -204,15 +189,12 @@ class Sessions:
             live.load(current)
 
     def _packed(self, record: Record) -> bytes:
-        """The record in bytes, the same ones for sessions that are alike."""
         raw = encode_record(record)
         most = self.limits.session_bytes
         if len(raw) > most:
             text = f"the session would take {len(raw):,} bytes and may take {most:,}; send less in capabilities and "
             raise Denied(413, text + "clientInfo, or watch fewer resources", code=INVALID_PARAMS)
-        if raw not in self._common and len(self._common) >= _COMMON:
-            self._common.clear()
-        return self._common.setdefault(raw, raw)
+        return raw
 
     async def end(self, id: str) -> None:
         """The client is done with it."""
@@ -223,21 +205,20 @@ class Sessions:
     async def sweep(self) -> None:
         """Forget what was not used for its time. The store forgets by itself, but not what is still connected."""
         now = monotonic()
-        for live in [live for live in self.lives.values() if live.busy and now - live.touched > self.ttl / _TOUCHES]:
+        for live in [live for live in self.loaded.values() if live.busy and now - live.touched > self.ttl / _TOUCHES]:
             if not live.busy:
                 continue  # not any more
             live.touched = now
             if not await self._touch(live) and await self._revive(live.id) is None:
                 self.forget(live.id)
-        for live in [live for live in self.lives.values() if self._unused(live)]:
+        for live in [live for live in self.loaded.values() if self._unused(live)]:
             busy_elsewhere = live.session.rows and await self.store.get(session_key(live.id)) is not None
             if not busy_elsewhere and self._unused(live):
                 self.forget(live.id)
-        await self._give_back(now)
-        for stream in [stream for live in self.lives.values() for stream in live.streams.values()]:
+        for stream in [stream for live in self.loaded.values() for stream in live.streams.values()]:
             await stream.refresh()
 
-    def _unused(self, live: Live) -> bool:
+    def _unused(self, live: LoadedSession) -> bool:
         return not live.busy and monotonic() - live.used > self.ttl
 
     async def _revive(self, id: str) -> bytes | None:
@@ -245,35 +226,26 @@ class Sessions:
 
         Where nobody else could have ended it, it goes on.
         """
-        live = self.lives.get(id)
+        live = self.loaded.get(id)
         if live is None or self.store.shared or not live.busy:
             return None
         await self.store.set(session_key(id), live.raw, self._kept)
         return live.raw
 
-    async def _give_back(self, now: float) -> None:
-        """While sessions expire, return their memory now and then, but not in the middle of calls."""
-        if now - self._last_made > _EXPIRED * self.ttl or now < self._give_at or self._engine.executor.live:
-            return
-        self._give_at = now + max(_LEAST_SECONDS, min(self.ttl / _OFTEN, _GIVE_SECONDS))
-        if not self.store.shared:
-            await self.store.get(session_key(""))  # a store in memory frees what has expired when it is used
-        self.give_back()
-
     async def catch_up(self) -> None:
         """Find out what became of the sessions at hand: messages about them may have been missed."""
-        for id, live in list(self.lives.items()):
+        for id, live in list(self.loaded.items()):
             raw = await self.store.get(session_key(id))
             if raw is None:
                 self.forget(id)
             else:
                 live.load(raw)
 
-    def pin(self, live: Live) -> None:
+    def pin(self, live: LoadedSession) -> None:
         """A connection uses it: it is not idle, however long that takes."""
         live.busy += 1
 
-    def unpin(self, live: Live) -> None:
+    def unpin(self, live: LoadedSession) -> None:
         live.busy -= 1
         live.used = monotonic()
 
@@ -291,25 +263,25 @@ class Sessions:
 
     def forget(self, id: str) -> None:
         """It has ended: what is at hand of it goes, with its streams and calls."""
-        live = self.lives.pop(id, None)
+        live = self.loaded.pop(id, None)
         if live is None:
             return
         self._let_go(live)
-        self._engine.detach(live.home)
-        self._engine.cancel_all(live.home)
-        if live.home.follower is not None:
-            live.home.follower.close()
+        self._engine.detach(live.notifications)
+        self._engine.cancel_all(live.notifications)
+        if live.notifications.follower is not None:
+            live.notifications.follower.close()
         for stream in list(live.streams.values()):
             stream.end()
 
-    def _pack(self, current: Live) -> None:
+    def _pack(self, current: LoadedSession) -> None:
         """Keep no more unpacked than is worth it. What somebody depends on stays, and so does this one."""
-        spare = len(self.lives) - self.limits.live_sessions
+        spare = len(self.loaded) - self.limits.live_sessions
         if spare <= 0:
             return
-        unneeded = (id for id, live in self.lives.items() if live is not current and not live.needed)
+        unneeded = (id for id, live in self.loaded.items() if live is not current and not live.needed)
         for id in list(islice(unneeded, spare)):
-            self._let_go(self.lives.pop(id))
+            self._let_go(self.loaded.pop(id))
 
-    def _let_go(self, live: Live) -> None:
-        self._engine.subscriptions.links.discard(live.home)
+    def _let_go(self, live: LoadedSession) -> None:
+        self._engine.subscriptions.links.discard(live.notifications)

@@ -55,7 +55,6 @@ class Uploads:
         """Bytes of large bodies that were let in."""
         self._rest = 0
         """Bytes of small ones, and of the beginnings of those that wait."""
-        self._peak = 0
         self._seconds = limits.body_seconds
         self._waiting: dict[str, deque[Upload]] = {}
         """By address, the next in turn first."""
@@ -73,15 +72,7 @@ class Uploads:
         return True
 
     def remove(self, size: int) -> None:
-        self._peak = max(self._peak, self.held)
         self._rest -= size
-
-    def subsided(self) -> bool:
-        """Whether much was held since this was last asked, and is no more."""
-        much = self._peak > self._most // 8 and self.held <= self._peak // 2
-        if much:
-            self._peak = self.held
-        return much
 
     def enter(self, upload: Upload) -> bool:
         """Count an upload, or have it wait. False: not even what has come of it finds room."""
@@ -99,7 +90,6 @@ class Uploads:
 
     def leave(self, upload: Upload) -> None:
         """It has ended, or was given up."""
-        self._peak = max(self._peak, self.held)
         if upload.waits:
             self._unqueue(upload)
         if upload.large and not upload.waits:

@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from heapq import heapify, heappop, heappush
 from time import monotonic
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Final, final
 from weakref import ref
+
+import msgspec
+from msgspec import Struct
 
 from longshore.protocol.peer import Peer, Principal
 from longshore.protocol.revisions import REVISIONS
 from longshore.protocol.session import Session
 from longshore.server.link import Link
-from longshore.transports.http.following import Follower
-from longshore.transports.http.records import Record, decode_record
-from longshore.transports.http.streams import Origin, Stream
+from longshore.transports.http.streams import Follower, Origin, Stream
 
 if TYPE_CHECKING:
     from longshore.transports.http.sessions import Sessions
 
 _EARLY_NOTICES = 100
-"""Notices kept for a client that has not opened its stream yet."""
+"""ClusterEvents kept for a client that has not opened its stream yet."""
 
 
 @final
-class Home(Link):
+class NotificationStream(Link):
     """Where a session hears what belongs to no request of its: the stream that its GET follows."""
 
     __slots__ = ("_live", "claims", "early", "follower", "stream")
 
-    def __init__(self, live: Live, principal: Principal) -> None:
+    def __init__(self, live: LoadedSession, principal: Principal) -> None:
         super().__init__(live.session, principal)
         self._live = ref(live)  # or the two would hold each other, and a packed session would wait for the collector
         self.early: list[bytes] = []
@@ -77,7 +80,7 @@ class Home(Link):
 
 
 @final
-class Live:
+class LoadedSession:
     """A session as this process has it unpacked."""
 
     __slots__ = (
@@ -85,8 +88,8 @@ class Live:
         "_sessions",
         "base",
         "busy",
-        "home",
         "id",
+        "notifications",
         "owner",
         "principal",
         "raw",
@@ -107,7 +110,7 @@ class Live:
         """Whether anything was asked of it after the handshake."""
         self.session: Session[Any] = Session()
         self.session.name = f"longshore-{sessions.worker}"
-        self.home = Home(self, principal)
+        self.notifications = NotificationStream(self, principal)
         self.streams: dict[str, Stream] = {}
         self.busy = 0
         """Connections that use it now."""
@@ -148,12 +151,12 @@ class Live:
         return stream
 
     def send_home(self, frame: bytes) -> None:
-        self._sessions.homes.send(self, frame)
+        self._sessions.ownership.send(self, frame)
 
     def _stream_ended(self, stream: Stream) -> None:
         self.streams.pop(stream.id, None)
-        if self.home.stream is stream:
-            self.home.stream = None  # which holds us: without this the session would wait for the collector
+        if self.notifications.stream is stream:
+            self.notifications.stream = None  # which holds us: without this the session would wait for the collector
         self._sessions.keep(self.id, stream)
 
     def record(self) -> Record:
@@ -191,3 +194,67 @@ class Live:
         session.subscriptions = set(record.subscriptions)
         self.owner, self.was_used = record.owner, record.used
         self.saved = self.state
+
+
+class Record(Struct, array_like=True):
+    """A session as it is stored."""
+
+    revision: str
+    capabilities: dict[str, Any]
+    client: dict[str, Any]
+    log_level: int | None
+    initialized: bool
+    declared: list[str]
+    subscriptions: list[str]
+    principal: str
+    version: int = 0
+    """Counts its changes: who hears of two knows which is newer."""
+    owner: str = ""
+    """Whom it counts against when there are too many: a principal or an address."""
+    used: bool = False
+    """Whether anything was asked of it after the handshake."""
+
+
+encode_record = msgspec.msgpack.Encoder().encode
+decode_record = msgspec.msgpack.Decoder(Record).decode
+
+
+SESSIONS: Final = "session:"
+
+
+def session_key(id: str) -> str:
+    return SESSIONS + id
+
+
+def choose_surplus(records: dict[str, bytes], count: int, newest: int) -> list[str]:
+    """The keys of so many sessions that have to end, from records in which the soonest to expire come first.
+
+    First those that were never used, except the `newest`, which may not have had the time; then, one after the other,
+    the least recently used one of whoever has the most sessions.
+    """
+    if count <= 0:
+        return []
+    known = {raw: decode_record(raw) for raw in set(records.values())}
+    unused = [key for key, raw in records.items() if not known[raw].used]
+    chosen = unused[: max(0, len(unused) - newest)][:count]
+    owned: dict[str, deque[str]] = {}
+    ending = set(chosen)
+    for key, raw in records.items():
+        if key not in ending:
+            owned.setdefault(known[raw].owner, deque()).append(key)
+    heap = [(-len(keys), rank, keys) for rank, keys in enumerate(owned.values())]
+    heapify(heap)
+    while len(chosen) < count:
+        size, rank, keys = heappop(heap)
+        chosen.append(keys.popleft())
+        heappush(heap, (size + 1, rank, keys))
+    return chosen
+
+
+def merge(before: Record, now: Record, latest: Record) -> Record:
+    """What was changed from `before` to `now`, done to `latest`, in which somebody else may have changed more."""
+    names = [name for name in Record.__struct_fields__ if getattr(now, name) != getattr(before, name)]
+    changed = {name: getattr(now, name) for name in names}
+    old, new = set(before.subscriptions), set(now.subscriptions)
+    changed["subscriptions"] = sorted((set(latest.subscriptions) | (new - old)) - (old - new))
+    return msgspec.structs.replace(latest, **changed, version=latest.version + 1)

@@ -22,19 +22,25 @@ from __future__ import annotations
 from asyncio import BaseTransport, Transport
 from collections import deque
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Final, cast, final
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, final
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from longshore.limits import Limits
 from longshore.transports.http.uploads import BOUNDED, SMALL_BYTES, Upload
-from longshore.transports.serving.deadlines import Clock, Phase
-from longshore.transports.serving.exchange import Exchange, Message
-from longshore.transports.serving.head import head_bytes, locate, without_offer
-from longshore.transports.serving.statuses import Refused, short_response
+from longshore.transports.http_server.exchange import (
+    Exchange,
+    Message,
+    Refused,
+    head_bytes,
+    locate,
+    short_response,
+    without_offer,
+)
 
 if TYPE_CHECKING:
-    from longshore.transports.serving.listener import Listener
+    from longshore.transports.http_server.listener import Listener
 
 WAITING_BYTES: Final = 1 << 16
 """How much of a body may wait for the app before we stop to read."""
@@ -489,3 +495,50 @@ class Connection(HttpToolsProtocol):
             case "stalled" | "lingering":
                 self.transport.abort()
         return place[0] in ("idle", "working")
+
+
+LINGER_SECONDS: Final = 2.0
+"""A refused peer may still be sending, and would lose the refusal to a reset. It has this long to read it."""
+
+Phase = Literal["new", "head", "body", "waiting", "working", "idle", "stalled", "lingering"]
+"""What a connection waits for: a first byte, the end of a head, more of a body, room for the body, the app, the next
+request, a reader that takes what it was sent, or a refused peer that leaves."""
+
+
+@final
+class Clock:
+    """Since when a connection has been in one place."""
+
+    __slots__ = ("_mark", "_phase", "_since")
+
+    def __init__(self, now: float) -> None:
+        self._phase: Phase = "new"
+        self._mark: object = None
+        self._since = now
+
+    def overdue(self, place: tuple[Phase, object], now: float, limits: Limits) -> Phase | None:
+        """The phase that has lasted for too long, if it has. A mark that changes begins it anew."""
+        phase, mark = place
+        if phase != self._phase or mark != self._mark:
+            self._phase, self._mark, self._since = phase, mark, now
+            return None
+        return phase if now - self._since >= allowed(phase, limits) else None
+
+
+def allowed(phase: Phase, limits: Limits) -> float:
+    """How many seconds a phase may last without any progress."""
+    match phase:
+        case "new" | "head":
+            return limits.header_seconds
+        case "body":
+            return limits.body_seconds
+        case "waiting":
+            return limits.upload_seconds
+        case "idle":
+            return limits.idle_seconds
+        case "stalled":
+            return limits.stall_seconds
+        case "lingering":
+            return LINGER_SECONDS
+        case "working":
+            return float("inf")

@@ -17,12 +17,15 @@ from contextlib import suppress
 from time import monotonic
 from typing import final
 
+import msgspec
+from msgspec import Struct
+
 from longshore.errors import LongshoreError
 from longshore.limits import FOREVER
 from longshore.retry import Backoff
 from longshore.sandbox.descendants import children, end_all
 from longshore.telemetry.recorder import Recorder
-from longshore.transports.serving.control import READY, VARIABLE, Orders, send_orders
+from longshore.transports.http_server.endpoint import Endpoint
 
 HOPELESS = 5
 """Times in a row that workers end soon after their start, after which no more are started. All at once is one time."""
@@ -227,3 +230,52 @@ def _kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
     except OSError:
         pass
+
+
+VARIABLE = "_LONGSHORE_WORKER"
+"""Tells a process that it is a worker, by the number of its end of the line. Not one of the configuration's."""
+READY = b"!"
+_PATIENCE_SECONDS = 10.0
+"""For the orders, which are sent as soon as the worker is started; whoever has not by then won't."""
+_PIECE_BYTES = 1 << 16
+"""What is read at once. The orders are a few hundred bytes."""
+
+
+class Orders(Struct, frozen=True):
+    """What a worker is told."""
+
+    site: Endpoint
+    sockets: list[int]
+
+
+def send_orders(line: socket.socket, orders: Orders) -> None:
+    line.sendall(msgspec.json.encode(orders) + b"\n")
+
+
+def take_orders() -> tuple[Orders, socket.socket] | None:
+    """What this process was told, and its end of the line; None if it is no worker. Its children are told nothing."""
+    number = os.environ.pop(VARIABLE, None)
+    if number is None:
+        return None
+    try:
+        line = socket.socket(fileno=int(number))
+    except (OSError, ValueError):
+        return None  # a worker's child that was started before the worker came to this
+    line.set_inheritable(False)
+    line.settimeout(_PATIENCE_SECONDS)
+    try:
+        orders = msgspec.json.decode(_read_line(line), type=Orders)
+    except (OSError, msgspec.DecodeError):
+        line.close()
+        raise SystemExit(1) from None  # whoever started us is gone
+    line.setblocking(False)
+    for fd in orders.sockets:
+        os.set_inheritable(fd, False)
+    return orders, line
+
+
+def _read_line(line: socket.socket) -> bytes:
+    said = b""
+    while not said.endswith(b"\n") and (piece := line.recv(_PIECE_BYTES)):
+        said += piece
+    return said

@@ -16,7 +16,11 @@ from urllib.parse import parse_qs, quote
 from longshore.protocol.peer import Principal
 from longshore.protocol.revisions import MODERN
 from longshore.server.link import Link
-from longshore.transports.http.answers import (
+from longshore.transports.http.cluster import ClusterMessage
+from longshore.transports.http.gate import Denied, Request, shutting_down
+from longshore.transports.http.modern import has_envelope
+from longshore.transports.http.pending import OVERRUN, Wakeup, hung_up
+from longshore.transports.http.responses import (
     KEEP_ALIVE,
     Receive,
     Send,
@@ -26,11 +30,7 @@ from longshore.transports.http.answers import (
     start_stream,
     write,
 )
-from longshore.transports.http.era import has_envelope
-from longshore.transports.http.request import Denied, Request, shutting_down
 from longshore.transports.http.sessions import ID_BYTES
-from longshore.transports.http.waiting import OVERRUN, Bell, hung_up
-from longshore.transports.http.workers import Notice
 from longshore.wire.codec import PARSE_ERROR, encode, read
 from longshore.wire.messages import Blank, Malformed
 
@@ -43,7 +43,7 @@ _KEPT_SECONDS = 600.0
 
 
 @final
-class OldSession(Link):
+class SseSession(Link):
     """One open stream."""
 
     __slots__ = ("_high", "_queued", "bell", "ending", "frames", "gone", "id")
@@ -56,7 +56,7 @@ class OldSession(Link):
         self.ending = False
         """It is closed as soon as everything is sent."""
         self._high, self._queued = high, 0
-        self.bell = Bell()
+        self.bell = Wakeup()
 
     def send(self, frame: bytes) -> None:
         if not self.gone:
@@ -76,12 +76,12 @@ class OldSession(Link):
 
 
 @final
-class OldSessions:
+class SseSessions:
     """The open streams of this process."""
 
     def __init__(self, app: HttpApp) -> None:
         self._app = app
-        self.open: dict[str, OldSession] = {}
+        self.open: dict[str, SseSession] = {}
         self._refreshed = monotonic()
         self._noted = False
 
@@ -99,12 +99,12 @@ class OldSessions:
             text = "a client came by HTTP+SSE (GET /sse), which MCP deprecates since 2025-03-26; it still works"
             app.engine.recorder.problem("notice", text)
         id = f"{app.workers.id}.{token_urlsafe(ID_BYTES)}"
-        session = self.open[id] = OldSession(id, request.principal, app.limits.output_bytes)
+        session = self.open[id] = SseSession(id, request.principal, app.limits.output_bytes)
         session.caller = request.owner, id
         watcher = asyncio.get_running_loop().create_task(_watch(session, receive))
         try:
             if app.store.shared:
-                await app.store.set(_key(id), _whose(request.principal), _KEPT_SECONDS)
+                await app.store.set(_key(id), _caller_key(request.principal), _KEPT_SECONDS)
             await start_stream(send, request.extra)
             root = quote(request.scope.get("root_path", ""))
             await write(send, f"event: endpoint\r\ndata: {root}/messages?sessionId={id}\r\n\r\n".encode())
@@ -135,7 +135,7 @@ class OldSessions:
         if self._app.store.shared and monotonic() - self._refreshed > _KEPT_SECONDS / 3:
             self._refreshed = monotonic()
             for id, session in list(self.open.items()):
-                await self._app.store.set(_key(id), _whose(session.principal), _KEPT_SECONDS)
+                await self._app.store.set(_key(id), _caller_key(session.principal), _KEPT_SECONDS)
 
     async def post(self, request: Request, receive: Receive, send: Send) -> None:
         """POST: a message of a session, answered on its stream."""
@@ -164,18 +164,19 @@ class OldSessions:
         if session is not None:
             self._handle(session, body)
         else:
-            await app.workers.post("old", id, _whose(request.principal) + b"\n" + body)
+            await app.workers.post("old", id, _caller_key(request.principal) + b"\n" + body)
         await reply(send, 202, b"", request.extra)
 
     async def _is_elsewhere(self, id: str, worker: str, principal: Principal) -> bool:
         """Whether another process holds this stream, for this caller."""
-        return await self._app.store.get(_key(id)) == _whose(principal) and await self._app.workers.is_there(worker)
+        known = await self._app.store.get(_key(id)) == _caller_key(principal)
+        return known and await self._app.workers.is_there(worker)
 
-    def hear(self, notice: Notice) -> Awaitable[None] | None:
+    def hear(self, notice: ClusterMessage) -> Awaitable[None] | None:
         """A message that was POSTed to another process."""
         session = self.open.get(notice.name)
         principal, _, body = notice.data.partition(b"\n")
-        if session is not None and _whose(session.principal) == principal:
+        if session is not None and _caller_key(session.principal) == principal:
             self._handle(session, body)
         return None
 
@@ -184,7 +185,7 @@ class OldSessions:
             session.ending = True
             session.bell.ring()
 
-    def _handle(self, session: OldSession, body: bytes) -> None:
+    def _handle(self, session: SseSession, body: bytes) -> None:
         frame = self._app.engine.handle(body, session)
         if frame is not None:
             session.send(frame)
@@ -194,12 +195,12 @@ def _key(id: str) -> str:
     return f"old:{id}"
 
 
-def _whose(principal: Principal) -> bytes:
+def _caller_key(principal: Principal) -> bytes:
     """A caller with its rights, as one line: who comes with others is another caller."""
     return encode([principal.name, None if principal.scopes is None else sorted(principal.scopes)])
 
 
-async def _watch(session: OldSession, receive: Receive) -> None:
+async def _watch(session: SseSession, receive: Receive) -> None:
     await hung_up(receive)
     session.gone = True
     session.bell.ring()

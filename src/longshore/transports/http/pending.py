@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Any, Protocol
+from typing import Any, Protocol, final
 
 from longshore.limits import Limits
 from longshore.protocol.dialect import Kind
@@ -16,8 +16,7 @@ from longshore.protocol.peer import Principal
 from longshore.protocol.session import Session
 from longshore.server.dispatch import Engine
 from longshore.server.link import Link
-from longshore.transports.http.answers import Receive
-from longshore.transports.http.waiting import OVERRUN, Bell, hung_up
+from longshore.transports.http.responses import Receive
 
 WATCH_AFTER_SECONDS = 0.025
 """A call that takes longer is watched for its client's hanging up. With the sweep that is noticed within 50 ms."""
@@ -33,7 +32,7 @@ class Outlet(Protocol):
         ...
 
 
-class Waiter(Link):
+class PendingResponse(Link):
     """A link whose coroutine waits for what the engine does with it, or that has an outlet in its place."""
 
     __slots__ = ("_bell", "accepts_stream", "done", "frame", "gone", "kind", "old", "outlet")
@@ -50,7 +49,7 @@ class Waiter(Link):
         """It has waited long enough to be watched."""
         self.kind: Kind | None = None
         self.outlet: Outlet | None = None
-        self._bell: Bell | None = None
+        self._bell: Wakeup | None = None
         """Only who waits has one: most never do."""
 
     def answer(self, frame: bytes | None) -> None:
@@ -74,11 +73,11 @@ class Waiter(Link):
 
     async def wait(self, seconds: float | None = None) -> None:
         """Until something has happened, or for so long."""
-        self._bell = self._bell or Bell()
+        self._bell = self._bell or Wakeup()
         await self._bell.wait(seconds)
 
 
-class Post(Waiter):
+class Post(PendingResponse):
     """A modern POST. What is sent before the answer makes it a stream; who hangs up takes the request back."""
 
     __slots__ = ("_high", "_queued", "frames")
@@ -115,10 +114,10 @@ class Waiting:
     __slots__ = ("_armed", "_young")
 
     def __init__(self) -> None:
-        self._young: list[Waiter] = []
+        self._young: list[PendingResponse] = []
         self._armed = False
 
-    def add(self, post: Waiter) -> None:
+    def add(self, post: PendingResponse) -> None:
         self._young.append(post)
         if not self._armed:
             self._armed = True
@@ -133,10 +132,47 @@ class Waiting:
                 post.wake()
 
 
-async def watch(engine: Engine, post: Waiter, receive: Receive) -> None:
+async def watch(engine: Engine, post: PendingResponse, receive: Receive) -> None:
     """Who hangs up takes the request back, and nobody should work for it any longer."""
     await hung_up(receive)
     post.gone = True
     if not post.done:
         engine.hang_up(post)
     post.wake()
+
+
+OVERRUN = 4
+"""Calls hold back when a reader falls behind, notices can't: at so many times the output that may wait, a stream that
+nobody reads is let go, or loses its notices."""
+
+
+@final
+class Wakeup:
+    """Wakes the one coroutine that waits. Rung while nobody does, it does nothing: look before you wait."""
+
+    __slots__ = ("_waiter",)
+
+    def __init__(self) -> None:
+        self._waiter: asyncio.Future[None] | None = None
+
+    def ring(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def wait(self, seconds: float | None = None) -> None:
+        """Until it rings, or for so long."""
+        loop = asyncio.get_running_loop()
+        self._waiter = waiter = loop.create_future()
+        timer = None if seconds is None else loop.call_later(seconds, self.ring)
+        try:
+            await waiter
+        finally:
+            self._waiter = None
+            if timer is not None:
+                timer.cancel()
+
+
+async def hung_up(receive: Receive) -> None:
+    """Until the client does."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import socket
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from typing import Any
+from socket import socket
+from ssl import SSLContext
+from typing import Any, final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,15 +16,14 @@ from msgspec.structs import replace
 from longshore.config import Config
 from longshore.sandbox.descendants import adopt
 from longshore.server.dispatch import Engine
-from longshore.transports.http.making import make_app
-from longshore.transports.http.memory import give_back
+from longshore.telemetry.records import Level
+from longshore.transports.http.app import HttpApp
+from longshore.transports.http.factory import make_app
+from longshore.transports.http_server.endpoint import Endpoint, check, choose_token, greet, open_site, settle
+from longshore.transports.http_server.listener import Listener
+from longshore.transports.http_server.supervisor import READY, Orders, Supervisor, take_orders
+from longshore.transports.http_server.tls import make_context
 from longshore.transports.process import Process
-from longshore.transports.serving.control import READY, Orders, take_orders
-from longshore.transports.serving.greeting import greet
-from longshore.transports.serving.serving import Serving
-from longshore.transports.serving.site import Site, check, choose_token, open_site, settle
-from longshore.transports.serving.supervision import Supervisor
-from longshore.transports.serving.tls import make_context
 
 SPARE_FILES = 512
 """Open files beside the connections: databases, and what tools have open."""
@@ -57,7 +57,7 @@ def serve_http(served: Served) -> None:
         if given is not None:
             orders, line = given
             held.enter_context(line)
-            sockets = [held.enter_context(socket.socket(fileno=fd)) for fd in orders.sockets]
+            sockets = [held.enter_context(socket(fileno=fd)) for fd in orders.sockets]
             _serve(served, orders.site, sockets, line)
             return
         config = served.config
@@ -73,7 +73,7 @@ def serve_http(served: Served) -> None:
             _serve(served, site, sockets, None)
 
 
-def _serve(served: Served, site: Site, sockets: list[socket.socket], line: socket.socket | None) -> None:
+def _serve(served: Served, site: Endpoint, sockets: list[socket], line: socket | None) -> None:
     """Be the process, or one of the processes, that serves. `line` leads to the supervisor."""
     import uvloop
 
@@ -89,7 +89,6 @@ def _serve(served: Served, site: Site, sockets: list[socket.socket], line: socke
 
     def ready() -> None:
         _settle_memory()
-        app.sessions.give_back = give_back
         if line is None:
             greet(served.name, config, site, 1)
         else:
@@ -108,16 +107,14 @@ def _serve(served: Served, site: Site, sockets: list[socket.socket], line: socke
     process.leave()
 
 
-def _end_with_supervisor(
-    line: socket.socket, loop: asyncio.AbstractEventLoop, process: Process, serving: Serving
-) -> None:
+def _end_with_supervisor(line: socket, loop: asyncio.AbstractEventLoop, process: Process, serving: Serving) -> None:
     """The line has closed: the supervisor wants us to stop, or is gone."""
     loop.remove_reader(line)
     process.end_untold()
     serving.stop()
 
 
-def _supervise(served: Served, site: Site, sockets: list[socket.socket]) -> None:
+def _supervise(served: Served, site: Endpoint, sockets: list[socket]) -> None:
     config = settle(served.config, site)
     count, grace = config.http.workers, config.http.grace
     process = _process(served.engine, grace + SUPERVISOR_SECONDS)
@@ -128,8 +125,8 @@ def _supervise(served: Served, site: Site, sockets: list[socket.socket]) -> None
     try:
         supervisor.run(grace + (WORKER_SECONDS + SUPERVISOR_SECONDS) / 2)
     finally:
-        if site.passing:
-            shutil.rmtree(site.passing, ignore_errors=True)
+        if site.temp_dir:
+            shutil.rmtree(site.temp_dir, ignore_errors=True)
     process.leave()
 
 
@@ -159,3 +156,74 @@ def _allow_files(count: int) -> None:
     most = count if hard == resource.RLIM_INFINITY else min(count, hard)
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+LAST_WRITE_SECONDS = 0.3
+"""After the grace, how long peers may take over what was written for them last."""
+CLEAN_UP_SECONDS = 0.05
+"""What a cancelled task gets to clean up after itself."""
+
+
+@final
+class Serving:
+    """Serves an app on sockets, on a loop of its own."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, engine: Engine, app: HttpApp) -> None:
+        self._loop = loop
+        self._engine = engine
+        self._app = app
+        self._stopped = asyncio.Event()
+        loop.set_exception_handler(self._report)
+
+    def stop(self) -> bool:
+        """Have it end. May be called by a signal handler; False: it does not run, so that only an exception ends it."""
+        if not self._loop.is_running():
+            return False
+        self._loop.call_soon_threadsafe(self._stopped.set)
+        return True
+
+    async def run(
+        self, sockets: list[socket], tls: SSLContext | None, *, lines: bool, ready: Callable[[], object]
+    ) -> None:
+        """Serve until `stop`; then end."""
+        try:
+            await self._app.start()
+        except BaseException:
+            await self._close()
+            raise
+        engine = self._engine
+        listener = Listener(self._app, self._loop, engine.limits, engine.recorder, engine if lines else None)
+        await listener.listen(sockets, tls)
+        ready()
+        await self._stopped.wait()
+        await self._end(listener, self._app.config.http.grace)
+
+    async def _end(self, listener: Listener, grace: float) -> None:
+        listener.stop()
+        try:
+            async with asyncio.timeout(grace + LAST_WRITE_SECONDS):
+                await self._app.shut(grace)
+                await listener.drained()
+        except TimeoutError:
+            pass
+        except Exception as problem:
+            self._engine.recorder.problem("error", "the server did not shut down as it should", problem)
+        tasks = listener.cut()
+        if tasks:
+            await asyncio.wait(tasks, timeout=CLEAN_UP_SECONDS)
+        await self._close()
+
+    async def _close(self) -> None:
+        try:
+            await asyncio.wait_for(self._app.close(), LAST_WRITE_SECONDS)
+        except TimeoutError:
+            text = f"the store was not closed within {LAST_WRITE_SECONDS:g} s, and the process ends without that"
+            self._engine.recorder.problem("warning", text)
+        except Exception as problem:
+            self._engine.recorder.problem("warning", "the store did not close as it should", problem)
+
+    def _report(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """What nobody caught. A peer that hangs up in the middle of something is nobody's fault."""
+        problem = context.get("exception")
+        level: Level = "debug" if isinstance(problem, OSError) else "error"
+        self._engine.recorder.problem(level, str(context.get("message", "something failed")), problem)

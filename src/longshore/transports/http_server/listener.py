@@ -21,8 +21,7 @@ from longshore.server.dispatch import Engine
 from longshore.telemetry.recorder import Recorder
 from longshore.transports.http.app import HttpApp
 from longshore.transports.http.uploads import Uploads
-from longshore.transports.serving.connection import Connection
-from longshore.transports.serving.deadlines import LINGER_SECONDS
+from longshore.transports.http_server.connection import LINGER_SECONDS, Connection
 from longshore.transports.settling import next_tick
 
 SWEEP_SECONDS = 1.0
@@ -151,9 +150,9 @@ class Listener:
         """Let a connection speak JSON-RPC lines, if that is offered to it."""
         if self._lines is None or not is_loopback(peer_of(transport)):
             return False
-        from longshore.transports.serving.lines import Lines
+        from longshore.transports.http_server.jsonl import JsonlConnection
 
-        lines = Lines(self, self._lines, transport)
+        lines = JsonlConnection(self, self._lines, transport)
         self.connections.add(lines)
         transport.set_protocol(lines)
         lines.data_received(data)

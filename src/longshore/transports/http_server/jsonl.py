@@ -18,16 +18,16 @@ from longshore.wire.codec import PARSE_ERROR, ErrorFrame
 from longshore.wire.framing import Frame, Framer, TooLong
 
 if TYPE_CHECKING:
-    from longshore.transports.serving.listener import Listener
+    from longshore.transports.http_server.listener import Listener
 
 
 @final
-class LineLink(Link):
+class JsonlLink(Link):
     """The way back to one peer that speaks lines."""
 
     __slots__ = ("_lines",)
 
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: JsonlConnection) -> None:
         super().__init__()
         self._lines = lines
 
@@ -40,7 +40,7 @@ class LineLink(Link):
 
 
 @final
-class Lines(Protocol):
+class JsonlConnection(Protocol):
     """One connection that speaks lines."""
 
     def __init__(self, listener: Listener, engine: Engine, transport: Transport) -> None:
@@ -50,7 +50,7 @@ class Lines(Protocol):
         self._loop: AbstractEventLoop = listener.loop
         self._framer = Framer(engine.limits.frame_bytes)
         self._frames: deque[Frame] = deque()
-        self._link = LineLink(self)
+        self._link = JsonlLink(self)
         peer = transport.get_extra_info("peername")
         self._link.caller = str(peer[0]), peer
         self._ended = False

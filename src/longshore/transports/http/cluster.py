@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from secrets import token_hex
-from time import monotonic
+from hashlib import sha256
+from secrets import token_bytes, token_hex
+from time import monotonic, time
 from typing import Any, Literal, final
 
 import msgspec
 from msgspec import Struct
 
-from longshore.errors import StoreError
+from longshore.errors import StoreError, Unavailable
+from longshore.server.dispatch import Engine
+from longshore.server.state import KEY_BYTES, Seal
 from longshore.stores import MISSED, Store
-from longshore.transports.http.following import Follower
+from longshore.telemetry.recorder import Recorder
+from longshore.transports.http.streams import Follower
 from longshore.transports.settling import next_tick
 
 TOPIC = "workers"
@@ -30,7 +34,7 @@ _ECHOED = ("home", "list", "resource")
 """What a process hears of itself too, so that all hear it in the same order."""
 
 
-class Notice(Struct, array_like=True):
+class ClusterMessage(Struct, array_like=True):
     """One message between processes.
 
     - frame: a response or a cancel for a call of session `name`, wherever that call runs
@@ -47,14 +51,16 @@ class Notice(Struct, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Notice).decode
+_decode = msgspec.msgpack.Decoder(ClusterMessage).decode
 
 
 @final
-class Workers:
+class Cluster:
     """This process among the others. With a store of its own it is alone, and nothing is said."""
 
-    def __init__(self, store: Store, hear: Callable[[Notice], Any], problem: Callable[[str, Exception], None]) -> None:
+    def __init__(
+        self, store: Store, hear: Callable[[ClusterMessage], Any], problem: Callable[[str, Exception], None]
+    ) -> None:
         self.id = token_hex(4)
         self._store = store
         self._hear = hear
@@ -81,7 +87,7 @@ class Workers:
             self._hush()  # it may have started before, on another loop
             self._due_changed = asyncio.Event()
             self._stop = await self._store.listen(TOPIC, self._heard)
-            await self.say_so()
+            await self.heartbeat()
             self._beat = asyncio.get_running_loop().create_task(self._go_on())
 
     def _hush(self) -> None:
@@ -105,7 +111,7 @@ class Workers:
     async def post(self, kind: Kind, name: str, data: bytes = b"") -> None:
         """Tell every other process. Raises StoreError if that can't be done."""
         if self._store.shared:
-            await self._store.post(TOPIC, _encode(Notice(self.id, kind, name, data)))
+            await self._store.post(TOPIC, _encode(ClusterMessage(self.id, kind, name, data)))
 
     async def tell(self, kind: Kind, name: str, data: bytes = b"") -> None:
         """Tell every other process. One that is not reached finds out by itself, later."""
@@ -175,7 +181,7 @@ class Workers:
 
     async def _beat_once(self) -> None:
         try:
-            await self.say_so()
+            await self.heartbeat()
         except StoreError as problem:
             self.store_failed()
             self._problem("the store does not answer", problem)
@@ -187,10 +193,43 @@ class Workers:
             self._due = min(self._due, self._beat.get_loop().time() + BEAT_SECONDS)
             self._due_changed.set()
 
-    async def say_so(self) -> None:
+    async def heartbeat(self) -> None:
         """Tell the others that this process is there, and what it has counted."""
         now = asyncio.get_running_loop().time()
         if now >= self._due:
             self._due = now + BEAT_SECONDS if self.in_use() else next_tick(now)
         seconds = self._due - now + DEAD_SECONDS - BEAT_SECONDS
         await self._store.set(f"worker:{self.id}", self.numbers(), seconds)
+
+
+_KEY = "key:state"
+_FOR_EVER = 10 * 365 * 86_400.0
+
+
+class StoredNonces:
+    """Nonces that every process sees."""
+
+    def __init__(self, store: Store, recorder: Recorder) -> None:
+        self._store, self._recorder = store, recorder
+
+    async def burn(self, nonce: str, expires: float) -> bool:
+        try:
+            return await self._store.add(f"nonce:{nonce}", b"", max(expires - time(), 1.0))
+        except StoreError as problem:
+            self._recorder.problem("error", "an answer could not be taken because the store failed", problem)
+            raise Unavailable("answers can't be taken") from None
+
+
+async def share_state(engine: Engine, store: Store, configured: str | None) -> None:
+    """Sign with the configured key, or with one that lies in the store beside the sessions that it is for."""
+    if configured is None and not store.shared:
+        return
+    key = sha256(configured.encode()).digest() if configured else await _stored_key(store)
+    engine.questions.share(Seal(engine.limits, key), StoredNonces(store, engine.recorder))
+
+
+async def _stored_key(store: Store) -> bytes:
+    await store.add(_KEY, token_bytes(KEY_BYTES), _FOR_EVER)
+    key = await store.get(_KEY)
+    assert key is not None
+    return key

@@ -1,19 +1,86 @@
-"""One HTTP request and its response, as an ASGI app sees them.
-
-uvicorn's own does the same in nearly twice the time: it writes head and body apart, which costs the most, searches each
-header twice with a regular expression and makes an Event a request. What is lost by having our own is nothing but that.
-"""
+"""Status lines, and the short responses that a connection gives by itself, before any app is asked."""
 
 from __future__ import annotations
 
 from asyncio import CancelledError, Future, Task
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, final
+from urllib.parse import unquote
 
-from longshore.transports.serving.statuses import STATUS_LINES
+import httptools
 
 if TYPE_CHECKING:
-    from longshore.transports.serving.connection import Connection
+    from longshore.transports.http_server.connection import Connection
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+STATUS_LINES: Final = {status: f"HTTP/1.1 {status} {_phrase(status)}\r\n".encode() for status in range(100, 600)}
+
+
+class Refused(Exception):
+    """What is wrong with a request's form. Ends its connection."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status, self.text = status, text
+
+
+def short_response(status: int, text: str, date: bytes, extra: bytes = b"") -> bytes:
+    """A whole response after which the connection closes."""
+    body = text.encode() + b"\n"
+    head = b"content-type: text/plain; charset=utf-8\r\ncontent-length: %d\r\nconnection: close\r\n" % len(body)
+    return STATUS_LINES[status] + date + head + extra + b"\r\n" + body
+
+
+Headers = list[tuple[bytes, bytes]]
+
+
+def locate(scope: dict[str, Any], url: bytes) -> None:
+    """Put the path and the query where ASGI has them."""
+    raw, query = url, b""
+    if not url.startswith(b"/") or b"?" in url or b"#" in url:
+        parsed = httptools.parse_url(url)
+        raw, query = parsed.path or b"/", parsed.query or b""
+        if not url.startswith(b"/"):
+            _name_host(scope["headers"], url, parsed)
+    path = raw.decode("ascii")
+    scope["path"] = unquote(path) if "%" in path else path
+    scope["raw_path"] = raw
+    scope["query_string"] = query
+
+
+def _name_host(headers: Headers, url: bytes, parsed: Any) -> None:
+    """`GET http://host/path`: the host in there is what counts, whatever the Host header says."""
+    if url == b"*":
+        return
+    if not parsed.host:
+        raise Refused(400, "a request names a path on this server")
+    authority = url.partition(b"://")[2].partition(b"/")[0].partition(b"?")[0]
+    headers[:] = [(name, value) for name, value in headers if name != b"host"]
+    headers.append((b"host", authority))
+
+
+def head_bytes(method: bytes, url: bytes, headers: Headers) -> int:
+    """How long the head is that these came from."""
+    line = len(method) + len(url) + len("  HTTP/1.1\r\n\r\n")
+    return line + sum(len(name) + len(value) + len(": \r\n") for name, value in headers)
+
+
+def without_offer(headers: Headers) -> Headers:
+    """The headers of a request that offers to switch to another protocol, less the offer."""
+    kept = [(name, value) for name, value in headers if name not in (b"upgrade", b"http2-settings")]
+    return [
+        (name, b"keep-alive" if name == b"connection" and b"upgrade" in value.lower() else value)
+        for name, value in kept
+    ]
+
 
 Message = dict[str, Any]
 

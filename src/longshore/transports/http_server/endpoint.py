@@ -1,0 +1,288 @@
+"""Where a server is reached and what its processes share: settled once, before any of them serves."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+import socket
+import stat
+import sys
+from secrets import token_hex, token_urlsafe
+from tempfile import mkdtemp
+from typing import Any
+from urllib.parse import quote
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from longshore.addresses import is_loopback
+from longshore.auth.credentials import MOST_BYTES, TOKEN
+from longshore.auth.guard import Guard
+from longshore.auth.tokens import LEAST_CHARACTERS
+from longshore.config import Config
+from longshore.errors import ConfigError
+from longshore.files import read_regular, user_directory
+from longshore.transports.greeting import client_name
+from longshore.transports.http.factory import resource_url
+
+
+class OwnToken(Struct, frozen=True):
+    """A token that the server made for itself, and the file that keeps it; None: it holds until this process ends."""
+
+    text: str
+    path: str | None
+
+
+class Endpoint(Struct, frozen=True):
+    """What is not in the configuration, or only as a wish: the real port, the store, the server's own token."""
+
+    port: int
+    store: str | None
+    token: OwnToken | None
+    asks: bool
+    """Whether anybody is asked for a token, this one or another."""
+    temp_dir: str | None = None
+    """A folder that is of no use after this start."""
+
+
+def choose_token(config: Config, asks_token: bool) -> tuple[OwnToken | None, bool]:
+    """A token of its own, if the server asks for one and none is configured; and whether any is asked for."""
+    auth = config.auth
+    if auth.mode == "off":
+        return None, False
+    if asks_token:
+        auth = replace(auth, mode="auto")  # "required" is met by the one that is made here
+    configured = Guard(auth, config.tokens, resource=resource_url(config)).required
+    token = _own_token() if asks_token and not configured else None
+    return token, configured or token is not None
+
+
+def _own_token() -> OwnToken:
+    folder = _state_folder()
+    if folder is not None:
+        path = os.path.join(folder, "token")
+        try:
+            return OwnToken(saved_token(path), path)
+        except OSError:
+            pass  # the disk is full, or knows no links
+    return OwnToken(new_token(), None)
+
+
+def check(config: Config, asked: bool) -> None:
+    """Refuse what would leave the server open to more people than its owner thinks."""
+    http = config.http
+    if not asked and not http.allow_unauthenticated_remote and not is_local(find_addresses(http.host, http.port)):
+        raise ConfigError(
+            f"http.host: {http.host} can be reached from other machines, and nobody would be asked who they are; "
+            "set a token (auth.token_file, LONGSHORE_AUTH_TOKEN or [tokens.NAME]), or allow it with "
+            "--allow-unauthenticated-remote (http.allow_unauthenticated_remote)"
+        )
+    if asked and http.lines:
+        raise ConfigError(
+            "http.lines: lines carry no token, so they would let everyone in; switch them off, or the tokens "
+            '(--auth off, auth.mode = "off")'
+        )
+    if http.workers > 1 and (http.store or "").lower().startswith("memory:"):
+        raise ConfigError(
+            f"http.store: {http.workers} workers can't share {http.store}; leave it unset, or name sqlite:///path or "
+            "redis://host"
+        )
+
+
+def open_site(config: Config, token: OwnToken | None, asks: bool) -> tuple[Endpoint, list[socket.socket]]:
+    """Bind the sockets, and settle what follows from them."""
+    http = config.http
+    sockets = bind(http.host, http.port)
+    port = sockets[0].getsockname()[1]
+    if http.store is not None or http.workers == 1:
+        return Endpoint(port, http.store, token, asks), sockets
+    folder = None if http.port == 0 else _state_folder()
+    temp_dir = None if folder else mkdtemp(prefix="longshore-")
+    path = os.path.join(folder or temp_dir or "", f"{http.host.replace('/', '_')}-{port}.sqlite3")
+    return Endpoint(port, f"sqlite:///{quote(path)}", token, asks, temp_dir), sockets
+
+
+def settle(config: Config, site: Endpoint) -> Config:
+    """The configuration as it holds on this site."""
+    return replace(config, http=replace(config.http, port=site.port, store=site.store))
+
+
+def _state_folder() -> str | None:
+    """The folder of the token and of the SQLite files that workers share, one for each address; None: it can't be had.
+
+    It lies under XDG_STATE_HOME, not with the temporary files: a restart, also of the machine, finds its sessions
+    again. A port that was picked at random won't be picked again, so what is kept for that is thrown away at the end.
+    """
+    state = user_directory("state")
+    if state is None:
+        return None
+    folder = os.path.join(state, "http")
+    try:
+        os.makedirs(folder, exist_ok=True)
+        os.chmod(folder, 0o700)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK) else None
+
+
+TRIES = 16
+"""A free port for one address may be taken on another of the same name; then the next one is tried."""
+
+Address = tuple[socket.AddressFamily, tuple[Any, ...]]
+
+
+def find_addresses(host: str, port: int) -> list[Address]:
+    """What a host name stands for. `localhost` is often two addresses, and clients may use either."""
+    try:
+        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) else "it is no host name"
+        raise ConfigError(f"http.host: {host!r} can't be used: {reason}; 127.0.0.1 is this machine alone") from None
+    return list(dict.fromkeys((family, address) for family, _, _, _, address in found))
+
+
+def is_local(addresses: list[Address]) -> bool:
+    """Whether nobody outside this machine can reach these."""
+    return all(is_loopback(str(address[0])) for _, address in addresses)
+
+
+def bind(host: str, port: int) -> list[socket.socket]:
+    """Sockets for every address of a host, on one port."""
+    addresses = find_addresses(host, port)
+    for left in reversed(range(TRIES)):
+        try:
+            return _bind_all(addresses, port)
+        except OSError as problem:
+            if port or problem.errno != errno.EADDRINUSE or not left:
+                raise ConfigError(_why_not(host, port, problem)) from None
+    raise AssertionError
+
+
+def _bind_all(addresses: list[Address], port: int) -> list[socket.socket]:
+    bound: list[socket.socket] = []
+    at = 0
+    try:
+        for family, address in addresses:
+            # With its protocol named: asyncio turns Nagle's algorithm off for no other, and answers would wait 40 ms.
+            each = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+            bound.append(each)
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                each.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            each.bind((address[0], port, *address[2:]))
+            port = each.getsockname()[1]
+            each.listen(socket.SOMAXCONN)
+            at += 1
+    except OSError as problem:
+        for each in bound:
+            each.close()
+        # A machine may know the name ::1 and yet have no IPv6.
+        if problem.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT) and len(addresses) > 1:
+            return _bind_all(addresses[:at] + addresses[at + 1 :], port)
+        raise
+    return bound
+
+
+def _why_not(host: str, port: int, problem: OSError) -> str:
+    match problem.errno:
+        case errno.EADDRINUSE:
+            fix = "another program listens there; stop it, or choose another port with --port (0: any free one)"
+            return f"http.port: {host}:{port} is in use: {fix}"
+        case errno.EACCES:
+            return f"http.port: {port} may not be used by this user; choose one from 1024 on with --port"
+        case errno.EADDRNOTAVAIL:
+            return f"http.host: {host} is no address of this machine; 127.0.0.1 is this machine alone, 0.0.0.0 all"
+        case _:
+            return f"http.host: {host}:{port} can't be listened on: {problem.strerror}"
+
+
+TOKEN_BYTES = 32
+"""At random: as many as a key has that nobody guesses, 43 characters in the line to paste."""
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def new_token() -> str:
+    return token_urlsafe(TOKEN_BYTES)
+
+
+def saved_token(path: str) -> str:
+    """The token in a file, which is made where there is none.
+
+    Raises ConfigError for a file that can't be trusted, and OSError where none can be made.
+    """
+    if not os.path.lexists(path):
+        _make(path)
+    return _read(path)
+
+
+def _make(path: str) -> None:
+    """Put a new token there, whole. Where another process does so at the same time, the first one's stays."""
+    draft = f"{path}.{token_hex(6)}"
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with open(descriptor, "w", encoding="ascii") as file:
+            if os.fstat(descriptor).st_mode & _OTHERS:
+                raise PermissionError(errno.EPERM, "this file system keeps no files private", draft)
+            file.write(new_token() + "\n")
+            file.flush()
+            os.fsync(descriptor)
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        os.unlink(draft)
+
+
+def _read(path: str) -> str:
+    try:
+        found = os.lstat(path)
+        data = read_regular(path, MOST_BYTES)[0] if stat.S_ISREG(found.st_mode) else b""
+    except OSError as problem:
+        raise _unusable(path, f"it can't be read: {(problem.strerror or 'unknown').lower()}") from None
+    if not stat.S_ISREG(found.st_mode):
+        raise _unusable(path, "it is not a regular file")
+    if found.st_uid != os.geteuid():
+        raise _unusable(path, f"it belongs to another user (uid {found.st_uid})")
+    if found.st_mode & _OTHERS:
+        raise _unusable(path, f"other users may open it (mode {found.st_mode & 0o777:o}), so they may know the token")
+    token = data.strip()
+    if not LEAST_CHARACTERS <= len(token) <= MOST_BYTES or not TOKEN.fullmatch(token):
+        raise _unusable(path, "it holds no token")
+    return token.decode()
+
+
+def _unusable(path: str, what: str) -> ConfigError:
+    return ConfigError(
+        f"{path}, where the token of this server is kept: {what}; delete it, and a start makes a new one"
+    )
+
+
+ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104  (to recognise, not to bind)
+"""What to call an address that stands for all: the one that works from here."""
+
+
+def greet(name: str, config: Config, site: Endpoint, workers: int) -> None:
+    """Say it on stderr, in the words of a terminal if it is one."""
+    secret = site.token.text if site.token else ("TOKEN" if site.asks else None)
+    header = f' --header "Authorization: Bearer {secret}"' if secret else ""
+    url = resource_url(config) if config.http.public_url else address(config)
+    command = f"claude mcp add --transport http {client_name(name)} {shlex.quote(url)}{header}"
+    bold, plain = ("\x1b[1m", "\x1b[0m") if sys.stderr.isatty() else ("", "")
+    several = f", {workers} workers" if workers > 1 else ""
+    sys.stderr.write(
+        f"{name} serves MCP at {bold}{address(config)}{plain} (Ctrl-C ends it{several})\n"
+        f"To connect Claude Code:  {bold}{command}{plain}\n"
+    )
+    if site.token:
+        kept = f"is kept in {site.token.path}: delete that for another" if site.token.path else "is new at each start"
+        sys.stderr.write(f"The token {kept}; auth.token_file sets one, --auth off asks for none.\n")
+    sys.stderr.flush()
+
+
+def address(config: Config) -> str:
+    """Where it listens, as somebody on this machine would say it."""
+    http = config.http
+    return resource_url(
+        replace(config, http=replace(http, public_url=None, host=ANY_ADDRESS.get(http.host, http.host)))
+    )
