@@ -13,7 +13,7 @@ help:
 	@echo "make serve        set up and run the built-in server on http://127.0.0.1:9100 (ARGS='--port 8000')"
 	@echo "make test         set up and run the tests (ARGS='-k name' to choose)"
 	@echo "make test-all     run the tests on every Python from 3.11 on that this machine has (ARGS as above)"
-	@echo "make check        lint, types and the layers of the house"
+	@echo "make check        lint, types and the layers of the packages"
 	@echo "make conformance  run the official MCP conformance suite (ARGS=2026 for a part)"
 	@echo "make suite        run the JSON Schema Test Suite (ARGS='--draft 7' for another draft)"
 	@echo "make format       let ruff lay out the code"

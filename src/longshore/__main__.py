@@ -81,7 +81,7 @@ def find(target: str | None) -> Any:
         from longshore.builtin import make
 
         return make()
-    from longshore.picking import load_server
+    from longshore.load import load_server
 
     return load_server(target)
 
@@ -91,7 +91,7 @@ def _greet(name: str, target: str | None) -> None:
 
     named: list[str] = []
     if target is not None:
-        from longshore.picking import absolute
+        from longshore.load import absolute
 
         named = [absolute(target)]
     greet(name, [*longshore_command(), "serve", *named])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 
@@ -124,9 +124,12 @@ def _restore(kind: type[ClientError], args: tuple[Any, ...], fields: dict[str, A
 class ClientError(LongshoreError):
     """Something went wrong with a server that we are a client of. Says which server, and what it last printed."""
 
-    def __init__(self, what: str, server: str = "", said: str = "") -> None:
+    def __init__(
+        self, what: str, server: str = "", said: str = "", *, fix: str = "", options: tuple[str, ...] = ()
+    ) -> None:
+        """`fix` says what to do; each `{}` in it stands for one of `options`, arguments of `Client`."""
         super().__init__(what)
-        self.what, self.server, self.said = what, server, said
+        self.what, self.server, self.said, self.fix, self.options = what, server, said, fix, options
 
     def at(self, server: str, said: str = "") -> Self:
         """The same, and where it was."""
@@ -137,8 +140,12 @@ class ClientError(LongshoreError):
         """Not made again by its arguments: what it was made of is not what it has become."""
         return _restore, (type(self), self.args, vars(self))
 
+    def advice(self, spelled: Mapping[str, str] | None = None) -> str:
+        """The fix, with its options as Python spells them, or as given: the command line has others."""
+        return self.fix.format(*((spelled or {}).get(name, f"{name}=") for name in self.options))
+
     def _line(self) -> str:
-        what = _fit(self.what, _TEXT_CHARACTERS)
+        what = _fit(f"{self.what}; {self.advice()}" if self.fix else self.what, _TEXT_CHARACTERS)
         return f"{_fit(self.server, _LINE_CHARACTERS)}: {what}" if self.server else what
 
     def __str__(self) -> str:
@@ -187,8 +194,8 @@ class BadAnswer(ClientError):
 class Unanswerable(ClientError):
     """A question of a server's that got no answer: nobody here can give one, or the person would not."""
 
-    def __init__(self, code: int, what: str, server: str = "") -> None:
-        super().__init__(what, server)
+    def __init__(self, code: int, what: str, server: str = "", *, fix: str = "", options: tuple[str, ...] = ()) -> None:
+        super().__init__(what, server, fix=fix, options=options)
         self.code = code
 
 

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.schema.schemas import DOUBLING
 
-from longshore.cli import arguments, schemas
-from longshore.cli.arguments import Files, Word, Wrong, build, read_base, read_words
-from longshore.cli.asking import find_faults
-from longshore.cli.schemas import child, kinds, options, take_text
+from longshore.cli import arguments, values
+from longshore.cli.arguments import BadArguments, Files, Word, build, read_base, read_words
+from longshore.cli.prompts import find_faults
 from longshore.cli.screen import clean, json_text
+from longshore.cli.values import child, kinds, options, take_text
 
 
 def schema(**properties: Any) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def made(shape: dict[str, Any], *words: str, base: dict[str, Any] | None = None)
 
 
 def wrong(shape: dict[str, Any], *words: str, base: dict[str, Any] | None = None) -> list[str]:
-    with pytest.raises(Wrong) as caught:
+    with pytest.raises(BadArguments) as caught:
         made(shape, *words, base=base)
     return caught.value.lines
 
@@ -138,7 +138,7 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     assert "Is a directory" in wrong(schema(t={"type": "string"}), f"t=@{tmp_path}")[0]
-    with pytest.raises(Wrong, match=r"--args: .*Is a directory"):
+    with pytest.raises(BadArguments, match=r"--args: .*Is a directory"):
         read_base(f"@{tmp_path}")
 
 
@@ -165,7 +165,7 @@ def test_the_standard_input_can_be_read_once(monkeypatch: pytest.MonkeyPatch, ag
             monkeypatch.setattr("sys.stdin", stream)
             files = Files()
             assert files.read("-", "a") == b"once"
-            with pytest.raises(Wrong, match="b: a has read the standard input already"):
+            with pytest.raises(BadArguments, match="b: a has read the standard input already"):
                 files.read(again, "b")
     finally:
         os.dup2(before, 0)
@@ -252,14 +252,14 @@ def test_so_many_references_are_followed() -> None:
         return {"$defs": {**links, f"d{steps}": {"type": "string"}}}
 
     first = {"$ref": "#/$defs/d1"}
-    for steps, known in ((schemas._STEPS - 2, True), (schemas._STEPS - 1, True), (schemas._STEPS, False)):
+    for steps, known in ((values._STEPS - 2, True), (values._STEPS - 1, True), (values._STEPS, False)):
         assert kinds(first, chain(steps)) == ({"string"} if known else set())
 
 
 def test_so_many_parts_of_a_union_are_seen() -> None:
     for count in (198, 199, 200, 10_000):
         union = {"anyOf": [{"const": n} for n in range(count)]}
-        assert len(options(union, {})) == min(count, schemas._MOST_OPTIONS - 1)
+        assert len(options(union, {})) == min(count, values._MOST_OPTIONS - 1)
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_so_many_parts_of_a_union_are_seen() -> None:
 def test_schemas_that_make_no_sense_are_survived(shape: dict[str, Any]) -> None:
     try:
         made(shape, "k=1")
-    except Wrong as problem:
+    except BadArguments as problem:
         assert problem.lines
 
 
@@ -338,7 +338,7 @@ def test_json_is_the_same_and_harmless(text: str) -> None:
 
 def test_words_are_taken_apart() -> None:
     assert read_words(["a=1", "b:=2", "c:d=3"]) == [Word("a", "1"), Word("b", "2", True), Word("c:d", "3")]
-    with pytest.raises(Wrong) as caught:
+    with pytest.raises(BadArguments) as caught:
         read_words(["a", "=b", ":=c"])
     assert len(caught.value.lines) == 3
 

@@ -12,9 +12,9 @@ import pytest
 
 from client.oauth.conftest import run
 from client.oauth.town import Authority, Protected, Said, living
-from longshore.cli.destination import locate
 from longshore.cli.login import TOKEN_BYTES, choose, hint, source
 from longshore.cli.options import Options
+from longshore.cli.target import locate
 
 from .conftest import Quay
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 from rich.cells import cell_len
 
-from longshore.cli.screen import line
+from longshore.cli.screen import progress_line
 from waiting import eventually, is_alive
 
 from .conftest import Quay
@@ -93,11 +93,11 @@ def test_json_is_shown_as_the_server_wrote_it(quay: Quay) -> None:
     ],
 )
 def test_progress_is_shown_in_plain_numbers(done: float, total: float | None, shown: str) -> None:
-    assert line(done, total, None, 80).endswith(shown)
+    assert progress_line(done, total, None, 80).endswith(shown)
 
 
 def test_a_message_of_any_length_is_one_line() -> None:
-    shown = line(1, 4, "漢" * 5_000_000, 40)
+    shown = progress_line(1, 4, "漢" * 5_000_000, 40)
     assert cell_len(shown) <= 39 and "漢" in shown
 
 

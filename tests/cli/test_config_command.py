@@ -15,7 +15,7 @@ from rich.console import Console
 
 from longshore.cli.config import rows
 from longshore.cli.main import run
-from longshore.cli.table import aligned, print_table
+from longshore.cli.screen import aligned, print_table
 from longshore.config import load
 from longshore.config.reference import list_values, markdown, schema_text
 

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from longshore.cli.lint import FORMS, lint
-from longshore.cli.options import Commanding
+from longshore.cli.options import TargetOrCommand
 from longshore.schema.standards.linting import find_rule
 from longshore.schema.standards.rule import PROFILES
 
@@ -51,7 +51,7 @@ def test_what_is_shown_is_what_is_printed() -> None:
 @pytest.mark.parametrize("line", [line for block in blocks("sh") for line in block.splitlines()])
 def test_every_command_can_be_typed(line: str) -> None:
     program, name, *argv = shlex.split(line, comments=True)
-    assert (program, name) == ("longshore", "lint") and isinstance(lint, Commanding)
+    assert (program, name) == ("longshore", "lint") and isinstance(lint, TargetOrCommand)
     assert lint.make_context("lint", argv).params["form"] in FORMS
 
 

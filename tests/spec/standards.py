@@ -63,7 +63,7 @@ STANDARD_ROWS: dict[str, Row] = {
         "M",
         "A tool has a name, a category, a description and a schema; examples and errors if it likes (B61).",
         f"{BROOKLYN}::test_what_must_be_there",
-        "tests/app/test_surveying.py::test_facts_are_what_the_author_declared",
+        "tests/cli/test_describe.py::test_facts_are_what_the_author_declared",
     ),
     "HOUSE-10": _row("S", "A tool with many parameters has examples (B58).", f"{BROOKLYN}::test_examples"),
     "HOUSE-11": _row(

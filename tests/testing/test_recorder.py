@@ -12,14 +12,13 @@ from typing import Annotated, Any
 import pytest
 
 from client.odd import script
-from longshore import Ask, Client, ClientError, ConnectError, Context, HttpRefused, Server, ServerError, Tool, ToolError
+from longshore import Ask, Client, ClientError, ConnectError, Context, HttpRefused, Server, Tool, ToolError
 from longshore.client.channel import About, Channel
 from longshore.client.targets import Target, Way, find
-from longshore.errors import LongshoreError
 from longshore.testing import check, record, replay
 from longshore.testing import recorder as recorder_module
-from longshore.testing.passing import PassingChannel
-from longshore.testing.redaction import HOLE, Redaction
+from longshore.testing.connection import WrappingChannel
+from longshore.testing.recorder import Redaction
 from longshore.testing.transcript import read_transcript
 from serving import serve
 
@@ -151,14 +150,12 @@ SECRET_VALUES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("era", ["modern", "legacy", "2024-11-05"])
 @pytest.mark.parametrize("key", SECRET_VALUES)
-def test_secrets_in_texts_that_are_json(key: str, era: str, tmp_path: Path) -> None:
-    """As JSON writes them, as numbers, and where there is nothing but the text."""
+def test_texts_that_repeat_a_secret_are_left_out(key: str, tmp_path: Path) -> None:
     app = Server("vault")
 
     @app.tool
-    async def get(body: str) -> dict[str, Any]:
+    async def get() -> dict[str, Any]:
         """Get."""
         return {key: SECRET_VALUES[key], "note": "fine"}
 
@@ -167,22 +164,18 @@ def test_secrets_in_texts_that_are_json(key: str, era: str, tmp_path: Path) -> N
         """Tell."""
         return f"it is {json.dumps(SECRET_VALUES[key])}, which you knew"
 
-    async def work(target: Any) -> str:
-        async with Client(target, era=era, timeout=5) as client:
-            result = await client.call("get", {"body": json.dumps({key: SECRET_VALUES[key], "n": 1})})
+    async def work(target: Any) -> None:
+        async with Client(target, timeout=5) as client:
+            await client.call("get")
             await client.call("tell")
-            return result.text
 
     path = tmp_path / "t"
     asyncio.run(work(record(app, path)))
     text = path.read_text()
     assert not [secret for secret in ("SECRET", "98765432123") if secret in text]
     assert "fine" in text
-    replayed = json.loads(asyncio.run(work(replay(path))))
-    assert replayed["note"] == "fine" and replayed.keys() == {key, "note"}
-    with pytest.raises(LongshoreError, match="was left out when it was recorded; give it by given="):
-        check(app, path)
-    check(app, path, given={key: "other", "value": "x", "type": "x", "method": "x", "action": "x"})
+    asyncio.run(work(replay(path)))
+    check(app, path)
 
 
 def test_a_parameter_that_sounds_secret_leaves_the_schema_whole(tmp_path: Path) -> None:
@@ -205,65 +198,10 @@ def test_a_parameter_that_sounds_secret_leaves_the_schema_whole(tmp_path: Path) 
     assert "sk-12345678" not in path.read_text()
 
 
-PLURALS = ["tokens", "secrets", "passwords", "apiKeys", "access_tokens", "Cookies", "jwt", "idJWTs"]
-
-
-@pytest.mark.parametrize("key", PLURALS)
-def test_several_secrets_are_secret_too(key: str) -> None:
-    for value in ("SECRET-1", ["SECRET-1", "SECRET-2"], {"gh": "SECRET-1"}, [{"value": "SECRET-1", "age": 5}]):
-        cleaned = Redaction().clean({key: value, "text": "it is SECRET-1"})
-        assert "SECRET" not in json.dumps(cleaned) and key in cleaned
-
-
-@pytest.mark.parametrize("count", [5, 1234567, 0.5, {"input": 1234567, "cache": {"read": 1}}, [1234567, 2], [], True])
-def test_how_many_there_are_is_no_secret(count: Any) -> None:
-    usage = {"max_tokens": count, "tokens": count, "nextPageTokens": ["page-two"], "text": "1234567"}
-    assert Redaction().clean(usage) == usage
-    assert Redaction().clean({"token": 1234567, "text": "1234567"}) == {"token": HOLE, "text": HOLE}
-
-
-def test_more_names_have_plurals_too() -> None:
-    assert Redaction(["pet"]).clean({"pets": ["Rex"], "firstPet": "Rex"}) == {"pets": [HOLE], "firstPet": HOLE}
-
-
-@pytest.mark.parametrize(
-    ("text", "secret"),
-    [
-        ("https://h/x?token=sk-12345678", True),
-        ("see <https://h/x?a=b&api_key=sk-12345678#top>, please", True),
-        ('{"at": "https://h/x?access-token=sk-12345678"}', True),
-        ("https://h/x?pageToken=sk-12345678", False),
-        ("https://h/x?token={token}&q=sk-12345678", False),
-        ("https://h/x?tokenizer=sk-12345678", False),
-    ],
-)
-def test_secrets_in_the_query_of_a_url(text: str, secret: bool) -> None:
-    redaction = Redaction()
-    cleaned = redaction.clean({"url": text, "also": "sk-12345678"})
-    assert ("sk-12345678" not in str(cleaned)) == secret
-    assert (cleaned == {"url": text, "also": "sk-12345678"}) != secret
-
-
 def test_how_short_a_secret_is_looked_for() -> None:
     for secret, found in (("abcde", False), ("abcdef", True), ("abcdefg", True)):
         cleaned = Redaction().clean({"password": secret, "text": f"<{secret}>"})
-        assert cleaned == {"password": HOLE, "text": HOLE if found else f"<{secret}>"}
-
-
-def test_how_deep_texts_in_texts_are_looked_into() -> None:
-    text = json.dumps({"password": "hunter2hunter2"})
-    for depth, found in ((1, True), (2, True), (3, True), (4, False)):
-        assert ("hunter2" not in json.dumps(Redaction().clean({"text": text}))) == found, depth
-        text = json.dumps([text])
-
-
-def test_secrets_that_became_keys_and_remarks(tmp_path: Path) -> None:
-    redaction = Redaction()
-    redaction.clean({"token": "sk-12345678"})
-    assert redaction.clean({"by": {"sk-12345678": 1, "x": 2}}) == {"by": {HOLE: HOLE, "x": 2}}
-    recording = recorder_module.Recording(str(tmp_path / "t"), redaction)
-    recording.frame("<", b"hello sk-12345678")
-    assert "12345678" not in str(vars(recording)["_lines"])
+        assert cleaned == {"password": "\ue001", "text": "\ue001" if found else f"<{secret}>"}
 
 
 def test_texts_that_look_like_holes_and_macros_are_kept_as_they_are(tmp_path: Path) -> None:
@@ -283,7 +221,7 @@ def test_texts_that_look_like_holes_and_macros_are_kept_as_they_are(tmp_path: Pa
     assert asyncio.run(work(record(app, path), texts)) == texts
     assert asyncio.run(work(replay(path), texts)) == texts
     check(app, path)
-    with pytest.raises(ClientError, match="never recorded like this"):
+    with pytest.raises(ClientError, match="was not recorded with these parameters"):
         asyncio.run(work(replay(path), ["any", *texts[1:]]))
 
 
@@ -408,9 +346,9 @@ def test_a_reconnection_that_led_nowhere_takes_nothing_away(tmp_path: Path) -> N
     recording = recorder_module.Recording(str(tmp_path / "t"), Redaction())
     for frame, agreed in ((b'{"a":1}', True), (b'{"b":1}', False), (b'{"c":1}', True)):
         recording.begin()
-        recording.frame(">", frame)
+        recording.add(">", frame)
         if agreed:
-            recording.agree()
+            recording.agreed = True
         recording.end()
     assert (tmp_path / "t").read_text().splitlines() == ['> {"a":1}', "# connected again", '> {"c":1}']
 
@@ -438,7 +376,7 @@ class Peculiar(Channel):
 def test_what_looks_on_is_what_it_looks_at() -> None:
     """Whatever else a channel will be asked one day as well."""
     plain, inner = Channel(), Peculiar()
-    outer = PassingChannel(inner)
+    outer = WrappingChannel(inner)
     asked = [name for name in dir(Channel) if name[0] != "_" and not callable(getattr(Channel, name))] + ["congested"]
     for name in asked:
         assert getattr(plain, name) != getattr(inner, name) == getattr(outer, name), name
@@ -497,21 +435,11 @@ def test_a_server_that_answers_oddly_is_recorded(how: str, tmp_path: Path) -> No
     check(command, path)
 
 
-def test_a_complaint_without_an_id_is_that_of_the_only_request(tmp_path: Path) -> None:
-    code = "for m in calls(): send(dict(jsonrpc='2.0', id=None, error=dict(code=-32700, message='no JSON')))"
-    path, command = tmp_path / "t", script(tmp_path, code)
-    with pytest.raises(ServerError, match="no JSON"):
-        asyncio.run(call(record(command, path), "legacy"))
-    with pytest.raises(ServerError, match="no JSON"):
-        asyncio.run(call(replay(path), "legacy"))
-    check(command, path)
-
-
 def test_what_is_no_message_is_cleaned_too(tmp_path: Path) -> None:
     recording = recorder_module.Recording(str(tmp_path / "t"), Redaction())
-    recording.frame("<", b'{"id":[1],"result":{"token":"sk-12345678","text":"a sk-12345678"}}')
+    recording.add("<", b'{"id":[1],"result":{"token":"sk-12345678","text":"a sk-12345678"}}')
     [line] = vars(recording)["_lines"]
-    assert line.startswith("# < that is no message (id is a text or a number)") and "12345678" not in line
+    assert line.startswith("# < no message (id is a text or a number)") and "12345678" not in line
 
 
 def test_a_failing_tool_and_an_unknown_one_are_recorded(tmp_path: Path) -> None:

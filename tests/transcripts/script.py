@@ -19,9 +19,8 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from longshore.testing.patterns import matches as matches
-from longshore.testing.patterns import read_pattern, take
-from longshore.testing.transcript import read_marked
+from longshore.testing.transcript import matches as matches
+from longshore.testing.transcript import read_marked, read_pattern, take
 
 SENTINEL = '{"jsonrpc":"2.0","id":"sentinel","method":"ping"}'
 SENTINEL_ANSWER = {"jsonrpc": "2.0", "id": "sentinel", "result": {}}

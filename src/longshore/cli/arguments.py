@@ -1,4 +1,4 @@
-"""`key=value …` on a command line, as the arguments that a tool's input schema asks for. No I/O but the files named."""
+"""`key=value …` on a command line, read as the arguments that a tool's input schema asks for."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any, final
 import msgspec
 from msgspec import Struct
 
-from longshore.cli.schemas import child, keys_of, kinds, part, take_text, told
+from longshore.cli.values import child, expected, keys_of, kinds, part, take_text
 from longshore.files import read_bounded
 from longshore.nearest import nearest
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import cut, quote
 
 FILE_BYTES = 48 << 20
-"""What is read of a file for an argument: more would not fit a message."""
+"""Most bytes of a file for an argument: more would not fit a message."""
 
 
-class Wrong(Exception):
-    """The arguments can't be used; each line says which and why."""
+class BadArguments(Exception):
+    """The arguments can't be used; each line says which one and why."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         super().__init__("\n".join(lines))
@@ -39,37 +39,37 @@ class Word(Struct, frozen=True):
 
 @final
 class Files:
-    """The files that a command line names, read as they are: whoever named one may mean a pipe."""
+    """Reads the files that a command line names, pipes included."""
 
     def __init__(self) -> None:
         self._stdin_went_to = ""
-        """The standard input can be read once; a second reader would find it empty."""
+        """The key that has read stdin: a second one would find it empty."""
 
     def read(self, path: str, key: str) -> bytes:
-        """What the file for this key holds. Raises Wrong."""
+        """The bytes of the file for this key. Raises BadArguments."""
         try:
             self._check_stdin(path, key)
             data = sys.stdin.buffer.read(FILE_BYTES + 1) if path == "-" else read_bounded(path, FILE_BYTES)
         except (OSError, ValueError) as problem:
             why = getattr(problem, "strerror", None) or str(problem)
-            raise Wrong(
+            raise BadArguments(
                 [f"{key}: the file {cut(path)} can't be read ({why}); a text that begins with @: {key}:='\"@…\"'"]
             ) from None
         if len(data) > FILE_BYTES:
-            raise Wrong([f"{key}: the file {cut(path)} has more than {FILE_BYTES >> 20} MiB"])
+            raise BadArguments([f"{key}: the file {cut(path)} has more than {FILE_BYTES >> 20} MiB"])
         return data
 
     def _check_stdin(self, path: str, key: str) -> None:
         if path == "-" and sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
-            raise Wrong([f"{key}: the standard input is closed"])
+            raise BadArguments([f"{key}: the standard input is closed"])
         if path == "-" or _is_stdin(path):
             if self._stdin_went_to:
-                raise Wrong([f"{key}: {self._stdin_went_to} has read the standard input already"])
+                raise BadArguments([f"{key}: {self._stdin_went_to} has read the standard input already"])
             self._stdin_went_to = key
 
 
 def _is_stdin(path: str) -> bool:
-    """Whether it is the standard input by another name, such as /dev/stdin. A file can be read again."""
+    """Whether it is stdin by another name, such as /dev/stdin. A regular file can be read twice."""
     try:
         there, ours = os.stat(path), os.fstat(0)
     except (OSError, ValueError):
@@ -78,7 +78,7 @@ def _is_stdin(path: str) -> bool:
 
 
 def read_words(words: Sequence[str], files: Files | None = None) -> list[Word]:
-    """Take the words apart, and read the files that they name. Raises Wrong with all that is wrong."""
+    """Split the words, and read the files that they name. Raises BadArguments with everything that is wrong."""
     files = files or Files()
     found: list[Word] = []
     problems: list[str] = []
@@ -92,15 +92,15 @@ def read_words(words: Sequence[str], files: Files | None = None) -> list[Word]:
             continue
         try:
             found.append(Word(key, files.read(text[1:], key) if text[:1] == "@" else text, forced))
-        except Wrong as wrong:
+        except BadArguments as wrong:
             problems += wrong.lines
     if problems:
-        raise Wrong(problems)
+        raise BadArguments(problems)
     return found
 
 
 def read_base(given: str | None, files: Files | None = None) -> dict[str, Any]:
-    """What `--args` gives: JSON, `@FILE` or `-` for the standard input. Raises Wrong."""
+    """The object of `--args`: JSON, `@FILE`, or `-` for stdin. Raises BadArguments."""
     if given is None:
         return {}
     data: str | bytes = given
@@ -109,30 +109,30 @@ def read_base(given: str | None, files: Files | None = None) -> dict[str, Any]:
     try:
         record: Any = msgspec.json.decode(data)
     except (ValueError, RecursionError) as problem:
-        raise Wrong([f"--args: it is no JSON: {problem}"]) from None
+        raise BadArguments([f"--args: it is no JSON: {problem}"]) from None
     if not is_object(record):
-        raise Wrong(["--args: expected an object of arguments by name"])
+        raise BadArguments(["--args: expected an object of arguments by name"])
     return record
 
 
 def build(schema: dict[str, Any], words: Sequence[Word], base: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of a call. Raises Wrong with everything that the tool would refuse."""
-    made = _Making(schema, base)
+    """The arguments of a call. Raises BadArguments with everything that the schema refuses."""
+    made = _Builder(schema, base)
     for word in words:
         made.take(word)
     made.check()
-    if made.said:
-        raise Wrong([line for lines in made.said.values() for line in lines])
+    if made.problems:
+        raise BadArguments([line for lines in made.problems.values() for line in lines])
     return made.arguments
 
 
-class _Making:
-    """Arguments under construction. `said` holds what is wrong, by the first key of where."""
+class _Builder:
+    """Arguments under construction. `problems` has messages by the argument's name."""
 
     def __init__(self, schema: dict[str, Any], base: dict[str, Any]) -> None:
         self.schema = schema
         self.arguments: dict[str, Any] = dict(base)
-        self.said: dict[str, list[str]] = {}
+        self.problems: dict[str, list[str]] = {}
         self._given: set[str] = set()
 
     def take(self, word: Word) -> None:
@@ -145,17 +145,17 @@ class _Making:
                 known = ", ".join(keys_of(schema, self.schema)) or "none"
                 where = ".".join(path[: n + 1])
                 hint = f"did you mean {near!r}?" if near else f"there are {cut(known)}"
-                self._say(path[0], f"{cut(where)}: there is no such argument; {hint}")
+                self._report(path[0], f"{cut(where)}: there is no such argument; {hint}")
                 return
             schema = inner
         try:
             value = self._value(word, schema)
             self._place(path, value, several="array" in kinds(schema, self.schema) and not word.forced)
         except ValueError as problem:
-            self._say(path[0], f"{cut(word.key)}: {problem}")
+            self._report(path[0], f"{cut(word.key)}: {problem}")
 
     def _path(self, key: str) -> list[str]:
-        """`a.b` leads into an object, unless that is itself a name."""
+        """`a.b` names a property of an object, unless the schema has the name `a.b`."""
         whole = key in keys_of(self.schema, self.schema) or "." not in key
         return [key] if whole or not all(key.split(".")) else key.split(".")
 
@@ -188,30 +188,32 @@ class _Making:
             raise ValueError("it was given twice")
         self._given.add(key)
 
-    def _say(self, key: str, line: str) -> None:
-        self.said.setdefault(key, []).append(line)
+    def _report(self, key: str, line: str) -> None:
+        self.problems.setdefault(key, []).append(line)
 
     def check(self) -> None:
-        """What the schema has against the whole. What was said of a key already is not said again."""
+        """Validate the whole, without repeating problems of a key that are known."""
         self._check_missing()
         from longshore.schema.cost import compile_bounded
 
         validator = compile_bounded(self.schema)
-        lines = [] if validator is None else validator.errors(self.arguments)  # else the server will judge
-        known = set(self.said)
+        lines = [] if validator is None else validator.errors(self.arguments)  # the server decides
+        known = set(self.problems)
         for line in lines:
             key = line.partition(":")[0].partition(".")[0].partition("[")[0]
             if key not in known:
-                self._say(key, line)
+                self._report(key, line)
 
     def _check_missing(self) -> None:
         required: Any = self.schema.get("required")
         for key in required if is_array(required) else ():
-            if isinstance(key, str) and key not in self.arguments and key not in self.said:
+            if isinstance(key, str) and key not in self.arguments and key not in self.problems:
                 wanted: Any = child(self.schema, self.schema, key)
                 inner: dict[str, Any] = part(wanted, self.schema) if is_object(wanted) else {}
                 text = " ".join(str(inner.get("description", "")).split())
-                self._say(key, f"{cut(key)}: missing, {told(inner, self.schema)}{': ' if text else ''}{cut(text)}")
+                self._report(
+                    key, f"{cut(key)}: missing, {expected(inner, self.schema)}{': ' if text else ''}{cut(text)}"
+                )
 
 
 def _as_text(data: bytes, *, encoded: bool) -> str:

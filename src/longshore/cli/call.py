@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import UNSET
 
-from longshore.cli.arguments import Files, Word, Wrong, build, read_base, read_words
-from longshore.cli.completing import complete_target, complete_tool, complete_word
-from longshore.cli.options import CODES, Options, Visiting, utf8, with_options
+from longshore.cli.arguments import BadArguments, Files, Word, build, read_base, read_words
+from longshore.cli.completion import complete_target
+from longshore.cli.options import CODES, FAILED, USAGE, Options, TargetCommand, utf8, with_options
 from longshore.cli.screen import Progress, Screen, json_text
 from longshore.nearest import nearest
 from longshore.schema.phrase import cut
 
 if TYPE_CHECKING:
-    from longshore.cli.blocks import Folder
-    from longshore.cli.destination import Destination
+    from longshore.cli.output import Folder
+    from longshore.cli.target import Destination
     from longshore.client.client import Client
     from longshore.client.records import ToolInfo
     from longshore.client.results import Result
 
 NAMED = 20
-"""Tools that are named when there is no such one: more would not be read."""
+"""Most tools that an error lists."""
 
 
-@click.command(cls=Visiting, epilog=CODES)
+@click.command(cls=TargetCommand, epilog=CODES)
 @click.argument("target", shell_complete=complete_target)
-@click.argument("tool", shell_complete=complete_tool)
-@click.argument("words", nargs=-1, metavar="[KEY=VALUE]...", shell_complete=complete_word)
+@click.argument("tool")
+@click.argument("words", nargs=-1, metavar="[KEY=VALUE]...")
 @click.option("--args", "base", metavar="JSON", help="The arguments as a JSON object; @FILE reads one, - reads stdin.")
 @click.option("--unchecked", is_flag=True, help="Send it whatever the list of tools says, as earlier callers would.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as JSON.")
@@ -73,23 +73,21 @@ def call_tool(
     save: str | None,
     options: Options,
 ) -> int:
-    """Arguments first, then the call, then what came of it; the exit code."""
-    from longshore.cli import memory
-    from longshore.cli.blocks import open_folder
-    from longshore.cli.visit import FAILED, USAGE, visit
+    """Build the arguments, call the tool, show the result; the exit code."""
+    from longshore.cli.output import open_folder
+    from longshore.cli.session import run_session
 
     screen = Screen()
     files = Files()
     try:
         base, read = read_base(given, files), read_words(words, files)
-    except Wrong as wrong:
-        screen.fail(str(wrong))
+    except BadArguments as problem:
+        screen.fail(str(problem))
         return USAGE
     folder = open_folder(save, tool)
 
     async def work(client: Client, place: Destination) -> int:
         tools = await client.list_tools()
-        memory.keep(place.target, tools=tools)
         found = next((each for each in tools if each.name == tool), None)
         if found is None and not unchecked:
             down = next((why for prefix, why in client.absent.items() if tool.startswith(f"{prefix}_")), None)
@@ -103,7 +101,7 @@ def call_tool(
         result = await client.call(tool, arguments, on_progress=progress, check=False)
         return _show(screen, tool, result, folder, as_json=as_json)
 
-    return visit(target, options, screen, work)
+    return run_session(target, options, screen, work)
 
 
 def _arguments(
@@ -111,8 +109,8 @@ def _arguments(
 ) -> dict[str, Any] | None:
     try:
         return build(schema, words, base)
-    except Wrong as wrong:
-        screen.fail("\n".join([f"{tool} was not called:", *(f"  {line}" for line in wrong.lines)]))
+    except BadArguments as problem:
+        screen.fail("\n".join([f"{tool} was not called:", *(f"  {line}" for line in problem.lines)]))
         return None
 
 
@@ -124,14 +122,13 @@ def _unknown(name: str, tools: list[ToolInfo], place: Destination, problems: lis
         hint = f"it has {', '.join(cut(tool.name) for tool in tools[:NAMED])}" if tools else "it has none"
         hint += ", …" if len(tools) > NAMED else ""
     text = f"{place.name}: there is no tool {name!r}; {hint}"
-    if place.bare:
+    if place.is_bare_program:
         text += f"\nA command line with arguments is one word, in quotes: longshore call '{place.name} {name} …' TOOL"
     return "\n".join([text, *(problem for problem in problems if name in problem)])
 
 
 def _show(screen: Screen, tool: str, result: Result, folder: Folder | None, *, as_json: bool) -> int:
-    from longshore.cli.blocks import show_result
-    from longshore.cli.visit import FAILED
+    from longshore.cli.output import show_result
 
     if as_json:
         screen.json(result.record)

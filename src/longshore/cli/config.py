@@ -9,7 +9,7 @@ import click
 from msgspec import json
 
 from longshore import config as configuration
-from longshore.cli.table import aligned, print_table
+from longshore.cli.screen import aligned, print_table
 from longshore.config.keys import HIDDEN
 from longshore.config.reference import ConfigValue, list_values, tree
 

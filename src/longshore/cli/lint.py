@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from msgspec import Struct
 
-from longshore.cli.completing import complete_rule, complete_target, complete_waiver
-from longshore.cli.options import Commanding, Options, command_of, utf8, with_options
+from longshore.cli.completion import complete_rule, complete_target, complete_waiver
+from longshore.cli.options import Options, TargetOrCommand, command_of, utf8, with_options
 from longshore.cli.screen import Screen
 from longshore.schema.standards.clients import CLIENTS
 from longshore.schema.standards.habit import ClientName
 from longshore.schema.standards.rule import COMMON, LEVELS, PROFILES, Level, Profile
 
 if TYPE_CHECKING:
+    from longshore.cli.describe import Described
     from longshore.cli.findings import Report
-    from longshore.cli.surfaces import Survey
     from longshore.schema.standards.subject import Surface
 
 FOUND: Final = 1
@@ -46,7 +46,7 @@ class Wish(Struct, frozen=True):
     strict: bool
 
 
-@click.command(cls=Commanding, epilog=_CODES)
+@click.command(cls=TargetOrCommand, epilog=_CODES)
 @click.argument("target", required=False, shell_complete=complete_target)
 @click.option("--format", "form", type=click.Choice(FORMS), default="text", help="How it is told.  [default: text]")
 @click.option("--profile", multiple=True, type=click.Choice(PROFILES), metavar="NAME", help=_PROFILE)
@@ -86,9 +86,9 @@ def lint(ctx: click.Context, /, target: str | None, form: str, explain: str | No
     if (client or fix) and form not in ("text", "json"):
         raise click.UsageError(f"{'--as prints text or json' if client else '--fix prints json'}, not {form}")
     wish = _wish(given)
-    from longshore.cli.surfaces import survey
+    from longshore.cli.describe import describe
 
-    found = survey(None if target is None else utf8(target), command, Options(**given), screen)
+    found = describe(None if target is None else utf8(target), command, Options(**given), screen)
     if client:
         return _show_as(found.surface, client, form, screen)
     return _fix(found, wish, screen) if fix else _report(found, wish, form, screen)
@@ -128,12 +128,12 @@ def _show_as(surface: Surface, client: ClientName, form: str, screen: Screen) ->
     return 0
 
 
-def _fix(found: Survey, wish: Wish, screen: Screen) -> int:
+def _fix(found: Described, wish: Wish, screen: Screen) -> int:
     """Print the mended tools, and beside them what was mended and what is left."""
     from msgspec.structs import replace
 
     from longshore.cli.findings import summary
-    from longshore.cli.mending import mend
+    from longshore.cli.fix import mend
     from longshore.cli.screen import one_line
 
     mended, done = mend(found.surface, wish.profiles or found.profiles, wish.waived)
@@ -147,7 +147,7 @@ def _fix(found: Survey, wish: Wish, screen: Screen) -> int:
     return failing(left, wish)
 
 
-def _report(found: Survey, wish: Wish, form: str, screen: Screen) -> int:
+def _report(found: Described, wish: Wish, form: str, screen: Screen) -> int:
     from longshore.cli import findings
 
     report = look(found, wish)
@@ -165,7 +165,7 @@ def _report(found: Survey, wish: Wish, form: str, screen: Screen) -> int:
     return failing(report, wish)
 
 
-def look(found: Survey, wish: Wish) -> Report:
+def look(found: Described, wish: Wish) -> Report:
     """Hold a server against the rules."""
     from msgspec.structs import replace
 

@@ -7,23 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longshore.cli.completing import complete_target
-from longshore.cli.options import CODES, Options, Visiting, with_options
-from longshore.cli.schemas import keys_of
-from longshore.cli.screen import Screen, one_line
-from longshore.cli.table import aligned
+from longshore.cli.completion import complete_target
+from longshore.cli.options import CODES, FAILED, Options, TargetCommand, with_options
+from longshore.cli.screen import Screen, aligned, one_line
+from longshore.cli.values import keys_of
 from longshore.errors import BadAnswer, ServerError
 from longshore.schema.kinds import is_array
 
 if TYPE_CHECKING:
-    from longshore.cli.destination import Destination
+    from longshore.cli.target import Destination
     from longshore.client.client import Client
     from longshore.client.records import PromptInfo, ResourceInfo, ServerInfo, TemplateInfo, ToolInfo
 
 Lists = dict[str, list[Any]]
 
 
-@click.command("list", cls=Visiting, epilog=CODES)
+@click.command("list", cls=TargetCommand, epilog=CODES)
 @click.argument("target", shell_complete=complete_target)
 @click.option("--tools", is_flag=True, help="The tools.")
 @click.option("--resources", is_flag=True, help="The resources and their templates.")
@@ -42,15 +41,13 @@ def list_(target: str, tools: bool, resources: bool, prompts: bool, as_json: boo
 
 
 def list_offers(target: str, kinds: Sequence[str], *, as_json: bool, options: Options) -> int:
-    """The exit code of it."""
-    from longshore.cli import memory
-    from longshore.cli.visit import FAILED, visit
+    """Print the lists of these kinds; the exit code."""
+    from longshore.cli.session import run_session
 
     screen = Screen()
 
     async def work(client: Client, place: Destination) -> int:
         lists, refused = await _fetch(client, kinds)
-        memory.keep(place.target, tools=lists.get("tools"), resources=lists.get("resources"))
         if as_json:
             listed = {key: [each.record for each in found] for key, found in lists.items()}
             screen.json({"server": _server(client.server), **listed})
@@ -60,11 +57,11 @@ def list_offers(target: str, kinds: Sequence[str], *, as_json: bool, options: Op
             screen.fail(f"{place.name}: {line}")
         return FAILED if refused else 0
 
-    return visit(target, options, screen, work)
+    return run_session(target, options, screen, work)
 
 
 async def _fetch(client: Client, kinds: Sequence[str]) -> tuple[Lists, list[str]]:
-    """The lists. One that the server refuses does not hide the others."""
+    """The lists, and a message for each one that the server refuses."""
     asks = {
         "tools": (("tools", client.list_tools),),
         "resources": (("resources", client.list_resources), ("resourceTemplates", client.list_templates)),
@@ -103,10 +100,10 @@ def _show(screen: Screen, server: ServerInfo, lists: Lists) -> None:
         screen.text(f"It offers no {' and no '.join(lists)}.")
 
 
-# -- a row: name, what it takes or is, and a sentence about it. What may be left out has a question mark.
+# -- a row: name, arguments or kind, first sentence of the description. Optional arguments have a question mark.
 
 
-def _about(entry: Any) -> str:
+def _summary(entry: Any) -> str:
     from longshore.toolsets.discovery.survey import first_sentence
 
     return first_sentence(entry.description or entry.title or "")
@@ -116,20 +113,20 @@ def _tool(entry: ToolInfo) -> list[str]:
     required: Any = entry.input_schema.get("required")
     needed: list[Any] = required if is_array(required) else []
     keys = keys_of(entry.input_schema, entry.input_schema)
-    return [entry.name, " ".join(key if key in needed else f"{key}?" for key in keys), _about(entry)]
+    return [entry.name, " ".join(key if key in needed else f"{key}?" for key in keys), _summary(entry)]
 
 
 def _resource(entry: ResourceInfo) -> list[str]:
-    return [entry.uri, entry.mime_type or "", _about(entry) or entry.name]
+    return [entry.uri, entry.mime_type or "", _summary(entry) or entry.name]
 
 
 def _template(entry: TemplateInfo) -> list[str]:
-    return [entry.uri_template, entry.mime_type or "", _about(entry) or entry.name]
+    return [entry.uri_template, entry.mime_type or "", _summary(entry) or entry.name]
 
 
 def _prompt(entry: PromptInfo) -> list[str]:
     names = (f"{each.get('name', '')}{'' if each.get('required') is True else '?'}" for each in entry.arguments)
-    return [entry.name, " ".join(names), _about(entry)]
+    return [entry.name, " ".join(names), _summary(entry)]
 
 
 _ROWS: dict[str, Callable[[Any], list[str]]] = {

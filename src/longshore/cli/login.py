@@ -7,8 +7,8 @@ from typing import Any, final
 
 import click
 
-from longshore.cli.destination import Destination
 from longshore.cli.options import Options
+from longshore.cli.target import Destination
 from longshore.client.oauth.granter import Granter
 from longshore.client.oauth.holder import Need
 from longshore.client.oauth.identity import Identity

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib import import_module
 
@@ -77,10 +76,6 @@ def _flush() -> None:
 
 def run(argv: list[str]) -> int:
     """Run a command line (without the program's name) and return its exit code. Never raises for what a user did."""
-    if "_LONGSHORE_COMPLETE" in os.environ:
-        from longshore.cli.completion import register
-
-        register()
     try:
         result = cli.main(argv, prog_name="longshore", standalone_mode=False)
         _flush()

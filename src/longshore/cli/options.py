@@ -1,4 +1,4 @@
-"""The options that every visit to a server has. Light: a shell that completes words loads it, too."""
+"""The options of every command with a TARGET, and how such commands parse their line."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ CODES = (
 )
 
 
-UNREAD = 2
-"""The exit code of what could not be looked at, or not be told."""
+FAILED, USAGE, INTERRUPTED = 1, 2, 130
+"""Exit codes; exceptions have their own."""
+SIGNALLED = 128
+"""Exit codes above this say which signal ended us."""
 
 
 class Options(Struct, frozen=True):
-    """The options that every visit has."""
+    """The options of a session with a server."""
 
     config: str | None = None
     timeout: float = 60.0
@@ -34,8 +36,8 @@ class Options(Struct, frozen=True):
     log_level: str | None = None
 
 
-class Visiting(click.Command):
-    """A command with a TARGET. Options of a command line that was not quoted are explained."""
+class TargetCommand(click.Command):
+    """A command with a TARGET. It explains options that belong to a command line without quotes."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -45,8 +47,8 @@ class Visiting(click.Command):
             raise click.UsageError(f"{problem.format_message()} {fix}", ctx) from None
 
 
-class Commanding(Visiting):
-    """A command with a TARGET, or with a command line after `--`, which need not be one word."""
+class TargetOrCommand(TargetCommand):
+    """A command with a TARGET, or with a command line after `--`, which needs no quotes."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:
@@ -55,25 +57,24 @@ class Commanding(Visiting):
             if not ctx.meta[_COMMAND] and not ctx.resilient_parsing:
                 raise click.UsageError("after -- comes the command that starts a server: -- npx some-server", ctx)
             args = args[:at]
-        try:
-            return super().parse_args(ctx, args)
-        except click.UsageError as problem:
-            if "extra argument" not in problem.message:
-                raise
+        ctx.allow_extra_args = True  # refused here, with what to do
+        extra = super().parse_args(ctx, args)
+        if extra and not ctx.resilient_parsing:
             fix = f"A command comes after --: {ctx.command_path} -- npx some-server"
-            raise click.UsageError(f"{problem.message}. {fix}", ctx) from None
+            raise click.UsageError(f"unexpected extra argument {extra[0]}. {fix}", ctx)
+        return extra
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            raise  # whoever read has left, and `run` knows what to do
+            raise  # `main.run` handles it
         except OSError as problem:
             from longshore.cli.screen import Screen, abandon_stdout
 
             abandon_stdout()
             Screen().fail(f"the output could not be written: {problem.strerror or problem}")
-            return UNREAD
+            return USAGE
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return [*super().collect_usage_pieces(ctx), "[-- COMMAND ...]"]
@@ -83,13 +84,13 @@ _COMMAND = "longshore.command"
 
 
 def command_of(ctx: click.Context) -> tuple[str, ...]:
-    """The command line after `--`; empty where there is none."""
+    """The command line after `--`; empty without one."""
     found: tuple[str, ...] = ctx.meta.get(_COMMAND, ())
     return found
 
 
 def utf8(text: str) -> str:
-    """A word as it was typed, whatever the locale makes of it. Raises click.UsageError."""
+    """Decode a word of the command line as UTF-8, whatever the locale. Raises click.UsageError."""
     try:
         return os.fsencode(text).decode()
     except UnicodeError:
@@ -97,7 +98,7 @@ def utf8(text: str) -> str:
 
 
 def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of every visit."""
+    """Add the options of `Options` to a command."""
     levels, eras = click.Choice(LOG_LEVELS), click.Choice(["auto", "modern", "legacy", *REVISIONS])
     for option in reversed(
         (

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longshore.cli.completing import complete_target, complete_uri
-from longshore.cli.options import CODES, Options, Visiting, utf8, with_options
+from longshore.cli.completion import complete_target
+from longshore.cli.options import CODES, Options, TargetCommand, utf8, with_options
 
 if TYPE_CHECKING:
-    from longshore.cli.destination import Destination
+    from longshore.cli.target import Destination
     from longshore.client.client import Client
 
 
-@click.command(cls=Visiting, epilog=CODES)
+@click.command(cls=TargetCommand, epilog=CODES)
 @click.argument("target", shell_complete=complete_target)
-@click.argument("uri", shell_complete=complete_uri)
+@click.argument("uri")
 @click.option("--json", "as_json", is_flag=True, help="Print the contents as JSON; bytes are in base64 there.")
 @click.option("--save", type=click.Path(), metavar="DIR", help="Write what it holds into this folder.")
 @with_options
@@ -30,17 +30,15 @@ def read(target: str, uri: str, as_json: bool, save: str | None, **given: Any) -
 
 
 def read_resource(target: str, uri: str, *, as_json: bool, save: str | None, options: Options) -> int:
-    """The exit code of it."""
-    from longshore.cli import memory
-    from longshore.cli.blocks import open_folder, show_contents
+    """Print or save a resource; the exit code."""
+    from longshore.cli.output import open_folder, show_contents
     from longshore.cli.screen import Screen
-    from longshore.cli.visit import visit
+    from longshore.cli.session import run_session
 
     screen = Screen()
     folder = open_folder(save, uri.rstrip("/").rpartition("/")[2].partition(".")[0])
 
-    async def work(client: Client, place: Destination) -> int:
-        memory.keep(place.target)
+    async def work(client: Client, place: Destination) -> int:  # noqa: ARG001
         contents = await client.read(uri)
         if as_json:
             screen.json({"contents": contents})
@@ -48,4 +46,4 @@ def read_resource(target: str, uri: str, *, as_json: bool, save: str | None, opt
             show_contents(screen, contents, folder)
         return 0
 
-    return visit(target, options, screen, work)
+    return run_session(target, options, screen, work)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from longshore.cli.completing import complete_target
-from longshore.cli.options import Commanding, Options, command_of, with_options
+from longshore.cli.completion import complete_target
+from longshore.cli.options import Options, TargetOrCommand, command_of, with_options
 from longshore.cli.screen import Screen
 
 if TYPE_CHECKING:
-    from longshore.cli.snapshots import Snapshot
+    from longshore.cli.describe import Snapshot
     from longshore.schema.evolution.changes import Change
 
 FORMS: Final = ("text", "json", "markdown")
@@ -28,7 +28,7 @@ def schema() -> None:
     """Keep what a server offers, and see which changes break callers."""
 
 
-@schema.command(cls=Commanding, epilog=_CODES.format("no change breaks callers", "some do"))
+@schema.command(cls=TargetOrCommand, epilog=_CODES.format("no change breaks callers", "some do"))
 @click.argument("old", shell_complete=complete_target)
 @click.argument("new", required=False, shell_complete=complete_target)
 @_FORMAT
@@ -41,7 +41,8 @@ def diff(ctx: click.Context, /, old: str, new: str | None, form: str, **given: A
     that `longshore lint` takes, NEW also as a command after --. Of a server in Python it is known which old names it
     still takes; of others a name that is gone counts as gone.
     """
-    from longshore.cli.snapshots import STDIN, take
+    from longshore.cli.describe import take_snapshot
+    from longshore.cli.target import STDIN
 
     command = command_of(ctx)
     if (new is None) is not bool(command):
@@ -51,13 +52,13 @@ def diff(ctx: click.Context, /, old: str, new: str | None, form: str, **given: A
     if old == new == STDIN:
         raise click.UsageError("one of OLD and NEW may be stdin, not both")
     screen, options = Screen(), Options(**given)
-    before, now = take(old, options, screen), take(new, options, screen, command)
+    before, now = take_snapshot(old, options, screen), take_snapshot(new, options, screen, command)
     changes = _compare(before, now)
     _show(changes, before.name, now.name, form, screen)
     return int(any(change.breaks for change in changes))
 
 
-@schema.command(cls=Commanding, epilog=_CODES.format("it is written, or the same", "--check found a change"))
+@schema.command(cls=TargetOrCommand, epilog=_CODES.format("it is written, or the same", "--check found a change"))
 @click.argument("target", required=False, shell_complete=complete_target)
 @click.option("--check", is_flag=True, help="Write nothing; compare with the file.")
 @click.option(
@@ -78,14 +79,14 @@ def snapshot(
     the one that `assert_surface` of the pytest plugin keeps. TARGET is what `longshore lint` takes; a command comes
     after --. Without any, it is about the built-in server.
     """
-    from longshore.cli.snapshots import take
+    from longshore.cli.describe import take_snapshot
 
     screen, options, command = Screen(), Options(**given), command_of(ctx)
     if command and target is not None:
         raise click.UsageError(f"either TARGET or a command after --, not both: {target}")
     if check:
-        kept = take(_named(output or KEPT), Options(), screen)
-        now = take(target, options, screen, command)
+        kept = take_snapshot(_named(output or KEPT), Options(), screen)
+        now = take_snapshot(target, options, screen, command)
         changes = _compare(kept, now)
         _show(changes, kept.name, now.name, form, screen)
         if changes:
@@ -93,7 +94,7 @@ def snapshot(
         return int(bool(changes))
     if form != "text":
         raise click.UsageError("--format is for --check; a snapshot is always JSON")
-    return _write(take(target, options, screen, command), output, screen)
+    return _write(take_snapshot(target, options, screen, command), output, screen)
 
 
 def _words(target: str | None, command: tuple[str, ...], output: str | None) -> list[str]:

@@ -1,6 +1,6 @@
-"""Where a command's output goes: texts and tables for people on a terminal, plain data into a pipe.
+"""The output of a command: folded text and tables on a terminal, plain data into a pipe.
 
-Nothing that a server says reaches a terminal raw: an escape sequence in it could do anything there.
+Text from a server is cleaned before it reaches a terminal: escape sequences in it could do anything there.
 """
 
 from __future__ import annotations
@@ -12,47 +12,49 @@ from collections import deque
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from time import monotonic
-from typing import Any, TextIO, final
+from typing import TYPE_CHECKING, Any, TextIO, final
 
 import msgspec
 
 from longshore.wire.unseen import CONTROLS, MARKS, TAGS
 
-WRAPPED_CHARACTERS = 100_000
-"""Longer texts are printed as they are: folding them at words takes time, and nobody reads them on a terminal."""
+if TYPE_CHECKING:
+    from rich.console import Console
 
-EVERY_SECONDS = 0.05
-"""How often the line of progress is drawn: more is neither seen nor free."""
+WRAPPED_CHARACTERS = 100_000
+"""Longer texts are printed without folding at words, which would take long."""
+
+DRAW_SECONDS = 0.05
+"""Between two drawings of the progress line."""
 _BAR = 24
 _MOST_HELD = 1000
-"""Notes that are kept while somebody types; older ones are lost."""
-
+"""Notes held back while the user types; older ones are dropped."""
 _LEAST_COLUMNS = 20
-"""In a terminal that is narrower, lines break where they must."""
-
 _HANGING = 4
-"""How far the rest of a folded line is set in."""
+"""Indent of the continuation of a folded line."""
+WIDEST = 60
+"""Cells for a pipe are padded up to this width: one long cell of a server must not widen ten thousand rows."""
 
 Line = tuple[int, list[tuple[str, str]]]
-"""How far a line is set in, and its parts, each with its style."""
+"""The indent of a line, and its parts, each with its style."""
 
 _CONTROL = re.compile(f"[\\r{CONTROLS}{MARKS}{TAGS}]")
 _IN_JSON = re.compile(f"[\\x7f-\\x9f{MARKS}]")
 
 
 def clean(text: str) -> str:
-    """A text that can do nothing to a terminal: what is not for reading is spelled out."""
+    """A text that is safe on a terminal: control characters and invisible ones are spelled out."""
     plain = text.replace("\r\n", "\n").encode("utf-8", "replace").decode()
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), plain)
 
 
 def one_line(text: str) -> str:
-    """The same, for the cell of a table."""
+    """A cleaned text without line breaks."""
     return clean(" ".join(text.split()))
 
 
 def short(text: str, most: int) -> str:
-    """The same, no longer than anybody reads. Cut before it is cleaned: a stranger may have sent megabytes."""
+    """A cleaned line of at most `most` characters. It is cut before it is cleaned: a server may have sent megabytes."""
     line = one_line(text[: 4 * most])
     return line if len(line) <= most else line[: most - 1] + "…"
 
@@ -63,13 +65,13 @@ def many(count: int, noun: str) -> str:
 
 
 def json_text(value: Any) -> str:
-    """JSON for people and programs. What could move a terminal's cursor is written as an escape of JSON's own."""
+    """Indented JSON. Characters that could control a terminal are written as JSON escapes."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     return _IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class Screen:
-    """The three streams of a command. `person` is whether somebody is there to be asked."""
+    """The streams of a command. `person` says whether a user can be asked."""
 
     def __init__(self) -> None:
         self.out_is_terminal = _is_terminal(sys.stdout)
@@ -78,10 +80,10 @@ class Screen:
         self._status = ""
         self._held: deque[str] | None = None
 
-    # -- what was asked for
+    # -- stdout
 
     def text(self, text: str) -> None:
-        """A text with a line end of its own: folded and cleaned for a terminal, as it is for a pipe."""
+        """Print a text and a line end: folded and cleaned on a terminal, unchanged into a pipe."""
         if not self.out_is_terminal:
             self.data(text if text.endswith("\n") else text + "\n")
             return
@@ -96,7 +98,7 @@ class Screen:
         Console(highlight=False).print(Text(shown, overflow="fold"))
 
     def lines(self, lines: Iterable[Line]) -> None:
-        """Lines of styled parts: coloured and folded under their indent on a terminal, plain and whole for a pipe."""
+        """Print styled lines: coloured and folded on a terminal, plain into a pipe."""
         cleaned = [(indent, [(clean(text), style) for text, style in parts]) for indent, parts in lines]
         if not self.out_is_terminal:
             self.data("".join(" " * indent + "".join(text for text, _ in parts) + "\n" for indent, parts in cleaned))
@@ -114,10 +116,10 @@ class Screen:
                 console.print(before + row, no_wrap=True, overflow="ignore", crop=False)
 
     def data(self, data: str | bytes) -> None:
-        """Bytes for a pipe, exactly these. Raises OSError."""
-        if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - who started us has closed it
+        """Write exactly this. Raises OSError."""
+        if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - the parent may have closed it
             raise OSError("stdout is closed")
-        self.clear()  # also for a pipe: it may lead to the same terminal
+        self.clear()  # also for a pipe, which may lead to the same terminal
         sys.stdout.flush()
         sys.stdout.buffer.write(data.encode("utf-8", "replace") if isinstance(data, str) else data)
         sys.stdout.buffer.flush()
@@ -126,15 +128,13 @@ class Screen:
         self.data(json_text(value) + "\n")
 
     def table(self, rows: list[list[str]], titles: list[str]) -> None:
-        from longshore.cli.table import print_table
-
         self.clear()
         print_table([[one_line(cell) for cell in row] for row in rows], titles)
 
-    # -- beside it
+    # -- stderr
 
     def note(self, text: str) -> None:
-        """Something to know, on stderr; dim on a terminal."""
+        """Print a remark; dim on a terminal."""
         if self._held is not None:
             self._held.append(text)
             return
@@ -146,18 +146,18 @@ class Screen:
             self.status(before)
 
     def fail(self, text: str) -> None:
-        """What went wrong, on stderr."""
+        """Print an error."""
         self.clear()
         _write(sys.stderr, clean(text) + "\n")
 
     def ask(self, text: str) -> None:
-        """A question, without a line end: the answer follows."""
+        """Print a question without a line end."""
         self.clear()
         _write(sys.stderr, clean(text))
 
     @contextmanager
     def hold(self) -> Generator[None]:
-        """While a person types, nothing else is printed; notes come after."""
+        """Hold notes back while the user types."""
         self._held = deque(maxlen=_MOST_HELD)
         try:
             yield
@@ -166,11 +166,11 @@ class Screen:
             for text in held:
                 self.note(text)
 
-    # -- the line that changes
+    # -- the progress line
 
     @property
     def moves(self) -> bool:
-        """Whether a line can be drawn over."""
+        """Whether the terminal can redraw a line."""
         return self.err_is_terminal and os.environ.get("TERM", "dumb") != "dumb"
 
     @property
@@ -178,7 +178,7 @@ class Screen:
         return self.moves and not os.environ.get("NO_COLOR")
 
     def status(self, line: str) -> None:
-        """Show a line in place of the last. It is gone when anything else is printed."""
+        """Draw the progress line; the next output removes it."""
         if self.moves and self._held is None:
             self._status = line
             _write(sys.stderr, f"\r\x1b[K{line}")
@@ -200,11 +200,11 @@ def _is_terminal(stream: TextIO | None) -> bool:
     try:
         return stream is not None and stream.isatty()
     except ValueError:
-        return False  # it was closed before we began
+        return False  # closed
 
 
 def _write(stream: TextIO | None, text: str) -> None:
-    """Never fails for a letter that the terminal does not have. A stderr that is gone hears nothing."""
+    """Write and flush. It never fails for a character that the terminal lacks, nor for a closed stderr."""
     if stream is None:
         return
     try:
@@ -217,9 +217,33 @@ def _write(stream: TextIO | None, text: str) -> None:
 
 
 def abandon_stdout() -> None:
-    """Print no more on stdout: it can't be written, and Python would try once more at its end."""
-    if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison] - who started us has closed it
+    """Redirect stdout to /dev/null: Python flushes it again at exit."""
+    if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison] - the parent may have closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+# -- tables
+
+
+def print_table(rows: list[list[str]], titles: list[str], console: Console | None = None) -> None:
+    """Print rows under titles. Long cells are folded; cells are plain text, not markup."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for title in titles:
+        table.add_column(title, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    (console or Console()).print(table)
+
+
+def aligned(rows: list[list[str]]) -> str:
+    """Rows in columns, without colour and trailing blanks."""
+    widths = [min(WIDEST, max(map(len, column))) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
 # -- progress
@@ -227,7 +251,7 @@ def abandon_stdout() -> None:
 
 @final
 class Progress:
-    """What `on_progress` is told, on a terminal."""
+    """Draws progress; for `on_progress`."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
@@ -235,14 +259,13 @@ class Progress:
 
     def __call__(self, done: float, total: float | None, message: str | None) -> None:
         now = monotonic()
-        if now - self._drawn >= EVERY_SECONDS or (total is not None and done >= total):
+        if now - self._drawn >= DRAW_SECONDS or (total is not None and done >= total):
             self._drawn = now
-            self._screen.status(line(done, total, message, self._screen.columns))
+            self._screen.status(progress_line(done, total, message, self._screen.columns))
 
 
-def line(done: float, total: float | None, message: str | None, columns: int) -> str:
-    """How far, of how much, and what the server says it is doing, cut to the terminal's width: what is wider could not
-    be drawn over."""
+def progress_line(done: float, total: float | None, message: str | None, columns: int) -> str:
+    """A bar, the numbers and the server's message, cut to the terminal's width: a wrapped line can't be redrawn."""
     from rich.cells import set_cell_size
 
     if total is not None and total > 0:
@@ -251,11 +274,11 @@ def line(done: float, total: float | None, message: str | None, columns: int) ->
         head = f"{'━' * full}{'╌' * (_BAR - full)} {share:4.0%}  {_number(done)}/{_number(total)}"
     else:
         head = f"… {_number(done)}"
-    # Cut before it is measured: a million letters take long, and so many are never seen.
+    # Cut before it is measured: measuring a million characters takes long.
     text = f"{head}  {one_line(message[: 4 * columns])}" if message else head
     return set_cell_size(text, max(1, columns - 1)).rstrip()
 
 
 def _number(value: float) -> str:
-    """At most two decimals, and never in the form 1e+07."""
+    """A number with at most two decimals and no exponent."""
     return f"{value:,.2f}".rstrip("0").rstrip(".")

@@ -24,8 +24,7 @@ def tools(target: str | None, form: str | None) -> None:
     """
     if target is not None and target.lower().startswith(("http://", "https://")):
         raise click.UsageError(f"this is for a server of yours in Python; of a URL's: longshore list {target} --tools")
-    from longshore.cli.destination import BUILTIN
-    from longshore.cli.targets import load
+    from longshore.cli.target import BUILTIN, load
 
     app, refused = load(BUILTIN if target is None else target)
     if refused:
@@ -95,7 +94,7 @@ def _effects(entry: Entry) -> str:
 
 
 def _print(entries: Sequence[Entry]) -> None:
-    from longshore.cli.table import print_table
+    from longshore.cli.screen import print_table
 
     rows = [
         [line.name, category_of(entry), _effects(entry), line.summary]

@@ -116,7 +116,9 @@ class Answering:
             return await self.relay(method, params)
         how = {"elicitation/create": "on_elicit", "sampling/createMessage": "on_sample", "roots/list": "roots"}
         if method in how:
-            raise Unanswerable(METHOD_NOT_FOUND, f"the server asks {method}; give the client {how[method]}=")
+            raise Unanswerable(
+                METHOD_NOT_FOUND, f"the server asks {method}", fix="give the client {}", options=(how[method],)
+            )
         raise Unanswerable(METHOD_NOT_FOUND, f"no method {method[:100]!r}")
 
     @property

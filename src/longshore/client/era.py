@@ -91,10 +91,12 @@ async def agree(session: Session, wish: Wish, timeout: float | None, key: str = 
     try:
         found = await within(session.channel, _agree(session, wish, key), timeout)
     except TimeoutError:
-        what = (
-            f"it did not answer within {timeout:g} s{session.oddity()}; is it an MCP server? give it more by timeout="
+        late = Unanswered(
+            f"it did not answer within {timeout:g} s{session.oddity()}",
+            fix="is it an MCP server? give it more by {}",
+            options=("timeout",),
         )
-        raise Unanswered(what).at(session.channel.where, session.channel.said()) from None
+        raise late.at(session.channel.where, session.channel.said()) from None
     except (ConnectionLost, ServerError, BadAnswer) as problem:
         found_out = ConnectError(problem.what, problem.server, problem.said)
         raise found_out.at(session.channel.where, session.channel.said()) from problem
@@ -277,7 +279,7 @@ async def _shake_hands(session: Session, wish: Wish, hello: Sent | None = None) 
 
 
 def _refused(refused: HttpRefused, before: str = "") -> ConnectError:
-    return ConnectError(before + refused.what, refused.server, refused.said)
+    return ConnectError(before + refused.what, refused.server, refused.said, fix=refused.fix, options=refused.options)
 
 
 def _shaken(session: Session, wish: Wish, raw: Raw) -> ServerInfo:

@@ -251,8 +251,9 @@ class Session:
         done, seconds = pending.done, pending.timeout
         pending.done = self._loop.create_future()  # give_up cancels that one
         self.give_up(id, "timed out")
-        what = f"no answer to {pending.method} within {seconds:g} s{self.oddity()}; give it more by timeout="
-        raise_in(done, CallTimeout(what).at(self.channel.where, self.channel.said()))
+        what = f"no answer to {pending.method} within {seconds:g} s{self.oddity()}"
+        late = CallTimeout(what, fix="give it more by {}", options=("timeout",))
+        raise_in(done, late.at(self.channel.where, self.channel.said()))
 
     def _take(self, id: Id) -> Pending | None:
         return self._pending.pop(id, None)

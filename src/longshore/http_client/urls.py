@@ -60,7 +60,8 @@ def parse_url(url: str) -> Url:
     if parts.scheme not in _PORTS or not host:
         raise ConnectError(f"{_shown(url)} is no URL of a server; give one that begins with http:// or https://")
     if parts.username is not None or parts.password is not None:
-        raise ConnectError(f"the URL of {host} holds a name or a password; give them by headers= or auth=")
+        what = f"the URL of {host} holds a name or a password"
+        raise ConnectError(what, fix="give them by {} or {}", options=("headers", "auth"))
     target = quote(parts.path or "/", safe=_WRITABLE)
     if parts.query:
         target += "?" + quote(parts.query, safe=_WRITABLE)

@@ -1,36 +1,36 @@
-"""For the tests of people who write servers and clients: a pytest plugin, and what it is made of.
+"""Testing servers and clients: a pytest plugin, and its parts.
 
-`connect` talks to a server in memory, `assert_surface` compares what it offers with a file, `record` and `replay` keep
-what a connection said and say it again, `check` holds a server to what was recorded. The fixtures are in `plugin`.
+`connect` opens a client of a server in memory, `assert_surface` compares what a server offers with a file, `record` and
+`replay` write and replay a connection, `check` compares a server with a recording. The fixtures are in `plugin`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-# Loaded when they are used: pytest imports this package for everybody who has Longshore installed.
+# Loaded lazily: pytest imports this package in every project that has Longshore installed.
 _HOMES = {
-    "Answers": "longshore.testing.answers",
-    "acheck": "longshore.testing.checking",
+    "Answers": "longshore.testing.connection",
+    "acheck": "longshore.testing.checker",
     "assert_surface": "longshore.testing.snapshot",
-    "check": "longshore.testing.checking",
-    "connect": "longshore.testing.connecting",
-    "load_server": "longshore.picking",
-    "read_surface": "longshore.testing.surface",
+    "check": "longshore.testing.checker",
+    "connect": "longshore.testing.connection",
+    "load_server": "longshore.load",
+    "read_surface": "longshore.testing.snapshot",
     "record": "longshore.testing.recorder",
     "replay": "longshore.testing.replayer",
 }
 
 if TYPE_CHECKING:
-    from longshore.picking import load_server as load_server
-    from longshore.testing.answers import Answers as Answers
-    from longshore.testing.checking import acheck as acheck
-    from longshore.testing.checking import check as check
-    from longshore.testing.connecting import connect as connect
+    from longshore.load import load_server as load_server
+    from longshore.testing.checker import acheck as acheck
+    from longshore.testing.checker import check as check
+    from longshore.testing.connection import Answers as Answers
+    from longshore.testing.connection import connect as connect
     from longshore.testing.recorder import record as record
     from longshore.testing.replayer import replay as replay
     from longshore.testing.snapshot import assert_surface as assert_surface
-    from longshore.testing.surface import read_surface as read_surface
+    from longshore.testing.snapshot import read_surface as read_surface
 
 __all__ = [*_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]
 

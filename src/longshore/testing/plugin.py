@@ -1,8 +1,8 @@
-"""The pytest plugin. Pytest loads it for everybody who has Longshore installed, so it imports nothing until it is used.
+"""The pytest plugin. Pytest loads it wherever Longshore is installed, so it imports nothing until it is used.
 
-- `mcp_client`: a client of the server under test, in memory, without await. `mcp_connect()`: one with.
+- `mcp_client`: a sync client of the server under test, in memory. `mcp_connect()`: an async one.
 - `mcp_server`: the server under test. Override it, or set `longshore_server = server.py` in pytest's configuration.
-- `mcp_answers`: what the person says to the server's questions. `mcp_surface(path)`: compares with a file.
+- `mcp_answers`: answers to the server's questions. `mcp_surface(path)`: compares what it offers with a file.
 - `@pytest.mark.mcp_era("modern", "legacy")`: once in each. `@pytest.mark.mcp_client(…)`: options of the client.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from longshore.client.client import Client
     from longshore.client.sync import SyncClient
-    from longshore.testing.answers import Answers
+    from longshore.testing.connection import Answers
 
 _NO_SERVER = """no server to test. Either name it in pytest's configuration:
 
@@ -67,18 +67,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def mcp_era() -> str:
-    """The era that clients insist on. `auto`: what the server likes best."""
+    """The era that clients ask for. `auto`: the newest that the server has."""
     return "auto"
 
 
 @pytest.fixture
 def mcp_server(pytestconfig: pytest.Config) -> Any:
-    """The server under test: a `Server`, or anything else that a client can be pointed at."""
+    """The server under test: a `Server`, or any other target of `Client`."""
     target = pytestconfig.getini("longshore_server")
     if not target:
         pytest.fail(_NO_SERVER, pytrace=False)
     from longshore.errors import LongshoreError
-    from longshore.picking import load_server
+    from longshore.load import load_server
 
     try:
         return load_server(target, os.path.dirname(pytestconfig.inipath or "") or str(pytestconfig.rootpath))
@@ -88,8 +88,8 @@ def mcp_server(pytestconfig: pytest.Config) -> Any:
 
 @pytest.fixture
 def _mcp_target(mcp_server: Any) -> Any:
-    """The server as this test alone has it."""
-    from longshore.testing.connecting import renew
+    """The server without state of earlier tests."""
+    from longshore.testing.connection import renew
 
     renew(mcp_server)
     return mcp_server
@@ -97,8 +97,8 @@ def _mcp_target(mcp_server: Any) -> Any:
 
 @pytest.fixture
 def mcp_answers() -> Iterator[Answers]:
-    """What the person says to the server's questions: `mcp_answers.add(True)`. `mcp_answers.asked` is what came."""
-    from longshore.testing.answers import Answers
+    """Answers to the server's questions: `mcp_answers.add(True)`. `mcp_answers.asked` has the questions."""
+    from longshore.testing.connection import Answers
 
     answers = Answers()
     yield answers
@@ -119,7 +119,7 @@ def _mcp_options(request: pytest.FixtureRequest, mcp_era: str) -> dict[str, Any]
 def mcp_client(_mcp_target: Any, _mcp_options: dict[str, Any]) -> Iterator[SyncClient]:
     """A client of the server under test, open for the length of the test."""
     from longshore.client.sync import SyncClient
-    from longshore.testing.connecting import in_memory
+    from longshore.testing.connection import in_memory
 
     with SyncClient(in_memory(_mcp_target), **_mcp_options) as client:
         yield client
@@ -127,11 +127,10 @@ def mcp_client(_mcp_target: Any, _mcp_options: dict[str, Any]) -> Iterator[SyncC
 
 @pytest.fixture
 def mcp_connect(_mcp_target: Any, _mcp_options: dict[str, Any]) -> Callable[..., AbstractAsyncContextManager[Client]]:
-    """For tests that are async: `async with mcp_connect() as client`. Takes the options of `Client`."""
-
+    """For async tests: `async with mcp_connect() as client`. Takes the options of `Client`."""
     from functools import partial
 
-    from longshore.testing.connecting import connect
+    from longshore.testing.connection import connect
 
     return partial(connect, _mcp_target, **_mcp_options)
 
@@ -140,13 +139,13 @@ def mcp_connect(_mcp_target: Any, _mcp_options: dict[str, Any]) -> Callable[...,
 def mcp_surface(request: pytest.FixtureRequest, _mcp_target: Any, _mcp_options: dict[str, Any]) -> Callable[..., None]:
     """`mcp_surface("tests/surface.json")` fails if the server does not offer what the file says.
 
-    The path is seen from pytest's root folder. Without one it is `surface.json` beside the test.
+    The path is relative to pytest's root folder; the default is `surface.json` beside the test.
     """
 
     def compare(path: str | os.PathLike[str] | None = None, *, update: bool | None = None) -> None:
         __tracebackhide__ = True
         from longshore.client.sync import SyncClient
-        from longshore.testing.connecting import in_memory
+        from longshore.testing.connection import in_memory
         from longshore.testing.snapshot import assert_surface
 
         own = request.path.parent / "surface.json"

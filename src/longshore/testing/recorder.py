@@ -1,12 +1,13 @@
-"""Recording what a connection says.
+"""Recording a connection to a transcript.
 
-Nothing is written until the connection is closed, and then the whole file at once: a test that is killed leaves the
-old recording as it was, and two that record to one file at the same time leave one of theirs, not a mixture.
+The file is written in one step when the connection is closed: a test that is killed leaves the old recording as it was.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, final
 
@@ -19,16 +20,26 @@ from longshore.files import write_atomic
 from longshore.limits import Limits
 from longshore.protocol.revisions import Revision
 from longshore.schema.kinds import is_array, is_object
-from longshore.testing.connecting import in_memory
-from longshore.testing.passing import PassingChannel
-from longshore.testing.patterns import ANY, read_json, write_literally
-from longshore.testing.redaction import HOLE, Redaction
-from longshore.testing.transcript import MOST_BYTES, find_fault, is_id
+from longshore.testing.connection import WrappingChannel, in_memory
+from longshore.testing.transcript import ANY, MOST_BYTES, find_fault, is_id, read_json, write_literal
 from longshore.wire.codec import BROKEN, encode
 from longshore.wire.messages import Id
 
+SECRETS: Final = (
+    "authorization", "cookie", "credentials", "passphrase", "password", "secret", "token", "apikey", "privatekey"
+)  # fmt: skip
+"""Endings of keys whose values are left out of a recording. Case, `-` and `_` make no difference."""
+_NO_SECRETS: Final = frozenset(("progresstoken", "pagetoken", "nextpagetoken"))
+_SCHEMAS: Final = ("inputSchema", "outputSchema", "requestedSchema", "inputRequests")
+"""Below these a key is the name of a parameter or a question."""
+_RESPONSES: Final = "inputResponses"
+"""Its keys are names of questions; the answers are below."""
+_SHORTEST: Final = 6
+"""Characters of a secret that is looked for in other texts: `true` is in many."""
+_REDACTED: Final = "\ue001"
+"""Stands for a secret until the line is written."""
 _SHOWN: Final = 200
-"""Characters of what is no message, in a remark: enough to know who printed it. The rest is nobody's to repeat."""
+"""Characters of a malformed message, in a comment."""
 
 
 def record(
@@ -42,11 +53,10 @@ def record(
     auth: Any = None,
     limits: Limits = CLIENT_LIMITS,
 ) -> Target:
-    """A target for `Client(…)` that is the given one, and writes what both sides say to a file at the end.
+    """A target for `Client(…)` that records its messages to a file.
 
-    Only messages are written, no headers, no times. Values of keys that sound secret are left out, and those of the
-    keys that `redact` names, whatever their case; a value that was left out once is left out of all texts that follow.
-    `redact=None` leaves out none.
+    Headers and times are not recorded. Values of keys that end in one of SECRETS or of the names in `redact` are
+    written as `"…"`, and so is every later text that holds one of them; `redact=None` leaves out nothing.
     """
     found = find(in_memory(target), Way(env, cwd, headers, auth, limits))
     recording = Recording(os.path.realpath(path), Redaction(redact))
@@ -54,8 +64,68 @@ def record(
     def recorded(make: Callable[[], Channel]) -> Callable[[], Channel]:
         return lambda: RecordingChannel(make(), recording)
 
-    # Without a key nothing is remembered of the server, so each recording begins as if it were the first.
+    # Without a key the client remembers nothing of the server: each recording begins with a full negotiation.
     return replace(found, channels=tuple(recorded(make) for make in found.channels), key="")
+
+
+@final
+class Redaction:
+    """Replaces the values of secret keys, and every later text that holds such a value."""
+
+    def __init__(self, names: Iterable[str] | None = ()) -> None:
+        """`names` beside SECRETS; None leaves out nothing."""
+        if isinstance(names, str):
+            raise TypeError(f"redact={names!r}: it takes a list of names; write redact=[{names!r}]")
+        self._names = () if names is None else tuple(filter(None, map(_plain, (*SECRETS, *names))))
+        self._values: set[str] = set()
+        self._states: dict[str, str] = {}
+
+    def clean(self, message: Any) -> Any:
+        """The message without its secrets. A result often repeats its values as a text that comes before them."""
+        if not self._names:
+            return message
+        self._collect(message, secret=False)
+        return self._replace(message, secret=False)
+
+    def _is_secret(self, key: str) -> bool:
+        plain = _plain(key)
+        return plain not in _NO_SECRETS and plain.endswith(self._names)
+
+    def _collect(self, value: Any, *, secret: bool) -> None:
+        if is_object(value):
+            for key, each in value.items():
+                if key == _RESPONSES and is_object(each):
+                    self._collect([*each.values()], secret=secret)
+                elif key not in _SCHEMAS:
+                    self._collect(each, secret=secret or self._is_secret(key))
+        elif is_array(value):
+            for each in value:
+                self._collect(each, secret=secret)
+        elif secret and not isinstance(value, bool) and len(str(value)) >= _SHORTEST:
+            text = str(value)
+            self._values |= {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
+
+    def _replace(self, value: Any, *, secret: bool) -> Any:
+        if is_object(value):
+            return {key: self._replace_member(key, each, secret) for key, each in value.items()}
+        if is_array(value):
+            return [self._replace(each, secret=secret) for each in value]
+        if value is None or isinstance(value, bool):
+            return value
+        return _REDACTED if secret or any(known in str(value) for known in self._values) else value
+
+    def _replace_member(self, key: str, value: Any, secret: bool) -> Any:
+        if key in _SCHEMAS:
+            return value
+        if key == _RESPONSES and is_object(value):
+            return {name: self._replace(each, secret=secret) for name, each in value.items()}
+        if key == "requestState" and isinstance(value, str):  # it may hold what the user answered
+            return self._states.setdefault(value, f"state-{len(self._states) + 1}")
+        return self._replace(value, secret=secret or self._is_secret(key))
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_ ]", "", name).lower()
 
 
 @final
@@ -66,13 +136,14 @@ class Recording:
         self._path, self._redaction = path, redaction
         self._lines: list[str] = []
         self._size = 0
-        self._start = 0, 0
-        """Lines and bytes when the connection was begun."""
+        self._kept = 0
+        """Lines of the connections before this one."""
         self._open = False
-        self._agreed = False
+        self.agreed = False
+        """Whether the two sides agreed on a revision."""
 
     def begin(self) -> None:
-        """Another connection is made. Raises ConnectError."""
+        """Start a connection. Raises ConnectError."""
         folder = os.path.dirname(self._path)
         if not os.path.isdir(folder):
             raise ConnectError(f"there is no folder {folder} to record to; make it first")
@@ -80,13 +151,9 @@ class Recording:
             raise ConnectError(f"one connection at a time is recorded to {self._path}; call record(…) for each client")
         if self.too_long:
             raise ConnectError(self.problem)
-        self._open, self._agreed = True, False
-        self._start = len(self._lines), self._size
+        self._open, self.agreed, self._kept = True, False, len(self._lines)
         if self._lines:
-            self.remark("connected again")
-
-    def agree(self) -> None:
-        self._agreed = True
+            self.comment("connected again")
 
     @property
     def too_long(self) -> bool:
@@ -96,56 +163,47 @@ class Recording:
     def problem(self) -> str:
         return f"the recording is longer than {MOST_BYTES:,} bytes; record less"
 
-    def frame(self, mark: str, frame: bytes) -> list[Any]:
-        """Add what was said. Gives the messages."""
+    def add(self, mark: str, frame: bytes) -> list[Id]:
+        """Append the messages of a frame; the ids of the responses among them."""
         try:
             message = read_json(frame)
         except BROKEN as problem:
-            shown = frame[:_SHOWN].decode("utf-8", "replace")
-            self.remark(f"{mark} that is no message ({problem}): {shown!r}")
+            self.comment(f"{mark} no message ({problem}): {frame[:_SHOWN].decode('utf-8', 'replace')!r}")
             return []
         messages: list[Any] = message if is_array(message) else [message]
         for each in messages:
-            text = encode(self._redaction.clean(each)).decode()
-            text = write_literally(text).replace(f'"{HOLE}"', f'"{ANY}"')
+            text = write_literal(encode(self._redaction.clean(each)).decode()).replace(f'"{_REDACTED}"', f'"{ANY}"')
             fault = find_fault(each)
-            if fault is None:
-                self._add(f"{mark} {text}")
-            else:
-                self.remark(f"{mark} that is no message ({fault}): {text[:_SHOWN]}")
-        return messages
+            self._append(f"{mark} {text}" if fault is None else f"# {mark} no message ({fault}): {text[:_SHOWN]}")
+        return [each["id"] for each in messages if is_object(each) and "method" not in each and is_id(each.get("id"))]
 
-    def remark(self, text: str) -> None:
-        cleaned: str = self._redaction.clean(text)
-        self._add("# " + " ".join(cleaned.replace(HOLE, "something that holds a secret").split()))
+    def comment(self, text: str) -> None:
+        self._append("# " + " ".join(text.split()))
 
-    def _add(self, line: str) -> None:
+    def _append(self, line: str) -> None:
         self._size += len(line.encode()) + 1
-        if self.too_long:
-            self._lines.clear()
-        else:
+        if not self.too_long:
             self._lines.append(line)
 
     def end(self) -> None:
-        """Write it. A connection on which nothing was agreed was a wrong way, and is nobody's to repeat."""
+        """Write the file. A connection without an agreed revision is dropped: the client tries another channel then."""
         self._open = False
-        if self._agreed and self._lines:
+        if not self.agreed:
+            del self._lines[self._kept :]
+        elif self._lines and not self.too_long:
             write_atomic(self._path, ("\n".join(self._lines) + "\n").encode())
-        elif not self._agreed and not self.too_long:
-            lines, self._size = self._start
-            del self._lines[lines:]
 
 
 @final
-class RecordingChannel(PassingChannel):
-    """Looks on."""
+class RecordingChannel(WrappingChannel):
+    """Records what passes."""
 
     def __init__(self, inner: Channel, recording: Recording) -> None:
         super().__init__(inner)
         self._recording = recording
         self._begun = False
         self._waiting: set[Id] = set()
-        """Requests that have no answer yet."""
+        """Requests without an answer: over HTTP a stream may also break after its answer."""
 
     async def open(self) -> None:
         self._recording.begin()
@@ -154,39 +212,37 @@ class RecordingChannel(PassingChannel):
 
     def heard(self, frame: bytes) -> None:
         if frame.strip():
-            answers = [each for each in self._keep("<", frame) if is_object(each) and "method" not in each]
-            self._waiting.difference_update(each["id"] for each in answers if is_id(each.get("id")))
+            self._waiting.difference_update(self._add("<", frame))
         super().heard(frame)
 
     def failed(self, id: Id, problem: ClientError) -> None:
         if id in self._waiting:
-            self._recording.remark(f"the request {id!r} failed: {problem.what}")
+            self._recording.comment(f"the request {id!r} failed: {problem.what}")
         super().failed(id, problem)
 
     def lost(self, problem: ClientError) -> None:
-        self._recording.remark(f"the connection was lost: {problem.what}")
+        self._recording.comment(f"the connection was lost: {problem.what}")
         super().lost(problem)
 
     def send(self, frame: bytes, about: About) -> None:
-        self._keep(">", frame)
+        self._add(">", frame)
         if about.id is not None:
             self._waiting.add(about.id)
         super().send(frame, about)
 
     def cancel(self, id: Id, frame: bytes) -> None:
-        self._keep(">", frame)  # over HTTP it is a stream that closes; it means the same
+        self._add(">", frame)  # over HTTP the stream is closed instead, which means the same
         super().cancel(id, frame)
 
-    def _keep(self, mark: str, frame: bytes) -> list[Any]:
-        recording = self._recording
-        was_too_long = recording.too_long
-        messages = recording.frame(mark, frame)
-        if recording.too_long and not was_too_long:
-            self.lose(ClientError(recording.problem, self.where))
-        return messages
+    def _add(self, mark: str, frame: bytes) -> list[Id]:
+        was_too_long = self._recording.too_long
+        answered = self._recording.add(mark, frame)
+        if self._recording.too_long and not was_too_long:
+            self.lose(ClientError(self._recording.problem, self.where))
+        return answered
 
     def speak(self, revision: Revision) -> None:
-        self._recording.agree()
+        self._recording.agreed = True
         super().speak(revision)
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
-"""A server that answers as one did when it was recorded.
+"""A server that answers as a transcript says.
 
-Requests may come in another order than they did then, at the same time, and under other ids. Each exchange that was
-recorded is had once for each connection. What was not recorded fails with what was.
+Requests are matched by method and parameters, in any order, whatever their ids; each recorded request is answered once
+a connection. A request that was not recorded fails.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from difflib import SequenceMatcher
 from typing import Any, Final, final
 
 import msgspec
@@ -17,80 +16,150 @@ from msgspec import Struct, field
 
 from longshore.client.channel import About, Channel
 from longshore.client.targets import Target
-from longshore.errors import ClientError, ConnectionLost
-from longshore.protocol.envelope import SUBSCRIPTION_ID
-from longshore.schema.evolution.canonical import differences, pretty
+from longshore.errors import ClientError, ConnectionLost, LongshoreError
+from longshore.protocol.envelope import PREFIX, SUBSCRIPTION_ID
+from longshore.schema.evolution.canonical import differences
 from longshore.schema.kinds import is_object
-from longshore.testing.exchanges import LISTEN, Exchange, gist, make_exchanges, progress_token
-from longshore.testing.patterns import matches
-from longshore.testing.transcript import Line, read_transcript
+from longshore.testing.transcript import ANY, TranscriptLine, matches, read_transcript
 from longshore.wire.codec import METHOD_NOT_FOUND, encode, error
 from longshore.wire.messages import Id
 
+LISTEN: Final = "subscriptions/listen"
+PROGRESS: Final = "notifications/progress"
+CANCELLED: Final = "notifications/cancelled"
 _LISTED: Final = 12
-"""Requests that an error lists."""
-_LOOKED_AT: Final = 200
-"""Requests among which it looks for the nearest."""
-_COMPARED: Final = 2000
-"""Characters of each that it compares: likeness shows by then, and 200 comparisons take no time that is noticed."""
+"""Recorded requests that an error lists."""
+_NOT_COMPARED: Final = ("progressToken", "traceparent", "tracestate", "baggage")
+_COMPARED: Final = {"initialize": ("protocolVersion",), "server/discover": ()}
+"""Only these parameters are compared: the client's name and capabilities may change from test to test."""
+
+
+class Exchange(Struct):
+    """A message of the client, and what the server sent after it. A client's line among these answers a question."""
+
+    line: TranscriptLine | None
+    steps: list[TranscriptLine] = field(default_factory=list[TranscriptLine])
+    ends: bool = False
+    """Whether the request was answered or cancelled."""
+
+    @property
+    def is_request(self) -> bool:
+        return self.line is not None and self.line.id is not None
 
 
 class Replay(Target, frozen=True):
-    """What `replay` gives: a target, which remembers what went wrong and what was not asked for."""
+    """The target that `replay` returns."""
 
     exchanges: list[Exchange] = field(default_factory=list[Exchange])
     problems: list[str] = field(default_factory=list[str])
-    """Requests that were not recorded, each with what was. Code under test may have swallowed the exception."""
+    """Requests that were not recorded: code under test may have swallowed the exceptions."""
     used: set[int] = field(default_factory=set[int])
 
     def unused(self) -> list[str]:
-        """Requests that were recorded and that no client has made."""
-        return [
-            f"line {exchange.line.number}: {exchange.method}"
-            for exchange in self.exchanges
-            if exchange.line is not None and exchange.line.id is not None and exchange.line.number not in self.used
-        ]
+        """Recorded requests that no client has made."""
+        lines = [each.line for each in self.exchanges if each.is_request and each.line is not None]
+        return [f"line {line.number}: {line.method}" for line in lines if line.number not in self.used]
 
 
 def replay(path: str | os.PathLike[str]) -> Replay:
-    """A target for `Client(…)`: a server that answers as recorded in a transcript. Raises LongshoreError."""
+    """A target for `Client(…)`: a server that answers as a transcript says. Raises LongshoreError."""
     where = os.fspath(path)
-    found = Replay(where, (lambda: ReplayChannel(found),), exchanges=make_exchanges(read_transcript(where), where))
+    found = Replay(where, (lambda: ReplayChannel(found),), exchanges=_read_exchanges(read_transcript(where), where))
     return found
 
 
-class _Running(Struct):
-    """An exchange under way: what is still to be said."""
+def _read_exchanges(lines: list[TranscriptLine], where: str) -> list[Exchange]:
+    """A response and progress belong to their request, everything else to the client's last message."""
+    last = Exchange(None)
+    found = [last]
+    waiting: dict[Any, Exchange] = {}
+    asked: dict[Any, Exchange] = {}
+    for line in lines:
+        if line.client and line.method is not None:
+            last = Exchange(line)
+            found.append(last)
+            if line.id is not None:
+                waiting[line.id] = last
+                last.ends = line.method == LISTEN
+            elif line.method == CANCELLED:
+                waiting.get(_member(line.message, "params").get("requestId"), last).ends = True
+        elif line.client:
+            if line.id not in asked:
+                raise LongshoreError(
+                    f"{where}:{line.number}: the client answers {line.id!r}, which the server never asked"
+                )
+            last = asked.pop(line.id)
+            last.steps.append(line)
+        elif line.method is None:
+            own = waiting.pop(line.id, None)
+            if own is not None:  # a subscription is answered when it ends, because of a later message
+                own.ends = True
+                (last if own.line is not None and own.line.method == LISTEN else own).steps.append(line)
+        else:
+            home = _progress_owner(line, waiting) or last
+            home.steps.append(line)
+            if line.id is not None:
+                asked[line.id] = home
+    return found
 
-    exchange: Exchange
-    steps: deque[Any]
-    id: Id | None
-    token: Any
+
+def _progress_owner(line: TranscriptLine, waiting: dict[Any, Exchange]) -> Exchange | None:
+    token = _member(line.message, "params").get("progressToken") if line.method == PROGRESS else None
+    owners = (each for each in waiting.values() if each.line is not None and progress_token(each.line.message) == token)
+    return None if token is None else next(owners, None)
+
+
+def progress_token(message: dict[str, Any]) -> Any:
+    """The token of a request's progress notifications."""
+    return _member(_member(message, "params"), "_meta").get("progressToken")
+
+
+def _member(value: dict[str, Any], key: str) -> dict[str, Any]:
+    found = value.get(key)
+    return found if is_object(found) else {}
+
+
+def _gist(message: dict[str, Any]) -> dict[str, Any]:
+    """Method and parameters, without what differs between connections."""
+    method, params = message.get("method"), dict(_member(message, "params"))
+    if method in _COMPARED:
+        return {"method": method, "params": {key: params[key] for key in _COMPARED[method] if key in params}}
+    meta: dict[str, Any] = params.pop("_meta", None) or {}
+    meta = {key: each for key, each in meta.items() if not key.startswith(PREFIX) and key not in _NOT_COMPARED}
+    return {"method": method, "params": {**params, "_meta": meta} if meta else params}
+
+
+class _Running(Struct):
+    """An exchange under way."""
+
+    steps: deque[TranscriptLine]
+    id: Id | None = None
 
 
 @final
 class ReplayChannel(Channel):
-    """Matches what the client says with what was recorded, and says what followed."""
+    """Answers what the client sends."""
 
     def __init__(self, replay: Replay) -> None:
         super().__init__()
         self.where = replay.name
-        self._exchanges, self._problems, self._used = replay.exchanges, replay.problems, replay.used
+        self._replay = replay
         self._left = replay.exchanges[1:]
-        self._running: dict[Id, _Running] = {}
-        self._listens: dict[Any, Id] = {}
-        """Id of each subscription as it was recorded -> as it is now."""
-        self._questions: dict[Any, tuple[_Running, Line]] = {}
+        self._ids: dict[Any, Any] = {}
+        """Recorded request id -> id on this connection."""
+        self._tokens: dict[Any, Any] = {}
+        """Recorded progress token -> token on this connection."""
+        self._asking: dict[Any, tuple[_Running, TranscriptLine]] = {}
+        """Exchanges that wait for an answer of the client, and the recorded one, by the id of the question."""
+        self._running: dict[Any, _Running] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def open(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._go_on(_Running(self._exchanges[0], deque(self._exchanges[0].steps), None, None))
+        self._continue(_Running(deque(self._replay.exchanges[0].steps)))
 
     async def close(self) -> None:
         self._loop = None
-
-    # -- what the client says
 
     def send(self, frame: bytes, about: About) -> None:
         if self._loop is None:
@@ -98,151 +167,95 @@ class ReplayChannel(Channel):
                 self.fail(about.id, ConnectionLost("the connection is closed", self.where, unsent=True))
             return
         message: dict[str, Any] = msgspec.json.decode(frame)
-        method = message.get("method")
-        if method is None:
+        if "method" not in message:
             self._take_answer(message)
-        elif method == "notifications/cancelled":
-            self._give_up(message)
-        elif not self._take(message) and "id" in message:
+        elif message["method"] == CANCELLED:
+            cancelled = self._running.pop(message["params"].get("requestId"), None)
+            if cancelled is not None:
+                cancelled.steps.clear()
+        elif not self._begin(message) and "id" in message:
             self._refuse(message)
 
-    def _give_up(self, message: dict[str, Any]) -> None:
-        """The client does not wait any more. What was recorded of that has the id of then."""
-        running = self._running.pop(message["params"]["requestId"], None)
-        if running is not None:
-            running.steps.clear()
-            running.id = None
-            self._take({**message, "params": {"requestId": running.exchange.id}})
+    def _take_answer(self, message: dict[str, Any]) -> None:
+        running, recorded = self._asking.pop(message.get("id"), (None, None))
+        if running is None or recorded is None:
+            return
+        if matches({**recorded.pattern, "id": ANY}, message, {}):
+            self._continue(running)
+        else:
+            lines = differences({**recorded.pattern, "id": message["id"]}, message, "recorded", "came")
+            what = f"the client answers a question otherwise than line {recorded.number}:\n" + "\n".join(lines)
+            self._fail(running.id, what)
 
-    def _take(self, message: dict[str, Any]) -> bool:
-        """Begin the exchange that this is the beginning of."""
-        said = gist(message)
+    def _begin(self, message: dict[str, Any]) -> bool:
+        """Start the first unused exchange that matches; whether there is one."""
+        gist = _gist(message)
         for index, exchange in enumerate(self._left):
-            if (exchange.id is None) == ("id" not in message) and matches(exchange.expected, said, {}):
+            line = exchange.line
+            assert line is not None
+            if exchange.is_request == ("id" in message) and matches(_gist(line.pattern), gist, {}):
                 del self._left[index]
-                self._begin(exchange, message)
+                self._replay.used.add(line.number)
+                self._ids[line.id] = message.get("id")
+                self._tokens[progress_token(line.message)] = progress_token(message)
+                running = _Running(deque(exchange.steps), message.get("id"))
+                self._running[running.id] = running
+                self._continue(running)
+                if exchange.is_request and not exchange.ends:
+                    self._fail(running.id, f"line {line.number} was never answered when it was recorded")
                 return True
         return False
 
-    def _begin(self, exchange: Exchange, message: dict[str, Any]) -> None:
-        assert exchange.line is not None
-        self._used.add(exchange.line.number)
-        id = message.get("id")
-        running = _Running(exchange, deque(exchange.steps), id, progress_token(message))
-        if id is not None:
-            self._running[id] = running
-            if exchange.method == LISTEN:
-                self._listens[exchange.id] = id
-        self._go_on(running)
-
-    def _take_answer(self, message: dict[str, Any]) -> None:
-        running, expected = self._questions.pop(message.get("id"), (None, None))
-        if running is None or expected is None:
-            return
-        outcome = {key: message[key] for key in ("result", "error") if key in message}
-        recorded = {key: expected.pattern[key] for key in ("result", "error") if key in expected.pattern}
-        if matches(recorded, outcome, {}):
-            self._go_on(running)
-        else:
-            what = f"the client answers a question of the server's in another way than line {expected.number}"
-            self._fail(running.id, f"{what}:\n{_differences(recorded, outcome)}")
-
-    # -- what the server says
-
-    def _go_on(self, running: _Running) -> None:
-        """Say what is next, up to a question to the client."""
+    def _continue(self, running: _Running) -> None:
+        """Send what is next, up to a question whose answer was recorded."""
         while running.steps:
             step = running.steps.popleft()
-            if not isinstance(step, Line):
-                return  # _take_answer goes on
-            if step.id is not None and step.method is not None:
-                self._ask(running, step)
-            self._say(encode(self._translate(step, running)))
-        if running.id is not None and not running.exchange.answered:
-            self._leave_unanswered(running)
+            if step.client:
+                self._asking[step.id] = running, step
+                return
+            self._send(encode(self._translate(step)))
 
-    def _ask(self, running: _Running, question: Line) -> None:
-        """A question of the server's. If its answer was recorded, nothing more is said before that has come."""
-        for step in running.steps:
-            if not isinstance(step, Line) and step.answer.id == question.id:
-                self._questions[question.id] = (running, step.answer)
-
-    def _leave_unanswered(self, running: _Running) -> None:
-        if running.exchange.method != LISTEN and not running.exchange.given_up:
-            assert running.exchange.line is not None
-            self._fail(running.id, f"line {running.exchange.line.number} was never answered when it was recorded")
-
-    def _translate(self, line: Line, running: _Running) -> dict[str, Any]:
-        """What was said, with the ids and tokens of this connection."""
-        message = dict(line.message)
-        if line.method is None:
-            listen = self._listens.pop(line.id, None)
-            message["id"] = running.id if listen is None else listen
-            return message
-        params = message.get("params")
-        if is_object(params):
-            message["params"] = params = dict(params)
-            if params.get("progressToken") == running.exchange.token is not None:
-                params["progressToken"] = running.token
-            meta = params.get("_meta")
-            if is_object(meta) and meta.get(SUBSCRIPTION_ID) in self._listens:
-                params["_meta"] = {**meta, SUBSCRIPTION_ID: self._listens[meta[SUBSCRIPTION_ID]]}
-        return message
-
-    def _say(self, frame: bytes) -> None:
-        """A turn of the loop later, as any server's answer comes."""
+    def _send(self, frame: bytes) -> None:
         assert self._loop is not None
-        self._loop.call_soon(self._hand_over, frame)
+        self._loop.call_soon(self._deliver, frame)  # the answer of a server never comes inside `send`
 
-    def _hand_over(self, frame: bytes) -> None:
+    def _deliver(self, frame: bytes) -> None:
         if self._loop is not None:
             self.hear(frame)
 
-    # -- what was not recorded
+    def _translate(self, line: TranscriptLine) -> dict[str, Any]:
+        """The message with the ids and tokens of this connection."""
+        message = dict(line.message)
+        if line.method is None:
+            return {**message, "id": self._ids.get(line.id, line.id)}
+        params = message.get("params")
+        if is_object(params):
+            message["params"] = params = dict(params)
+            if line.method == PROGRESS:
+                params["progressToken"] = self._tokens.get(params.get("progressToken"))
+            meta = params.get("_meta")
+            if is_object(meta) and meta.get(SUBSCRIPTION_ID) in self._ids:
+                params["_meta"] = {**meta, SUBSCRIPTION_ID: self._ids[meta[SUBSCRIPTION_ID]]}
+        return message
 
     def _refuse(self, message: dict[str, Any]) -> None:
-        method, id = message["method"], message["id"]
-        if method == "server/discover" and not self._recorded(method) and self._recorded("initialize"):
-            # Asked for an era that it did not have: a server of the other one says just this.
-            self._say(error(id, METHOD_NOT_FOUND, "the server that was recorded shook hands"))
+        methods = {each.line.method for each in self._replay.exchanges if each.line is not None}
+        if message["method"] == "server/discover" and "initialize" in methods and "server/discover" not in methods:
+            self._send(error(message["id"], METHOD_NOT_FOUND, "the server that was recorded uses a handshake"))
             return
-        self._fail(id, self._explain(message))
-
-    def _recorded(self, method: str) -> bool:
-        return any(exchange.method == method for exchange in self._exchanges)
+        names = [_name(each.line.message) for each in self._left if each.is_request and each.line is not None]
+        more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+        left = f"{', '.join(names[:_LISTED]) or 'none'}{more}"
+        what = f"{_name(message)} was not recorded with these parameters; recorded and not yet made: {left}"
+        self._fail(message["id"], what)
 
     def _fail(self, id: Id | None, what: str) -> None:
-        self._problems.append(what)
+        self._replay.problems.append(what)
         if id is not None:
             self.fail(id, ClientError(what, self.where))
 
-    def _explain(self, message: dict[str, Any]) -> str:
-        said = gist(message)
-        same = [each for each in self._exchanges if each.id is not None and each.method == said["method"]]
-        again = [each for each in same if matches(each.expected, said, {})]
-        if again:
-            lines = ", ".join(str(each.line.number) for each in again if each.line is not None)
-            return f"{_name(said)} was recorded {len(again)} × (line {lines}), and came once more"
-        if same:
-            nearest = max(same[:_LOOKED_AT], key=lambda each: _likeness(each.expected, said))
-            assert nearest.line is not None
-            return (
-                f"{_name(said)} was never recorded like this; the nearest is line {nearest.line.number}:\n"
-                + _differences(nearest.expected, said)
-            )
-        names = [_name(each.expected) for each in self._exchanges if each.id is not None]
-        more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-        return f"{_name(said)} was never recorded; these were: {', '.join(names[:_LISTED]) or 'none'}{more}"
 
-
-def _name(said: dict[str, Any]) -> str:
-    about = said["params"].get("name") or said["params"].get("uri")
-    return f"{said['method']} {about}" if about else str(said["method"])
-
-
-def _likeness(one: Any, other: Any) -> float:
-    return SequenceMatcher(None, pretty(one)[:_COMPARED], pretty(other)[:_COMPARED]).quick_ratio()
-
-
-def _differences(recorded: Any, came: Any) -> str:
-    return "\n".join(f"  {line}" for line in differences(recorded, came, "recorded", "came"))
+def _name(message: dict[str, Any]) -> str:
+    params = _member(message, "params")
+    about = params.get("name") or params.get("uri")
+    return f"{message['method']} {about}" if about else str(message["method"])

@@ -1,35 +1,54 @@
-"""Comparing what a server offers with a file, so that a change shows in a review before it shows to callers."""
+"""Snapshots: compare what a server offers with a file that is under version control."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any, Final
 
 from longshore.client.client import Client
 from longshore.client.sync import SyncClient
+from longshore.errors import ClientError
 from longshore.files import write_atomic
 from longshore.schema.evolution.changes import Change, compare, verdict, worst_first
 from longshore.schema.evolution.surface import (
+    KEYS,
     NoSurface,
     Surface,
     count,
     is_surface,
+    make_surface,
     read_surface_file,
     write_surface_file,
 )
-from longshore.testing.connecting import in_memory
-from longshore.testing.surface import read_surface_of
+from longshore.testing.connection import in_memory
 
 _AGAIN: Final = "pytest --mcp-update"
 
 updating = False
-"""Whether `pytest --mcp-update` runs. It is known to this process alone: servers are told by nobody."""
+"""Whether `pytest --mcp-update` runs."""
+
+
+async def read_surface(client: Client) -> Surface:
+    """Everything that a server offers, for `assert_surface`."""
+    return _make_surface(client, *[await getattr(client, f"list_{part}")(fresh=True) for part in KEYS])
+
+
+def _read_sync(client: SyncClient) -> Surface:
+    return _make_surface(client, *[getattr(client, f"list_{part}")(fresh=True) for part in KEYS])
+
+
+def _make_surface(client: Client | SyncClient, *parts: Iterable[Any]) -> Surface:
+    if client.left_out:
+        raise ClientError("what it offers can't all be used: " + "; ".join(client.left_out), client.server.name)
+    records = {name: [each.record for each in entries] for name, entries in zip(KEYS, parts, strict=True)}
+    return make_surface(records, client.server.instructions)
 
 
 def assert_surface(what: Any, path: str | os.PathLike[str], *, update: bool | None = None) -> None:
-    """Raise AssertionError if a server does not offer what a file says that it does.
+    """Raise AssertionError if a server does not offer what a file says.
 
-    `what` is a `SyncClient`, anything that a client can be pointed at, or what `await read_surface(client)` gave. With
+    `what` is a `SyncClient`, a target of `Client`, or the result of `await read_surface(client)`. With
     `update`, or `pytest --mcp-update`, the file is written instead.
     """
     __tracebackhide__ = True
@@ -47,22 +66,22 @@ def _surface(what: Any) -> Surface:
     if isinstance(what, Client):
         raise TypeError("an async client is asked first: assert_surface(await read_surface(client), path)")
     if isinstance(what, SyncClient):
-        return read_surface_of(what)
+        return _read_sync(what)
     if is_surface(what):
         found: Surface = what
         return found
     with SyncClient(in_memory(what)) as client:
-        return read_surface_of(client)
+        return _read_sync(client)
 
 
 def _write(path: str | os.PathLike[str], where: str, data: bytes) -> None:
-    path = os.path.realpath(path)  # a link stays one
+    path = os.path.realpath(path)  # a symbolic link stays one
     try:
         with open(path, "rb") as file:
             if file.read() == data:
                 return
     except OSError:
-        pass  # writing it says why
+        pass  # writing it reports the reason
     try:
         write_atomic(path, data)
     except OSError as problem:
@@ -70,7 +89,7 @@ def _write(path: str | os.PathLike[str], where: str, data: bytes) -> None:
 
 
 def _shown(path: str | os.PathLike[str]) -> str:
-    """The path as a person in this folder would write it."""
+    """The path relative to the working directory, if it is inside."""
     short = os.path.relpath(path)
     return os.fspath(path) if short.startswith(os.pardir) else short
 

@@ -1,11 +1,14 @@
-"""Transcripts: what two sides of a connection said, as a text file that people read and edit.
+"""Transcripts: what both sides of a connection said, as a text file that people read and edit.
 
     # a comment
     @let V "2025-11-25"     $V stands for that text in the lines below
-    > {"jsonrpc": …}        the client said this
-    < {"jsonrpc": …}        the server said this; `<|` where the order among such lines is not meant
+    > {"jsonrpc": …}        the client sent this
+    < {"jsonrpc": …}        the server sent this; `<|` if its order among such lines does not matter
 
-What the holes in a line mean stands in `patterns`.
+Values may be patterns. `"…"` matches any value and `"…word…"` any text with the word. `"…name"` matches any value and
+binds it: the same token in a later line matches only that value. `"…": "…"` in an object allows other members. An array
+that begins with `"…any order"` matches its other elements in any order. A text that is JSON may have `"…"` in it. A
+text that really begins with `…` is written `"\\u2026"`.
 """
 
 from __future__ import annotations
@@ -15,52 +18,81 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
+from longshore.client.channel import CLIENT_LIMITS
 from longshore.errors import LongshoreError
 from longshore.files import read_bounded
 from longshore.protocol.envelope import SUBSCRIPTION_ID
-from longshore.schema.kinds import is_object
-from longshore.testing.patterns import read_json, read_pattern
+from longshore.schema.evolution.canonical import same
+from longshore.schema.kinds import is_array, is_object
 from longshore.wire.codec import BROKEN
+from longshore.wire.depth import too_deep
 
 MOST_BYTES: Final = 64 << 20
-"""Of one transcript, and of all its macros written out. Beyond, it is a log and no test."""
+"""Of one transcript, and of all its macros written out."""
+ANY: Final = "…"
+ANY_ORDER: Final = "…any order"
+LITERAL: Final = "\ue000"
+"""Marks a text of the file that is no pattern."""
+_ESCAPED: Final = re.compile(rf'(?<!\\)"(?:\\u2026|(?={LITERAL}))')
 _MACRO: Final = re.compile(r"\$([A-Z]+)")
 
+Bindings = dict[str, Any]
 
-class Marked(Struct, frozen=True):
-    """A line of the file: what it begins with, and the rest with its macros written out."""
+
+class MarkedLine(Struct, frozen=True):
+    """A line of the file: its mark, and the rest with its macros written out."""
 
     mark: str
     text: str
     number: int
 
 
-class Line(Struct, frozen=True):
-    """What one side said. `message` is that as it stands, `pattern` the same with its holes."""
+class TranscriptLine(Struct, frozen=True):
+    """A message of one side: `message` as it stands, `pattern` with its tokens."""
 
     client: bool
     message: dict[str, Any]
     pattern: Any
     number: int
-    anywhere: bool = False
-    """Whether it may come before or after what stands around it."""
 
     @property
     def method(self) -> str | None:
-        """None: it is an answer."""
+        """None for a response."""
         found = self.message.get("method")
         return found if isinstance(found, str) else None
 
     @property
     def id(self) -> Any:
-        """None: it is a notification."""
+        """None for a notification."""
         return self.message.get("id")
 
 
-def read_marked(text: str, macros: Mapping[str, str], where: str) -> Iterator[Marked]:
-    """Every line that says something, except `@let`. Raises LongshoreError."""
+# -- reading
+
+
+def read_json(text: str | bytes) -> Any:
+    """Decode JSON within the limits of our client. Raises one of BROKEN."""
+    data = text.encode() if isinstance(text, str) else text
+    if too_deep(data, CLIENT_LIMITS.depth):
+        raise ValueError(f"nesting is deeper than {CLIENT_LIMITS.depth} levels")
+    return msgspec.json.decode(data)
+
+
+def read_pattern(text: str) -> Any:
+    """Decode an expected value as a file has it. Raises one of BROKEN."""
+    return read_json(_ESCAPED.sub(lambda found: f'"{LITERAL}' + ("…" if len(found[0]) > 1 else ""), text))
+
+
+def write_literal(text: str) -> str:
+    """JSON for a file, with nothing in it that would be read as a pattern or a macro."""
+    return text.replace("$", "\\u0024").replace('"…', '"\\u2026')
+
+
+def read_marked(text: str, macros: Mapping[str, str], where: str) -> Iterator[MarkedLine]:
+    """Every line but comments and `@let`. Raises LongshoreError."""
     known = dict(macros)
     left = MOST_BYTES
 
@@ -69,7 +101,7 @@ def read_marked(text: str, macros: Mapping[str, str], where: str) -> Iterator[Ma
         value = known.get(found[1])
         if value is None:
             fix = f"write @let {found[1]} …, or \\u0024 for a $"
-            raise LongshoreError(f"{where}:{number}: ${found[1]} stands for nothing; {fix}")
+            raise LongshoreError(f"{where}:{number}: ${found[1]} is not defined; {fix}")
         left -= len(value)
         if left < 0:
             raise LongshoreError(f"{where}:{number}: written out, the macros have more than {MOST_BYTES:,} characters")
@@ -84,11 +116,11 @@ def read_marked(text: str, macros: Mapping[str, str], where: str) -> Iterator[Ma
             name, _, value = rest.partition(" ")
             known[name] = _MACRO.sub(write_out, value)
         else:
-            yield Marked(mark, _MACRO.sub(write_out, rest), number)
+            yield MarkedLine(mark, _MACRO.sub(write_out, rest), number)
 
 
-def read_transcript(path: str | os.PathLike[str]) -> list[Line]:
-    """All that was said, in its order. Raises LongshoreError, with the line that can't be used."""
+def read_transcript(path: str | os.PathLike[str]) -> list[TranscriptLine]:
+    """All messages of a file in order. Raises LongshoreError with the line that can't be used."""
     where = os.fspath(path)
     try:
         data = read_bounded(where, MOST_BYTES)
@@ -100,17 +132,14 @@ def read_transcript(path: str | os.PathLike[str]) -> list[Line]:
         raise LongshoreError(f"{where}: the transcript can't be read: {problem}") from None
     if len(data) > MOST_BYTES:
         raise LongshoreError(f"{where}: the transcript is longer than {MOST_BYTES:,} bytes")
-    lines = [
-        _read_line(each, where)
-        for each in read_marked(text, {}, where)
-        if not each.mark.startswith("@") and each.mark != "--"
-    ]
+    marked = (each for each in read_marked(text, {}, where) if not each.mark.startswith("@") and each.mark != "--")
+    lines = [_read_line(each, where) for each in marked]
     if not lines:
-        raise LongshoreError(f"{where}: nobody says anything in it; lines begin with > or <")
+        raise LongshoreError(f"{where}: it holds no messages; their lines begin with > or <")
     return lines
 
 
-def _read_line(marked: Marked, where: str) -> Line:
+def _read_line(marked: MarkedLine, where: str) -> TranscriptLine:
     place = f"{where}:{marked.number}"
     if marked.mark not in (">", "<", "<|"):
         raise LongshoreError(f"{place}: a line begins with >, <, <|, @ or #, not with {marked.mark[:20]!r}")
@@ -121,32 +150,87 @@ def _read_line(marked: Marked, where: str) -> Line:
     fault = find_fault(message)
     if fault is not None:
         raise LongshoreError(f"{place}: {fault}")
-    return Line(marked.mark == ">", message, pattern, marked.number, marked.mark == "<|")
+    return TranscriptLine(marked.mark == ">", message, pattern, marked.number)
 
 
 def find_fault(message: Any) -> str | None:
-    """Why something that is JSON is no message; None: it is one."""
+    """Why a JSON value is no message; None if it is one."""
     if not is_object(message):
         return "a message is a JSON object"
-    for name, value in _names(message):
+    params = message.get("params")
+    meta = params.get("_meta") if is_object(params) else None
+    ids = {"id": message, "requestId": params, "progressToken": params, SUBSCRIPTION_ID: meta}
+    for name, holder in (*ids.items(), ("progressToken", meta)):
+        value = holder.get(name) if is_object(holder) else None
         if value is not None and not is_id(value):
             return f"{name} is a text or a number"
     return None
 
 
 def is_id(value: Any) -> bool:
-    """Whether requests and subscriptions can go by that."""
     return isinstance(value, (str, int)) and not isinstance(value, bool)
 
 
-def _names(message: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What things go by in a message."""
-    yield "id", message.get("id")
-    params = message.get("params")
-    if is_object(params):
-        yield "requestId", params.get("requestId")
-        yield "progressToken", params.get("progressToken")
-        meta = params.get("_meta")
-        if is_object(meta):
-            yield "progressToken", meta.get("progressToken")
-            yield SUBSCRIPTION_ID, meta.get(SUBSCRIPTION_ID)
+# -- matching
+
+
+def matches(expected: Any, actual: Any, bindings: Bindings) -> bool:
+    """Whether a value matches a pattern. Named tokens are added to `bindings`."""
+    if isinstance(expected, str) and expected.startswith((ANY, LITERAL)):
+        return _matches_token(expected, actual, bindings)
+    if is_object(expected) and is_object(actual):
+        return _matches_object(expected, actual, bindings)
+    if is_array(expected) and is_array(actual):
+        if expected[:1] == [ANY_ORDER]:
+            left = list(actual)
+            return len(expected) == len(left) + 1 and all(take(one, left, bindings) for one in expected[1:])
+        pairs = zip(expected, actual, strict=False)
+        return len(expected) == len(actual) and all(matches(one, other, bindings) for one, other in pairs)
+    if type(expected) is not type(actual):
+        return False
+    if isinstance(expected, str) and expected != actual and has_inner_token(expected):
+        return matches(read_inner(expected), read_inner(actual), bindings)
+    return bool(expected == actual)
+
+
+def has_inner_token(text: str) -> bool:
+    """Whether a text is JSON with `"…"` in it."""
+    return f'"{ANY}"' in text and read_inner(text) is not None
+
+
+def read_inner(text: str) -> Any:
+    """The object or array that a text holds as JSON, or None."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return read_json(text)
+    except BROKEN:
+        return None
+
+
+def take(expected: Any, left: list[Any], bindings: Bindings) -> bool:
+    """Remove the first value that matches; whether there was one."""
+    for index, candidate in enumerate(left):
+        trial = dict(bindings)
+        if matches(expected, candidate, trial):
+            bindings.update(trial)
+            del left[index]
+            return True
+    return False
+
+
+def _matches_object(expected: dict[str, Any], actual: dict[str, Any], bindings: Bindings) -> bool:
+    named = {key.removeprefix(LITERAL): value for key, value in expected.items() if key != ANY}
+    if not (named.keys() <= actual.keys() if ANY in expected else named.keys() == actual.keys()):
+        return False
+    return all(matches(value, actual[key], bindings) for key, value in named.items())
+
+
+def _matches_token(token: str, actual: Any, bindings: Bindings) -> bool:
+    if token.startswith(LITERAL):
+        return bool(token[1:] == actual)
+    if token == ANY:
+        return True
+    if token.endswith(ANY):
+        return isinstance(actual, str) and token[1:-1] in actual
+    return same(bindings.setdefault(token[1:], actual), actual)

@@ -164,7 +164,7 @@ def test_notifications_keep_their_order() -> None:
         (503, b"", "", HttpRefused, r"503; try again in 7 \(Retry-After\)"),
         (429, b"", "", HttpRefused, "429; try again in 7"),
         (302, b"", "", HttpRefused, "points to http://elsewhere.test/mcp, and redirects are not followed"),
-        (401, b"", "", HttpRefused, "401; it wants credentials: give the client auth="),
+        (401, b"", "", HttpRefused, "401; it wants credentials; give the client auth="),
         (403, b"no", "text/plain", HttpRefused, "403: no"),
         (200, b"<html>", "text/html", HttpRefused, "HTTP status 200: <html>"),
         (202, b"", "", HttpRefused, "HTTP status 202"),

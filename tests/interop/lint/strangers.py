@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from interop.client.peers import command
+from longshore.cli.describe import describe
 from longshore.cli.options import Options
 from longshore.cli.screen import Screen
-from longshore.cli.surfaces import survey
 from longshore.schema.standards.linting import lint
 from longshore.schema.standards.rule import PROFILES
 from longshore.schema.standards.subject import Surface
@@ -24,7 +24,7 @@ def ask(peer: str, folder: Path) -> dict[str, Any]:
     """What a server lists now, asked as `longshore lint -- COMMAND` does; in the form of `longshore list --json`."""
     arguments = {"filesystem": [str(folder)], "playwright": ["--headless"]}.get(peer, [])
     env = (f"MEMORY_FILE_PATH={folder / 'memory.jsonl'}",)
-    found = survey(None, tuple(command(peer, *arguments)), Options(env=env), Screen()).surface
+    found = describe(None, tuple(command(peer, *arguments)), Options(env=env), Screen()).surface
     return {"server": {"name": found.name, "instructions": found.instructions}, "tools": list(found.tools)}
 
 

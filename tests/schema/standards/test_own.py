@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from longshore.builtin import CATEGORIES, make
+from longshore.cli.describe import surface_of
 from longshore.schema.standards.linting import lint
 from longshore.schema.standards.rule import PROFILES, Profile
-from longshore.surveying import surface_of
 
 
 @pytest.mark.parametrize("profile", PROFILES)

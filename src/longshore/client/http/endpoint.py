@@ -148,7 +148,8 @@ def _checked(headers: HeaderPairs, where: str) -> HeaderPairs:
         if not _TOKEN.fullmatch(name):
             raise ConnectError(f"{name!r} is no name of a header; give letters, digits and hyphens", where)
         if name.lower() in _OURS:
-            raise ConnectError(f"headers= can't set {name}: it says how a message is sent; leave it out", where)
+            what = f"the header {name} says how a message is sent"
+            raise ConnectError(what, where, fix="leave it out of {}", options=("headers",))
     return [pair for pair in headers if pair[0].lower() not in _SPOKEN]
 
 
@@ -204,7 +205,7 @@ def refuse(answer: HttpResponse, *, known: bool = False) -> NoReturn:
         reason = _reason(answer)
         if reason:
             problem.what = f"HTTP status {answer.status}: {reason}"
-        problem.what += _wanting(answer.status, wanted or "", known, reason)
+        _advise(problem, wanted or "", known, reason)
     elif 300 <= answer.status < 400:
         to = without_secrets(answer.header("location") or "nowhere")[:200]
         problem.what += f"; it points to {to}, and redirects are not followed: give that URL if you trust it"
@@ -213,13 +214,17 @@ def refuse(answer: HttpResponse, *, known: bool = False) -> NoReturn:
     raise problem
 
 
-def _wanting(status: int, wanted: str, known: bool, reason: str) -> str:
+def _advise(problem: HttpRefused, wanted: str, known: bool, reason: str) -> None:
+    challenge = f" ({wanted[:200]})" if wanted and not reason else ""
     if not known:
-        return "; it wants credentials: give the client auth= (a token, or OAuth) or headers="
-    told = f" ({wanted[:200]})" if wanted and not reason else ""
-    if status == 401:
-        return f"; it does not take the credentials that it got{told}: give others by auth= or headers="
-    return f"; the credentials that it got do not allow this{told}: give some that do"
+        problem.what += "; it wants credentials"
+        problem.fix, problem.options = "give the client {} (a token, or OAuth) or {}", ("auth", "headers")
+    elif problem.status == 401:
+        problem.what += f"; it does not take the credentials that it got{challenge}"
+        problem.fix, problem.options = "give others by {} or {}", ("auth", "headers")
+    else:
+        problem.what += f"; the credentials that it got do not allow this{challenge}"
+        problem.fix = "give some that do"
 
 
 # -- what a message is, as far as a transport must know

@@ -68,7 +68,8 @@ class Bearer:
 
     async def challenged(self, status: int, url: str, answer_headers: Headers) -> bool:  # noqa: ARG002
         if status == 401:
-            raise AuthorizationError("it refused the bearer token (401); give one that is valid, by auth=")
+            what = "it refused the bearer token (401)"
+            raise AuthorizationError(what, fix="give one that is valid, by {}", options=("auth",))
         return False
 
     async def close(self) -> None:

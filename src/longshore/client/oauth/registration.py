@@ -113,7 +113,7 @@ async def register(
         document["scope"] = " ".join(scopes)
     reply = await asker.post_json(server.registration_endpoint, document, "registration: the endpoint")
     if reply.status not in (200, 201):
-        raise AuthorizationError(_refused(server, reply))
+        raise _refused(server, reply)
     client_id = reply.text("client_id")
     if not client_id or not client_id.isprintable():
         raise AuthorizationError(f"registration: {shown(server.issuer)} gave no client_id")
@@ -156,12 +156,13 @@ def _expires(reply: Reply) -> float:
     return float(said) if isinstance(said, (int, float)) and 0 < said < 1e12 else 0
 
 
-def _refused(server: AuthServer, reply: Reply) -> str:
+def _refused(server: AuthServer, reply: Reply) -> AuthorizationError:
     if server.assumed:
         what = "the server wants a token, but says nowhere how to get one by OAuth"
-        return f"{what}; if you have one, give it by auth="
+        return AuthorizationError(what, fix="if you have one, give it by {}", options=("auth",))
     what = f"registration: {shown(server.issuer)} refused: {refusal(reply)}"
-    return f"{what}; register with it by hand and give client_id= (and client_secret=, if it gave one)"
+    fix = "register with it by hand and give client_id= (and client_secret=, if it gave one)"
+    return AuthorizationError(what, fix=fix)
 
 
 def _key(issuer: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from longshore import Server
 from longshore.testing import connect
-from longshore.testing.connecting import renew
+from longshore.testing.connection import renew
 from waiting import eventually
 
 

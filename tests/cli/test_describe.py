@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from longshore import Icon, Server, Tool, Toolset, tool
-from longshore.surveying import surface_of
+from longshore.cli.describe import surface_of
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}}
 
@@ -38,7 +38,7 @@ def test_facts_are_what_the_author_declared(app: Server) -> None:
     assert facts["look"].category == "weather"
     assert (facts["look"].examples, facts["look"].errors) == (({"city": "Oslo"},), {"no_city": "there is none"})
     assert facts["look"].waived == {"W22": "it is plain", "W25": "nobody uses it"}
-    assert "test_surveying.py:" in facts["look"].where and facts["look"].where.endswith("look(self, city)")
+    assert "test_describe.py:" in facts["look"].where and facts["look"].where.endswith("look(self, city)")
     assert (facts["look"].typed, facts["raw"].typed) == (True, False)
     assert facts["raw"].category is None
 

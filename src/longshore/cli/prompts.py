@@ -1,4 +1,4 @@
-"""Questions of a server to the person at the terminal: a form, field by field, or a page to visit."""
+"""Questions of a server to the user at the terminal: a form, field by field, or a page to open."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import sys
 from collections.abc import Callable
 from typing import Any, final
 
-from longshore.cli.schemas import choices, take_text, told
 from longshore.cli.screen import Screen, one_line
+from longshore.cli.values import choices, expected, take_text
 from longshore.client.answering import ElicitQuestion
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import quote
 
 _LINE_BYTES = 64 << 10
-"""A line that is typed: a terminal takes 4 KiB at most, pasted or not."""
+"""Most bytes of a typed line: a terminal passes 4 KiB."""
 
 
-class Refused(Exception):
-    """The person ended the input: no answer."""
+class EndOfInput(Exception):
+    """The user ended the input (Ctrl-D)."""
 
 
 @final
-class Asking:
+class Prompts:
     """Answers `on_elicit`, one question at a time."""
 
     def __init__(self, screen: Screen, server: str) -> None:
@@ -32,7 +32,7 @@ class Asking:
         self._lock = asyncio.Lock()
 
     async def __call__(self, question: ElicitQuestion) -> Any:
-        """A dict of answers, True, or False for no."""
+        """The answers as a dict, True for yes, False for no."""
         async with self._lock:
             with self._screen.hold():
                 return await self._answer(question)
@@ -40,14 +40,14 @@ class Asking:
     async def _answer(self, question: ElicitQuestion) -> Any:
         try:
             if question.mode == "url":
-                return await self._visit(question)
+                return await self._open_page(question)
             return await self._fill_in(question)
-        except Refused:
+        except EndOfInput:
             self._screen.fail("")
             return False
 
-    async def _visit(self, question: ElicitQuestion) -> Any:
-        """A page is never opened by us: who sees where it leads decides."""
+    async def _open_page(self, question: ElicitQuestion) -> Any:
+        """Show the URL and never open it: the user decides."""
         self._screen.fail(f"{self._server} asks you to open a page: {question.message}\n  {question.url}")
         return await self._yes_or_no("Have you been there, and do you agree?")
 
@@ -78,11 +78,11 @@ class Asking:
         listed = _choices((items if is_object(items) else {}) if many else field)
         for n, (_, shown) in enumerate(listed, 1):
             self._screen.fail(f"  {n}) {one_line(shown)}")
-        what = "numbers, with commas" if many and listed else "a number" if listed else told(field, field)
+        what = "numbers, with commas" if many and listed else "a number" if listed else expected(field, field)
         default = f" [{quote(field['default'])}]" if "default" in field else "" if needed else " [nothing]"
-        return await self._until_right(f"{label}, {what}{default}: ", _reader(field, listed, many), name, field, needed)
+        return await self._until_valid(f"{label}, {what}{default}: ", _reader(field, listed, many), name, field, needed)
 
-    async def _until_right(
+    async def _until_valid(
         self, prompt: str, read: Callable[[str], Any], name: str, field: dict[str, Any], needed: bool
     ) -> Any:
         while True:
@@ -103,7 +103,7 @@ class Asking:
             self._screen.fail("\n".join(f"  {fault}" for fault in faults))
 
     async def _yes_or_no(self, label: str, default: Any = None, *, needed: bool = True) -> bool | None:
-        """None where it was left out, as what is not needed may be."""
+        """None if the field is optional and was left out."""
         open_one = "[y/n]" if needed else "[y/n, or nothing]"
         shown = "[Y/n]" if default is True else "[y/N]" if default is False else open_one
         while True:
@@ -118,12 +118,12 @@ class Asking:
         try:
             return await read_line()
         except asyncio.CancelledError:
-            self._screen.fail("")  # whatever comes next begins on a line of its own
+            self._screen.fail("")  # the next output begins on its own line
             raise
 
 
 def _choices(field: dict[str, Any]) -> list[tuple[Any, str]]:
-    """The values to choose from, with what they are called; revisions differ in how a form says that."""
+    """The values to choose from, with their titles. Protocol revisions spell them differently."""
     for key in ("oneOf", "anyOf"):
         listed: Any = field.get(key)
         if is_array(listed) and all(is_object(each) and "const" in each for each in listed):
@@ -135,7 +135,7 @@ def _choices(field: dict[str, Any]) -> list[tuple[Any, str]]:
 
 
 def _reader(field: dict[str, Any], listed: list[tuple[Any, str]], many: bool) -> Callable[[str], Any]:
-    """What a typed line means. A choice is made by its number, which is what is asked for, its value or its name."""
+    """Parses a typed line. A choice is given by its number, its value or its title."""
     numbered = {str(n): value for n, (value, _) in enumerate(listed, 1)}
 
     def choose(text: str) -> Any:
@@ -155,7 +155,7 @@ def _reader(field: dict[str, Any], listed: list[tuple[Any, str]], many: bool) ->
 
 
 def find_faults(name: str, field: dict[str, Any], value: Any) -> list[str]:
-    """What is wrong with an answer. By a field that can't be read, or not in time, the server will judge."""
+    """What is wrong with an answer; nothing if the field's schema can't be used: the server decides then."""
     from longshore.schema.cost import compile_bounded
 
     validator = compile_bounded({"type": "object", "properties": {name: field}})
@@ -163,23 +163,23 @@ def find_faults(name: str, field: dict[str, Any], value: Any) -> list[str]:
 
 
 async def read_line() -> str:
-    """A line from the terminal. Raises Refused at its end. No thread waits for it, so Ctrl-C ends everything."""
+    """A line from the terminal. Raises EndOfInput at its end. It uses no thread, so Ctrl-C ends the process."""
     loop = asyncio.get_running_loop()
-    came: asyncio.Future[bytes] = loop.create_future()
+    line: asyncio.Future[bytes] = loop.create_future()
     descriptor = sys.stdin.fileno()
 
     def take() -> None:
-        if not came.done():
+        if not line.done():
             try:
-                came.set_result(os.read(descriptor, _LINE_BYTES))
+                line.set_result(os.read(descriptor, _LINE_BYTES))
             except OSError:
-                came.set_result(b"")  # the terminal is gone
+                line.set_result(b"")  # the terminal was closed
 
     loop.add_reader(descriptor, take)
     try:
-        data = await came
+        data = await line
     finally:
         loop.remove_reader(descriptor)
     if not data:
-        raise Refused
+        raise EndOfInput
     return data.decode("utf-8", "replace")

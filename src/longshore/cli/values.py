@@ -1,4 +1,4 @@
-"""What a tool's input schema says of one argument: which kinds of value it takes, and what a text means there."""
+"""What a text on a command line means as a value of a tool's JSON schema."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from longshore.schema.phrase import describe, either, quote
 from longshore.schema.walk import resolve
 
 _STEPS = 16
-"""References that are followed. A schema that needs more goes round."""
+"""References that are followed, one after another: a longer chain is a cycle."""
 _MOST_OPTIONS = 200
-"""Parts of a union that are looked at: more are no choice for a person."""
+"""Alternatives of a union that are considered: a person chooses from fewer."""
 _JOINED = ("anyOf", "oneOf", "allOf")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,4000}")
-"""Python reads no longer ones."""
+"""`int()` takes at most 4,300 digits."""
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-"""Not what Python takes for one beside: `1_000`, `１`, `nan`."""
+"""A JSON number, also as `.5` and `5.`; not what `float()` takes besides: `1_000`, `１`, `nan`."""
 _YES = frozenset(("true", "yes", "on", "y", "1"))
 _NO = frozenset(("false", "no", "off", "n", "0"))
 _KIND_OF: dict[type[Any], str] = {
@@ -36,49 +36,43 @@ _KIND_OF: dict[type[Any], str] = {
 
 
 def part(schema: Any, root: dict[str, Any]) -> dict[str, Any]:
-    """The schema itself, with what it refers to in another place of the same one; empty if that leads nowhere."""
+    """The schema merged with what its `$ref` names inside the root; empty if that can't be resolved."""
     beside: dict[str, Any] = {}
     for _ in range(_STEPS):
         if not is_object(schema):
             return beside
         ref: Any = schema.get("$ref")
         if not isinstance(ref, str):
-            return schema if not beside else _meet(schema, beside) or {}
-        beside = _meet({key: value for key, value in schema.items() if key != "$ref"}, beside) or {}
+            return schema if not beside else _merge(schema, beside) or {}
+        beside = _merge({key: value for key, value in schema.items() if key != "$ref"}, beside) or {}
         schema = resolve(root, ref)
     return {}
 
 
 def options(schema: Any, root: dict[str, Any]) -> list[dict[str, Any]]:
-    """The plain schemas of which a value fits one: those of a union, each with all that stands beside it."""
-    return _Spreading(root).spread(schema) or [{}]
+    """The alternatives of a schema: each part of its unions, merged with the keywords beside them."""
+    left = _MOST_OPTIONS  # a schema may refer to itself
 
-
-class _Spreading:
-    """Takes unions apart and puts intersections together. A schema may hold itself: bounded."""
-
-    def __init__(self, root: dict[str, Any]) -> None:
-        self._root = root
-        self._left = _MOST_OPTIONS
-
-    def spread(self, schema: Any) -> list[dict[str, Any]]:
-        if self._left <= 0:
+    def spread(schema: Any) -> list[dict[str, Any]]:
+        nonlocal left
+        if left <= 0:
             return []
-        self._left -= 1
-        whole = part(schema, self._root)
+        left -= 1
+        whole = part(schema, root)
         found = [{key: value for key, value in whole.items() if key not in _JOINED}]
         for each in _array(whole, "allOf"):
-            found = self._cross(found, self.spread(each))
+            found = _combine(found, spread(each))
         for key in ("anyOf", "oneOf"):
-            found = self._cross(found, [one for each in _array(whole, key) for one in self.spread(each)])
+            found = _combine(found, [one for each in _array(whole, key) for one in spread(each)])
         return found
 
-    def _cross(self, found: list[dict[str, Any]], others: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Every one of these with every one of those, as far as they agree."""
-        if not others:
-            return found  # there is nothing, or more than we look at
-        pairs = islice(((one, other) for one in found for other in others), _MOST_OPTIONS)
-        return [met for one, other in pairs if (met := _meet(one, other)) is not None]
+    return spread(schema) or [{}]
+
+
+def _combine(found: list[dict[str, Any]], others: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each of one list merged with each of the other, where they don't exclude each other."""
+    pairs = islice(((one, other) for one in found for other in others), _MOST_OPTIONS)
+    return [met for one, other in pairs if (met := _merge(one, other)) is not None] if others else found
 
 
 def _array(schema: dict[str, Any], key: str) -> list[Any]:
@@ -86,8 +80,8 @@ def _array(schema: dict[str, Any], key: str) -> list[Any]:
     return found[:_MOST_OPTIONS] if is_array(found) else []
 
 
-def _meet(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any] | None:
-    """One schema for what fits both, as far as we need to know; None where their types exclude each other."""
+def _merge(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any] | None:
+    """A schema for what fits both, as far as reading a text needs it; None if their types exclude each other."""
     made = {**one, **other}
     for key in one.keys() & other.keys():
         ours, theirs = one[key], other[key]
@@ -116,7 +110,7 @@ def _types(named: Any) -> set[str]:
 
 
 def kinds(schema: Any, root: dict[str, Any]) -> set[str]:
-    """The JSON types that a value may have; empty: any."""
+    """The JSON types that a value may have; empty for any."""
     found: set[str] = set()
     for option in options(schema, root):
         of_it = _kinds_of(option)
@@ -139,7 +133,7 @@ def _kinds_of(option: dict[str, Any]) -> set[str]:
 
 
 def choices(option: dict[str, Any]) -> list[Any]:
-    """The values of which it takes one, if it lists them."""
+    """The values that a schema lists by `enum` or `const`."""
     if "const" in option:
         return [option["const"]]
     listed: Any = option.get("enum")
@@ -147,7 +141,7 @@ def choices(option: dict[str, Any]) -> list[Any]:
 
 
 def keys_of(schema: Any, root: dict[str, Any]) -> list[str]:
-    """The names of an object's parts."""
+    """The names of an object's properties."""
     found: list[str] = []
     for option in options(schema, root):
         properties: Any = option.get("properties")
@@ -156,7 +150,7 @@ def keys_of(schema: Any, root: dict[str, Any]) -> list[str]:
 
 
 def child(schema: Any, root: dict[str, Any], key: str) -> Any:
-    """The schema of an object's part; an empty one where any is allowed; None where there is no such part."""
+    """The schema of an object's property; empty if any value is allowed, None if there can be no such property."""
     found: list[Any] = []
     for option in options(schema, root):
         for one in _children(option, key):
@@ -181,13 +175,13 @@ def _children(option: dict[str, Any], key: str) -> list[dict[str, Any]]:
 
 
 def _matches(pattern: str, key: str) -> bool:
-    """By a validator whose patterns take no longer than the text: this one is a stranger's."""
+    """Match by the validator, whose patterns take linear time: the schema comes from a server."""
     from longshore.schema.validate import SchemaProblem, compile
 
     try:
         return not compile({"pattern": pattern}).errors(key)
     except SchemaProblem:
-        return True  # nobody can tell, and the server will judge
+        return True  # the server decides
 
 
 def _may_be_object(option: dict[str, Any]) -> bool:
@@ -195,7 +189,7 @@ def _may_be_object(option: dict[str, Any]) -> bool:
 
 
 def take_text(text: str, schema: Any, root: dict[str, Any]) -> Any:
-    """What a text on a command line means as a value of this schema. Raises ValueError, which says what is expected."""
+    """Read a text as a value of this schema. Raises ValueError, which says what is expected."""
     for value in (value for option in options(schema, root) for value in choices(option)):
         if value == text or (not isinstance(value, str) and text == msgspec.json.encode(value).decode()):
             return value
@@ -210,14 +204,14 @@ def take_text(text: str, schema: Any, root: dict[str, Any]) -> Any:
             if found is not _NOT:
                 return found
     if "string" in wanted:
-        return text  # none of those that it lists
+        return text  # not one of the listed values; the validator says which there are
     if "array" in wanted and text[:1] != "[":
         return [_take_item(text, schema, root)]
-    raise ValueError(f"expected {told(schema, root)}, got {quote(text)}{_fix(wanted)}")
+    raise ValueError(f"expected {expected(schema, root)}, got {quote(text)}{_fix(wanted)}")
 
 
 def _take_item(text: str, schema: Any, root: dict[str, Any]) -> Any:
-    """A list that is given item by item."""
+    """Read one item of an array."""
     for option in options(schema, root):
         if "array" in _kinds_of(option) or "items" in option:
             return take_text(text, option.get("items"), root)
@@ -230,8 +224,8 @@ def _fix(wanted: set[str]) -> str:
     return "; write it as JSON" if "object" in wanted else ""
 
 
-def told(schema: Any, root: dict[str, Any]) -> str:
-    """What a schema asks for, in a few words. It is a stranger's, so it may be no proper one."""
+def expected(schema: Any, root: dict[str, Any]) -> str:
+    """What a schema asks for, in a few words. The schema may be malformed."""
     try:
         return either([describe(option) for option in options(schema, root)])
     except Exception:
@@ -242,7 +236,7 @@ _NOT: Any = object()
 
 
 def _guess(text: str) -> Any:
-    """Where any value goes: JSON if it is some, else the text."""
+    """Read JSON if the text is some, else the text itself."""
     found = _json(text)
     return text if found is _NOT else found
 

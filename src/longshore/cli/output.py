@@ -1,4 +1,4 @@
-"""What a tool or a resource gave, on a terminal, in a pipe, and as files."""
+"""Printing and saving what a tool or a resource returned."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from longshore.protocol.content import Audio, Contents, EmbeddedResource, Image,
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 _MOST_NAMES = 10_000
-"""Names that are tried for a file: a folder with so many is not meant."""
+"""File names that are tried."""
 
 
 @final
 class Folder:
-    """Where `--save` puts what is no text. Files are named by us: a server's own names could lead anywhere."""
+    """The folder of `--save`. We name the files: a server's names could be paths to anywhere."""
 
     def __init__(self, path: str, stem: str) -> None:
-        """Raises OSError where there can be no such folder."""
+        """Raises OSError if the folder can't be made."""
         os.makedirs(path, exist_ok=True)
         self._path = path
         self._stem = _UNSAFE.sub("-", stem).strip("-")[:60] or "file"
 
     def save(self, data: bytes, kind: str) -> str:
-        """Write a file under a name that is free."""
+        """Write a file under an unused name."""
         from mimetypes import guess_extension
 
         ending = guess_extension(kind.partition(";")[0].strip()) or ".bin"
@@ -47,7 +47,7 @@ class Folder:
 
 
 def open_folder(path: str | None, stem: str) -> Folder | None:
-    """What `--save` names. Before anything is called: a result that can't be kept would be lost."""
+    """The folder of `--save`, opened before the call: a result that can't be saved would be lost."""
     try:
         return None if path is None else Folder(path, stem)
     except OSError as problem:
@@ -55,7 +55,7 @@ def open_folder(path: str | None, stem: str) -> Folder | None:
 
 
 def show_result(screen: Screen, result: Result, folder: Folder | None) -> None:
-    """The result of a tool: its texts, and a word about everything else."""
+    """Print a tool's texts, and a note for every other block."""
     texts = 0
     for block in result.content:
         texts += _show_block(screen, block, folder)
@@ -64,7 +64,7 @@ def show_result(screen: Screen, result: Result, folder: Folder | None) -> None:
 
 
 def _show_block(screen: Screen, block: Any, folder: Folder | None) -> bool:
-    """Show one block; whether it was one that goes to stdout."""
+    """Show one block; whether it went to stdout."""
     match block:
         case Text(text=text):
             screen.text(pretty(text) if screen.out_is_terminal else text)
@@ -89,7 +89,7 @@ def _show_block(screen: Screen, block: Any, folder: Folder | None) -> bool:
 
 
 def show_contents(screen: Screen, contents: Iterable[Contents], folder: Folder | None) -> None:
-    """What reading a resource gave. Into a pipe it goes byte by byte as it is."""
+    """Print what a resource holds; into a pipe its exact bytes."""
     for n, each in enumerate(contents):
         text = each.text if isinstance(each.text, str) else None
         data = each.blob if isinstance(each.blob, bytes) else b""
@@ -108,13 +108,13 @@ def _kind(contents: Contents) -> str:
 
 
 def _show_bytes(screen: Screen, what: str, data: bytes, kind: str, folder: Folder | None) -> None:
-    told = f"{what}, {kind}, {size(len(data))}"
+    shown = f"{what}, {kind}, {size(len(data))}"
     if folder is not None:
-        screen.note(f"[{told}] saved as {folder.save(data, kind)}")
+        screen.note(f"[{shown}] saved as {folder.save(data, kind)}")
     elif screen.out_is_terminal:
-        screen.text(f"[{told}; --save DIR writes it to a file]")
+        screen.text(f"[{shown}; --save DIR writes it to a file]")
     else:
-        screen.note(f"[{told}, left out; --save DIR writes it to a file, --json prints it]")
+        screen.note(f"[{shown}, left out; --save DIR writes it to a file, --json prints it]")
 
 
 def size(count: int) -> str:
@@ -125,7 +125,7 @@ def size(count: int) -> str:
 
 
 def pretty(text: str) -> str:
-    """A text that is a JSON object or array, with its lines broken and nothing else changed."""
+    """Indent a text that is a JSON object or array; return any other unchanged."""
     if text[:1] not in ("{", "[") or "\n" in text.strip():
         return text
     try:

@@ -65,7 +65,10 @@ def pick(module: ModuleType, name: str, target: str) -> Server:
     if len(servers) == 1:
         return next(iter(servers.values()))
     if not servers:
-        raise TargetError(f'{target}: no Server there; it needs a line like: app = Server("name")')
+        what = f'{target}: no Server there; it needs a line like: app = Server("name")'
+        command = f"{sys.executable} {target}"
+        fix = f"If it is a program that serves by itself: longshore … '{command}', or longshore … -- {command}"
+        raise TargetError(f"{what}\n{fix}")
     raise TargetError(f"{target}: it has several servers; say which: {target}:{' or :'.join(servers)}")
 
 

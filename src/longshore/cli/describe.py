@@ -1,0 +1,247 @@
+"""What a server offers: its tools for `longshore lint`, everything for `longshore schema`.
+
+A server in Python is loaded and not run, a JSON file is read, any other server is asked. Tools are taken as they are
+listed, also those that our client would leave out: finding fault with them is the linter's job.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+from msgspec import Struct
+
+from longshore.app import Server
+from longshore.cli.rules import OFFERED
+from longshore.cli.session import fetch
+from longshore.cli.target import BUILTIN, LIST_FORMS, STDIN, Destination, load, name_of, read_list_file, resolve
+from longshore.errors import BadAnswer, TargetError, ToolError
+from longshore.registry.facts import facts_of
+from longshore.registry.tool import Entry
+from longshore.schema.evolution.changes import NOTHING, Renamed
+from longshore.schema.evolution.surface import Surface as Offers
+from longshore.schema.evolution.surface import read_offers
+from longshore.schema.kinds import is_array, is_object
+from longshore.schema.standards.finding import Finding
+from longshore.schema.standards.linting import MOST_FAULTS
+from longshore.schema.standards.rule import COMMON, PROFILES, Level, Profile
+from longshore.schema.standards.subject import Surface
+from longshore.server.lists import wrap
+from longshore.testing.snapshot import read_surface
+from longshore.wire.codec import encode
+
+if TYPE_CHECKING:
+    from longshore.cli.options import Options
+    from longshore.cli.screen import Screen
+    from longshore.client.client import Client
+    from longshore.mounting.mount import Mount
+
+
+# -- the tools, for the linter
+
+
+class Described(Struct, frozen=True):
+    """The tools of a server, and what is known beside them."""
+
+    surface: Surface
+    refused: tuple[Finding, ...] = ()
+    """Declarations that the server refused."""
+    file: str = ""
+    """The file with the list or the server's code, if known."""
+    builtin: bool = False
+
+    @property
+    def profiles(self) -> tuple[Profile, ...]:
+        """The default profiles for such a server."""
+        if self.builtin:
+            return PROFILES
+        return COMMON if self.surface.categories is None else (*COMMON, "brooklyn")
+
+
+def describe(target: str | None, command: tuple[str, ...], options: Options, screen: Screen) -> Described:
+    """The tools of a target. Raises click.UsageError, LongshoreError, or Exit after an error was shown."""
+    place = resolve(target, command, options.config)
+    if isinstance(place, str):
+        return _read_tools(place)
+    if place.source:
+        return _load_tools(place.source, options, screen)
+    return Described(fetch(place, options, screen, lambda client, place: _ask_for_tools(client, place, screen)))
+
+
+def surface_of(app: Server) -> Surface:
+    """The tools that a server offers under its configuration; of mounted servers, those that are connected."""
+    tools = tuple(app.engine.tools.values())
+    return Surface(
+        name=app.name,
+        tools=tuple(listed for entry in tools if (listed := _as_listed(entry)) is not None),
+        instructions=app.engine.instructions,
+        facts={entry.name: facts_of(entry, app.admission.waived) for entry in tools},
+        categories=app.admission.categories,
+    )
+
+
+def _as_listed(entry: Entry) -> Any:
+    """A tool as `tools/list` has it for modern clients; None if it has no schema, so no list has it either."""
+    try:
+        listed = msgspec.json.decode(encode(entry.describe()))
+        output = listed.get("outputSchema", {"type": "object"})
+        return listed if output.get("type") == "object" else {**listed, "outputSchema": wrap(output)}
+    except Exception:
+        return None
+
+
+async def _ask_for_tools(client: Client, place: Destination, screen: Screen) -> Surface:
+    server = client.server
+    tools = await _tool_pages(client) if server.can("tools") else []
+    if not server.can("tools"):
+        screen.note(f"{place.name} does not say that it has tools, so clients won't ask for them")
+    for line in client.problems:
+        screen.note(f"{place.name}: {line}")
+    configured = is_object(place.target)  # clients know the server by the name of its entry
+    name = place.name if configured else server.name or place.name
+    return Surface(name=name, tools=tuple(tools), instructions=server.instructions)
+
+
+async def _tool_pages(client: Client) -> list[Any]:
+    """Every entry of every page, unchecked."""
+    from longshore.client.cache import weigh
+    from longshore.client.listing import ENTRIES, LIST_CHARS
+
+    found: list[Any] = []
+    chars = 0
+    async for page in client.pages("tools/list"):
+        found += page
+        chars += weigh(page)
+        if len(found) > ENTRIES or chars > LIST_CHARS:
+            most = f"{ENTRIES:,} entries or {LIST_CHARS >> 20} MiB"
+            raise BadAnswer(f"tools/list has more than {most}", client.name)
+    return found
+
+
+def _load_tools(source: str, options: Options, screen: Screen) -> Described:
+    given = {"--header": options.header, "--auth": options.auth, "--env": options.env, "--cwd": options.cwd}
+    for option, value in given.items():
+        if value:
+            raise click.UsageError(f"{option} is for a server that is run; one in Python is loaded only")
+    app, refused = load(source)
+    findings = [_not_offered("error", each.what, each.fix, each.where) for each in refused]
+    surface, lost = (surface_of(app), []) if app.catalog.pending_mounts is None else _with_mounts(app, options, screen)
+    return Described(surface, (*findings, *lost), _file_of(source), builtin=source == BUILTIN)
+
+
+def _not_offered(level: Level, message: str, fix: str, where: str) -> Finding:
+    return Finding(
+        tool="", level=level, rule=OFFERED.id, message=message, fix=fix, profiles=OFFERED.profiles, where=where
+    )
+
+
+def _file_of(source: str) -> str:
+    """The file of a loaded server, relative to the working directory if it is inside."""
+    place = re.sub(r":\w+\Z", "", source)
+    path: str = getattr(sys.modules.get(place), "__file__", None) or place
+    inside = path.startswith(os.getcwd() + os.sep)
+    return (os.path.relpath(path) if inside else path) if os.path.isfile(path) else ""
+
+
+def _with_mounts(app: Server, options: Options, screen: Screen) -> tuple[Surface, list[Finding]]:
+    """Connect the mounted servers too; the findings say which of their tools can't be passed on."""
+    from longshore.mounting.mounts import Mounts
+
+    async def connect(client: Client, place: Destination) -> tuple[Surface, list[Finding]]:  # noqa: ARG001
+        from asyncio import gather
+
+        assert isinstance(app.catalog.pending_mounts, Mounts)
+        app.recorder.fallback = lambda: lambda _: None  # problems of mounted servers are reported below
+        mounts = app.catalog.pending_mounts.all
+        try:
+            await gather(*(_wait_for(mount, options.timeout, screen) for mount in mounts))
+            return surface_of(app), [each for mount in mounts for each in _left_out(mount)]
+        finally:
+            await gather(*(mount.stop() for mount in mounts))
+
+    return fetch(Destination(app, app.name), options, screen, connect)
+
+
+async def _wait_for(mount: Mount, seconds: float, screen: Screen) -> None:
+    """Wait until a mounted server is connected; note it if it is not."""
+    keeper = mount.keeper()
+    try:
+        await keeper.ready(seconds or float("inf"))
+    except ToolError:
+        more = "; give it more by --timeout" if keeper.problem is None else ""
+        screen.note(f"{keeper.reason()}{more}; its tools are not looked at")
+
+
+def _left_out(mount: Mount) -> list[Finding]:
+    lines = [line for lines in mount.left_out.values() for line in lines]
+    fix = "Look at that server by itself: longshore lint -- COMMAND, or its URL."
+    return [
+        _not_offered("warning", f"left out: {line}", fix, f"mounted {mount.prefix}") for line in lines[:MOST_FAULTS]
+    ]
+
+
+def _read_tools(path: str) -> Described:
+    """The tools of a JSON file: an array, a result of `tools/list`, or what `longshore list --json` prints."""
+    value, name = read_list_file(path), name_of(path)
+    whole: dict[str, Any] = {"tools": value} if is_array(value) else value if is_object(value) else {}
+    inner = whole.get("result")
+    whole = inner if is_object(inner) else whole
+    tools = whole.get("tools")
+    if not is_array(tools):
+        has_servers = "mcpServers" in whole or "servers" in whole
+        fix = f"it names servers; look at one of them: longshore lint NAME --config {name}"
+        raise TargetError(f"{name} has no list of tools; {fix if has_servers else LIST_FORMS}")
+    server = whole.get("server")
+    known: dict[str, Any] = server if is_object(server) else {}
+    instructions = whole.get("instructions", known.get("instructions"))
+    surface = Surface(
+        name=str(known.get("name") or os.path.splitext(os.path.basename(name))[0]),
+        tools=tuple(tools),
+        instructions=instructions if isinstance(instructions, str) else None,
+    )
+    return Described(surface, file="" if path == STDIN else path)
+
+
+# -- everything, for comparing
+
+
+class Snapshot(Struct, frozen=True):
+    """Everything that a server offers, and which old names it still takes, if known."""
+
+    name: str
+    surface: Offers
+    renamed: Renamed = NOTHING
+
+
+def take_snapshot(target: str | None, options: Options, screen: Screen, command: tuple[str, ...] = ()) -> Snapshot:
+    """Everything that a target offers. Raises as `describe`."""
+    place = resolve(target, command, options.config)
+    if isinstance(place, str):
+        surface = read_offers(read_list_file(place))
+        if surface is None:
+            raise TargetError(f"{name_of(place)} has no list of tools; {LIST_FORMS}")
+        return Snapshot(name_of(place), surface)
+    return _load_snapshot(place, options, screen) if place.source else _ask_for_snapshot(place, options, screen)
+
+
+def _ask_for_snapshot(place: Destination, options: Options, screen: Screen) -> Snapshot:
+    return Snapshot(place.name, fetch(place, options, screen, lambda client, _: read_surface(client)))
+
+
+def _load_snapshot(place: Destination, options: Options, screen: Screen) -> Snapshot:
+    """Of a server in Python, asked in memory. Raises the first RegistrationError: such a server would not start."""
+    from longshore.registry.migrations import Migrations
+    from longshore.testing.connection import in_memory
+
+    app, refused = load(place.source)
+    if refused:
+        raise refused[0]
+    found = _ask_for_snapshot(Destination(in_memory(app), place.name), options, screen)
+    tools = app.engine.tools.values()
+    aliases = {alias: entry.name for entry in tools for alias in entry.aliases}
+    renames = {entry.name: entry.explain.renames for entry in tools if isinstance(entry.explain, Migrations)}
+    return Snapshot(found.name, found.surface, Renamed(aliases, renames))

@@ -1,0 +1,232 @@
+"""One session with a server: connect, do the work, close, and turn what happens into an exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from math import isfinite
+from typing import Any, Final, TypeVar
+
+import click
+import msgspec
+
+from longshore.cli.options import FAILED, INTERRUPTED, SIGNALLED, USAGE, Options
+from longshore.cli.screen import Screen, abandon_stdout, json_text, one_line
+from longshore.cli.target import Destination, locate
+from longshore.client.client import Client
+from longshore.client.records import LogMessage
+from longshore.errors import (
+    CAPABILITY_MISSING,
+    AuthorizationError,
+    ClientError,
+    ConfigError,
+    ConnectError,
+    ServerError,
+    Unanswerable,
+)
+from longshore.protocol.revisions import LOG_LEVELS, REVISIONS
+from longshore.telemetry.records import Problem
+
+_LOG_CHARACTERS: Final = 2000
+"""Characters shown of one log message: some servers log whole documents."""
+_SPELLED: Final = {"timeout": "--timeout", "auth": "--auth", "headers": "--header", "cwd": "--cwd"}
+"""Arguments of `Client` as options of the command line."""
+
+Work = Callable[[Client, Destination], Awaitable[int]]
+T = TypeVar("T")
+
+
+def run_session(target: str | Destination, options: Options, screen: Screen, work: Work) -> int:
+    """Do the work with a client of the target; the exit code. Raises click.UsageError for wrong options."""
+    try:
+        place = target if isinstance(target, Destination) else locate(target, options.config)
+        client = Client(place.target, **_client_options(place, options, screen))
+    except (ConfigError, ConnectError) as problem:
+        screen.fail(str(problem))
+        return USAGE
+    if place.origin and screen.err_is_terminal:  # a project's server may have the same name as the user's
+        screen.note(f"{place.name}, as {place.origin} has it")
+    signals: list[int] = []
+    try:
+        code = asyncio.run(_run(client, place, options, screen, work, signals))
+        if code == FAILED:
+            _show_traces(client.said(), screen)
+        return code
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        screen.clear()
+        return SIGNALLED + signals[0] if signals else INTERRUPTED
+    except ClientError as problem:
+        problem.said = _readable(client.said() or problem.said)  # complete, since the child has ended by now
+        screen.fail(_explain(problem, place, options))
+        return problem.exit_code
+    except BrokenPipeError:
+        raise  # `main.run` handles it
+    except OSError as problem:
+        abandon_stdout()
+        screen.fail(f"the output could not be written: {problem.strerror or problem}")
+        return FAILED
+    finally:
+        screen.clear()
+
+
+def fetch(
+    place: Destination, options: Options, screen: Screen, read: Callable[[Client, Destination], Awaitable[T]]
+) -> T:
+    """What `read` returns in a session. Raises Exit if the session failed, after its error was shown."""
+    found: list[T] = []
+
+    async def work(client: Client, place: Destination) -> int:
+        found.append(await read(client, place))
+        return 0
+
+    code = run_session(place, options, screen, work)
+    if not found:
+        raise click.exceptions.Exit(code if code > SIGNALLED else USAGE)
+    return found[0]
+
+
+async def _run(
+    client: Client, place: Destination, options: Options, screen: Screen, work: Work, signals: list[int]
+) -> int:
+    _cancel_on_signals(signals)
+    async with client:
+        await _set_log_level(client, options, screen)
+        return await work(client, place)
+
+
+def _cancel_on_signals(signals: list[int]) -> None:
+    """End the server with us: it runs in a process group of its own."""
+    task = asyncio.current_task()
+    assert task is not None
+
+    def cancel(number: int) -> None:
+        signals.append(number)
+        task.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, cancel, number)
+
+
+# -- what `Client` is given
+
+
+def _client_options(place: Destination, options: Options, screen: Screen) -> dict[str, Any]:
+    if not isfinite(options.timeout) or options.timeout < 0:
+        raise click.UsageError("--timeout: expected a number of seconds, or 0 for no limit")
+    made: dict[str, Any] = {"era": options.era, "timeout": options.timeout or None}
+    level = _log_level(options, screen)
+    if level is not None:
+        made["on_log"] = _log_printer(screen, level)
+    if screen.person:
+        from longshore.cli.prompts import Prompts
+
+        made["on_elicit"] = Prompts(screen, place.name)
+    return made | (_url_options(place, options, screen) if place.is_url else _command_options(place, options))
+
+
+def _url_options(place: Destination, options: Options, screen: Screen) -> dict[str, Any]:
+    if options.env or options.cwd:
+        raise click.UsageError(f"{'--env' if options.env else '--cwd'} is for a command, and {place.name} is a URL")
+    headers = dict(_pair(each, ":", "--header") for each in options.header)
+    if options.auth is None and any(name.lower() == "authorization" for name in (*headers, *place.headers)):
+        return {"headers": headers}
+    from longshore.cli.login import choose, source
+
+    return {"headers": headers, "auth": choose(source(place, options), person=screen.person)}
+
+
+def _command_options(place: Destination, options: Options) -> dict[str, Any]:
+    if options.header or options.auth:
+        raise click.UsageError(
+            f"{'--header' if options.header else '--auth'} is for a URL, and {place.name} is a command"
+        )
+    env = dict(_pair(each, "=", "--env") for each in options.env)
+    return {"env": env or None, "cwd": options.cwd}
+
+
+def _pair(text: str, mark: str, option: str) -> tuple[str, str]:
+    name, found, value = text.partition(mark)
+    if not found or not name.strip() or set(text) & set("\r\n\0"):
+        raise click.UsageError(f"{option}: expected NAME{mark}VALUE")
+    return name.strip(), value.strip() if mark == ":" else value
+
+
+# -- the server's log
+
+
+def _log_level(options: Options, screen: Screen) -> str | None:
+    return options.log_level or ("info" if screen.err_is_terminal else None)
+
+
+async def _set_log_level(client: Client, options: Options, screen: Screen) -> None:
+    level = _log_level(options, screen)
+    modern = REVISIONS[client.server.revision].modern
+    if level is None or not (modern or client.server.can("logging")):
+        return
+    try:
+        await client.set_log_level(level)
+    except ServerError as problem:
+        screen.note(f"the server's log is not shown: {problem.what}")
+
+
+def _log_printer(screen: Screen, level: str) -> Callable[[LogMessage], None]:
+    """Prints the log from a level on. Older servers send all levels, whatever level was set."""
+    shown = LOG_LEVELS[LOG_LEVELS.index(level) :]
+
+    def show(message: LogMessage) -> None:
+        if message.level in shown or message.level not in LOG_LEVELS:
+            screen.note(_log_line(message))
+
+    return show
+
+
+def _log_line(message: LogMessage) -> str:
+    data = message.data if isinstance(message.data, str) else json_text(message.data)
+    text = one_line(data)
+    logger = f"{one_line(message.logger)}: " if message.logger else ""
+    cut = text if len(text) <= _LOG_CHARACTERS else text[:_LOG_CHARACTERS] + "…"
+    return f"{one_line(message.level)}: {logger}{cut}"
+
+
+# -- what a server printed on stderr
+
+
+def _show_traces(stderr: str, screen: Screen) -> None:
+    """Show the tracebacks that a Longshore server logged: a developer needs them, a model does not."""
+    for line in stderr.splitlines():
+        record = _read_problem(line)
+        if record is not None and record.trace:
+            screen.fail(f"{record.text}\n{record.trace.rstrip()}")
+
+
+def _readable(stderr: str) -> str:
+    """The same text with JSON log records as plain lines."""
+    lines: list[str] = []
+    for line in stderr.splitlines():
+        record = _read_problem(line)
+        lines += [line] if record is None else [f"{record.level}: {record.text}", *record.trace.splitlines()]
+    return "\n".join(lines)
+
+
+def _read_problem(line: str) -> Problem | None:
+    try:
+        return msgspec.json.decode(line, type=Problem)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return None
+
+
+def _explain(problem: ClientError, place: Destination, options: Options) -> str:
+    """The message of an error, with the options of the command line."""
+    if isinstance(problem, Unanswerable):
+        return f"{place.name}: the server asks a question ({problem.what}), which can be answered on a terminal only"
+    problem.fix, problem.options = problem.advice(_SPELLED), ()
+    problem.server = place.name  # not the command that was started: it may hold secrets from a configuration file
+    text = str(problem)
+    if isinstance(problem, ServerError) and problem.code == CAPABILITY_MISSING:
+        text += "\nIt wants to ask a question, which is offered on a terminal only."
+    if isinstance(problem, AuthorizationError):
+        from longshore.cli.login import hint
+
+        text += hint(place, options)
+    return text
