@@ -356,7 +356,7 @@ def readable(schema: Schema) -> Schema:
     """The schema with its pattern as JavaScript writes it, or without: one client drops all tools for a bad one."""
     if not isinstance(pattern := schema.get("pattern"), str):
         return schema
-    from longshore.schema.ecmascript import translate
+    from longshore.schema.patterns import translate
 
     written = translate(pattern)
     return {k: written if k == "pattern" else v for k, v in schema.items() if k != "pattern" or written is not None}

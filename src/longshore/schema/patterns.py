@@ -1,20 +1,23 @@
-"""Patterns of typed tools, matched in linear time.
+"""Patterns: matched in linear time here, and written so that JavaScript can read them.
 
 msgspec matches with `re`, which backtracks: 41 bytes keep `^(a+)+$` busy for ever, and nothing else runs meanwhile. So
-patterns are taken out of what msgspec decodes with, and matched by the engine that checks authors' own schemas. They
-mean what they mean in the schema that clients see, as ECMAScript reads it: `\\d` is 0-9, `\\w` is ASCII, `$` is the
-very end.
+patterns are taken out of the types that msgspec decodes, and matched by the engine that checks authors' own schemas.
+They mean what they mean in the schema that clients see, as ECMAScript reads it: `\\d` is 0-9, `\\w` is ASCII, `$` is
+the very end. Python's syntax is close enough to be written by mistake: a group `(?P<n>…)`, an anchor `\\Z`, a
+needless `\\-`.
 """
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from typing import Final
 
-from longshore.schema.ecmascript import translate
 from longshore.schema.parameter import Patterns, SignatureProblem
-from longshore.schema.validate import compile_linear, interruptible
+
+MAX_CHARS: Final = 10_000
+"""A longer pattern is not read. No author wrote it by hand, and no author could correct it."""
 
 Matches = Callable[[str], bool]
 """Whether a text has a match anywhere."""
@@ -26,8 +29,13 @@ _WAIVE: Final = 'waive={"E13": "why it is harmless"}'
 
 
 def read_pattern(pattern: str, patterns: Patterns) -> Matches:
-    """How the pattern is matched, or a SignatureProblem where that could take for ever and nobody has allowed it."""
-    if (matches := _linear(pattern)) is not None:
+    """How the pattern is matched. SignatureProblem if that could run for ever and `patterns` doesn't allow it."""
+    from longshore.schema.validate import compile_linear, interruptible
+
+    found = _FLAGS.match(pattern)
+    flags = found[0] if found else ""
+    written = translate(pattern[len(flags) :])
+    if written is not None and (matches := compile_linear(flags + written)) is not None:
         return matches
     if patterns != "any":
         raise unbounded(f"the pattern {pattern!r} can't be matched in linear time", _REWRITE, patterns)
@@ -36,13 +44,134 @@ def read_pattern(pattern: str, patterns: Patterns) -> Matches:
 
 
 def unbounded(what: str, fix: str, patterns: Patterns) -> SignatureProblem:
-    """Says that a check might never end."""
+    """The problem of a check that might never end."""
     either = f"{fix}, or {_WAIVE}" if patterns == "waivable" else fix
     return SignatureProblem(f"{what}, so one value could keep the server busy for ever", either)
 
 
-def _linear(pattern: str) -> Matches | None:
-    found = _FLAGS.match(pattern)
-    flags = found[0] if found else ""
-    written = translate(pattern[len(flags) :])
-    return None if written is None else compile_linear(flags + written)
+# -- JavaScript's syntax
+
+_SHARED: Final = r"[dDsSwWfnrtv^$\\.*+?()\[\]{}|/]|0(?![0-9])|c[A-Za-z]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}"
+_LONG: Final = r"u\{(?:0*[0-9A-Fa-f]{1,5}|0*10[0-9A-Fa-f]{4})\}|[pP]\{[A-Za-z_]+(?:=[A-Za-z0-9_]+)?\}"
+_ESCAPE: Final = re.compile(rf"\\(?:{_SHARED}|{_LONG}|[bB]|[1-9][0-9]*|k<[^>]*>)")
+_SET_ESCAPE: Final = re.compile(rf"\\(?:{_SHARED}|{_LONG}|[b-])")
+_QUANTIFIER: Final = re.compile(r"\{\d+(?:,\d*)?\}")
+_GROUP: Final = re.compile(r"\((?:\?(?:(:)|<?([=!])|<[^\W\d][\w$]*>|<\$[\w$]*>))?(?!\?)")
+
+
+def find_flaw(pattern: str) -> str:
+    """The syntax of a pattern that JavaScript refuses with the `u` flag, in a few words; empty if none is found."""
+    if len(pattern) > MAX_CHARS:
+        return ""
+    plain: list[str] = []  # the same pattern in syntax that Python knows, too
+    at, inside = 0, False
+    while at < len(pattern):
+        char, size, same = pattern[at], 1, pattern[at]
+        if char == "\\":
+            found = (_SET_ESCAPE if inside else _ESCAPE).match(pattern, at)
+            if found is None:
+                return f"the escape {pattern[at : at + 2]}"
+            size, same = len(found[0]), "" if found[0] in (r"\b", r"\B") and not inside else "a"
+        elif inside:
+            inside, same = char != "]", f"\\{char}" if char in "[&~|" else char
+        elif char == "[":
+            negated = pattern.startswith("[^", at)
+            empty = pattern.startswith("]", at + 1 + negated)  # nothing, or anything
+            inside, size, same = not empty, 1 + negated + empty, "." if empty else "[^" if negated else "["
+        elif char == "(":
+            group = _GROUP.match(pattern, at)
+            if group is None:
+                return f"the group {pattern[at : at + 4]}"
+            size, same = len(group[0]), f"(?{group[1] or group[2]}" if group[1] or group[2] else "("
+        elif quantifier := _QUANTIFIER.match(pattern, at):
+            size = len(quantifier[0])
+            same = quantifier[0]
+        elif char in "{}]":
+            return f"a lone {char}"
+        elif pattern.startswith(("*+", "++", "?+"), at):
+            return "+ repeats nothing"
+        at += size
+        plain.append(same)
+    return "a [ is not closed" if inside else _compile_error("".join(plain))
+
+
+def _compile_error(pattern: str) -> str:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of sets that may get another meaning
+            re.compile(pattern)
+    except (re.error, OverflowError) as error:
+        return str(error).partition(" at position")[0]
+    except RecursionError:
+        return "it is nested too deeply"
+    return ""
+
+
+_UNIT: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+_NESTED_LOOP: Final = re.compile(
+    r"\((?:\?:|\?<\w+>)?(?:[^()|?*+{}^$][?*])*[^()|?*+{}^$][+*](?:[^()|?*+{}^$][?*])*\)(?:[+*]|\{\d+,\})"
+)
+
+
+def has_nested_loop(pattern: str) -> bool:
+    """Whether a loop repeats a group that is itself one loop, beside parts that may be absent: `(a+)+`, `(\\w+\\s?)*`.
+
+    An engine that backtracks tries all divisions of the text between the two loops, which double with each character.
+    """
+    return len(pattern) <= MAX_CHARS and bool(_NESTED_LOOP.search(_UNIT.sub("x", pattern)))
+
+
+# -- from Python's syntax
+
+_TOKEN: Final = re.compile(
+    r"\\U(?P<point>[0-9A-Fa-f]{8})|\\(?P<escaped>[\s\S])|\(\?P<(?P<name>\w+)>"
+    r"|(?P<group>\(\?(?![:=!<]))|\{\d+(?:,\d*)?\}|(?P<upto>\{,\d+\})|(?P<open>\[\^?\]?)|(?P<lone>[{}\]])|[\s\S]"
+)
+_KEPT: Final = frozenset("dDsSwWbBfnrtvux0123456789^$\\.*+?()[]{}|/")
+_ANCHORS: Final = {"A": "^", "Z": "$", "z": "$", "a": "\\x07"}
+
+
+def translate(pattern: str) -> str | None:
+    """A pattern of Python's as JavaScript writes it; None where that is not plain to see."""
+    if len(pattern) > MAX_CHARS:
+        return None
+    alike = not find_flaw(pattern) and "[]" not in pattern and "[^]" not in pattern
+    written = pattern if alike else _rewrite(pattern)
+    return None if written is None or find_flaw(written) else written
+
+
+def _rewrite(pattern: str) -> str | None:
+    parts: list[str] = []
+    inside = False
+    for token in _TOKEN.finditer(pattern):
+        if token["group"] and not inside:
+            return None  # a flag, a comment, a condition, or a name that our own validator does not know
+        parts.append(_in_set(token) if inside else _outside(token))
+        inside = (inside or token["open"] is not None) and token[0] != "]"
+    return "".join(parts)
+
+
+def _outside(token: re.Match[str]) -> str:
+    if token["name"]:
+        return f"(?<{token['name']}>"
+    if token["upto"]:
+        return f"{{0{token['upto'][1:]}"
+    if token["open"]:
+        return token["open"].replace("]", "\\]")  # the first one in a set is a character
+    if token["lone"]:
+        return f"\\{token['lone']}"
+    return _ANCHORS.get(token["escaped"] or "") or _plain(token)
+
+
+def _in_set(token: re.Match[str]) -> str:
+    if token["open"]:
+        return token["open"].replace("[", "\\[")
+    return token[0] if token["escaped"] == "-" else _plain(token)
+
+
+def _plain(token: re.Match[str]) -> str:
+    """The token without a needless backslash."""
+    if token["point"]:
+        return f"\\u{{{token['point'].lstrip('0') or '0'}}}"
+    escaped = token["escaped"]
+    return escaped if escaped and not escaped.isalnum() and escaped not in _KEPT else token[0]

@@ -234,7 +234,7 @@ EDGES: list[tuple[str, Json, Places]] = [
     ("E13", takes({"patternProperties": {"\\Z": {"format": 3}}}), [("inputSchema", "error")]),
     ("E13", takes({"enum": []}), [(f"{A}.enum", "error")]),
     ("W33", takes({"pattern": "^(a+)+$"}), [(f"{A}.pattern", "warning")]),
-    ("W33", takes({"type": "object", "patternProperties": {"^(a|a)*$": {}}}), [(f"{A}.patternProperties", "warning")]),
+    ("W33", takes({"type": "object", "patternProperties": {"^(a+)*$": {}}}), [(f"{A}.patternProperties", "warning")]),
     ("W33", takes({"items": {"pattern": "^[a-z]+(-[a-z]+)*$"}, "pattern": "^[A-Z]{3}-\\d+$"}), []),
     ("E14", {"inputSchema": {"type": "object", "additionalProperties": False}}, [("inputSchema", "error")]),
     ("E14", takes({"type": "object"}), [(A, "warning")]),

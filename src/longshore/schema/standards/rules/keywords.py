@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from longshore.schema.ambiguity import is_ambiguous
 from longshore.schema.cost import FIX, UNBOUNDED, compile_bounded, is_unbounded
-from longshore.schema.ecmascript import find_flaw, translate
 from longshore.schema.kinds import is_array, is_object
+from longshore.schema.patterns import find_flaw, has_nested_loop, translate
 from longshore.schema.phrase import cut, quote
 from longshore.schema.standards.parameter import TYPES, types_of
 from longshore.schema.standards.place import changed, nodes_of, schemas_of, show
@@ -182,7 +181,7 @@ def _ambiguous(subject: Subject) -> Iterator[Fault]:
     for key, _ in schemas_of(subject):
         for node in nodes_of(subject, key):
             for place, pattern in _written(node):
-                if is_ambiguous(pattern):
+                if has_nested_loop(pattern):
                     said = f"{show(node.path)}: a loop in {quote(pattern)[:50]} can match one text in many ways"
                     yield fault(said, f"{node.path}.{place}")
 

