@@ -270,7 +270,7 @@ def check_timeout(fn: Callable[..., Any], timeout: Any) -> None:
 
 
 def no_timeout(timeout: Any) -> tuple[str, str] | None:
-    """What is wrong with a time limit, and the fix; None if nothing is."""
+    """The problem of a time limit and its fix; None if it is valid."""
     is_number = isinstance(timeout, (int, float)) and timeout is not True and timeout > 0
     if timeout is None or timeout is False or is_number:
         return None

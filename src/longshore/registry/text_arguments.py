@@ -40,7 +40,7 @@ def read_texts(texts: Mapping[str, str], signature: Signature) -> Any:
 
 
 def _fault(text: str, kind: Any, problem: Exception) -> str:
-    """What was expected. The decoder would say that it got a string, and everything here is one."""
+    """The text for a wrong argument. The decoder would say that it got a string, and everything here is one."""
     from longshore.schema.infer import type_schema
     from longshore.schema.phrase import describe, plain, quote
 

@@ -234,7 +234,7 @@ def _say(keyword: str, base: Schema, branches: list[Schema]) -> str:
 
 
 def _group(branch: Schema, base: Schema) -> list[str]:
-    """What one branch requires: the values that it fixes, and the arguments that the root doesn't require anyway."""
+    """The requirements of one branch: the values that it fixes, and the arguments that the root doesn't require."""
     properties = _object(branch, "properties")
     fixed = {name: _values(found) for name in _required(branch) if is_object(found := properties.get(name))}
     values = {name: found[0] for name, found in fixed.items() if len(found) == 1}

@@ -26,7 +26,7 @@ _ITEM = re.compile(r"(?:[-*+][ \t]+)?[*`]{0,2}(\w+)[*`]{0,2}[ \t]*(?:\([^)]*\))?
 
 
 class Docstring(Struct, frozen=True):
-    """What a docstring says of the function and of each parameter."""
+    """The descriptions of a function and of its parameters."""
 
     summary: str
     parameters: dict[str, str]
@@ -55,7 +55,7 @@ def _indent(line: str) -> int:
 
 
 def _take_block(lines: list[str], start: int, margin: int) -> int:
-    """Where the lines end that are blank or indented deeper than the margin."""
+    """The end of the lines that are blank or indented deeper than the margin."""
     end = start
     while end < len(lines) and (not lines[end] or _indent(lines[end]) > margin):
         end += 1

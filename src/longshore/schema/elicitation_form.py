@@ -16,7 +16,7 @@ _KEYWORDS = {
     "boolean": (),
     "array": ("minItems", "maxItems", "items"),
 }
-"""What a field may say beside its type, title, description and default. The rest is checked when the answer comes."""
+"""Keywords of a field beside type, title, description and default. The others are checked when the answer comes."""
 _FORMATS = ("email", "uri", "date", "date-time")
 _FLAT = "ask for a bool, a text, a number, a Literal, an enum, a list of choices, or a flat record of those"
 
@@ -27,7 +27,7 @@ def form_schema(tp: Any, key: str) -> tuple[Schema, bool]:
     defs = schema.get("$defs", {})
     schema = _resolved(schema, defs)
     if len(options := _options(schema)) == 1 and options[0].get("type") == "object":
-        schema = options[0]  # a record or nothing: who gives nothing declines
+        schema = options[0]  # a record or nothing: to give nothing is to decline
     if schema.get("type") == "object":
         properties = schema.get("properties")
         if not properties:
@@ -45,7 +45,7 @@ def _form(fields: dict[str, Schema], required: list[str]) -> Schema:
 
 
 def _field(name: str, schema: Schema) -> Schema:
-    """One field as forms write it. What may be null is a field that may be left out."""
+    """One field as forms write it. A field that may be null may be left out."""
     options = _options(schema)
     if len(options) == 1:
         schema = {**options[0], **{k: v for k, v in schema.items() if k not in ("anyOf", "type", "enum")}}
@@ -61,7 +61,7 @@ def _field(name: str, schema: Schema) -> Schema:
 
 
 def _options(schema: Schema) -> list[Schema]:
-    """What it may be beside null; nothing if it may not be null."""
+    """The alternatives to null; none if it may not be null."""
     if (single := without_null(schema)) is not schema:
         return [single]
     options = schema.get("anyOf", ())

@@ -128,7 +128,7 @@ class Schemas:
     def optional(self, schema: Schema, default: Any, *, headed: bool = False) -> Schema:
         """`T | None = None` is written as T that may be left out: some clients choke on a union with null.
 
-        What a header repeats must have one plain type, so there any default has it written so.
+        An argument that a header repeats must have one plain type, so any default has the same effect there.
         """
         options = schema.get("anyOf", [])
         may_go = default is None or (headed and default is not NODEFAULT)

@@ -1,4 +1,4 @@
-"""What a value is, in a form that type checkers follow: a class, a JSON object, a JSON array."""
+"""Type guards for classes, JSON objects and JSON arrays."""
 
 from __future__ import annotations
 

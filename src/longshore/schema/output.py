@@ -1,6 +1,6 @@
-"""What a function gives back: whether it is structured, its JSON text, and proof that the text keeps the declaration.
+"""The output of a function: whether it is structured, its JSON text, and the check that the text has the declared type.
 
-On the cold-start path like `signature`: msgspec and what it loads. The schema and all wording come in when asked for.
+On the cold-start path like `signature`: it imports msgspec and what msgspec loads, and the rest when it is needed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NoneType = type(None)
 
 
 class OutputMismatch(Exception):
-    """A returned value has no JSON form, or another one than was declared."""
+    """A returned value has no JSON form, or not the declared one."""
 
 
 class Output(Struct, frozen=True):
@@ -37,7 +37,7 @@ class Output(Struct, frozen=True):
     """Whether a part of the schema is the author's own: keywords, or keys that are no plain names."""
 
     def enforce(self, value: Any) -> bytes:
-        """The value as compact JSON, which is certain to fit the declared type; else `OutputMismatch`."""
+        """The value as compact JSON of the declared type. Raises `OutputMismatch`."""
         text = encode(value)
         if self.decode is None:
             return text
@@ -89,7 +89,7 @@ def encode(value: Any) -> bytes:
     """Any value as compact JSON, or `OutputMismatch` that says why it has none. Never calls `str()` on it."""
     try:
         text = _encoder.encode(value)
-        # msgspec writes NaN and the infinities as null; only then is the value itself worth a look.
+        # msgspec writes NaN and the infinities as null; only then the value itself is checked.
         if b"null" in text:
             from longshore.schema.return_types import refuse_non_finite
 
@@ -104,7 +104,7 @@ def encode(value: Any) -> bytes:
 
 
 def encode_special(value: Any) -> Any:
-    """msgspec's hook: what it can't encode by itself, as something that it can."""
+    """msgspec's hook: turns a value that msgspec can't encode into one that it can."""
     cls: Any = value.__class__
     if hasattr(cls, "__pydantic_serializer__") and hasattr(cls, "model_dump"):
         return value.model_dump(mode="json", by_alias=True)
@@ -136,7 +136,7 @@ TOKEN_CHARACTERS = 4
 
 
 def count_tokens(value: Any) -> int:
-    """About how many tokens a value costs a model that reads it as JSON. What has no JSON form costs nothing."""
+    """About how many tokens a value costs a model that reads it as JSON. A value without a JSON form costs nothing."""
     try:
         return -(-len(_encoder.encode(value).decode()) // TOKEN_CHARACTERS) if value else 0
     except Exception:

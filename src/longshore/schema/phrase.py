@@ -1,10 +1,10 @@
-"""Words for values, schemas and failures. Whatever library found a failure, a model reads the same plain line."""
+"""Texts about values, schemas and errors of decoders, the same for every library that found the error."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Any
 
 import msgspec
@@ -15,10 +15,10 @@ SHOWN_CHARS = 80
 """An echoed value is cut here: enough to recognise it, too little to carry a payload."""
 
 SHOWN_WORDS = 20
-"""Alternatives that are named in one line."""
+"""Alternatives that one line lists."""
 
 SOME_KEY = "[key]"
-"""A step of a path where msgspec does not tell which."""
+"""A step of a path that msgspec does not name."""
 
 _NOUNS = {
     "string": "a string",
@@ -65,7 +65,7 @@ def quote(value: Any) -> str:
 
 
 def _begun(value: Any, left: list[int]) -> Any:
-    """As much of a value as can be shown: it may have megabytes, and be quoted for each of a hundred alternatives."""
+    """The beginning of a value that is shown: it may have megabytes, and be quoted for each of many alternatives."""
     left[0] -= 1
     if isinstance(value, str):
         return value[:SHOWN_CHARS]
@@ -77,21 +77,21 @@ def _begun(value: Any, left: list[int]) -> Any:
 
 
 def cut(text: str) -> str:
-    """Text that came from outside, escaped and cut, so that it can stand in a line of ours."""
+    """A text from outside, escaped and cut for a line of ours."""
     if len(text) > SHOWN_CHARS:
         text = text[: SHOWN_CHARS - 1] + "…"
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def kind(value: Any) -> str:
-    """What a JSON value is."""
+    """The type of a JSON value, with its article."""
     if value is None:
         return "null"
     return _KINDS.get(value.__class__, "something else")
 
 
 def expected(types: list[str]) -> str:
-    """JSON Schema type names, as words."""
+    """JSON Schema type names, with their articles."""
     return either([_NOUNS.get(t, t) for t in types])
 
 
@@ -103,7 +103,7 @@ def either(words: list[str]) -> str:
 
 
 def describe(schema: dict[str, Any]) -> str:
-    """What a schema asks for, in a few words."""
+    """A schema in a few words."""
     match schema:
         case {"enum": values} if len(values) <= 20:
             return "one of " + ", ".join(quote(v) for v in values)
@@ -168,47 +168,48 @@ _AT = re.compile(r" - at `(?:key` in `)?\$([^`]*)`$")
 
 
 def plain(error: BaseException) -> str:
-    """An exception of a decoder as one plain line, `path: what` or only `what`."""
-    if (lines := model_lines(error)) is not None:
-        return "; ".join(lines[:3])
-    text, where = _split_path(str(error))
-    where = where.lstrip(".").replace("[...]", SOME_KEY)
-    said = _say(text.splitlines()[0] if text else type(error).__name__)
-    return f"{where}: {said}" if where else said
+    """The error of a decoder as one plain line, `path: text` or only `text`."""
+    lines = [f"{path(where)}: {text}" if where else text for where, text in islice(places(error), 3)]
+    return "; ".join(lines)
 
 
 def places(error: BaseException) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Where a decoder found something, and its words. Steps may lead nowhere: pydantic names forms among them, too."""
-    failures = _failures(error)
-    own = failures is not None and error.__cause__ is None
-    text, where = (str(error), "") if own else _split_path(str(error))
+    """The paths and texts of a decoder's error. A path may lead nowhere: pydantic puts names of alternatives in it."""
+    failures = _pydantic_errors(error)
+    text, where = str(error), ""
+    if failures is None or error.__cause__ is not None:
+        while found := _AT.search(text):  # one part for each custom type on the path
+            text, where = text[: found.start()], where + found[1]
     names = re.findall(r"\[(\d+)\]|(\[\.{3}\]|[^.\[\]]+)", where)
     above = tuple(int(index) if index else SOME_KEY if name == "[...]" else name for index, name in names)
     if failures is None:
-        said = text.splitlines() or [type(error).__name__]
-        yield above, _say(said[0])
+        yield above, _say((text.splitlines() or [type(error).__name__])[0])
     for failure in failures or ():
-        yield (*above, *failure["loc"]), _words_of(failure)
+        message = str(failure["msg"])
+        yield (*above, *failure["loc"]), cut(message[:1].lower() + message[1:])
 
 
-def _split_path(text: str) -> tuple[str, str]:
-    """The words of a decoder, and the path at their end: one part for each stand-in that it leads through."""
-    where = ""
-    while found := _AT.search(text):
-        text, where = text[: found.start()], where + found[1]
-    return text, where
+def _pydantic_errors(error: BaseException | None) -> list[dict[str, Any]] | None:
+    """The list in a pydantic error, or in one that is its cause; None if there is none."""
+    while error is not None:
+        found: Any = error
+        if hasattr(found, "errors") and "pydantic" in type(found).__module__:
+            failures: list[dict[str, Any]] = found.errors(include_url=False, include_context=False, include_input=False)
+            return failures
+        error = error.__cause__
+    return None
 
 
-def wrong_form(said: str, value: Any) -> str:
-    """The words of a decoder about a text in the wrong form, which don't tell what came."""
-    return f"{said}, got {quote(value)}" if said in _INVALID.values() and isinstance(value, str) else said
+def wrong_form(text: str, value: Any) -> str:
+    """The text of a decoder about a string in the wrong form, with the string."""
+    return f"{text}, got {quote(value)}" if text in _INVALID.values() and isinstance(value, str) else text
 
 
 def _say(text: str) -> str:
     if text in _INVALID:
         return _INVALID[text]
     if found := re.fullmatch(r"Expected `([^`]*)`(.*)", text):
-        return _say_expected(_words(found[1]), found[2])
+        return _say_expected(_type_names(found[1]), found[2])
     if found := re.fullmatch(r"Object (missing required|contains unknown) field `(.*)`", text):
         return f"{cut(found[2])} is {'missing' if found[1].startswith('missing') else 'not a known field'}"
     if found := re.fullmatch(r"Invalid enum value (.*)", text):
@@ -218,7 +219,7 @@ def _say(text: str) -> str:
 
 def _say_expected(what: str, rest: str) -> str:
     if found := re.fullmatch(r", got `([^`]*)`", rest):
-        return f"expected {what}, got {_words(found[1])}"
+        return f"expected {what}, got {_type_names(found[1])}"
     if rest.startswith(" of length"):
         return f"must have a length{rest.removeprefix(' of length')}"
     if rest.startswith(" matching regex "):
@@ -228,31 +229,5 @@ def _say_expected(what: str, rest: str) -> str:
     return f"must be{rest}" if rest else f"expected {what}"
 
 
-def _words(names: str) -> str:
+def _type_names(names: str) -> str:
     return either([_PYTHON_NAMES.get(name, name) for name in names.split(" | ")])
-
-
-def model_lines(error: BaseException) -> list[str] | None:
-    """The lines of a pydantic error, without its URLs; None if the exception is none and has none as its cause."""
-    failures = _failures(error)
-    return None if failures is None else [_model_line(failure) for failure in failures]
-
-
-def _failures(error: BaseException) -> list[dict[str, Any]] | None:
-    found: Any = error
-    while found is not None:
-        if hasattr(found, "errors") and "pydantic" in type(found).__module__:
-            failures: list[dict[str, Any]] = found.errors(include_url=False, include_context=False, include_input=False)
-            return failures
-        found = found.__cause__
-    return None
-
-
-def _model_line(failure: dict[str, Any]) -> str:
-    where, said = path(list(failure["loc"])), _words_of(failure)
-    return f"{where}: {said}" if where else said
-
-
-def _words_of(failure: dict[str, Any]) -> str:
-    said = str(failure["msg"])
-    return cut(said[:1].lower() + said[1:])

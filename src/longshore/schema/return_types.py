@@ -1,4 +1,4 @@
-"""Return types that are more than a plain class, and the verdict on a result that did not decode as declared."""
+"""Return types that are more than a plain class, and the check of a result that did not decode as declared."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _INFINITIES = (float("inf"), float("-inf"))
 
 
 def read_returned(returns: Any, passthrough: tuple[type, ...]) -> Output:
-    """Decide how values of a declared type are sent."""
+    """Decide how values of a declared type are sent. Raises `SignatureProblem`."""
     reader = types.TypeReader()
     try:
         returns = types.expand(returns)

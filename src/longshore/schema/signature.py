@@ -24,7 +24,7 @@ _NoneType = type(None)
 # Annotations that msgspec takes as they are. `list` and `dict` carry no item type, so there is nothing to look into.
 _PLAIN = frozenset((str, int, float, bool, list, dict, _NoneType))
 
-# What a quoted annotation may name without an import; anything else is looked up in the function's globals.
+# Names that a quoted annotation may use without an import; others are looked up in the function's globals.
 _BUILTINS = {cls.__name__: cls for cls in (str, int, float, bool, list, dict)}
 
 # Defaults of these classes can be shared by all calls.
@@ -157,7 +157,7 @@ def _is_quoted(annotation: Any) -> bool:
 
 
 def _look_up(annotation: Any, names: dict[str, Any]) -> Any:
-    """What evaluating a quoted annotation would give, where it is one bare name; UNSET where it is not."""
+    """The value of a quoted annotation that is one bare name; UNSET for any other."""
     if annotation.__class__ is not str:
         return UNSET if _is_quoted(annotation) else annotation
     if annotation == "None":

@@ -20,7 +20,7 @@ SCHEMA_BYTES = 64 << 10
 """An author's own schema, encoded. Larger ones cost more to validate than the call they guard."""
 
 SCHEMA_DEPTH = 64
-"""Its nesting. The compiler recurses, and nobody writes deeper ones by hand."""
+"""Its nesting. The compiler recurses, and no author writes deeper ones by hand."""
 
 BACKTRACKS = 100_000
 """Steps of one pattern with look-around on one value; other patterns run in linear time."""
@@ -74,7 +74,7 @@ def build_finder(schema: dict[str, Any], taker: str) -> Callable[[Any], list[Vio
 def compile(schema: Any, documents: Mapping[str, Any] | None = None) -> Validator:
     """Compile a schema, or raise `SchemaProblem`: too large, too deep, invalid, an outside `$ref`, another dialect.
 
-    `documents` are what references may lead to besides, by address. Nothing is ever fetched.
+    `documents` are other schemas that references may name, by address. Nothing is ever fetched.
     """
     if not is_object(schema):
         raise SchemaProblem("the schema is not an object", 'write it as a JSON object such as {"type": "object"}')
@@ -84,7 +84,7 @@ def compile(schema: Any, documents: Mapping[str, Any] | None = None) -> Validato
 
 
 def measure(schema: dict[str, Any]) -> None:
-    """Raise `SchemaProblem` for one that is too large or too deep. By itself, for who looks before it compiles."""
+    """Raise `SchemaProblem` for a schema that is too large or too deep."""
     deep = SchemaProblem(f"the schema is nested deeper than {SCHEMA_DEPTH} levels", "move the inner parts to $defs")
     try:
         text = msgspec.json.encode(schema)
@@ -125,7 +125,7 @@ def _build(schema: dict[str, Any], dialect: str, documents: Mapping[str, Any] | 
 
 
 def compile_linear(pattern: str) -> Callable[[Any], bool] | None:
-    """Says whether a text has a match of a pattern, in linear time; None for a pattern that needs backtracking."""
+    """A check whether a text has a match, in linear time; None for a pattern that needs backtracking."""
     try:
         options = jsonschema_rs.RegexOptions()
         return jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=options).is_valid

@@ -126,7 +126,7 @@ class Rewriter:
 
 
 def resolve(root: Any, ref: Any) -> Any:
-    """What a `$ref` inside of `root` refers to; None for an address, an anchor, or a pointer to nothing."""
+    """The target of a `$ref` inside of `root`; None for an address, an anchor, or a pointer to nothing."""
     if ref == "#":
         return root
     if not isinstance(ref, str) or not ref.startswith("#/"):
