@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from longshore.stores.memory import MemoryStore
-from longshore.stores.shelf import SLACK, Shelf
+from longshore.stores.memory import SWEEP_SECONDS, SWEPT, MemoryStore
 
 from .place import run
 
@@ -80,33 +79,36 @@ def test_deleted_keys_leave_nothing_behind_long_before_they_expire() -> None:
             await store.delete(name)
 
     run(body())
-    after = [sys.getrefcount(name) for name in names]
-    assert sum(after) - sum(before) <= 2 * (SLACK + 1)  # two shelves
+    assert [sys.getrefcount(name) for name in names] == before
 
 
-def test_sessions_that_come_and_are_used_and_go_take_constant_room() -> None:
-    """Notes about expiries don't pile up, whichever way the expiry moves."""
-    shelf: Shelf[bytes] = Shelf()
-    for n in range(20_000):
-        shelf.put("a", b"", n + (1000 if n % 2 else 10), n)
-        shelf.touch("a", n + 500, n)
-        shelf.touch("a", n + 20, n)
-        shelf.put("b", b"", 1e9 - n, n)
-    assert len(shelf._notes) <= 2 * len(shelf) + SLACK
+def test_a_sweep_gives_back_the_room_of_a_crowd() -> None:
+    clock = Clock()
+    store = MemoryStore(clock)
+
+    async def body() -> None:
+        await store.set("session:stays", b"", 1e9)
+        for n in range(COUNT):
+            await store.set(key(n), b"", 60)
+        crowded = sys.getsizeof(store._families["session:"])
+        clock.now = 61.0
+        assert await store.count("session:") == 1
+        assert sys.getsizeof(store._families["session:"]) < crowded / 10
+
+    run(body())
 
 
-def test_a_shelf_gives_back_the_room_of_a_crowd() -> None:
-    shelf: Shelf[bytes] = Shelf()
-    shelf.put("stays", b"", 1e9, 0)
-    for n in range(COUNT):
-        shelf.put(key(n), b"", 60, 0)
-    crowded = sys.getsizeof(shelf._entries) + sys.getsizeof(shelf._notes)
-    shelf.sweep(61)
-    assert len(shelf) == 1
-    for n in range(COUNT):
-        shelf.put(key(n), b"", 1e9 + n, 61)
-        shelf.drop(key(n))
-    assert sys.getsizeof(shelf._entries) + sys.getsizeof(shelf._notes) < crowded / 10
+@pytest.mark.parametrize(("entries", "pause"), [(SWEPT - 1, 1), (SWEPT, 2), (3 * SWEPT, 4)])
+def test_a_large_store_is_swept_less_often(entries: int, pause: float) -> None:
+    store = MemoryStore(Clock())
+
+    async def body() -> None:
+        for n in range(entries):
+            await store.set(f"s:{n}", b"", 60)
+        store._sweep(10.0)
+        assert store._sweep_at == 10.0 + pause * SWEEP_SECONDS
+
+    run(body())
 
 
 def test_values_are_kept_as_they_are() -> None:
@@ -135,6 +137,6 @@ def test_families_that_are_empty_are_forgotten() -> None:
             await store.set(f"{n}:x", b"", 10)
         clock.now = 20.0
         await store.check()
-        assert not store._shelves
+        assert not store._families
 
     run(body())

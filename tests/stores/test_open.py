@@ -71,7 +71,7 @@ def test_a_sqlite_url_without_a_file(url: str) -> None:
 
 
 def test_sqlite_in_memory_is_not_what_is_meant() -> None:
-    assert error_of("sqlite:///:memory:") == "store: an SQLite in memory is shared with nobody; write memory://"
+    assert error_of("sqlite:///:memory:") == "store: an SQLite in memory is not shared; write memory://"
 
 
 @pytest.mark.parametrize(

@@ -272,9 +272,9 @@ def test_it_stands_still(server: RedisServer) -> None:
 
 
 def test_a_silent_connection_is_asked_and_given_up(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    from longshore.stores import channels
+    from longshore.stores import redis_bus
 
-    monkeypatch.setattr(channels, "QUIET_SECONDS", 0.05)
+    monkeypatch.setattr(redis_bus, "QUIET_SECONDS", 0.05)
 
     async def body() -> None:
         async with opened(server.url) as store, redis.asyncio.Redis.from_url(server.url) as client:
@@ -285,7 +285,7 @@ def test_a_silent_connection_is_asked_and_given_up(server: RedisServer, monkeypa
                 pings = (await client.info("commandstats")).get("cmdstat_ping", {}).get("calls", 0)
             (before,) = [each["id"] for each in await client.client_list() if int(each["sub"])]
             server.send_signal(signal.SIGSTOP)
-            reader = store._channels
+            reader = store._subscriber
             await until(lambda: reader._pubsub is None)  # not answered: given up
             server.send_signal(signal.SIGCONT)
             async with asyncio.timeout(20):

@@ -61,7 +61,7 @@ def test_an_old_confirmation_is_not_taken_for_a_new_one(redis_url: str) -> None:
             await store.listen("other", lambda _: None)
             proxy.back.clear()
             first = asyncio.ensure_future(store.listen("t", lambda _: None))
-            await until(lambda: store._channels._owed["t"] == 1)
+            await until(lambda: store._subscriber._owed["t"] == 1)
             async with asyncio.timeout(20):  # it has reached the server
                 while b"longshore:bus:0:t" not in await near._client.pubsub_channels():
                     await asyncio.sleep(0.005)
@@ -71,9 +71,9 @@ def test_an_old_confirmation_is_not_taken_for_a_new_one(redis_url: str) -> None:
                 await first
             heard: list[bytes] = []
             second = asyncio.ensure_future(store.listen("t", heard.append))
-            await until(lambda: store._channels._owed["t"] == 2)
+            await until(lambda: store._subscriber._owed["t"] == 2)
             proxy.back.set()
-            await until(lambda: store._channels._owed["t"] == 1)
+            await until(lambda: store._subscriber._owed["t"] == 1)
             await asyncio.sleep(0)
             assert not second.done()
             proxy.there.set()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from longshore.errors import StoreError
-from longshore.stores import committer, tables
+from longshore.stores import sqlite, sqlite_bus, sqlite_file
 from longshore.stores.sqlite import SqliteStore
 
 from .place import run, until
@@ -143,7 +143,7 @@ def test_a_file_that_stays_locked(sqlite_path: Path) -> None:
 
 
 def test_closing_while_the_file_is_locked(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committer, "CLOSE_SECONDS", 0.05)
+    monkeypatch.setattr(sqlite, "CLOSE_SECONDS", 0.05)
 
     async def body() -> None:
         store = SqliteStore(str(sqlite_path), patience=10)
@@ -155,7 +155,7 @@ def test_closing_while_the_file_is_locked(sqlite_path: Path, monkeypatch: pytest
             for write in writes:
                 with pytest.raises(StoreError, match="closed meanwhile"):
                     await write
-        thread = store._committer._thread
+        thread = store._worker._thread
         assert thread is not None
         await until(lambda: not thread.is_alive())
 
@@ -188,7 +188,7 @@ def test_the_loop_may_end_without_closing_the_store(sqlite_path: Path) -> None:
     run(leave())
 
     async def come_back() -> None:  # on another loop
-        await until(store._committer._thread.is_alive)
+        await until(store._worker._thread.is_alive)
         await store.set("s:2", b"v", 60)
         heard: list[bytes] = []
         await store.listen("u", heard.append)
@@ -203,7 +203,7 @@ def test_the_loop_may_end_without_closing_the_store(sqlite_path: Path) -> None:
 
 
 def test_a_nudge_is_enough(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committer, "LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr(sqlite_bus, "IDLE_POLL_SECONDS", 3600.0)
 
     async def body() -> None:
         async with opened(sqlite_path) as one, opened(sqlite_path) as two:
@@ -219,7 +219,7 @@ def test_a_nudge_is_enough(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_a_nudge_is_enough_where_the_path_is_too_long_for_a_socket(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(committer, "LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr(sqlite_bus, "IDLE_POLL_SECONDS", 3600.0)
     path = tmp_path / ("x" * 60) / ("y" * 60) / "store.db"
 
     async def body() -> None:
@@ -234,7 +234,7 @@ def test_a_nudge_is_enough_where_the_path_is_too_long_for_a_socket(
 
 
 def test_looking_is_enough_where_the_folder_cannot_be(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committer, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(sqlite_bus, "POLL_SECONDS", 0.05)
     Path(f"{sqlite_path}.bus").write_text("in the way")
     a_message_arrives(sqlite_path)
 
@@ -252,8 +252,7 @@ def a_message_arrives(sqlite_path: Path) -> None:
 
 def test_a_folder_that_was_removed_is_made_again(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = Path(f"{sqlite_path}.bus")
-    monkeypatch.setattr(committer, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(committer, "REST_SECONDS", 0.0)
+    monkeypatch.setattr(sqlite_bus, "IDLE_POLL_SECONDS", 0.05)
 
     async def body() -> None:
         async with opened(sqlite_path) as store:
@@ -308,9 +307,9 @@ def test_one_that_does_not_read_its_nudges_stops_nobody(sqlite_path: Path) -> No
 
 
 def test_old_messages_and_expired_rows_are_deleted(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committer, "SWEEP_SECONDS", 0.0)
-    monkeypatch.setattr(tables, "SWEPT_ENTRIES", 100)
-    monkeypatch.setattr(tables, "SWEPT_LOGS", 100)
+    monkeypatch.setattr(sqlite, "SWEEP_SECONDS", 0.0)
+    monkeypatch.setattr(sqlite_file, "SWEPT_ENTRIES", 100)
+    monkeypatch.setattr(sqlite_file, "SWEPT_LOGS", 100)
     now = 1000.0
 
     def counts() -> list[int]:

@@ -40,7 +40,7 @@ def _path(rest: str) -> str:
     if not rest.startswith("///") or not path or path.endswith("/") or "\0" in path or "?" in rest:
         raise ConfigError("store: a SQLite URL names a file: sqlite:///relative/path or sqlite:////absolute/path")
     if path == ":memory:":
-        raise ConfigError("store: an SQLite in memory is shared with nobody; write memory://")
+        raise ConfigError("store: an SQLite in memory is not shared; write memory://")
     return os.path.abspath(os.path.expanduser(path))
 
 

@@ -1,4 +1,4 @@
-"""What Redis does in one step, in Lua. Time is the server's: hosts may disagree about it.
+"""Operations that Redis does in one step, in Lua. Time is the server's: hosts may disagree about it.
 
 Each family has an index, a sorted set of its keys by expiry in milliseconds, which `find` and `count` read instead of
 the whole keyspace. It loses its expired members whenever it is written, and expires with its last one.
@@ -63,7 +63,7 @@ file(KEYS[2], ARGV[2], ARGV[1])
 return 1
 """
 )
-"""KEYS value, index; ARGV milliseconds, name. 0: it is gone."""
+"""KEYS value, index; ARGV milliseconds, name. 0: there is none."""
 
 DELETE = """
 for i, name in ipairs(ARGV) do

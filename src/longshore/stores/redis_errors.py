@@ -1,4 +1,4 @@
-"""What Redis' errors mean. Told in words of our own: a server's text may repeat what it was sent."""
+"""StoreErrors for Redis' errors, in our own words: a server's text may repeat what it was sent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ANSWERS = {
     "MISCONF": ("can't write its data to disk", "see its log, and make room there"),
     "READONLY": ("is a replica that takes no writes", "name the primary in http.store"),
     "LOADING": ("is still loading its data", "wait until it has"),
-    "BUSY": ("is busy with somebody's script", "end that with SCRIPT KILL"),
+    "BUSY": ("is busy with a script", "end that with SCRIPT KILL"),
     "MOVED": ("is part of a cluster", "name a server on its own in http.store"),
     "CROSSSLOT": ("is part of a cluster", "name a server on its own in http.store"),
 }
@@ -34,14 +34,14 @@ _CLASSES: dict[type[BaseException], str] = {
     exceptions.MovedError: "MOVED",
     exceptions.ClusterCrossSlotError: "CROSSSLOT",
 }
-"""Those answers from which the library takes that word away."""
+"""Answers from which the library removes that word."""
 
 FULL = "max number of clients"
 
 
 @final
-class Faults:
-    """Makes StoreErrors for one server. Knows its address and nothing of its password."""
+class RedisErrors:
+    """Makes StoreErrors for one server, from its address without the password."""
 
     def __init__(self, where: str, seconds: float) -> None:
         self._where, self._seconds = where, seconds
@@ -69,7 +69,7 @@ class Faults:
         return StoreError(self._where, f"Redis {what}", fix)
 
     def _reason(self, error: BaseException) -> str:
-        """The system's word for it, somewhere below what the library made of it."""
+        """The system's reason, found among the causes of the library's exception."""
         cause: BaseException | None = error
         while cause is not None:
             if isinstance(cause, (TimeoutError, exceptions.TimeoutError)):
@@ -85,7 +85,7 @@ class Faults:
 
 
 def _system_reason(error: OSError) -> str | None:
-    """What the number means; asyncio puts addresses into the text, and several errors into one."""
+    """The text of the error number; asyncio puts addresses into its text, and several errors into one."""
     if isinstance(error, socket.gaierror):
         return error.strerror
     number = re.search(r"\[Errno (\d+)\]", str(error))
