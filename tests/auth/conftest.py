@@ -36,9 +36,11 @@ def guard(
     resource: str = RESOURCE,
     extra_token: str | None = None,
     clock: Clock | None = None,
-    **auth: Any,
+    **settings: Any,
 ) -> Guard:
-    return Guard(AuthConfig(**auth), tokens or {}, resource=resource, extra_token=extra_token, clock=clock or Clock())
+    hooks = {name: settings.pop(name) for name in ("report", "known_scopes", "resource_name") if name in settings}
+    auth = AuthConfig(**settings)
+    return Guard(auth, tokens or {}, resource=resource, extra_token=extra_token, clock=clock or Clock(), **hooks)
 
 
 def error(tokens: dict[str, TokenConfig] | None = None, **settings: Any) -> str:

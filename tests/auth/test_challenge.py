@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longshore.auth import Guard
-from longshore.auth.challenge import Challenges
+from longshore.auth.credentials import Challenges
 from longshore.config.sections import TokenConfig
 from longshore.protocol.peer import Principal
 

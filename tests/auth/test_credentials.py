@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longshore.auth.credentials import MOST_BYTES, Malformed, Reader
+from longshore.auth.credentials import MOST_BYTES, CredentialReader, MalformedCredential
 
 from .conftest import error
 
-READER = Reader("X-API-Key", "longshore")
+READER = CredentialReader("X-API-Key", "longshore")
 TOKEN = b"s3cret-s3cret-s3cret"
 
 
 def _why(headers: dict[bytes, bytes], same_origin: bool = True) -> str:
-    with pytest.raises(Malformed) as caught:
+    with pytest.raises(MalformedCredential) as caught:
         READER.find(headers, same_origin)
     return str(caught.value)
 
@@ -105,9 +105,9 @@ def test_a_cookie_that_comes_twice_is_refused() -> None:
 
 
 def test_places_can_be_switched_off_and_renamed() -> None:
-    none = Reader("", "")
+    none = CredentialReader("", "")
     assert none.find({b"x-api-key": TOKEN, b"cookie": b"longshore=" + TOKEN + b"; =" + TOKEN, b"": TOKEN}, True) is None
-    other = Reader("Api_Token", "__Host-mcp")
+    other = CredentialReader("Api_Token", "__Host-mcp")
     assert other.find({b"api_token": TOKEN}, False) == TOKEN
     assert other.find({b"cookie": b"__Host-mcp=" + TOKEN}, True) == TOKEN
     assert other.find({b"x-api-key": TOKEN}, True) is None
@@ -132,7 +132,7 @@ NOISE = st.one_of(st.binary(max_size=40), st.sampled_from([b"Bearer x", b"bearer
 def test_whatever_is_sent_is_a_token_none_or_malformed(headers: dict[bytes, bytes], same_origin: bool) -> None:
     try:
         found = READER.find(headers, same_origin)
-    except Malformed as problem:
+    except MalformedCredential as problem:
         assert str(problem).isascii()
         assert str(problem).isprintable()
     else:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from longshore.auth.verdict import Known, Verified
+from longshore.auth.verified_tokens import Verified, VerifiedTokens
 from longshore.config.sections import TokenConfig
 from longshore.protocol.peer import Principal
 
@@ -151,16 +151,16 @@ def test_a_cookie_of_a_long_lived_token_is_bounded(issuer: Issuer, clock: Clock)
 
 
 def test_known_tokens_are_bounded() -> None:
-    known = Known()
-    for number in range(Known.MOST + 10):
-        known.keep(str(number).encode(), Verified(Principal(str(number)), 0, 100))
+    known = VerifiedTokens()
+    for number in range(VerifiedTokens.MOST + 10):
+        known.add(str(number).encode(), Verified(Principal(str(number)), 0, 100))
     assert known.get(b"9", 1) is None
     assert known.get(b"10", 1) is not None
-    assert known.get(str(Known.MOST + 9).encode(), 1) is not None
+    assert known.get(str(VerifiedTokens.MOST + 9).encode(), 1) is not None
 
 
 def test_a_token_that_was_forgotten_is_found_again(issuer: Issuer, clock: Clock) -> None:
-    names = [f"caller{number}" for number in range(Known.MOST + 5)]
+    names = [f"caller{number}" for number in range(VerifiedTokens.MOST + 5)]
     found = guard({name: TokenConfig(token=f"{name}-{TOKEN}") for name in names})
     for _ in range(2):
         for name in names[:10] + names[-10:]:

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from longshore.auth import Guard, Refusal, fetch
-from longshore.auth.jwks import MOST_KEYS
+from longshore.auth import Guard, Refusal, verifiers
+from longshore.auth.jwt import MOST_KEYS
 from longshore.protocol.peer import Principal
 from services import make_certificate
 
@@ -204,7 +204,7 @@ def test_a_private_key_in_the_set_is_used_as_a_public_one(issuer: Issuer, clock:
 
 
 def _huge(request: BaseHTTPRequestHandler) -> None:
-    send(request, b'{"keys": [' + b" " * fetch.MOST_BYTES + b"]}")
+    send(request, b'{"keys": [' + b" " * verifiers.MOST_BYTES + b"]}")
 
 
 def _huge_in_chunks(request: BaseHTTPRequestHandler) -> None:
@@ -236,18 +236,18 @@ def _long_header(request: BaseHTTPRequestHandler) -> None:
 
 
 BAD_DAYS: list[tuple[Answer, str]] = [
-    (_huge, "answered with more than 262144 bytes"),
-    (_huge_in_chunks, "answered with more than 262144 bytes"),
+    (_huge, "answered with more than 262,144 bytes"),
+    (_huge_in_chunks, "answered with more than 262,144 bytes"),
     (_redirect, "answered with status 302; redirects are not followed"),
     (lambda request: send(request, b"", 500), "answered with status 500"),
     (lambda request: send(request, b"", 204), "answered with status 204"),
     (lambda request: send(request, b"<html>"), "/jwks is not a JWKS document"),
     (lambda request: send(request, b"\xff\xfe"), "/jwks is not a JWKS document"),
     (lambda request: send(request, {"keys": []}), "/jwks holds no key that can be used"),
-    (_cut_short, "broke off in the middle of its answer"),
-    (_rubbish, "can't be reached: badstatusline"),
-    (_long_header, "can't be reached: linetoolong"),
-    (lambda request: request.connection.close(), "can't be reached: "),
+    (_cut_short, "it closed the connection in the middle of its answer"),
+    (_rubbish, "its answer is no HTTP"),
+    (_long_header, "the head of its answer is longer than 65,536 bytes"),
+    (lambda request: request.connection.close(), "it closed the connection without an answer"),
 ]
 
 
@@ -276,9 +276,8 @@ def test_after_a_bad_day(issuer: Issuer, clock: Clock) -> None:
 
 
 def test_trouble_is_reported_when_it_changes(issuer: Issuer, clock: Clock) -> None:
-    found = _guard(issuer, clock)
     heard: list[str] = []
-    found.report = heard.append
+    found = _guard(issuer, clock, report=heard.append)
     for status in (500, 500, 503, None, 500):
         issuer.publish(OLD)
         issuer.answer = None if status is None else lambda request, status=status: send(request, b"", status)
@@ -315,20 +314,10 @@ def test_nobody_listens(clock: Clock) -> None:
         pass
     found = _guard(gone, clock)
     assert _status(found, _token(clock)) == 503
-    assert found.trouble == f"{gone.jwks} can't be reached: connection refused"
+    assert "(connection refused)" in (found.trouble or "")
 
 
 # Slow peers
-
-
-def _fetching() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "longshore-fetch"]
-
-
-def _assert_no_thread_is_left() -> None:
-    for thread in _fetching():
-        thread.join(10)
-    assert _fetching() == []
 
 
 @contextmanager
@@ -349,7 +338,7 @@ def _slow(issuer: Issuer, start: bytes, drop: bytes) -> Iterator[None]:
     ("start", "drop"),
     [
         (b"", b""),
-        (b"", b"H"),
+        (b"HTTP/1.1 200 OK\r\nX: ", b"y"),
         (b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"),
         (b"HTTP/1.1 200 OK\r\n\r\n", b""),
         (b"HTTP/1.1 200 OK\r\n\r\n", b" "),
@@ -358,12 +347,11 @@ def _slow(issuer: Issuer, start: bytes, drop: bytes) -> Iterator[None]:
 def test_a_slow_server_is_cut_at_the_deadline(
     issuer: Issuer, clock: Clock, monkeypatch: pytest.MonkeyPatch, start: bytes, drop: bytes
 ) -> None:
-    monkeypatch.setattr(fetch, "SECONDS", 0.2)
+    monkeypatch.setattr(verifiers, "SECONDS", 0.2)
     found = _guard(issuer, clock)
     with _slow(issuer, start, drop):
         assert _status(found, _token(clock)) == 503
-        assert found.trouble == f"{issuer.jwks} did not answer within 0.2 seconds"
-        _assert_no_thread_is_left()  # while the server would go on
+        assert found.trouble == f"{issuer.jwks}: it did not answer within 0.2 s"
 
 
 def test_closing_ends_what_is_under_way(issuer: Issuer, clock: Clock) -> None:
@@ -384,7 +372,6 @@ def test_closing_ends_what_is_under_way(issuer: Issuer, clock: Clock) -> None:
             return await waiting, await found.look_up(_token(clock, subject="late"), False)
 
     assert [refusal(outcome).status for outcome in asyncio.run(main())] == [503, 503]
-    _assert_no_thread_is_left()
 
 
 def test_who_stops_waiting_does_not_stop_the_others(issuer: Issuer, clock: Clock) -> None:
@@ -434,7 +421,6 @@ def test_over_tls_the_certificate_counts(tmp_path: Path, clock: Clock, monkeypat
         assert "mismatch" in (wrong_name.trouble or "")
         assert issuer.asked == []
         assert _status(_guard(issuer, clock), _token(clock)) == 200
-    _assert_no_thread_is_left()
 
 
 def test_who_is_given_up_during_the_handshake_is_asked_nothing(
@@ -442,7 +428,7 @@ def test_who_is_given_up_during_the_handshake_is_asked_nothing(
 ) -> None:
     cert, private = make_certificate(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(cert))
-    monkeypatch.setattr(fetch, "SECONDS", 60.0)
+    monkeypatch.setattr(verifiers, "SECONDS", 60.0)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(cert, private)
     tls.num_tickets = 0  # who hangs up before reading one resets the connection, and nothing can be heard of it
@@ -453,9 +439,12 @@ def test_who_is_given_up_during_the_handshake_is_asked_nothing(
         peer, _ = listener.accept()
         connected.set()
         closed.wait(10)
-        with tls.wrap_socket(peer, server_side=True) as secured:
-            secured.settimeout(10)
-            heard.append(secured.recv(1000))
+        try:
+            with tls.wrap_socket(peer, server_side=True) as secured:
+                secured.settimeout(10)
+                heard.append(secured.recv(1000))
+        except OSError:
+            peer.close()  # the client hung up before the handshake ended
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         answering = threading.Thread(target=answer)
@@ -472,5 +461,4 @@ def test_who_is_given_up_during_the_handshake_is_asked_nothing(
 
         assert refusal(asyncio.run(main())).status == 503
         answering.join(10)
-    assert heard == [b""]
-    _assert_no_thread_is_left()
+    assert heard in ([], [b""])

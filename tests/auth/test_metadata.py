@@ -30,11 +30,10 @@ def test_the_document() -> None:
 
 
 def test_what_the_app_adds() -> None:
-    found = guard(issuer="https://login.example.com", **SERVER)
-    assert "scopes_supported" not in (found.metadata() or {})
-    found.known_scopes = lambda: frozenset({"write", "read", "offline_access"})
-    found.resource_name = "Notes"
-    document = found.metadata() or {}
+    assert "scopes_supported" not in (guard(issuer="https://login.example.com", **SERVER).metadata() or {})
+    scopes = frozenset({"write", "read", "offline_access"})
+    app = {"known_scopes": lambda: scopes, "resource_name": "Notes"}
+    document = guard(issuer="https://login.example.com", **app, **SERVER).metadata() or {}
     assert document["scopes_supported"] == ["read", "write"]
     assert document["resource_name"] == "Notes"
 

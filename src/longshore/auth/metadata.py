@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from longshore.addresses import is_loopback, split_url
-from longshore.auth.challenge import OFFLINE
+from longshore.auth.credentials import OFFLINE
 from longshore.errors import ConfigError
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"

@@ -1,25 +1,27 @@
-"""Static tokens: from the configuration, the environment, a file, or as a SHA-256. Only digests are kept."""
+"""Static tokens: from the configuration, the environment, a file, or as a SHA-256. Only digests stay in memory."""
 
 from __future__ import annotations
 
 import hmac
+import os
 import re
+import stat
 from hashlib import sha256
 from typing import final
 
 from msgspec import Struct
 
-from longshore.auth import files
 from longshore.auth.credentials import MOST_BYTES, TOKEN
 from longshore.config.sections import ENV_MARK, AuthConfig, TokenConfig, dotted, env_form
 from longshore.errors import ConfigError
+from longshore.files import read_regular
 from longshore.protocol.peer import Principal
 
 LEAST_CHARACTERS = 16
 """A shorter token can be guessed: 16 characters of hex hold 64 bits."""
 
 OWNER = "token"
-"""The caller who holds `auth.token`."""
+"""The caller of `auth.token`."""
 
 _RESERVED = (OWNER, "local")
 _NAME = re.compile(r"[A-Za-z0-9_.@+-]{1,64}")
@@ -27,20 +29,20 @@ _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _MAKE_ONE = "make one with: openssl rand -hex 32"
 
 
-class Token(Struct, frozen=True):
-    """One token, as its digest, and whose it is."""
+class StaticToken(Struct, frozen=True):
+    """The digest of one token, and its caller."""
 
     digest: bytes
     principal: Principal
 
 
 @final
-class Tokens:
-    """The static tokens of a server. `warnings` is what its owner should hear about them."""
+class StaticTokens:
+    """The static tokens of a server. `warnings` are for its operator."""
 
     def __init__(self, auth: AuthConfig, tokens: dict[str, TokenConfig], extra: str | None) -> None:
         self.warnings: list[str] = []
-        self._tokens: list[Token] = []
+        self._tokens: list[StaticToken] = []
         self._keys: dict[bytes, str] = {}
         if extra is not None:
             self._add("the token of this start", OWNER, _digest("the token of this start", extra), None)
@@ -53,7 +55,7 @@ class Tokens:
         return len(self._tokens)
 
     def find(self, digest: bytes) -> Principal | None:
-        """Whose token has this digest. Every one is compared, so the time taken tells nothing about any."""
+        """The caller of the token with this digest. Every one is compared, so the time says nothing about any."""
         found: Principal | None = None
         for token in self._tokens:
             if hmac.compare_digest(token.digest, digest):
@@ -87,10 +89,10 @@ class Tokens:
         twin = self._keys.setdefault(digest, key)
         if twin != key:
             raise ConfigError(f"{key}: the same token as {twin}; each caller needs one of their own")
-        self._tokens.append(Token(digest, Principal(name, None if scopes is None else frozenset(scopes))))
+        self._tokens.append(StaticToken(digest, Principal(name, None if scopes is None else frozenset(scopes))))
 
     def _from_file(self, key: str, path: str) -> bytes:
-        found = files.read(key, path, MOST_BYTES + 2)
+        found = read_file(key, path, MOST_BYTES + 2)
         if found.open_to_all:
             self.warnings.append(f"{key}: everyone on this machine can read {path!r}; chmod 600 it")
         text = found.data.decode("ascii", "replace").rstrip("\r\n")
@@ -100,7 +102,7 @@ class Tokens:
 
 
 def _is_spelled_out(name: str, tokens: dict[str, TokenConfig]) -> bool:
-    """Whether a variable's table is there under its real name too. That one has the scopes; this one would have all."""
+    """Whether the table of a variable is there under its real name too, which has the scopes."""
     if not name.startswith(ENV_MARK):
         return False
     return any(ENV_MARK + env_form(other) == name for other in tokens if not other.startswith(ENV_MARK))
@@ -130,3 +132,24 @@ def _from_hex(key: str, text: str) -> bytes:
     if not _SHA256.fullmatch(text):
         raise ConfigError(f"{key}: expected 64 hex digits; make them with: printf %s TOKEN | sha256sum")
     return bytes.fromhex(text)
+
+
+class ConfiguredFile(Struct, frozen=True):
+    """A small file that the configuration names: its bytes, and whether every user may read them."""
+
+    data: bytes
+    open_to_all: bool
+
+
+def read_file(key: str, path: str, most: int) -> ConfiguredFile:
+    """Read a regular file of at most `most` bytes. Raises a ConfigError that names key and file."""
+    try:
+        data, found = read_regular(os.path.expanduser(path), most)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = (getattr(error, "strerror", None) or "not a path").lower()
+        raise ConfigError(f"{key}: {path!r} can't be read: {reason}") from None
+    if not stat.S_ISREG(found.st_mode):
+        raise ConfigError(f"{key}: {path!r} is not a file")
+    if len(data) > most:
+        raise ConfigError(f"{key}: {path!r} is larger than {most} bytes")
+    return ConfiguredFile(data, bool(found.st_mode & stat.S_IROTH))

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from longshore import __version__
-from longshore.auth.challenge import Refusal
+from longshore.auth.credentials import Refusal
 from longshore.transports.http.gate import COOKIE, Denied, Request, denial
 from longshore.transports.http.responses import JSON_TYPE, Receive, Send, reply
 from longshore.transports.http.rest import OPENAPI, TOOLS, Rest

@@ -25,12 +25,20 @@ def make_app(engine: Engine, config: Config, *, token: str | None = None) -> Htt
 
 
 def _make_guard(engine: Engine, config: Config, token: str | None) -> Guard:
-    guard = Guard(config.auth, config.tokens, resource=resource_url(config), extra_token=token)
-    guard.known_scopes = lambda: frozenset[str]().union(*(entry.scopes for entry in engine.tools.values()))
-    guard.resource_name = str(engine.server_info.get("title") or engine.server_info["name"])
-    guard.report = lambda text: engine.recorder.problem("warning", text)
+    def report(text: str) -> None:
+        engine.recorder.problem("warning", text)
+
+    guard = Guard(
+        config.auth,
+        config.tokens,
+        resource=resource_url(config),
+        extra_token=token,
+        resource_name=str(engine.server_info.get("title") or engine.server_info["name"]),
+        known_scopes=lambda: frozenset[str]().union(*(entry.scopes for entry in engine.tools.values())),
+        report=report,
+    )
     for warning in guard.warnings:
-        guard.report(warning)
+        report(warning)
     return guard
 
 

@@ -6,7 +6,7 @@ from typing import Any, final
 
 from msgspec import Struct
 
-from longshore.auth.challenge import Refusal
+from longshore.auth.credentials import Refusal
 from longshore.auth.guard import Guard
 from longshore.config import Config
 from longshore.errors import ConfigError
