@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from longshore.mounting.mounts import Mounts
     from longshore.protocol.content import Annotations, Icon
-    from longshore.registry.standards import Policy
+    from longshore.registry.lint import Policy
     from longshore.registry.toolset import Toolset
     from longshore.transports.http.app import HttpApp
 
@@ -601,5 +601,5 @@ def _is_looked_at() -> bool:
     """Whether somebody has loaded this server to see what is wrong with it, not to run it."""
     import sys
 
-    standards = sys.modules.get("longshore.registry.standards")
-    return standards is not None and standards.is_deferring()
+    standards = sys.modules.get("longshore.registry.lint")
+    return standards is not None and standards.is_collecting()

@@ -14,7 +14,7 @@ from longshore.registry.tool import Entry
 from longshore.telemetry.recorder import Recorder
 
 if TYPE_CHECKING:
-    from longshore.registry.standards import Policy, Standards
+    from longshore.registry.lint import Policy, RegistrationLint
 
 
 @final
@@ -34,11 +34,11 @@ class Admission:
         """What becomes of a tool that some client can't take: it is told, or refused."""
         self.categories: tuple[str, ...] | None = None
         self.waived: dict[str, str] = {}
-        self.standards: Standards | None = None
+        self.standards: RegistrationLint | None = None
         self._server, self._catalog, self._recorder = server, catalog, recorder
         catalog.check = self.check
         if policy != "warn" or categories is not None or waive:
-            from longshore.registry.standards import read_categories, read_waivers
+            from longshore.registry.lint import read_categories, read_waivers
 
             self.categories, self.waived = read_categories(categories), read_waivers(waive)
             self.standards = self._hold()
@@ -51,18 +51,18 @@ class Admission:
             self.standards = self._hold()
         self.standards.check(entries)
         if self._recorder.on or self._recorder.fallback is not None:
-            self.standards.tell(self._warn)
+            self.standards.report(self._warn)
 
     def settle(self, told: bool = False) -> None:
         """Tell what was found before anybody could hear it, unless it is told, and remember what was looked at."""
         if self.standards is not None:
-            self.standards.tell(self._warn if not told else lambda _: None)
+            self.standards.report(self._warn if not told else lambda _: None)
             self.standards.save()
 
-    def _hold(self) -> Standards:
-        from longshore.registry.standards import Standards
+    def _hold(self) -> RegistrationLint:
+        from longshore.registry.lint import RegistrationLint
 
-        return Standards(self._server, self.policy, self.categories, self.waived, self._catalog)
+        return RegistrationLint(self._server, self.policy, self.categories, self.waived, self._catalog)
 
     def _warn(self, line: str) -> None:
         self._recorder.problem("warning", line)
@@ -73,9 +73,9 @@ def attempt(step: Callable[[], object]) -> None:
     try:
         step()
     except RegistrationError as problem:
-        from longshore.registry.standards import defer
+        from longshore.registry.lint import collect
 
-        if not defer(problem):
+        if not collect(problem):
             raise
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from longshore import Icon, Server, Tool, Toolset, tool
-from longshore.cli.describe import surface_of
+from longshore.cli.describe import tool_list_of
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}}
 
@@ -27,20 +27,20 @@ def app() -> Server:
 
 
 def test_the_tools_are_as_a_list_has_them(app: Server) -> None:
-    surface = surface_of(app)
+    surface = tool_list_of(app)
     assert (surface.name, surface.instructions, surface.categories) == ("shop", "Ask.", ("weather",))
     assert [each["name"] for each in surface.tools] == ["look", "raw"]
     assert surface.tools[1] == {"name": "raw", "inputSchema": SCHEMA, "icons": [{"src": "https://e.com/i.png"}]}
 
 
-def test_facts_are_what_the_author_declared(app: Server) -> None:
-    facts = surface_of(app).facts
-    assert facts["look"].category == "weather"
-    assert (facts["look"].examples, facts["look"].errors) == (({"city": "Oslo"},), {"no_city": "there is none"})
-    assert facts["look"].waived == {"W22": "it is plain", "W25": "nobody uses it"}
-    assert "test_describe.py:" in facts["look"].where and facts["look"].where.endswith("look(self, city)")
-    assert (facts["look"].typed, facts["raw"].typed) == (True, False)
-    assert facts["raw"].category is None
+def test_a_declaration_is_what_the_author_declared(app: Server) -> None:
+    declared = tool_list_of(app).declared
+    assert declared["look"].category == "weather"
+    assert (declared["look"].examples, declared["look"].errors) == (({"city": "Oslo"},), {"no_city": "there is none"})
+    assert declared["look"].waived == {"W22": "it is plain", "W25": "nobody uses it"}
+    assert "test_describe.py:" in declared["look"].where and declared["look"].where.endswith("look(self, city)")
+    assert (declared["look"].typed, declared["raw"].typed) == (True, False)
+    assert declared["raw"].category is None
 
 
 def test_a_tool_without_a_schema_is_left_out_as_in_the_list(app: Server) -> None:
@@ -49,10 +49,10 @@ def test_a_tool_without_a_schema_is_left_out_as_in_the_list(app: Server) -> None
             raise TypeError("no schema")
 
     app.catalog.tools["raw"].describe = Odd()
-    assert [each["name"] for each in surface_of(app).tools] == ["look"]
+    assert [each["name"] for each in tool_list_of(app).tools] == ["look"]
 
 
 def test_a_result_that_is_no_object_is_shown_in_one_as_it_is_sent(app: Server) -> None:
     tool = Tool(name="many", input_schema=SCHEMA, output_schema={"type": "array", "items": {"type": "string"}})
     app.add_tool(tool, lambda arguments, ctx: {})
-    assert surface_of(app).tools[2]["outputSchema"]["properties"]["result"]["type"] == "array"
+    assert tool_list_of(app).tools[2]["outputSchema"]["properties"]["result"]["type"] == "array"

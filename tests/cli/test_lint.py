@@ -16,9 +16,9 @@ import pytest
 from longshore import Server, Tool
 from longshore.cli.findings import CHARACTERS, SHOWN
 from longshore.cli.main import run
-from longshore.schema.standards.clients import CLIENTS
-from longshore.schema.standards.rule import PROFILES
-from longshore.schema.standards.rules import RULES
+from longshore.schema.lint.clients import CLIENTS
+from longshore.schema.lint.rule import PROFILES
+from longshore.schema.lint.rules import RULES
 from serving import serve
 from waiting import PATIENCE, is_alive
 

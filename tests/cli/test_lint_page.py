@@ -17,8 +17,8 @@ import pytest
 
 from longshore.cli.lint import FORMS, lint
 from longshore.cli.options import TargetOrCommand
-from longshore.schema.standards.linting import find_rule
-from longshore.schema.standards.rule import PROFILES
+from longshore.schema.lint.rule import PROFILES
+from longshore.schema.lint.run import find_rule
 
 PAGE = Path(__file__).parents[2] / "docs/lint.md"
 TEXT = PAGE.read_text(encoding="utf-8")

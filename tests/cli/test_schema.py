@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from longshore import Server
-from longshore.cli.changes import DIFFERENCES, SHOWN
 from longshore.cli.main import run
+from longshore.cli.schema import DIFFERENCES, SHOWN
 from longshore.testing import assert_surface, load_server
 
 SERVER = """

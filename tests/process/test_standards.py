@@ -41,11 +41,9 @@ def test_each_start_tells_and_the_second_loads_nothing_of_the_rules(workshop: Wo
     (line,) = warnings(first.stderr)
     assert line.startswith("server.py:7 handle(arguments, ctx): E04: the tool 'find'")
     loaded = modules_at_initialize(workshop, "serve", path)
-    assert "longshore.registry.checked" in loaded
-    assert not [name for name in loaded if name.startswith("longshore.schema.standards")]
-    late = {
-        f"longshore.{name}" for name in ("registry.judging", "schema.infer", "schema.validate", "schema.violations")
-    }
+    assert "longshore.registry.lint_cache" in loaded
+    assert not [name for name in loaded if name.startswith("longshore.schema.lint")]
+    late = {f"longshore.{name}" for name in ("schema.lint.run", "schema.infer", "schema.validate", "schema.violations")}
     assert loaded & (NEVER | late) == set()
     others = {name for name in loaded if name.partition(".")[0] not in ("longshore", "msgspec", "server")}
     assert others - {"typing_extensions"} <= STANDARD | {"_blake2"}

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from longshore.config.sections import SchemaForm
 from longshore.schema.client_forms import FORMS, Form, lower
+from longshore.schema.lint.run import lint
+from longshore.schema.lint.tool_list import ToolList
 from longshore.schema.repair import repair
-from longshore.schema.standards.linting import lint
-from longshore.schema.standards.subject import Surface
 from longshore.schema.validate import compile
 from longshore.schema.walk import rewrite, walk_objects
 
@@ -322,6 +322,6 @@ def test_each_form_keeps_the_rules_of_its_own_client(random: Random) -> None:
     schemas = Schemas(random)
     for schema in (schemas.root(), schemas.related()):
         for form in FORMS:
-            surface = Surface(tools=(lower(tool(schema), form),))
+            surface = ToolList(tools=(lower(tool(schema), form),))
             found = lint(surface, profiles=(form,), levels=["error"])
             assert [each for each in found if each.path.startswith("inputSchema") and each.rule != "E11"] == []

@@ -11,13 +11,13 @@ from __future__ import annotations
 from .manifest import Row
 
 SCHEMA, CLI, REGISTRY = "tests/schema/", "tests/cli/", "tests/registry/"
-RULES, BROOKLYN = f"{SCHEMA}standards/test_rules.py", f"{SCHEMA}standards/test_brooklyn.py"
-WORDS, SEEN, INFERRED = (f"{SCHEMA}standards/test_{name}.py" for name in ("words", "seen", "inferred"))
-LINT, SIGHTS, EVOLVE = f"{CLI}test_lint.py", f"{CLI}test_sights.py", f"{CLI}test_schema.py"
-DECLARED, CHECKED = f"{REGISTRY}test_standards.py", f"{REGISTRY}test_checked.py"
+RULES, BROOKLYN = f"{SCHEMA}lint/test_rules.py", f"{SCHEMA}lint/test_brooklyn.py"
+WORDS, SEEN, INFERRED = (f"{SCHEMA}lint/test_{name}.py" for name in ("texts", "view", "inferred"))
+LINT, SIGHTS, EVOLVE = f"{CLI}test_lint.py", f"{CLI}test_client_view.py", f"{CLI}test_schema.py"
+DECLARED, CHECKED = f"{REGISTRY}test_lint.py", f"{REGISTRY}test_lint_cache.py"
 STRANGERS, DISCOVERY = "tests/interop/lint/test_strangers.py", "tests/toolsets/test_discovery.py"
 EXPLAIN, VALIDATE = f"{SCHEMA}test_explain.py", f"{SCHEMA}test_validate.py"
-RAW, OWN = f"{REGISTRY}test_raw_arguments.py", f"{SCHEMA}standards/test_own.py"
+RAW, OWN = f"{REGISTRY}test_raw_arguments.py", f"{SCHEMA}lint/test_builtin_server.py"
 FORMS = "tests/app/test_forms.py"
 INFER, LOWERING = f"{SCHEMA}test_infer.py", f"{SCHEMA}test_lowering.py"
 BAD = f"{RULES}::test_the_bad_example_breaks_the_rule_and_is_told_shortly"
@@ -63,7 +63,7 @@ STANDARD_ROWS: dict[str, Row] = {
         "M",
         "A tool has a name, a category, a description and a schema; examples and errors if it likes (B61).",
         f"{BROOKLYN}::test_what_must_be_there",
-        "tests/cli/test_describe.py::test_facts_are_what_the_author_declared",
+        "tests/cli/test_describe.py::test_a_declaration_is_what_the_author_declared",
     ),
     "HOUSE-10": _row("S", "A tool with many parameters has examples (B58).", f"{BROOKLYN}::test_examples"),
     "HOUSE-11": _row(
@@ -160,13 +160,13 @@ STANDARD_ROWS: dict[str, Row] = {
         "A rule is data: id, level, profiles, why, evidence, fix, a good and a bad example.",
         f"{RULES}::test_a_rule_says_all_that_one_asks_of_it",
         f"{RULES}::test_no_two_rules_have_one_id",
-        f"{SCHEMA}standards/test_page.py::test_the_page_is_what_the_rules_say",
+        f"{SCHEMA}lint/test_page.py::test_the_page_is_what_the_rules_say",
     ),
     "RULE-02": _row(
         "M",
         "Rules of mcp, claude, openai, openai-strict, gemini, vscode, cursor and brooklyn can be chosen apart.",
         f"{RULES}::test_only_the_profiles_that_were_asked_for_are_told",
-        f"{SCHEMA}standards/test_strict.py::test_the_exact_reason",
+        f"{SCHEMA}lint/test_strict.py::test_the_exact_reason",
     ),
     "RULE-03": _row(
         "M",
@@ -192,7 +192,7 @@ STANDARD_ROWS: dict[str, Row] = {
     "RULE-07": _row(
         "M",
         "Whatever a server lists can be looked at, and is told shortly.",
-        f"{SCHEMA}standards/test_anything.py::test_any_tool_is_looked_at_and_mended",
+        f"{SCHEMA}lint/test_any_input.py::test_any_tool_is_looked_at_and_mended",
         f"{RULES}::test_what_is_hostile_is_told_shortly",
         f"{RULES}::test_one_rule_tells_only_so_many_places_of_a_tool",
     ),
@@ -407,7 +407,7 @@ STANDARD_ROWS: dict[str, Row] = {
         "M",
         "`longshore schema diff OLD NEW` says which changes break callers.",
         f"{EVOLVE}::test_a_difference_breaks_or_does_not",
-        f"{SCHEMA}evolution/test_narrowing.py::test_where_nothing_breaks_every_old_value_still_fits",
+        f"{SCHEMA}diff/test_compatibility.py::test_where_nothing_breaks_every_old_value_still_fits",
     ),
     "EVO-05": _row(
         "M",

@@ -13,7 +13,7 @@ import pytest
 
 from client.odd import script
 from longshore import Client, ClientError, Context, Server, SyncClient
-from longshore.schema.evolution.changes import compare
+from longshore.schema.diff import compare
 from longshore.testing import assert_surface, read_surface
 
 WRONG = """

@@ -49,7 +49,7 @@ def complete_target(ctx: click.Context, param: click.Parameter, incomplete: str)
 
 def complete_rule(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
     """Complete the id of a lint rule, or `all`."""
-    from longshore.schema.standards.rules import RULES
+    from longshore.schema.lint.rules import RULES
 
     found = {**{rule.id: rule.title for rule in RULES}, "all": "a list of them"}
     return [CompletionItem(id, help=title) for id, title in found.items() if id.startswith(incomplete)]
@@ -57,7 +57,7 @@ def complete_rule(ctx: click.Context, param: click.Parameter, incomplete: str) -
 
 def complete_waiver(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
     """Complete `[TOOL:]RULE=`."""
-    from longshore.schema.standards.rules import RULES
+    from longshore.schema.lint.rules import RULES
 
     tool, colon, _ = incomplete.rpartition(":")
     found = {f"{tool}{colon}{rule.id}=": rule.title for rule in RULES}

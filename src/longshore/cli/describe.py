@@ -20,16 +20,13 @@ from longshore.cli.rules import OFFERED
 from longshore.cli.session import fetch
 from longshore.cli.target import BUILTIN, LIST_FORMS, STDIN, Destination, load, name_of, read_list_file, resolve
 from longshore.errors import BadAnswer, TargetError, ToolError
-from longshore.registry.facts import facts_of
+from longshore.registry.lint import declaration_of
 from longshore.registry.tool import Entry
-from longshore.schema.evolution.changes import NOTHING, Renamed
-from longshore.schema.evolution.surface import Surface as Offers
-from longshore.schema.evolution.surface import read_offers
-from longshore.schema.kinds import is_array, is_object
-from longshore.schema.standards.finding import Finding
-from longshore.schema.standards.linting import MOST_FAULTS
-from longshore.schema.standards.rule import COMMON, PROFILES, Level, Profile
-from longshore.schema.standards.subject import Surface
+from longshore.schema.diff import NOTHING, Renamed, Surface, read_lists, read_offers
+from longshore.schema.kinds import is_object
+from longshore.schema.lint.rule import COMMON, PROFILES, Finding, Level, Profile
+from longshore.schema.lint.run import MOST_FAULTS
+from longshore.schema.lint.tool_list import ToolList
 from longshore.server.lists import wrap
 from longshore.testing.snapshot import read_surface
 from longshore.wire.codec import encode
@@ -47,7 +44,7 @@ if TYPE_CHECKING:
 class Described(Struct, frozen=True):
     """The tools of a server, and what is known beside them."""
 
-    surface: Surface
+    surface: ToolList
     refused: tuple[Finding, ...] = ()
     """Declarations that the server refused."""
     file: str = ""
@@ -72,14 +69,14 @@ def describe(target: str | None, command: tuple[str, ...], options: Options, scr
     return Described(fetch(place, options, screen, lambda client, place: _ask_for_tools(client, place, screen)))
 
 
-def surface_of(app: Server) -> Surface:
+def tool_list_of(app: Server) -> ToolList:
     """The tools that a server offers under its configuration; of mounted servers, those that are connected."""
     tools = tuple(app.engine.tools.values())
-    return Surface(
+    return ToolList(
         name=app.name,
         tools=tuple(listed for entry in tools if (listed := _as_listed(entry)) is not None),
         instructions=app.engine.instructions,
-        facts={entry.name: facts_of(entry, app.admission.waived) for entry in tools},
+        declared={entry.name: declaration_of(entry, app.admission.waived) for entry in tools},
         categories=app.admission.categories,
     )
 
@@ -94,7 +91,7 @@ def _as_listed(entry: Entry) -> Any:
         return None
 
 
-async def _ask_for_tools(client: Client, place: Destination, screen: Screen) -> Surface:
+async def _ask_for_tools(client: Client, place: Destination, screen: Screen) -> ToolList:
     server = client.server
     tools = await _tool_pages(client) if server.can("tools") else []
     if not server.can("tools"):
@@ -103,7 +100,7 @@ async def _ask_for_tools(client: Client, place: Destination, screen: Screen) -> 
         screen.note(f"{place.name}: {line}")
     configured = is_object(place.target)  # clients know the server by the name of its entry
     name = place.name if configured else server.name or place.name
-    return Surface(name=name, tools=tuple(tools), instructions=server.instructions)
+    return ToolList(name=name, tools=tuple(tools), instructions=server.instructions)
 
 
 async def _tool_pages(client: Client) -> list[Any]:
@@ -129,7 +126,9 @@ def _load_tools(source: str, options: Options, screen: Screen) -> Described:
             raise click.UsageError(f"{option} is for a server that is run; one in Python is loaded only")
     app, refused = load(source)
     findings = [_not_offered("error", each.what, each.fix, each.where) for each in refused]
-    surface, lost = (surface_of(app), []) if app.catalog.pending_mounts is None else _with_mounts(app, options, screen)
+    surface, lost = (
+        (tool_list_of(app), []) if app.catalog.pending_mounts is None else _with_mounts(app, options, screen)
+    )
     return Described(surface, (*findings, *lost), _file_of(source), builtin=source == BUILTIN)
 
 
@@ -147,11 +146,11 @@ def _file_of(source: str) -> str:
     return (os.path.relpath(path) if inside else path) if os.path.isfile(path) else ""
 
 
-def _with_mounts(app: Server, options: Options, screen: Screen) -> tuple[Surface, list[Finding]]:
+def _with_mounts(app: Server, options: Options, screen: Screen) -> tuple[ToolList, list[Finding]]:
     """Connect the mounted servers too; the findings say which of their tools can't be passed on."""
     from longshore.mounting.mounts import Mounts
 
-    async def connect(client: Client, place: Destination) -> tuple[Surface, list[Finding]]:  # noqa: ARG001
+    async def connect(client: Client, place: Destination) -> tuple[ToolList, list[Finding]]:  # noqa: ARG001
         from asyncio import gather
 
         assert isinstance(app.catalog.pending_mounts, Mounts)
@@ -159,7 +158,7 @@ def _with_mounts(app: Server, options: Options, screen: Screen) -> tuple[Surface
         mounts = app.catalog.pending_mounts.all
         try:
             await gather(*(_wait_for(mount, options.timeout, screen) for mount in mounts))
-            return surface_of(app), [each for mount in mounts for each in _left_out(mount)]
+            return tool_list_of(app), [each for mount in mounts for each in _left_out(mount)]
         finally:
             await gather(*(mount.stop() for mount in mounts))
 
@@ -187,20 +186,15 @@ def _left_out(mount: Mount) -> list[Finding]:
 def _read_tools(path: str) -> Described:
     """The tools of a JSON file: an array, a result of `tools/list`, or what `longshore list --json` prints."""
     value, name = read_list_file(path), name_of(path)
-    whole: dict[str, Any] = {"tools": value} if is_array(value) else value if is_object(value) else {}
-    inner = whole.get("result")
-    whole = inner if is_object(inner) else whole
-    tools = whole.get("tools")
-    if not is_array(tools):
-        has_servers = "mcpServers" in whole or "servers" in whole
+    lists = read_lists(value)
+    if lists is None or "tools" not in lists:
+        has_servers = is_object(value) and ("mcpServers" in value or "servers" in value)
         fix = f"it names servers; look at one of them: longshore lint NAME --config {name}"
         raise TargetError(f"{name} has no list of tools; {fix if has_servers else LIST_FORMS}")
-    server = whole.get("server")
-    known: dict[str, Any] = server if is_object(server) else {}
-    instructions = whole.get("instructions", known.get("instructions"))
-    surface = Surface(
-        name=str(known.get("name") or os.path.splitext(os.path.basename(name))[0]),
-        tools=tuple(tools),
+    instructions = lists.get("instructions")
+    surface = ToolList(
+        name=str(lists.get("name") or os.path.splitext(os.path.basename(name))[0]),
+        tools=tuple(lists["tools"]),
         instructions=instructions if isinstance(instructions, str) else None,
     )
     return Described(surface, file="" if path == STDIN else path)
@@ -213,7 +207,7 @@ class Snapshot(Struct, frozen=True):
     """Everything that a server offers, and which old names it still takes, if known."""
 
     name: str
-    surface: Offers
+    surface: Surface
     renamed: Renamed = NOTHING
 
 

@@ -10,8 +10,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from longshore.cli.screen import Line, clean, many, short
-from longshore.schema.standards.finding import Finding
-from longshore.schema.standards.rule import LEVELS, Level
+from longshore.schema.lint.rule import LEVELS, Finding, Level
 
 SHOWN: Final = 1000
 """Findings that are told to people. A list that is wrong throughout needs no more; programs get all."""

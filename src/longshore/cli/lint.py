@@ -1,4 +1,4 @@
-"""`longshore lint`: hold the tools of any server against what clients ask of them."""
+"""`longshore lint`: check the tools of any server against what clients accept."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from msgspec import Struct
 from longshore.cli.completion import complete_rule, complete_target, complete_waiver
 from longshore.cli.options import Options, TargetOrCommand, command_of, utf8, with_options
 from longshore.cli.screen import Screen
-from longshore.schema.standards.clients import CLIENTS
-from longshore.schema.standards.habit import ClientName
-from longshore.schema.standards.rule import COMMON, LEVELS, PROFILES, Level, Profile
+from longshore.schema.lint.clients import CLIENTS
+from longshore.schema.lint.rule import COMMON, LEVELS, PROFILES, Level, Profile
 
 if TYPE_CHECKING:
     from longshore.cli.describe import Described
     from longshore.cli.findings import Report
-    from longshore.schema.standards.subject import Surface
 
 FOUND: Final = 1
 FORMS: Final = ("text", "json", "sarif", "markdown")
 NOTED: Final = 100
-"""Tools of which is said what was mended in them: whoever has more compares the lists."""
+"""Mended tools that are named on stderr."""
 _CODES = (
     "Exit codes: 0 clean; 1 findings at error level, with --strict also at warning level; 2 it could not be looked "
     "at; 130 interrupted."
@@ -36,11 +34,11 @@ _FIX = "Print the tools as JSON, mended where that keeps their meaning. No file 
 _AS = f"Print the tools as this client hands them to its model: {', '.join(CLIENTS)}."
 
 
-class Wish(Struct, frozen=True):
-    """What is looked at: the options, and where they are silent the configuration."""
+class LintOptions(Struct, frozen=True):
+    """The options of the command line, completed by the configuration."""
 
     profiles: tuple[Profile, ...]
-    """None: those that the server is usually held against."""
+    """Empty: the default profiles of the server."""
     waived: dict[str, str]
     level: Level
     strict: bool
@@ -85,22 +83,25 @@ def lint(ctx: click.Context, /, target: str | None, form: str, explain: str | No
         raise click.UsageError("--fix and --as print the tools in two ways; take one")
     if (client or fix) and form not in ("text", "json"):
         raise click.UsageError(f"{'--as prints text or json' if client else '--fix prints json'}, not {form}")
-    wish = _wish(given)
+    options = _read_options(given)
     from longshore.cli.describe import describe
 
     found = describe(None if target is None else utf8(target), command, Options(**given), screen)
     if client:
-        return _show_as(found.surface, client, form, screen)
-    return _fix(found, wish, screen) if fix else _report(found, wish, form, screen)
+        from longshore.cli.client_view import show
+
+        show(found.surface, client, form, screen)
+        return 0
+    return _fix(found, options, screen) if fix else _report(found, options, form, screen)
 
 
-def _wish(given: dict[str, Any]) -> Wish:
-    """Takes its options out of those that were given. Raises ConfigError and click.UsageError."""
+def _read_options(given: dict[str, Any]) -> LintOptions:
+    """Takes the lint options out of `given`. Raises ConfigError and click.UsageError."""
     from longshore import config as configuration
     from longshore.cli.rules import read_profiles, read_waivers
 
     config = configuration.load()
-    return Wish(
+    return LintOptions(
         read_profiles(given.pop("profile"), config),
         read_waivers(map(utf8, given.pop("waive")), config),
         given.pop("level") or config.lint.level,
@@ -121,36 +122,29 @@ def _explain(id: str, form: str, screen: Screen) -> int:
     return 0
 
 
-def _show_as(surface: Surface, client: ClientName, form: str, screen: Screen) -> int:
-    from longshore.cli.sights import show
-
-    show(surface, client, form, screen)
-    return 0
-
-
-def _fix(found: Described, wish: Wish, screen: Screen) -> int:
-    """Print the mended tools, and beside them what was mended and what is left."""
+def _fix(found: Described, options: LintOptions, screen: Screen) -> int:
+    """Print the mended tools; name on stderr what was mended and what is left."""
     from msgspec.structs import replace
 
     from longshore.cli.findings import summary
-    from longshore.cli.fix import mend
     from longshore.cli.screen import one_line
+    from longshore.schema.lint.run import mend
 
-    mended, done = mend(found.surface, wish.profiles or found.profiles, wish.waived)
+    mended, done = mend(found.surface, options.profiles or found.profiles, options.waived)
     screen.json({"tools": list(mended.tools)})
     for tool, ids in list(done.items())[:NOTED]:
         screen.note(f"mended {one_line(tool[:100])}: {', '.join(ids)}")
     if len(done) > NOTED:
         screen.note(f"… and {len(done) - NOTED:,} more")
-    left = look(replace(found, surface=mended), wish)
+    left = _check(replace(found, surface=mended), options)
     screen.note(f"left: {summary(left)}")
-    return failing(left, wish)
+    return _exit_code(left, options)
 
 
-def _report(found: Described, wish: Wish, form: str, screen: Screen) -> int:
+def _report(found: Described, options: LintOptions, form: str, screen: Screen) -> int:
     from longshore.cli import findings
 
-    report = look(found, wish)
+    report = _check(found, options)
     match form:
         case "json":
             screen.json(findings.as_json(report))
@@ -162,30 +156,29 @@ def _report(found: Described, wish: Wish, form: str, screen: Screen) -> int:
             screen.data(findings.as_markdown(report))
         case _:
             screen.lines(findings.lines(report))
-    return failing(report, wish)
+    return _exit_code(report, options)
 
 
-def look(found: Described, wish: Wish) -> Report:
-    """Hold a server against the rules."""
+def _check(found: Described, options: LintOptions) -> Report:
+    """Lint what was found at the target."""
     from msgspec.structs import replace
 
     from longshore.cli.findings import Report
+    from longshore.schema.lint import run
     from longshore.schema.output import count_tokens
-    from longshore.schema.standards.linting import lint as hold
 
-    surface = found.surface
-    refused = [replace(each, waived=wish.waived.get(each.rule, "")) for each in found.refused]
-    held = hold(surface, profiles=wish.profiles or found.profiles, waived=wish.waived)
+    server = found.surface
+    refused = [replace(each, waived=options.waived.get(each.rule, "")) for each in found.refused]
+    linted = run.lint(server, profiles=options.profiles or found.profiles, waived=options.waived)
     return Report(
-        server=surface.name,
-        tools=len(surface.tools),
-        tokens=count_tokens(surface.tools),
-        findings=tuple(sorted((*refused, *held), key=lambda each: LEVELS.index(each.level))),
-        level=wish.level,
+        server=server.name,
+        tools=len(server.tools),
+        tokens=count_tokens(server.tools),
+        findings=tuple(sorted((*refused, *linted), key=lambda each: LEVELS.index(each.level))),
+        level=options.level,
         file=found.file,
     )
 
 
-def failing(report: Report, wish: Wish) -> int:
-    """The exit code of what was found."""
-    return FOUND if report.count("error") or (wish.strict and report.count("warning")) else 0
+def _exit_code(report: Report, options: LintOptions) -> int:
+    return FOUND if report.count("error") or (options.strict and report.count("warning")) else 0

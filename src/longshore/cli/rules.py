@@ -12,11 +12,11 @@ from longshore.config import Config, origin
 from longshore.config.sections import dotted
 from longshore.errors import ConfigError
 from longshore.nearest import nearest
-from longshore.schema.standards.linting import find_rule
-from longshore.schema.standards.page import show_example
-from longshore.schema.standards.rule import PROFILES, Profile, Rule
-from longshore.schema.standards.rules import RULES
-from longshore.schema.standards.subject import Surface, example
+from longshore.schema.lint.page import show_example
+from longshore.schema.lint.rule import PROFILES, Profile, Rule
+from longshore.schema.lint.rules import RULES
+from longshore.schema.lint.run import find_rule
+from longshore.schema.lint.tool_list import ToolList, example
 
 ALL: Final = "all"
 OFFERED: Final = Rule(
@@ -29,7 +29,7 @@ OFFERED: Final = Rule(
     evidence="Longshore refuses it when it is registered. The linter goes on, and tells all of it at once.",
     fix="as the finding says",
     good=example({}),
-    bad=Surface(),
+    bad=ToolList(),
 )
 """What no list can break, since it never comes into one."""
 

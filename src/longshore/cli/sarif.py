@@ -11,8 +11,7 @@ from urllib.parse import quote
 from longshore import __version__
 from longshore.cli.findings import Report
 from longshore.cli.rules import find
-from longshore.schema.standards.finding import Finding
-from longshore.schema.standards.rule import Level, Rule
+from longshore.schema.lint.rule import Finding, Level, Rule
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS: Final[dict[Level, str]] = {"error": "error", "warning": "warning", "info": "note"}

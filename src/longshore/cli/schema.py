@@ -1,24 +1,29 @@
-"""`longshore schema`: what a server offers, kept in a file, and which changes of it break callers."""
+"""`longshore schema`: write what a server offers to a file, and report the changes that break callers."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from msgspec.structs import asdict
 
 from longshore.cli.completion import complete_target
 from longshore.cli.options import Options, TargetOrCommand, command_of, with_options
-from longshore.cli.screen import Screen
+from longshore.cli.screen import Line, Screen, one_line
+from longshore.schema.diff import Change, verdict, worst_first
 
 if TYPE_CHECKING:
     from longshore.cli.describe import Snapshot
-    from longshore.schema.evolution.changes import Change
 
 FORMS: Final = ("text", "json", "markdown")
 KEPT: Final = "surface.json"
-"""The file that is compared where none is named."""
+"""The default file of --check."""
+SHOWN: Final = 500
+"""Changes in the forms for people."""
+DIFFERENCES: Final = 200
+"""Lines of the difference of one entry, in the form for people."""
 _CODES = "Exit codes: 0 {}; 1 {}; 2 it could not be compared; 130 interrupted."
 _FORMAT = click.option("--format", "form", type=click.Choice(FORMS), default="text", help="How it is told.")
 
@@ -109,26 +114,24 @@ def _named(path: str) -> str:
 
 
 def _compare(before: Snapshot, now: Snapshot) -> list[Change]:
-    from longshore.schema.evolution.changes import compare
+    from longshore.schema.diff import compare
 
     return compare(before.surface, now.surface, now.renamed)
 
 
 def _show(changes: Sequence[Change], before: str, now: str, form: str, screen: Screen) -> None:
-    from longshore.cli import changes as telling
-
     if form == "json":
-        screen.json(telling.as_json(changes, before, now))
+        screen.json(_as_json(changes, before, now))
     elif form == "markdown":
-        screen.data(telling.as_markdown(changes, before, now))
+        screen.data(_as_markdown(changes, before, now))
     else:
-        screen.lines(telling.lines(changes, before, now))
+        screen.lines(_lines(changes, before, now))
 
 
 def _write(taken: Snapshot, output: str | None, screen: Screen) -> int:
     from longshore.errors import TargetError
     from longshore.files import write_atomic
-    from longshore.schema.evolution.surface import count, write_surface_file
+    from longshore.schema.diff import count, write_surface_file
 
     data = write_surface_file(taken.surface)
     if output is None:
@@ -140,3 +143,50 @@ def _write(taken: Snapshot, output: str | None, screen: Screen) -> int:
         raise TargetError(f"{output} can't be written: {problem.strerror or problem}") from None
     screen.note(f"{output}: {count(taken.surface)}")
     return 0
+
+
+# -- the changes as text, JSON and Markdown
+
+
+def _lines(changes: Sequence[Change], before: str, now: str) -> Iterator[Line]:
+    for change in worst_first(changes)[:SHOWN]:
+        yield 0, [(one_line(change.title), "bold")]
+        yield from ((2, [("BREAKS  ", "bold red"), (one_line(line), "")]) for line in change.broken)
+        yield from ((2, [("safe    ", "green"), (one_line(line), "")]) for line in change.safe)
+        yield from ((4, [(line, _style(line))]) for line in _cut(change.diff))
+        yield 0, []
+    if len(changes) > SHOWN:
+        yield 0, [(f"… and {len(changes) - SHOWN:,} more: --format json has them all", "dim")]
+    yield 0, [(f"{before} → {now}: {verdict(changes)}", "bold red" if any(c.breaks for c in changes) else "green")]
+
+
+def _as_json(changes: Sequence[Change], before: str, now: str) -> dict[str, Any]:
+    return {
+        "old": before,
+        "new": now,
+        "breaking": sum(change.breaks for change in changes),
+        "changes": [{**asdict(change), "breaks": change.breaks} for change in worst_first(changes)],
+    }
+
+
+def _as_markdown(changes: Sequence[Change], before: str, now: str) -> str:
+    """A comment on a pull request."""
+    from longshore.cli.findings import escape
+
+    text = [f"### {escape(before)} → {escape(now)}: {verdict(changes)}", ""]
+    for change in worst_first(changes)[:SHOWN]:
+        text += [f"- **{escape(one_line(change.title))}**"]
+        text += [f"  - **breaks:** {escape(one_line(line))}" for line in change.broken]
+        text += [f"  - safe: {escape(one_line(line))}" for line in change.safe]
+    if len(changes) > SHOWN:
+        text.append(f"\n… and {len(changes) - SHOWN:,} more.")
+    return "\n".join(text) + "\n"
+
+
+def _cut(diff: Sequence[str]) -> list[str]:
+    hidden = len(diff) - DIFFERENCES
+    return [*diff[:DIFFERENCES], f"… and {hidden:,} lines more"] if hidden > 0 else [*diff]
+
+
+def _style(line: str) -> str:
+    return {"+": "green", "-": "red"}.get(line[:1], "dim")

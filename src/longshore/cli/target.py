@@ -216,9 +216,9 @@ def name_of(path: str) -> str:
 def load(source: str) -> tuple[Server, list[RegistrationError]]:
     """Import a server in Python; also return what it could not register. Raises TargetError."""
     from longshore.__main__ import find
-    from longshore.registry.standards import deferring
+    from longshore.registry.lint import collect_refusals
 
-    with _stdout_to_stderr(), deferring() as refused:
+    with _stdout_to_stderr(), collect_refusals() as refused:
         try:
             app: Server = find(None if source == BUILTIN else source)
         except RegistrationError as problem:  # it ended the import: report what was refused before it, too

@@ -246,9 +246,9 @@ def _make_parts(handle: ToolsetHandle, context_type: type) -> Iterator[tuple[Par
         try:
             part, name, thing, entry = _make_part(mark, method, context_type)
         except RegistrationError as problem:
-            from longshore.registry.standards import defer
+            from longshore.registry.lint import collect
 
-            if not defer(problem):
+            if not collect(problem):
                 raise
             continue
         entry.toolset = handle

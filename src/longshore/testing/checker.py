@@ -19,7 +19,8 @@ from longshore.errors import ClientError, LongshoreError
 from longshore.protocol.envelope import PREFIX
 from longshore.protocol.headers import NAME_BEARING
 from longshore.protocol.revisions import MODERN, REVISIONS
-from longshore.schema.evolution.canonical import differences, same
+from longshore.schema.compatibility import same
+from longshore.schema.diff import differences
 from longshore.schema.kinds import is_array, is_object
 from longshore.testing.connection import in_memory
 from longshore.testing.transcript import (

@@ -18,7 +18,7 @@ from longshore.client.channel import About, Channel
 from longshore.client.targets import Target
 from longshore.errors import ClientError, ConnectionLost, LongshoreError
 from longshore.protocol.envelope import PREFIX, SUBSCRIPTION_ID
-from longshore.schema.evolution.canonical import differences
+from longshore.schema.diff import differences
 from longshore.schema.kinds import is_object
 from longshore.testing.transcript import ANY, TranscriptLine, matches, read_transcript
 from longshore.wire.codec import METHOD_NOT_FOUND, encode, error

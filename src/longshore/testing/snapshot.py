@@ -10,15 +10,18 @@ from longshore.client.client import Client
 from longshore.client.sync import SyncClient
 from longshore.errors import ClientError
 from longshore.files import write_atomic
-from longshore.schema.evolution.changes import Change, compare, verdict, worst_first
-from longshore.schema.evolution.surface import (
+from longshore.schema.diff import (
     KEYS,
-    NoSurface,
+    Change,
+    NotASurface,
     Surface,
+    compare,
     count,
     is_surface,
     make_surface,
     read_surface_file,
+    verdict,
+    worst_first,
     write_surface_file,
 )
 from longshore.testing.connection import in_memory
@@ -102,7 +105,7 @@ def _read(path: str | os.PathLike[str], where: str, surface: Surface) -> Surface
         raise AssertionError(f"there is no {where} yet; it would hold {count(surface)}. Write it:  {_AGAIN}") from None
     except OSError as problem:
         raise AssertionError(f"{where} can't be read: {problem}. Write it anew:  {_AGAIN}") from None
-    except NoSurface as problem:
+    except NotASurface as problem:
         raise AssertionError(f"{where} {problem}. Write it anew:  {_AGAIN}") from None
 
 

@@ -12,9 +12,9 @@ from interop.client.peers import command
 from longshore.cli.describe import describe
 from longshore.cli.options import Options
 from longshore.cli.screen import Screen
-from longshore.schema.standards.linting import lint
-from longshore.schema.standards.rule import PROFILES
-from longshore.schema.standards.subject import Surface
+from longshore.schema.lint.rule import PROFILES
+from longshore.schema.lint.run import lint
+from longshore.schema.lint.tool_list import ToolList
 
 HERE = Path(__file__).parent
 STRANGERS = ("everything", "filesystem", "memory", "playwright")
@@ -31,7 +31,7 @@ def ask(peer: str, folder: Path) -> dict[str, Any]:
 def find(listed: dict[str, Any]) -> Any:
     """What all profiles find in it, as JSON."""
     server = listed["server"]
-    surface = Surface(name=server["name"], tools=tuple(listed["tools"]), instructions=server["instructions"])
+    surface = ToolList(name=server["name"], tools=tuple(listed["tools"]), instructions=server["instructions"])
     return msgspec.json.decode(msgspec.json.encode(lint(surface, profiles=PROFILES)))
 
 

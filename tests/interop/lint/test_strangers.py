@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from interop.client.peers import command
-from longshore.schema.standards.rule import PROFILES
+from longshore.schema.lint.rule import PROFILES
 from waiting import PATIENCE
 
 from .strangers import HERE, STRANGERS, ask, count, find, kept

@@ -1,1 +1,0 @@
-"""What a server offers, before and now: which changes its callers notice."""

@@ -1,0 +1,355 @@
+"""What each client does to a list of tools before its model sees it. Lint rules and `longshore lint --as` read this.
+
+"Measured" means that a real client was connected to a stub of its model's API and its request was read. The rest was
+reported by others, and may be outdated.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from longshore.schema.kinds import is_object
+from longshore.schema.lint.parameters import TYPES, types_of
+from longshore.schema.lint.rule import Profile
+from longshore.schema.lint.tool_list import Json
+
+ClientName = Literal["claude", "codex", "gemini", "vscode", "cursor", "openai"]
+Cost = Literal["", "tool", "list", "request"]
+"""What is lost: nothing, the tool, all tools of the server, or every request while the server is connected."""
+
+API_NAME_CHARS: Final = 64
+"""The longest name that the APIs of OpenAI and Google accept."""
+MCP_NAME_CHARS: Final = 128
+"""The longest name of a tool in MCP, and of the whole name for Anthropic's API."""
+PROPERTY_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+"""The names of parameters that Anthropic's API accepts."""
+PLAIN: Final = r"[^A-Za-z0-9_-]"
+CODEX_KEYWORDS: Final = frozenset(
+    (
+        *("type", "description", "enum", "items", "properties", "required", "additionalProperties"),
+        *("anyOf", "oneOf", "allOf", "$ref", "$defs", "definitions"),
+    )
+)
+"""The keywords that Codex passes on."""
+
+
+class ClientEffect(Struct, frozen=True, kw_only=True):
+    """Something that a client does to a tool: it changes a schema (`change`), or can't use what breaks `rule`."""
+
+    what: str
+    """For people. `{dropped}` are the keywords that `change` removed."""
+    known: str
+    """The evidence."""
+    rule: str = ""
+    """The rule that warns of it."""
+    costs: Cost = ""
+    where: str = ".*"
+    """A pattern for the paths of the rule's faults that count."""
+    change: Callable[[Any], Any | None] | None = None
+    """Returns the changed schema, or None for no change."""
+
+
+class Naming(Struct, frozen=True, kw_only=True):
+    """How a tool's name becomes the name that the model calls."""
+
+    known: str
+    prefix: str = ""
+    """Before the tool's name; `{}` stands for the server's name."""
+    replaced: str = r"[^\s\S]"
+    """Characters that become `_`."""
+    server_chars: int | None = None
+    """Characters of the server's name that are used."""
+    most: int | None = None
+    """The longest name; a longer one is cut."""
+    cut: Literal["end", "middle", "hash"] = "end"
+    rule: str = ""
+    """The rule that warns of a name that is cut."""
+    namespace: bool = False
+    """Whether the prefix goes to the model separately, as a namespace."""
+    joined_chars: int | None = None
+    """The most characters of the server's and the tool's name together."""
+    accepts: str = ""
+    """A pattern for the whole name."""
+    refused: ClientEffect | None = None
+    """What happens to a name that `accepts` or `joined_chars` excludes."""
+
+    def prefix_of(self, server: str) -> str:
+        if self.server_chars is not None:
+            server = re.sub(r"[^a-z0-9_.-]+", "_", server.lower())[: self.server_chars]
+        return re.sub(self.replaced, "_", self.prefix.format(server))
+
+    def join(self, server: str, tool: str) -> str:
+        """The whole name, before it is cut."""
+        return self.prefix_of(server) + re.sub(self.replaced, "_", tool)
+
+    def accepts_name(self, server: str, tool: str) -> bool:
+        if self.joined_chars is not None and len(server) + len(tool) > self.joined_chars:
+            return False
+        return not self.accepts or re.fullmatch(self.accepts, self.join(server, tool)) is not None
+
+
+class ClientProfile(Struct, frozen=True, kw_only=True):
+    """Everything known about a client."""
+
+    title: str
+    profile: Profile
+    naming: Naming
+    schema_key: str
+    extra: Json = {}
+    """More members of each tool in the request."""
+    text_chars: int | None = None
+    """UTF-16 units of a description, or of the instructions, that reach the model. JavaScript counts so."""
+    text_known: str = ""
+    tool_limits: tuple[tuple[int, str], ...] = ()
+    """How many tools the client, or an older version, accepts, in words; the last one holds today."""
+    too_many_tools: ClientEffect | None = None
+    first_wins: str = ""
+    """The evidence that the first of two tools with one name wins; empty: it is not known."""
+    effects: tuple[ClientEffect, ...] = ()
+
+
+# -- changes to schemas
+
+
+def _boolean_to_string(schema: Any) -> Any | None:
+    return {"type": "string"} if isinstance(schema, bool) else None
+
+
+def _const_to_enum(schema: Any) -> Any | None:
+    if not is_object(schema) or "const" not in schema:
+        return None
+    return {("enum" if key == "const" else key): value for key, value in schema.items()} | {"enum": [schema["const"]]}
+
+
+def _unknown_type_to_any(schema: Any) -> Any | None:
+    return {} if any(each not in TYPES for each in types_of(schema)) else None
+
+
+def _add_items(schema: Any) -> Any | None:
+    return {**schema, "items": {"type": "string"}} if "array" in types_of(schema) and "items" not in schema else None
+
+
+def _drop_prefix_items(schema: Any) -> Any | None:
+    if not is_object(schema) or "prefixItems" not in schema:
+        return None
+    return {"items": {"type": "string"}} | {key: value for key, value in schema.items() if key != "prefixItems"}
+
+
+def _drop_constraints(schema: Any) -> Any | None:
+    if not is_object(schema) or CODEX_KEYWORDS.issuperset(schema):
+        return None
+    return {key: value for key, value in schema.items() if key in CODEX_KEYWORDS}
+
+
+def _drop_title(schema: Any) -> Any | None:
+    if not is_object(schema) or not schema.keys() & {"title", "$schema"}:
+        return None
+    return {key: value for key, value in schema.items() if key not in ("title", "$schema")}
+
+
+def _add_properties(schema: Any) -> Any | None:
+    if not is_object(schema) or "properties" in schema:
+        return None
+    return {**schema, "properties": {}} if "object" in types_of(schema) or "required" in schema else None
+
+
+def _null_to_nullable(schema: Any) -> Any | None:
+    types = types_of(schema)
+    if len(types) < 2 or "null" not in types:
+        return None
+    rest = [each for each in types if each != "null"]
+    return {**schema, "type": rest[0] if len(rest) == 1 else rest, "nullable": True}
+
+
+# -- the table
+
+_CLAUDE, _CODEX = "measured with Claude Code 2.1.197", "measured with Codex 0.166"
+_GEMINI = "measured with Gemini CLI 0.61"
+_SDK = "measured with the official TypeScript SDK 1.32.2, on which it is built"
+_OPENAI = "reported in mcphost #35 and github-mcp-server #1548"
+_SENT = "measured that it is sent; that the API refuses it is reported in"
+
+
+def _refuses(rule: str, what: str, known: str, where: str = "inputSchema.*") -> ClientEffect:
+    """With this tool in it, no request gets through."""
+    return ClientEffect(what=f"the request is refused: {what}", known=known, rule=rule, costs="request", where=where)
+
+
+def _fails(rule: str, what: str, known: str, where: str = "outputSchema.*") -> ClientEffect:
+    return ClientEffect(what=f"the whole list fails: {what}", known=known, rule=rule, costs="list", where=where)
+
+
+def _sdk_refusals(known: str) -> tuple[ClientEffect, ...]:
+    """What the official TypeScript SDK, and each client built on it, refuses to read."""
+    return (
+        _fails("E16", "a tool without a name, or with a text or hint that is none", known, ".*"),
+        _fails("E01", "the input schema does not say type: object", known, ".*"),
+        _fails("E02", "a property's schema is no object", known, r"\w+\.properties\.[^.]*"),
+        _fails("E03", "the output schema does not say type: object", known),
+        _fails("E09", "a reference in the output schema leads nowhere", _SDK),
+        _fails("E10", "an unknown type in the output schema", _SDK),
+        _fails("E13", "the output schema is none", _SDK),
+        _fails("E15", "a pattern in the output schema is none in JavaScript", _SDK),
+    )
+
+
+def _no_description(known: str) -> ClientEffect:
+    return ClientEffect(what="the description is empty", known=known, rule="W22", where="")
+
+
+CLIENTS: Final[dict[ClientName, ClientProfile]] = {
+    "claude": ClientProfile(
+        title="Claude Code",
+        profile="claude",
+        naming=Naming(
+            prefix="mcp__{}__",
+            replaced=PLAIN,
+            accepts=rf"[\s\S]{{0,{MCP_NAME_CHARS}}}",
+            refused=_refuses(
+                "E06", f"the name has more than {MCP_NAME_CHARS} characters", f"{_SENT} home-assistant #147760"
+            ),
+            known=_CLAUDE,
+        ),
+        schema_key="input_schema",
+        text_chars=2048,
+        text_known=_CLAUDE,
+        first_wins=_CLAUDE,
+        effects=(
+            *_sdk_refusals(_CLAUDE),
+            ClientEffect(
+                what="the tool is skipped: a combinator at the root of its schema",
+                known=_CLAUDE,
+                rule="E04",
+                costs="tool",
+            ),
+            _no_description(_CLAUDE),
+            _refuses("E05", "a parameter's name", f"{_SENT} claude-code #79418"),
+            _refuses("E10", "an unknown type", f"{_SENT} apify-mcp-server #738"),
+            _refuses("E13", "a schema that is none", "reported in Dokploy/mcp #74"),
+        ),
+    ),
+    "codex": ClientProfile(
+        title="Codex",
+        profile="openai",
+        naming=Naming(
+            prefix="mcp__{}__", replaced=PLAIN, most=128, cut="hash", rule="E06", namespace=True, known=_CODEX
+        ),
+        schema_key="parameters",
+        extra={"type": "function", "strict": False},
+        first_wins=_CODEX,
+        effects=(
+            _no_description(_CODEX),
+            ClientEffect(
+                what="`true` or `false` becomes a string", known=_CODEX, rule="E02", change=_boolean_to_string
+            ),
+            ClientEffect(
+                what="an unknown type becomes anything", known=_CODEX, rule="E10", change=_unknown_type_to_any
+            ),
+            ClientEffect(what="`const` becomes `enum`", known=_CODEX, change=_const_to_enum),
+            ClientEffect(what="{dropped} dropped", known=_CODEX, change=_drop_title),
+            ClientEffect(
+                what="{dropped} dropped, and `items` invented", known=_CODEX, rule="W26", change=_drop_prefix_items
+            ),
+            ClientEffect(
+                what="{dropped} dropped",
+                known=f"{_CODEX} for minimum, pattern, format, default; its source keeps no other constraint",
+                rule="W25",
+                change=_drop_constraints,
+            ),
+            ClientEffect(what='`items: {{"type": "string"}}` invented', known=_CODEX, rule="E08", change=_add_items),
+            ClientEffect(what="empty `properties` added", known=_CODEX, change=_add_properties),
+        ),
+    ),
+    "gemini": ClientProfile(
+        title="Gemini CLI",
+        profile="gemini",
+        naming=Naming(prefix="mcp_{}_", replaced=r"[^A-Za-z0-9_.-]", most=63, cut="middle", rule="W20", known=_GEMINI),
+        schema_key="parametersJsonSchema",
+        effects=(
+            *_sdk_refusals(_GEMINI),
+            _no_description(_GEMINI),
+            _refuses("E09", "a reference that leads nowhere", f"{_SENT} gemini-cli #13326"),
+            _refuses(
+                "E11",
+                "what is required is no property",
+                "reported in mcp-obsidian #105",
+                r"inputSchema\.required",
+            ),
+            _refuses("E08", "an array without `items`", f"{_SENT} cesium-mcp #37"),
+            ClientEffect(
+                what="null among types becomes `nullable`", known=_GEMINI, rule="W24", change=_null_to_nullable
+            ),
+        ),
+    ),
+    "vscode": ClientProfile(
+        title="VS Code",
+        profile="vscode",
+        naming=Naming(
+            prefix="mcp_{}_",
+            replaced=PLAIN,
+            server_chars=13,
+            most=64,
+            rule="W20",
+            known="read in its source, mcpServer.ts; not measured",
+        ),
+        schema_key="parameters",
+        extra={"type": "function"},
+        tool_limits=((128, "VS Code takes 128 in a request, of all servers together"),),
+        too_many_tools=ClientEffect(
+            what="requests are refused until tools are switched off: more than 128",
+            known="reported in vscode-copilot-release #11653",
+            rule="W28",
+            costs="request",
+        ),
+        effects=(_refuses("E08", "an array without `items`", "reported in vscode #246119"),),
+    ),
+    "cursor": ClientProfile(
+        title="Cursor",
+        profile="cursor",
+        naming=Naming(
+            joined_chars=60,
+            rule="W20",
+            refused=ClientEffect(
+                what="filtered out: server and tool have more than 60 characters together",
+                known="reported in mcp-playwright #145 and composio #2788",
+                rule="W20",
+                costs="tool",
+            ),
+            known="reported; how it prefixes is not known",
+        ),
+        schema_key="parameters",
+        extra={"type": "function"},
+        tool_limits=((40, "older Cursor takes 40"), (50, "Windsurf takes 50"), (80, "Cursor takes 80")),
+        too_many_tools=ClientEffect(
+            what="left out: only the first 80 are handed on, by older versions the first 40",
+            known="reported in Snowflake-Labs/mcp #77",
+            rule="W28",
+            costs="tool",
+        ),
+    ),
+    "openai": ClientProfile(
+        title="OpenAI's API",
+        profile="openai",
+        naming=Naming(
+            accepts=rf"[A-Za-z0-9_-]{{1,{API_NAME_CHARS}}}",
+            refused=_refuses(
+                "E06",
+                f"a name with other characters than A-Z a-z 0-9 _ -, or more than {API_NAME_CHARS}",
+                "OpenAI's reference of function names",
+            ),
+            known="the tools as they are, without a client in between",
+        ),
+        schema_key="parameters",
+        extra={"type": "function"},
+        effects=(
+            _refuses("E01", "the root does not say type: object", _OPENAI, ".*"),
+            _refuses("E04", "a combinator at the root", "reported in notion-mcp-server #340"),
+            _refuses("E08", "an array without `items`", _OPENAI),
+            _refuses("E14", "an object without `properties`", _OPENAI),
+        ),
+    ),
+}

@@ -1,0 +1,248 @@
+"""A server's tools as a client hands them to its model: their names there, what is cut, changed or lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from hashlib import sha1
+from typing import Any, Final
+
+from msgspec import Struct
+
+from longshore.protocol.subschemas import ALONE, BY_NAME, IN_LISTS
+from longshore.schema.kinds import is_array, is_object
+from longshore.schema.lint.clients import CLIENTS, ClientEffect, ClientName, ClientProfile, Cost
+from longshore.schema.lint.rules import RULES
+from longshore.schema.lint.tool_list import MOST_LEVELS, MOST_NODES, Json, LintedTool, ToolList
+from longshore.schema.output import count_tokens
+
+CUT: Final = "… [truncated]"
+HASH_CHARS: Final = 13
+"""Characters that Codex appends to a name: `_` and twelve digits of a hash."""
+_RULES: Final = {rule.id: rule for rule in RULES}
+
+
+class ObservedEffect(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that the client does to a tool, or to the list."""
+
+    what: str
+    known: str
+    """The evidence: measured with a version, or reported somewhere."""
+    rule: str = ""
+    path: str = ""
+    costs: Cost = ""
+
+
+class ToolView(Struct, frozen=True, kw_only=True):
+    """One tool in a client. `sent` is the name that the model calls."""
+
+    name: str
+    sent: str
+    handed: Json
+    """The tool in the client's request; empty: the tool is lost."""
+    marks: tuple[ObservedEffect, ...] = ()
+    tokens: int = 0
+
+    @property
+    def is_lost(self) -> bool:
+        return not self.handed
+
+
+class ClientView(Struct, frozen=True, kw_only=True):
+    """All tools in a client. If the list fails, all are lost."""
+
+    client: ClientName
+    title: str
+    tools: tuple[ToolView, ...]
+    instructions: str | None
+    marks: tuple[ObservedEffect, ...] = ()
+    """Effects on the server as a whole."""
+    handed: tuple[Json, ...] = ()
+    tokens: int = 0
+
+    @property
+    def fails(self) -> bool:
+        """Whether the client can't read the list, so that all its tools are lost."""
+        return any(mark.costs == "list" for mark in self.all_marks())
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the API refuses every request with these tools. Lost tools are in no request."""
+        handed = (mark for tool in self.tools if not tool.is_lost for mark in tool.marks)
+        return any(mark.costs == "request" for mark in (*self.marks, *handed))
+
+    def all_marks(self) -> Iterator[ObservedEffect]:
+        yield from self.marks
+        for tool in self.tools:
+            yield from tool.marks
+
+
+def view_as(server: ToolList, client: ClientName) -> ClientView:
+    """The tools as this client hands them on. Each tool may be any JSON value."""
+    profile = CLIENTS[client]
+    marks: list[ObservedEffect] = []
+    instructions = _cut_text(server.instructions, "instructions", profile, marks)
+    tools = _view_tools(server, profile, marks)
+    if any(mark.costs == "list" for tool in tools for mark in tool.marks):
+        tools = [_lose(tool) for tool in tools]
+    handed = _pack(tools, server, profile, instructions)
+    return ClientView(
+        client=client,
+        title=profile.title,
+        tools=tuple(tools),
+        instructions=instructions,
+        marks=tuple(marks),
+        handed=handed,
+        tokens=count_tokens(handed),
+    )
+
+
+def _view_tools(server: ToolList, profile: ClientProfile, about: list[ObservedEffect]) -> list[ToolView]:
+    taken: dict[str, str] = {}
+    views = [_view_tool(LintedTool(tool, server), profile, taken) for tool in server.tools]
+    effect, most = profile.too_many_tools, profile.tool_limits[-1][0] if profile.tool_limits else len(views)
+    if effect is not None and len(views) > most:
+        if effect.costs == "tool":
+            views[most:] = [_lose(tool, _observe(effect)) for tool in views[most:]]
+        else:
+            about.append(_observe(effect))
+    return views
+
+
+def _view_tool(tool: LintedTool, profile: ClientProfile, taken: dict[str, str]) -> ToolView:
+    marks = [_observe(effect, path) for effect in profile.effects for path in _find_faults(tool, effect, profile)]
+    sent = _rename(tool, profile, taken, marks)
+    description = _cut_text(tool.description, "description", profile, marks)
+    schema = _Rewriting(profile, marks).visit(tool.record.get("inputSchema", {}), "inputSchema")
+    name = sent.removeprefix(profile.naming.prefix_of(tool.server.name)) if profile.naming.namespace else sent
+    handed = {**profile.extra, "name": name, "description": description, profile.schema_key: schema}
+    view = ToolView(name=tool.name, sent=sent, handed=handed, marks=tuple(marks), tokens=count_tokens(handed))
+    return _lose(view) if any(mark.costs == "tool" for mark in marks) else view
+
+
+def _find_faults(tool: LintedTool, effect: ClientEffect, profile: ClientProfile) -> Iterator[str]:
+    """The paths at which the tool breaks the effect's rule for this client, as errors if the effect costs something."""
+    rule = _RULES.get(effect.rule)
+    if rule is None or rule.check is None or effect.change is not None:
+        return
+    for fault in rule.check(tool):
+        counts = not effect.costs or (fault.level or rule.level) == "error"
+        counts = counts and profile.profile in (fault.profiles or rule.profiles)
+        if counts and re.fullmatch(effect.where, fault.path, re.DOTALL):
+            yield fault.path
+
+
+def _lose(tool: ToolView, *marks: ObservedEffect) -> ToolView:
+    return ToolView(name=tool.name, sent="", handed={}, marks=(*tool.marks, *marks))
+
+
+def _observe(effect: ClientEffect, path: str = "", **words: str) -> ObservedEffect:
+    what = effect.what.format(**words) if effect.change is not None else effect.what
+    return ObservedEffect(what=what, known=effect.known, rule=effect.rule, path=path, costs=effect.costs)
+
+
+# -- names and texts
+
+
+def _rename(tool: LintedTool, profile: ClientProfile, taken: dict[str, str], marks: list[ObservedEffect]) -> str:
+    naming = profile.naming
+    plain = re.sub(naming.replaced, "_", tool.name)
+    sent = naming.join(tool.server.name, tool.name)
+    if naming.refused is not None and not naming.accepts_name(tool.server.name, tool.name):
+        marks.append(_observe(naming.refused, "name"))
+    if plain != tool.name:
+        marks.append(ObservedEffect(what=f"called `{plain}`", known=naming.known, rule="E06", path="name"))
+    if naming.most is not None and len(sent) > naming.most:
+        sent = _cut_name(sent, naming.most, profile, tool.name)
+        what = f"the name is cut to {naming.most} characters"
+        marks.append(ObservedEffect(what=what, known=naming.known, rule=naming.rule, path="name"))
+    return _resolve_duplicate(sent, tool, profile, taken, marks)
+
+
+def _cut_name(name: str, most: int, profile: ClientProfile, raw: str) -> str:
+    match profile.naming.cut:
+        case "end":
+            return name[:most]
+        case "middle":
+            half = (most - 3) // 2
+            return f"{name[:half]}...{name[-half:]}"
+        case "hash":  # of the same length as Codex's, but what exactly it hashes is unknown
+            digest = sha1(raw.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
+            return f"{name[: most - HASH_CHARS]}_{digest[: HASH_CHARS - 1]}"
+
+
+def _resolve_duplicate(
+    sent: str, tool: LintedTool, profile: ClientProfile, taken: dict[str, str], marks: list[ObservedEffect]
+) -> str:
+    """The name of a tool if it is free: the first tool wins. Codex adds a hash to names that it made equal."""
+    known, naming = profile.first_wins, profile.naming
+    if naming.cut == "hash" and taken.get(sent, tool.name) != tool.name:
+        marks.append(ObservedEffect(what="a hash is added: another is called so", known=known, rule="E07", path="name"))
+        sent = _cut_name(sent, min(len(sent) + HASH_CHARS, naming.most or len(sent)), profile, tool.name)
+    if known and tool.name and sent in taken:
+        what = "lost: another is called so"
+        marks.append(ObservedEffect(what=what, known=known, rule="E07", path="name", costs="tool"))
+    taken.setdefault(sent, tool.name)
+    return sent
+
+
+def _cut_text(text: str | None, path: str, profile: ClientProfile, marks: list[ObservedEffect]) -> str | None:
+    most = profile.text_chars
+    if text is None or most is None:
+        return text
+    units = text.encode("utf-16-le", "surrogatepass")
+    if len(units) // 2 <= most:
+        return text
+    what = f"cut to {most:,} of {len(units) // 2:,} characters"
+    marks.append(ObservedEffect(what=what, known=profile.text_known, rule="W21", path=path))
+    return units[: 2 * most].decode("utf-16-le", "replace") + CUT
+
+
+def _pack(
+    tools: list[ToolView], server: ToolList, profile: ClientProfile, instructions: str | None
+) -> tuple[Json, ...]:
+    """The list as it stands in the request."""
+    handed = tuple(tool.handed for tool in tools if not tool.is_lost)
+    if not profile.naming.namespace or not handed:
+        return handed
+    name = profile.naming.prefix_of(server.name).removesuffix("__")
+    return ({"type": "namespace", "name": name, "description": instructions or "", "tools": list(handed)},)
+
+
+# -- schemas
+
+
+class _Rewriting:
+    """Changes a schema as the client does. Beyond MOST_NODES and MOST_LEVELS it stays as it came."""
+
+    def __init__(self, profile: ClientProfile, marks: list[ObservedEffect]) -> None:
+        self._effects = [(effect, effect.change) for effect in profile.effects if effect.change is not None]
+        self._marks = marks
+        self._left = MOST_NODES if self._effects else 0
+
+    def visit(self, schema: Any, path: str, level: int = 0) -> Any:
+        self._left -= 1
+        if level > MOST_LEVELS or self._left < 0:
+            return schema
+        for effect, change in self._effects:
+            if (after := change(schema)) is not None:
+                self._marks.append(_observe(effect, path, dropped=_dropped(schema, after)))
+                schema = after
+        if not is_object(schema):
+            return schema
+        return {key: self._inner(key, value, f"{path}.{key}", level + 1) for key, value in schema.items()}
+
+    def _inner(self, keyword: str, value: Any, path: str, level: int) -> Any:
+        if keyword in BY_NAME and is_object(value):
+            return {name: self.visit(each, f"{path}.{name}", level) for name, each in value.items()}
+        if keyword in IN_LISTS and is_array(value):
+            return [self.visit(each, f"{path}[{i}]", level) for i, each in enumerate(value)]
+        if keyword == "items" or (keyword in ALONE and is_object(value)):
+            return self.visit(value, path, level)
+        return value
+
+
+def _dropped(before: Any, after: Any) -> str:
+    if not is_object(before) or not is_object(after):
+        return ""
+    return ", ".join(f"`{key}`" for key in before if key not in after)

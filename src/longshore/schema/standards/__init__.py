@@ -1,1 +1,0 @@
-"""What clients ask of a tool: rules as data, and what finds the tools that break them."""

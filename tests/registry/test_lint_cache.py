@@ -1,0 +1,239 @@
+"""What was found is remembered between starts, and nothing depends on it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import pytest
+
+import longshore
+from longshore.registry import lint as registry_lint
+from longshore.registry import lint_cache
+from longshore.registry.lint_cache import FILE_BYTES, MOST_TOOLS, LintCache
+from longshore.schema import validate
+from longshore.schema.lint import run
+from longshore.schema.lint.rules import naming
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "longshore" / "lint"
+
+
+def never() -> tuple[list[str], bool]:
+    raise AssertionError("looked at again")
+
+
+def nothing() -> tuple[list[str], bool]:
+    return [], True
+
+
+def learn(subject: Any, found: list[str], server: str = "t") -> None:
+    memory = LintCache(server)
+    assert memory.recall(subject, lambda: (found, True)) == found
+    memory.save()
+
+
+def knows(subject: Any, server: str = "t") -> bool:
+    try:
+        LintCache(server).recall(subject, never)
+    except AssertionError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("found", [[], ["E04: …", "E05: …"]])
+def test_what_was_found_is_found_again_without_a_look(folder: Path, found: list[str]) -> None:
+    learn({"name": "a"}, found)
+    assert LintCache("t").recall({"name": "a"}, never) == found
+
+
+def test_what_differs_is_looked_at(folder: Path) -> None:
+    learn({"name": "a"}, [])
+    assert not knows({"name": "a", "title": "A"})
+    assert not knows({"name": "a"}, "another server")
+
+
+def test_other_rules_look_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    learn({"name": "a"}, [])
+    monkeypatch.setattr(lint_cache, "__version__", "99")
+    assert not knows({"name": "a"})
+    learn({"name": "a"}, [])
+    assert knows({"name": "a"}) and len(os.listdir(folder)) == 1
+
+
+def test_the_stamp_follows_the_files_of_the_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = tmp_path / "schema" / "lint" / "rules"
+    rules.mkdir(parents=True)
+    monkeypatch.setattr(lint_cache, "__file__", str(tmp_path / "registry" / "lint_cache.py"))
+    (rules / "names.py").write_text("1")
+    stamps = {lint_cache._rules_digest()}
+    (rules / "names.py").write_text("22")
+    stamps.add(lint_cache._rules_digest())
+    (rules / "more.py").write_text("1")
+    stamps.add(lint_cache._rules_digest())
+    (rules / "names.py").unlink()
+    (rules / "more.py").unlink()
+    rules.rmdir()
+    stamps.add(lint_cache._rules_digest())
+    assert len(stamps) == 4
+
+
+@pytest.mark.parametrize("module", [registry_lint, run, naming, validate])
+def test_the_stamp_is_of_all_that_judges(module: ModuleType) -> None:
+    folder = Path(module.__file__ or "").parent.relative_to(Path(longshore.__file__).parent)
+    assert folder.as_posix() in lint_cache._SOURCES
+
+
+def test_what_is_refused_is_not_remembered(folder: Path) -> None:
+    memory = LintCache("t")
+    with pytest.raises(ZeroDivisionError):
+        memory.recall("a", lambda: ([str(1 // 0)], True))
+    memory.save()
+    assert not folder.exists() and not knows("a")
+
+
+def test_only_the_user_can_read_it(folder: Path) -> None:
+    learn("a", [])
+    (file,) = folder.iterdir()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def _cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-3])
+
+
+def _other_shape(file: Path) -> None:
+    file.write_text('{"rules":3,"found":[]}')
+
+
+def _deep(file: Path) -> None:
+    file.write_text('{"x":' + "[" * 100_000)
+
+
+def _huge(file: Path) -> None:
+    file.write_bytes(file.read_bytes() + b" " * FILE_BYTES)
+
+
+def _binary(file: Path) -> None:
+    file.write_bytes(bytes(range(256)))
+
+
+def _folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def _pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+@pytest.mark.parametrize("spoil", [_cut, _other_shape, _deep, _huge, _binary, _folder, _pipe])
+def test_a_file_that_is_none_of_ours_is_ignored(folder: Path, spoil: Callable[[Path], None]) -> None:
+    learn("a", [])
+    (file,) = folder.iterdir()
+    spoil(file)
+    assert not knows("a")
+    learn("a", [])  # and where it can't be written, nothing is said
+
+
+@pytest.mark.parametrize("home", ["", "relative"])
+def test_without_a_home_nothing_is_remembered(monkeypatch: pytest.MonkeyPatch, home: str) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", home)
+    monkeypatch.setenv("HOME", "relative")
+    learn("a", [])
+    assert not knows("a")
+
+
+def test_a_folder_that_cant_be_made_is_fine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "longshore").write_text("in the way")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    learn("a", [])
+    assert not knows("a")
+
+
+def test_two_at_once_keep_what_both_have_found(folder: Path) -> None:
+    one, two = LintCache("t"), LintCache("t")
+    one.recall("a", nothing)
+    two.recall("b", nothing)
+    one.save()
+    two.save()
+    assert knows("a") and knows("b")
+
+
+def test_nothing_new_writes_nothing(folder: Path) -> None:
+    learn("a", [])
+    (file,) = folder.iterdir()
+    file.unlink()
+    memory = LintCache("t")
+    memory._cached = {lint_cache._digest("a"): []}
+    memory.recall("a", never)
+    memory.save()
+    assert not file.exists()
+
+
+def test_the_newest_stay_where_there_are_too_many(folder: Path) -> None:
+    memory = LintCache("t")
+    for number in range(MOST_TOOLS + 5):
+        memory.recall(number, nothing)
+    memory.save()
+    (file,) = folder.iterdir()
+    assert len(msgspec.json.decode(file.read_bytes())["found"]) == MOST_TOOLS
+    assert knows(MOST_TOOLS + 4) and knows(5) and not knows(4)
+
+
+def test_what_is_used_stays_before_what_is_not(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lint_cache, "MOST_TOOLS", 3)
+    for subject in ("a", "b", "c"):
+        learn(subject, [])
+    memory = LintCache("t")
+    memory.recall("a", never)
+    memory.recall("d", nothing)
+    memory.save()
+    assert (knows("a"), knows("b"), knows("c"), knows("d")) == (True, False, True, True)
+
+
+def test_no_file_is_written_that_would_not_be_read(folder: Path) -> None:
+    memory = LintCache("t")
+    for number in range(500):
+        memory.recall(number, lambda: (["é" * 600], True))
+    memory.save()
+    assert not folder.exists()
+
+
+def test_a_result_that_is_not_final_is_not_cached(folder: Path) -> None:
+    memory = LintCache("t")
+    assert memory.recall("a", lambda: (["a rule failed"], False)) == ["a rule failed"]
+    memory.save()
+    assert not folder.exists() and not knows("a")
+
+
+def test_a_server_whose_name_has_no_json_form_has_no_file(folder: Path) -> None:
+    learn("a", [], "\ud800")
+    assert not knows("a", "\ud800") and not folder.exists()
+
+
+def test_the_oldest_files_go(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lint_cache, "MOST_FILES", 2)
+    for number, server in enumerate(("a", "b", "c")):
+        learn("x", [], server)
+        os.utime(lint_cache._path_of(server) or "", (number, number))
+    learn("x", [], "d")
+    assert (knows("x", "a"), knows("x", "c"), knows("x", "d")) == (False, True, True)
+
+
+def test_what_has_no_json_form_is_looked_at_each_time(folder: Path) -> None:
+    looks: list[int] = []
+    memory = LintCache("t")
+    for _ in range(2):
+        memory.recall({1, object()}, lambda: (looks.append(1) or [], True))  # type: ignore[func-returns-value]
+    memory.save()
+    assert len(looks) == 2 and not folder.exists()

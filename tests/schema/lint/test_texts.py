@@ -1,0 +1,183 @@
+"""The rules about what a tool says of itself, at their edges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.schema.lint.checking import faults, rule_of, takes
+
+from longshore.schema.lint.rules.texts import DESCRIPTION_UNITS, LIST_TOKENS
+from longshore.schema.lint.run import lint
+from longshore.schema.lint.tool_list import ToolList, example
+from longshore.schema.output import TOKEN_CHARACTERS, count_tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("x" * (DESCRIPTION_UNITS - 1), False),
+        ("x" * DESCRIPTION_UNITS, False),
+        ("x" * (DESCRIPTION_UNITS + 1), True),
+        ("😀" * (DESCRIPTION_UNITS // 2), False),  # two units each in JavaScript
+        ("😀" * (DESCRIPTION_UNITS // 2) + "x", True),
+        ("\ud800" * (DESCRIPTION_UNITS + 1), True),
+    ],
+)
+def test_descriptions_and_instructions_that_claude_code_cuts(text: str, cut: bool) -> None:
+    assert bool(faults("W21", {"description": text})) is cut
+    whole = rule_of("W21").whole
+    assert whole is not None
+    assert bool(list(whole(ToolList(instructions=text)))) is cut
+
+
+@pytest.mark.parametrize(
+    ("tool", "paths"),
+    [
+        ({"description": " \n"}, [""]),
+        ({"description": 7}, [""]),
+        (takes(a={"type": "string"}, b={"description": "b"}), ["inputSchema.properties.a"]),
+        ({"inputSchema": {"properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"description": "a"}}}}, []),
+        (takes(a={"anyOf": [{"type": "string", "description": "a"}, {"type": "null"}]}), []),
+        (takes(a=True, b=None, c=[]), []),  # no schemas: told by another rule
+    ],
+)
+def test_what_has_no_description(tool: dict[str, Any], paths: list[str]) -> None:
+    assert [fault.path for fault in faults("W22", tool)] == paths
+
+
+@pytest.mark.parametrize(
+    ("schema", "unsaid"),
+    [
+        ({"description": "how many", "minimum": 1, "maximum": 100}, "at most 100"),
+        ({"description": "how many, up to 100", "minimum": 1, "maximum": 100}, ""),
+        ({"description": "how many, up to 1000", "maximum": 100}, "at most 100"),
+        ({"description": "bytes, up to 5,000", "maximum": 5000}, ""),
+        ({"description": "at most 30 seconds", "maximum": 30_000}, ""),
+        ({"description": "at most 64 KiB", "maximum": 65_536}, ""),
+        ({"description": "two to five", "minimum": 2, "maximum": 5}, ""),
+        ({"description": "an index", "maximum": 2**53 - 1}, ""),  # what generators write
+        ({"description": "an index", "maximum": 2**31 - 2}, "at most 2147483646"),
+        ({"description": "how many", "minimum": 2}, "at least 2"),
+        ({"description": "how many", "exclusiveMinimum": 5, "exclusiveMaximum": 7}, "more than 5, less than 7"),
+        ({"description": "how many", "minimum": "2", "pattern": 3, "format": None}, ""),  # told by another rule
+        ({"description": "how many", "maximum": 10**400}, ""),
+        ({"description": "the name", "maxLength": 20}, "at most 20 characters"),
+        ({"description": "a code", "pattern": "^[a-z]+$"}, "matching ^[a-z]+$"),
+        ({"description": "a code such as abc", "pattern": "^[a-z]+$"}, ""),
+        ({"description": "where it is", "format": "uri"}, "as uri"),
+        ({"description": "the page's URL", "format": "uri"}, ""),
+        ({"description": "a number", "format": "int64"}, ""),
+        ({"description": "how many", "default": 20}, "default 20"),
+        ({"description": "how many", "default": True}, "default true"),
+        ({"description": "how many; 20 if left out", "default": 20}, ""),
+        ({"description": "whether", "default": False}, ""),
+        ({"description": "which", "default": None}, ""),
+        ({"description": "which", "default": []}, ""),
+        ({"description": "which", "default": ["a"]}, 'default ["a"]'),
+        ({"description": "share, at most 7 %", "maximum": 0.07}, ""),
+        ({"description": "how many", "exclusiveMinimum": 0}, ""),
+        ({"description": "how many", "exclusiveMinimum": 1}, "more than 1"),
+        ({"description": "which", "anyOf": [{"type": "integer", "maximum": 9}, {"type": "null"}]}, "at most 9"),
+        ({"description": "which", "type": "array", "items": {"format": "email"}}, "as email"),
+        ({"description": "where", "type": "array", "minItems": 2, "maxItems": 2}, "exactly 2 items"),
+        ({"description": "where", "type": "array", "minItems": 2, "maxItems": 3}, "at least 2 items, at most 3 items"),
+        ({"description": "which addresses of mail", "type": "array", "items": {"format": "email"}}, ""),
+    ],
+)
+def test_what_codex_drops_and_nothing_else_says(schema: dict[str, Any], unsaid: str) -> None:
+    tool = example(takes(it=schema)).tools[0]
+    found = faults("W25", tool)
+    assert [fault.fix for fault in found] == ([f"Add to its description: ({unsaid})."] if unsaid else [])
+    mend = rule_of("W25").mend
+    assert mend is not None
+    mended = mend(tool)
+    assert faults("W25", mended) == []
+    if unsaid:
+        assert mended["inputSchema"]["properties"]["it"]["description"] == f"{schema['description']} ({unsaid})"
+    else:
+        assert mended == tool
+
+
+def test_the_tool_may_say_it_for_its_parameters_and_the_name_its_form() -> None:
+    assert faults("W25", {"description": "List 50 at a time", **takes(n={"maximum": 50})}) == []
+    assert faults("W25", takes(url={"description": "where", "format": "uri"})) == []
+    assert faults("W25", {"description": "Do it, otherwise not", **takes(n={"default": 3})}) != []
+
+
+@pytest.mark.parametrize(
+    ("tool", "guessed"),
+    [
+        ({"name": "list_cities"}, True),
+        ({"name": "browser_find"}, True),
+        ({"name": "simulate_research_query"}, False),
+        ({"name": "get_city"}, False),
+        ({"name": "list_cities", "description": "List 50 cities at a time"}, False),
+        ({"name": "list_cities", **takes(page_size={"type": "integer"})}, False),
+        ({"name": "listCities", **takes(maxResults={"type": "integer"})}, False),
+        ({"name": "list_cities", "outputSchema": {"properties": {"n": {"type": "integer"}}}}, False),
+        ({"name": "list_cities", "outputSchema": {"properties": {"all": {"type": "array"}}}}, True),
+        ({"name": "list_cities", "outputSchema": {"properties": {"all": {"type": "array", "maxItems": 9}}}}, False),
+        ({"name": "read_log", "outputSchema": {"properties": {"text": {"type": "string"}}}}, True),
+        ({"name": "read_log", "outputSchema": {"properties": {"text": {"type": "string", "maxLength": 9}}}}, False),
+        ({"name": "read_log", "outputSchema": {"properties": 7}}, False),
+    ],
+)
+def test_which_answers_may_be_too_long(tool: dict[str, Any], guessed: bool) -> None:
+    assert bool(faults("W31", tool)) is guessed
+
+
+@pytest.mark.parametrize(
+    ("tool", "silent"),
+    [
+        ({"name": "delete_file"}, True),
+        ({"name": "fileDelete"}, True),
+        ({"name": "rm"}, True),
+        ({"name": "list_drop_zones"}, False),
+        ({"name": "get_removed"}, False),
+        ({"name": "farm_term"}, False),
+        ({"name": "drag_and_drop"}, False),
+        ({"name": "delete_file", "annotations": {}}, True),
+        ({"name": "delete_file", "annotations": {"destructiveHint": "yes"}}, True),
+        ({"name": "delete_file", "annotations": {"destructiveHint": False}}, False),
+        ({"name": "drop_in", "annotations": {"readOnlyHint": True}}, False),
+        ({"name": "delete_file", "annotations": [1]}, True),
+    ],
+)
+def test_which_tools_must_say_whether_they_destroy(tool: dict[str, Any], silent: bool) -> None:
+    assert bool(faults("W32", tool)) is silent
+    mend = rule_of("W32").mend
+    assert mend is not None
+    assert faults("W32", mend(example(tool).tools[0])) == []
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [
+        (40, []),
+        (41, ["older Cursor takes 40"]),
+        (51, ["older Cursor takes 40, Windsurf takes 50"]),
+        (81, ["older Cursor takes 40, Windsurf takes 50, Cursor takes 80"]),
+        (128, ["older Cursor takes 40, Windsurf takes 50, Cursor takes 80"]),
+        (129, ["older Cursor takes 40, Windsurf takes 50, Cursor takes 80", "VS Code takes 128 in a request"]),
+    ],
+)
+def test_how_many_tools_clients_take(count: int, told: list[str]) -> None:
+    tool = {"name": "t"}
+    found = lint(ToolList(tools=(tool,) * count), profiles=("cursor", "vscode"))
+    messages = [finding.message.split(": ", 1)[1] for finding in found if finding.rule == "W28"]
+    assert [message.split(", of all")[0] for message in messages] == told
+    assert [f for f in lint(ToolList(tools=(tool,) * count), profiles=("claude",)) if f.rule == "W28"] == []
+
+
+def test_a_list_that_costs_too_much_is_told_to_everybody() -> None:
+    framed = len('[{"d":""}]')
+    fits = ({"d": "x" * (LIST_TOKENS * TOKEN_CHARACTERS - framed)},)
+    over = ({"d": "x" * (LIST_TOKENS * TOKEN_CHARACTERS - framed + TOKEN_CHARACTERS)},)
+    assert (count_tokens(fits), count_tokens(over)) == (LIST_TOKENS, LIST_TOKENS + 1)
+    assert [
+        bool([f for f in lint(ToolList(tools=t), profiles=("claude",)) if f.rule == "W28"]) for t in (fits, over)
+    ] == [
+        False,
+        True,
+    ]
