@@ -167,7 +167,7 @@ def test_a_tool_or_toolset_that_is_replaced_gives_its_names_up() -> None:
     assert list(app.catalog.tools) == ["get_weather", "x", "now"]
 
 
-def test_who_listens_hears_that_an_old_name_is_in_use() -> None:
+def test_the_use_of_an_old_name_is_recorded() -> None:
     app = weather()
     heard: list[Any] = []
     app.listen(heard.append)

@@ -102,7 +102,7 @@ def test_a_marked_parameter_says_so_in_its_schema(annotation: Any, kind: Any, wr
 
 @pytest.mark.parametrize("default", [None, "eu"])
 @pytest.mark.parametrize("era", ERAS)
-def test_one_that_may_be_none_keeps_its_plain_type_and_is_not_required(default: str | None, era: str) -> None:
+def test_an_optional_header_argument_keeps_its_plain_type_and_is_not_required(default: str | None, era: str) -> None:
     app = registered(Annotated[str | None, Header("Region"), "where it runs"], default)
     said = {} if default is None else {"default": default}
     assert schema(app)["properties"]["region"] == {
@@ -254,7 +254,7 @@ def test_two_parameters_need_two_names() -> None:
     assert mistake(lambda: app.tool(look)).what == "'a' and 'b' have the same x-mcp-header, 'region'"
 
 
-def test_what_is_asked_of_the_client_is_in_no_request() -> None:
+def test_a_parameter_that_is_asked_of_the_client_can_not_be_a_header() -> None:
     app = Server("asked")
 
     def look(ok: Annotated[bool, Ask("Really?"), Header("Ok")]) -> str:

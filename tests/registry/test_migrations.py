@@ -69,7 +69,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_is_wrong_is_said_in_todays_names(case: str) -> None:
+def test_faults_are_listed_under_the_current_names(case: str) -> None:
     arguments, lines = WRONG[case]
     entry = renaming().catalog.tools["forecast"]
     reading = entry.explain(msgspec.json.encode(arguments), ValueError())
@@ -247,7 +247,7 @@ def test_where_nothing_fits_the_error_is_about_todays_input(make: str, arguments
 
 
 @pytest.mark.parametrize("make", SERVERS)
-def test_what_a_migration_raises_is_masked_as_the_tools_own(make: str) -> None:
+def test_an_exception_of_a_migration_is_masked_as_the_tools_own(make: str) -> None:
     assert ask(SERVERS[make](), {"q": "Atlantis"}).text == "Atlantis is no city any more"
     for city in ("Ys", "Vineta"):  # the second one is gone by an exit, which would end the server
         text = ask(SERVERS[make](), {"q": city}).text
@@ -292,7 +292,7 @@ def test_a_parameters_old_name_goes_before_earlier_forms() -> None:
 
 @pytest.mark.parametrize("migration", [_never, _starred, _asking, _contextual, 3])
 @pytest.mark.parametrize("make", [lambda m: Server("x").tool(earlier=[m])(from_v2), lambda m: _add(m)])
-def test_what_is_no_migration_is_refused(make: Any, migration: Any) -> None:
+def test_an_invalid_migration_is_refused(make: Any, migration: Any) -> None:
     with pytest.raises(RegistrationError):
         make(migration)
 
@@ -303,7 +303,7 @@ def _add(migration: Any) -> None:
 
 
 @pytest.mark.parametrize("option", ["earlier", "aliases"])
-def test_one_thing_in_the_place_of_a_list_is_refused(option: str) -> None:
+def test_a_single_value_in_the_place_of_a_list_is_refused(option: str) -> None:
     with pytest.raises(RegistrationError, match=rf"{option}=(.|\n)*{option}=\["):
         Server("x").tool(**{option: from_v2})(from_v2)
 
@@ -325,7 +325,7 @@ json = st.recursive(
 
 @settings(max_examples=60)
 @given(json)
-def test_whatever_comes_out_is_todays_input(value: Any) -> None:
+def test_a_migration_must_return_valid_arguments(value: Any) -> None:
     for make in (typed, raw):
         entry = make().catalog.tools["forecast"]
         try:

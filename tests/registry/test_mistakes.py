@@ -514,7 +514,7 @@ def test_a_lambda_without_a_name_is_refused_at_its_own_line() -> None:
 
 
 @pytest.mark.parametrize("thing", [date, print, len])
-def test_what_has_no_readable_signature_is_refused(thing: Any) -> None:
+def test_a_callable_without_a_readable_signature_is_refused(thing: Any) -> None:
     problem = refusal(lambda: Server("t").tool(thing))
     assert len(str(problem).splitlines()) == 3
     assert thing.__name__ in str(problem)
@@ -631,7 +631,7 @@ def test_an_unknown_option_of_a_mark_is_refused() -> None:
     assert "given no function" in refusal(lambda: tool("x")).what  # type: ignore[call-overload]
 
 
-def test_what_is_not_there_can_not_be_removed() -> None:
+def test_an_unknown_name_can_not_be_removed() -> None:
     app = Server("t")
     app.add(Weather())
     with pytest.raises(KeyError, match=r"no tool 'forcast'; did you mean 'forecast'\?"):

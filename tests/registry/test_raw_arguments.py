@@ -90,7 +90,7 @@ def read(value: Any, schema: dict[str, Any] = SCHEMA) -> RepairResult:
         ({"limit": 3.0}, {"limit": 3.0}, []),
     ],
 )  # fmt: skip
-def test_what_a_model_plainly_meant_is_taken_and_noted(
+def test_arguments_with_a_plain_meaning_are_repaired_and_noted(
     given: dict[str, Any], taken: dict[str, Any], notes: list[str]
 ) -> None:
     reading = read({"query": "q", **given})
@@ -141,7 +141,7 @@ def test_the_arguments_as_a_whole_may_be_a_string() -> None:
         ("[1]", ["arguments: expected an object with the arguments of find, got a string"]),
     ],
 )
-def test_everything_else_is_told_at_once_in_a_line_each(given: Any, faults: list[str]) -> None:
+def test_other_violations_are_listed_at_once_one_line_each(given: Any, faults: list[str]) -> None:
     assert list(read(given).faults) == faults
 
 
@@ -183,7 +183,7 @@ FIND: dict[str, Any] = {
         {"query": None, "limit": 101.5},
     ],
 )
-def test_typed_and_raw_tools_say_the_same(given: Any) -> None:
+def test_typed_and_raw_tools_list_the_same_violations(given: Any) -> None:
     app = Server("both")
     app.tool(find)
     told = call(app, "find", given)["content"][0]["text"]
@@ -205,7 +205,7 @@ def serving() -> Server:
 
 
 @pytest.mark.parametrize("revision", ERAS)
-def test_a_result_says_what_was_mended_and_so_does_the_log(revision: str) -> None:
+def test_repairs_are_in_the_result_and_in_the_log(revision: str) -> None:
     app, heard = serving(), list[Any]()
     app.listen(heard.append)
     parsed = "`tags` came as a JSON string; it was parsed"
@@ -273,7 +273,7 @@ NODE: dict[str, Any] = {
         (50, 40_000, "is not valid; it is too large to say where"),
     ],
 )
-def test_what_is_deep_and_large_is_not_copied_for_each_of_its_levels(levels: int, items: int, last: str) -> None:
+def test_a_deep_and_large_value_is_not_copied_for_each_of_its_levels(levels: int, items: int, last: str) -> None:
     """The validator's first error of 8 MB at 110 levels has some 60 GB."""
     value: Any = {"data": [*range(items), "x"]}
     for _ in range(levels):
@@ -405,7 +405,7 @@ quick = settings(max_examples=60, deadline=None, suppress_health_check=list(Heal
 
 @quick
 @given(schemas, values)
-def test_our_verdict_is_the_validators_and_every_no_has_a_reason(schema: dict[str, Any], value: Any) -> None:
+def test_an_invalid_value_always_has_a_line(schema: dict[str, Any], value: Any) -> None:
     validator = compile(schema)
     lines = validator.errors(value)
     assert validator.is_valid(value) is jsonschema_rs.Draft202012Validator(schema).is_valid(value)
@@ -415,7 +415,7 @@ def test_our_verdict_is_the_validators_and_every_no_has_a_reason(schema: dict[st
 
 @quick
 @given(schemas, schemas, values, values)
-def test_mending_accepts_nothing_that_the_schema_forbids(
+def test_a_repair_accepts_nothing_that_the_schema_forbids(
     one: dict[str, Any], other: dict[str, Any], a: Any, b: Any
 ) -> None:
     schema = {"type": "object", "properties": {"a": one, "b": other}}

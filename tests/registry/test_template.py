@@ -76,7 +76,7 @@ def test_a_value_that_climbs_out_of_its_place_matches_nothing(template: str, val
 
 
 @pytest.mark.parametrize("value", ["a%2Fb", "a%5cb", "a\\b", "a/b"])
-def test_one_segment_holds_no_slash_however_it_is_written(value: str) -> None:
+def test_one_segment_holds_no_slash_in_any_spelling(value: str) -> None:
     assert Template("f://{x}").match(f"f://{value}") is None
 
 

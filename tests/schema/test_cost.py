@@ -106,16 +106,16 @@ HEAVY: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", LIGHT)
-def test_what_is_light(name: str) -> None:
+def test_a_schema_with_a_bounded_check_is_accepted(name: str) -> None:
     assert not is_unbounded(LIGHT[name])
 
 
 @pytest.mark.parametrize("name", HEAVY)
-def test_what_is_heavy(name: str) -> None:
+def test_a_schema_whose_check_might_never_end_is_found(name: str) -> None:
     assert is_unbounded(HEAVY[name])
 
 
-def test_the_bound() -> None:
+def test_a_schema_may_expand_to_the_maximum_of_nodes() -> None:
     assert not is_unbounded({"allOf": [{}] * (MAX_NODES - 1)})
     assert is_unbounded({"allOf": [{}] * MAX_NODES})
 
@@ -129,18 +129,18 @@ def test_the_bound() -> None:
         ),
     )
 )
-def test_whatever_it_is_it_ends(value: Any) -> None:
+def test_the_cost_of_any_value_as_a_schema_is_decided(value: Any) -> None:
     assert is_unbounded({"properties": {"x": value}, "$defs": {"a": value}}) in (True, False)
 
 
 @pytest.mark.parametrize(
     "schema", [DOUBLING, {"type": "any"}, {"enum": ["x" * 70_000]}, {"$ref": "https://example.com"}]
 )
-def test_by_what_can_not_be_checked_nothing_is(schema: dict[str, Any]) -> None:
+def test_a_schema_that_can_not_be_used_has_no_validator(schema: dict[str, Any]) -> None:
     assert compile_bounded(schema) is None
 
 
-def test_what_can_not_be_told_is_for_the_caller_to_decide() -> None:
+def test_the_caller_decides_about_references_that_can_not_be_followed() -> None:
     schema = {"$dynamicAnchor": "a", "properties": {"x": {"$dynamicRef": "#a"}}}
     assert compile_bounded(schema) is None
     assert compile_bounded(schema, if_unknown=False) is not None

@@ -214,7 +214,7 @@ class Paid(pydantic.BaseModel):
     name: str = ""
 
 
-def test_what_a_model_adds_in_an_older_dialect_is_rewritten_where_it_is_a_schema() -> None:
+def test_keywords_of_an_older_dialect_in_a_model_are_rewritten_where_they_are_schemas() -> None:
     schema = type_schema(Paid)
     assert schema["dependencies"] == {"card": ["name"], "note": {"required": ["name"]}}
     assert schema["contentSchema"] == {"type": "string"}

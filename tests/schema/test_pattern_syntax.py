@@ -97,12 +97,12 @@ FLAWED = {
 
 
 @pytest.mark.parametrize("pattern", FINE)
-def test_what_javascript_takes_has_no_flaw(pattern: str) -> None:
+def test_a_pattern_that_javascript_accepts_has_no_flaw(pattern: str) -> None:
     assert find_flaw(pattern) == ""
 
 
 @pytest.mark.parametrize(("pattern", "flaw"), FLAWED.items())
-def test_what_javascript_refuses_is_told(pattern: str, flaw: str) -> None:
+def test_a_pattern_that_javascript_refuses_has_a_flaw(pattern: str, flaw: str) -> None:
     assert find_flaw(pattern) == flaw
 
 
@@ -165,7 +165,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("pattern", "written"), PYTHON.items(), ids=lambda value: str(value)[:20])
-def test_what_is_plainly_python_is_translated(pattern: str, written: str | None) -> None:
+def test_a_python_pattern_is_translated(pattern: str, written: str | None) -> None:
     assert translate(pattern) == written
     if written is not None:
         assert find_flaw(written) == "" and translate(written) == written
@@ -175,7 +175,7 @@ def test_what_is_plainly_python_is_translated(pattern: str, written: str | None)
 
 @settings(max_examples=60, deadline=None)
 @given(st.text(alphabet="ab(?P<>=)[]{}\\-^$|*+:!,1AZU", max_size=30))
-def test_what_is_translated_has_no_flaw(pattern: str) -> None:
+def test_a_translated_pattern_has_no_flaw(pattern: str) -> None:
     written = translate(pattern)
     assert written is None or find_flaw(written) == ""
 

@@ -197,7 +197,7 @@ def test_a_tagged_struct_is_not_taken_without_its_tag() -> None:
         ("^a{,2}$", "aa", True),
     ],
 )
-def test_what_a_pattern_means(pattern: str, text: str, matches: bool) -> None:
+def test_a_pattern_means_what_ecmascript_says(pattern: str, text: str, matches: bool) -> None:
     signature = taking(Annotated[str, Meta(pattern=pattern)])
     raw = msgspec.json.encode({"x": text})
     if matches:
@@ -247,7 +247,7 @@ def taking_any(annotation: Any, patterns: Any = "any") -> Any:
 
 
 @pytest.mark.parametrize("pattern", ONLY_RE)
-def test_what_only_re_can_match_is_refused(pattern: str) -> None:
+def test_a_pattern_that_only_re_can_match_is_refused(pattern: str) -> None:
     for annotation in (Annotated[str, Meta(pattern=pattern)], list[Annotated[str, Meta(pattern=pattern)]]):
         with pytest.raises(SignatureProblem, match="can't be matched in linear time") as problem:
             taking(annotation)
@@ -261,7 +261,7 @@ def test_what_only_re_can_match_is_refused(pattern: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", ONLY_RE)
-def test_what_is_waived_is_matched_by_re(pattern: str) -> None:
+def test_a_waived_pattern_is_matched_by_re(pattern: str) -> None:
     decode = taking_any(Annotated[str, Meta(pattern=pattern)]).decode
     for text in ("a", "b", "ab", "aa", "aab", "c"):
         raw = msgspec.json.encode({"x": text})

@@ -77,7 +77,7 @@ quick = settings(max_examples=150, deadline=None, suppress_health_check=list(Hea
 
 @quick
 @given(types(EXACT + FORMATTED), st.data())
-def test_what_is_written_is_read_back_and_keeps_the_schema(typed: Typed, data: st.DataObject) -> None:
+def test_an_encoded_value_decodes_again_and_matches_the_schema(typed: Typed, data: st.DataObject) -> None:
     annotation, values = typed
     value = data.draw(values)
     signature = taking(annotation)

@@ -40,7 +40,7 @@ def test_the_table_of_types_is_what_is_inferred() -> None:
     assert f"more than {infer.INLINE_USES} times" in PAGE
 
 
-def test_it_names_every_form_and_every_limit() -> None:
+def test_the_page_names_every_form_and_every_limit() -> None:
     forms = PAGE.split("| Form |")[1].split("\n\n")[0]
     assert re.findall(r"`([a-z-]+)`", "".join(row.split("|")[1] for row in forms.splitlines()[2:])) == [*FORMS]
     assert all(f"`{word}`" in PAGE for word in ROOT_COMBINATORS if word not in ("then", "else"))

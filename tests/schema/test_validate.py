@@ -82,7 +82,7 @@ SEVERAL = "fits several of the forms of which it may fit one"
         ([{"required": ["id"]}, True], SEVERAL),
     ],
 )
-def test_who_gives_both_of_either_or_is_told_what_to_leave_out(forms: list[Any], line: str) -> None:
+def test_a_value_of_two_exclusive_forms_gets_a_line_that_says_what_to_leave_out(forms: list[Any], line: str) -> None:
     assert compile({"oneOf": forms}).errors({"id": 1, "url": "a", "path": "b"}) == [line]
 
 
@@ -103,7 +103,7 @@ def test_hostile_values_are_cut_and_escaped() -> None:
     st.recursive(st.none() | st.integers() | st.text(), lambda each: st.lists(each) | st.dictionaries(st.text(), each))
 )
 @settings(max_examples=60, deadline=None)
-def test_what_is_quoted_is_the_beginning(value: Any) -> None:
+def test_a_quoted_value_is_its_beginning(value: Any) -> None:
     assert quote(value) == cut(msgspec.json.encode(value).decode())
     assert quote([value] * 50) == cut(msgspec.json.encode([value] * 50).decode())
 

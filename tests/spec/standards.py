@@ -340,7 +340,7 @@ STANDARD_ROWS: dict[str, Row] = {
         "M",
         "An author's schema is one of 2020-12, or of draft 7 where it says so.",
         f"{VALIDATE}::test_known_dialects_are_honoured",
-        f"{RAW}::test_our_verdict_is_the_validators_and_every_no_has_a_reason",
+        f"{RAW}::test_an_invalid_value_always_has_a_line",
     ),
     "VAL-03": _row(
         "M",
@@ -366,30 +366,30 @@ STANDARD_ROWS: dict[str, Row] = {
         f"{EXPLAIN}::test_every_failure_is_one_precise_line",
         f"{EXPLAIN}::test_the_nearest_name_is_suggested",
         f"{VALIDATE}::test_each_failure_is_one_plain_line",
-        f"{RAW}::test_typed_and_raw_tools_say_the_same",
+        f"{RAW}::test_typed_and_raw_tools_list_the_same_violations",
     ),
-    "VAL-06": _row("M", "All problems are told at once.", f"{EXPLAIN}::test_all_failures_are_told_at_once"),
+    "VAL-06": _row("M", "All problems are told at once.", f"{EXPLAIN}::test_all_violations_are_listed_at_once"),
     "VAL-07": _row(
         "M",
         "JSON in a string is read where an object or an array is wanted, and that is noted.",
         f"{EXPLAIN}::test_json_inside_a_string_is_taken_where_no_string_can_be_meant",
-        f"{RAW}::test_everything_else_is_told_at_once_in_a_line_each",
+        f"{RAW}::test_other_violations_are_listed_at_once_one_line_each",
     ),
     "VAL-08": _row(
         "N",
         "Not where a string is allowed.",
         f"{EXPLAIN}::test_json_inside_a_string_is_taken_where_no_string_can_be_meant",
-        f"{RAW}::test_what_a_model_plainly_meant_is_taken_and_noted",
-        f"{RAW}::test_a_result_says_what_was_mended_and_so_does_the_log",
+        f"{RAW}::test_arguments_with_a_plain_meaning_are_repaired_and_noted",
+        f"{RAW}::test_repairs_are_in_the_result_and_in_the_log",
     ),
     # -- evolution
     "EVO-01": _row(
         "M",
         "A tool declares earlier versions of its input with a function that brings them up to date.",
         f"{REGISTRY}test_migrations.py::test_earlier_arguments_are_translated_and_noted",
-        f"{REGISTRY}test_migrations.py::test_whatever_comes_out_is_todays_input",
-        f"{REGISTRY}test_migrations.py::test_what_a_migration_raises_is_masked_as_the_tools_own",
-        f"{RAW}::test_mending_accepts_nothing_that_the_schema_forbids",
+        f"{REGISTRY}test_migrations.py::test_a_migration_must_return_valid_arguments",
+        f"{REGISTRY}test_migrations.py::test_an_exception_of_a_migration_is_masked_as_the_tools_own",
+        f"{RAW}::test_a_repair_accepts_nothing_that_the_schema_forbids",
     ),
     "EVO-02": _row(
         "M",
@@ -456,7 +456,7 @@ STANDARD_ROWS: dict[str, Row] = {
         "M",
         "Whatever is inferred passes every rule at error level, and takes what the types take.",
         f"{INFERRED}::test_whatever_is_inferred_breaks_no_rule_at_error_level_and_takes_what_the_types_take",
-        f"{SCHEMA}test_properties.py::test_what_is_written_is_read_back_and_keeps_the_schema",
+        f"{SCHEMA}test_properties.py::test_an_encoded_value_decodes_again_and_matches_the_schema",
     ),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
@@ -24,33 +24,6 @@ MAX_NAME_CHARACTERS = 64
 """The specification says 128; the APIs behind two of three clients refuse more than 64."""
 ILLEGAL = re.compile(r"[^A-Za-z0-9_.-]")
 _LEGAL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
-
-
-class ToolKeywords(TypedDict, total=False):
-    """The keyword arguments of `@app.tool(…)` and `@tool(…)`, for type checkers; `ToolOptions` documents them."""
-
-    name: str | None
-    title: str | None
-    description: str | None
-    category: str | None
-    tags: Sequence[str]
-    effects: Effects | None
-    idempotent: bool | None
-    open_world: bool | None
-    timeout: float | Literal[False] | None
-    run: Literal["thread", "inline"] | None
-    replay: bool
-    examples: Sequence[Any]
-    errors: Mapping[str, str] | None
-    output_schema: dict[str, Json] | None
-    annotations: Mapping[str, Json] | None
-    icons: Sequence[Icon]
-    meta: Mapping[str, Json] | None
-    scopes: Sequence[str]
-    help: str | None
-    aliases: Sequence[str]
-    earlier: Sequence[Callable[..., Any]]
-    waive: Mapping[str, str] | None
 
 
 class ToolOptions(Struct, kw_only=True):
@@ -95,7 +68,7 @@ class Tool(ToolOptions, kw_only=True):
     `input_schema` is any JSON Schema with an object at its root; it checks arguments unless `validate` is off.
     """
 
-    name: str
+    name: str  # pyright: ignore[reportGeneralTypeIssues, reportIncompatibleVariableOverride]
     input_schema: dict[str, Json]
     validate: bool = True
 

@@ -116,7 +116,7 @@ class Rewriter:
         if levels == 0:
             raise SchemaTooLarge
         self.spend()
-        return edit_subschemas(self._change(schema), lambda each, *_: self.rewrite(each, levels - 1))
+        return edit_subschemas(self._change(schema), lambda each, _keyword, _key: self.rewrite(each, levels - 1))
 
     def spend(self) -> None:
         """Take one node from the budget."""

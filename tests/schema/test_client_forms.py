@@ -96,7 +96,7 @@ def test_the_strict_form_loses_no_call_but_what_is_not_named(random: Random) -> 
 
 @quick
 @given(randoms)
-def test_what_is_valid_in_the_strict_form_is_taken_once_its_nulls_are_left_out(random: Random) -> None:
+def test_a_call_that_is_valid_in_the_strict_form_is_valid_after_its_nulls_are_removed(random: Random) -> None:
     schema = Closed(random).root()
     lowered = lower_schema(schema, "openai-strict")
     assert is_strict(lowered), schema
@@ -150,7 +150,7 @@ def is_strict(schema: Schema) -> bool:
 
 @quick
 @given(randoms)
-def test_whatever_stands_there_is_lowered_to_an_object(random: Random) -> None:
+def test_any_value_in_the_place_of_a_schema_is_lowered_to_an_object_schema(random: Random) -> None:
     odd = tool(anything(random), outputSchema=anything(random), description=anything(random))
     before = copy.deepcopy(odd)
     for form in FORMS:
@@ -287,7 +287,7 @@ def test_strict_mode_requires_all_and_takes_null_for_what_may_be_left_out() -> N
         {"type": "string", "x-mcp-header": "Region"},
     ],
 )
-def test_what_strict_mode_would_lose_is_sent_without_it(unfit: Schema) -> None:
+def test_a_schema_that_would_lose_calls_is_sent_without_strict_mode(unfit: Schema) -> None:
     schema = {"type": "object", "properties": {"a": unfit}}
     assert lower_schema(schema, "openai-strict") == lower_schema(schema, "openai")
 

@@ -66,7 +66,7 @@ def test_every_failure_is_one_precise_line(raw: bytes, lines: list[str]) -> None
     assert lines_of(raw) == lines
 
 
-def test_all_failures_are_told_at_once() -> None:
+def test_all_violations_are_listed_at_once() -> None:
     assert lines_of(b'{"city":1,"days":0,"extra":true,"unit":3}') == [
         "city: expected a string, got a number",
         "days: must be >= 1; got 0",
@@ -117,7 +117,9 @@ class Visit(msgspec.Struct):
         ('{"at":"2026-01-31","days":"3","guests":[{"name":""}]}', None),
     ],
 )
-def test_what_only_the_decoder_sees_is_told_beside_the_rest_and_once(text: str, lines: list[str] | None) -> None:
+def test_violations_that_only_the_decoder_finds_are_listed_once_beside_the_others(
+    text: str, lines: list[str] | None
+) -> None:
     found = lines_of(b'{"x":%s}' % text.encode(), taking(Visit))
     assert lines is None or found == lines
     assert len({line.partition(":")[0] for line in found}) == len(found)
@@ -273,7 +275,7 @@ def test_the_nearest_name_is_suggested(name: str, candidates: list[str], found: 
         (list[int], [1.0], [1], []),
     ],
 )
-def test_what_was_mended_is_noted(annotation: Any, value: Any, decoded: Any, notes: list[str]) -> None:
+def test_each_repair_is_noted(annotation: Any, value: Any, decoded: Any, notes: list[str]) -> None:
     reading = repair_typed("f", taking(annotation), msgspec.json.encode({"x": value}))
     assert (reading.faults, list(reading.notes)) == ((), notes)
     assert reading.arguments.x == decoded

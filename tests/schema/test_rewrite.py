@@ -103,14 +103,14 @@ ROWS: list[tuple[Change, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("change", "before", "after"), ROWS)
-def test_a_change(change: Change, before: Any, after: Any) -> None:
+def test_a_rewrite_gives_the_expected_schema_and_is_idempotent(change: Change, before: Any, after: Any) -> None:
     assert change(before) == after
     assert change(after) == after
 
 
 @quick
 @given(randoms)
-def test_they_mean_the_same(random: Random) -> None:
+def test_a_rewritten_schema_accepts_the_same_values(random: Random) -> None:
     schema = Schemas(random).root()
     before = copy.deepcopy(schema)
     written = [jsonschema_rs.Draft202012Validator(change(schema)) for change in SAME]
@@ -122,7 +122,7 @@ def test_they_mean_the_same(random: Random) -> None:
 
 @quick
 @given(randoms)
-def test_whatever_comes_is_not_changed_and_nothing_raises(random: Random) -> None:
+def test_any_value_survives_every_rewrite_unchanged(random: Random) -> None:
     odd = anything(random)
     before = copy.deepcopy(odd)
     for change in ALL:
@@ -138,12 +138,12 @@ def deep(levels: int) -> Schema:
 
 
 @pytest.mark.parametrize(("levels", "changed"), [(MAX_DEPTH, True), (MAX_DEPTH + 1, False), (100_000, False)])
-def test_what_is_too_deep_is_left_alone(levels: int, changed: bool) -> None:
+def test_a_schema_that_is_too_deep_is_not_rewritten(levels: int, changed: bool) -> None:
     schema = deep(levels)
     assert (with_properties(schema) is not schema) is changed
 
 
-def test_what_holds_itself_is_left_alone() -> None:
+def test_a_schema_that_holds_itself_is_not_rewritten() -> None:
     schema: Schema = {"properties": {}}
     schema["properties"] |= {"a": schema, "b": schema}
     for change in ALL:
@@ -159,7 +159,7 @@ def doubling(levels: int) -> Schema:
 
 
 @pytest.mark.parametrize(("levels", "written"), [(9, True), (10, False), (40, False)])
-def test_what_would_grow_too_big_keeps_its_references(levels: int, written: bool) -> None:
+def test_a_schema_that_would_grow_too_large_keeps_its_references(levels: int, written: bool) -> None:
     result = inlined(doubling(levels))
     assert ("$defs" not in result) is written
     assert len([*walk_objects(result)]) <= MAX_INLINED
@@ -174,14 +174,14 @@ def row(count: int, uses: int) -> Schema:
     }
 
 
-def test_a_row_of_references_is_gone_through_as_often_as_it_takes_but_not_for_ever() -> None:
+def test_a_chain_of_references_is_followed_within_the_budget() -> None:
     assert inlined(row(20, 50)) == {"properties": {f"p{n}": {"const": 1} for n in range(50)}}
     often = row(200, 200)
     assert inlined(often) is often
 
 
 @pytest.mark.parametrize(("count", "followed"), [(316, True), (317, False), (2000, False)])
-def test_what_leads_round_and_round_is_not_followed_for_ever(count: int, followed: bool) -> None:
+def test_a_ring_of_references_is_followed_within_the_budget(count: int, followed: bool) -> None:
     ring = {"$defs": {f"d{n}": {"items": {"$ref": f"#/$defs/d{(n + 1) % count}"}} for n in range(count)}}
     assert (count**2 <= MAX_FOLLOWED) is followed is (inlined(ring) is not ring)
 
@@ -251,7 +251,7 @@ def test_a_relation_at_the_root(before: Schema, after: Schema, said: str) -> Non
     assert without_root_combinators(before) == (after, said)
 
 
-def test_what_a_closed_root_does_not_name_is_not_offered() -> None:
+def test_a_property_that_a_closed_root_does_not_name_is_left_out() -> None:
     schema = {**OBJECT, "additionalProperties": False, "anyOf": [{"properties": {"c": STRING}}]}
     assert without_root_combinators(schema)[0] == {**OBJECT, "additionalProperties": False}
 

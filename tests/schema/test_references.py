@@ -47,7 +47,7 @@ def test_a_way_through_the_schema_is_followed(ref: str, kind: str) -> None:
         None,
     ],
 )
-def test_what_leads_elsewhere_leads_nowhere(ref: Any) -> None:
+def test_a_reference_out_of_the_schema_resolves_to_nothing(ref: Any) -> None:
     assert resolve(ROOT, ref) is None
     assert part({"$ref": ref}, ROOT) in ({}, {"$ref": ref})
     assert kind_of({"$ref": ref}, ROOT) == "any value"
