@@ -38,13 +38,13 @@ class Premises:
     def traces(self) -> dict[str, Any]:
         """Whatever a request can leave behind."""
         app, engine = self.app, self.app.engine
-        shelf = app.store._shelves.get("session:")
+        family = app.store._families.get("session:")
         return {
             "handlers": dict(self.ran),
             "calls": engine.executor.calls,
             "live": len(engine.executor.live),
             "sessions": len(app.sessions.loaded),
-            "stored": 0 if shelf is None else len(shelf),
+            "stored": 0 if family is None else len(family),
             "links": len(engine.subscriptions.links),
             "listens": len(engine.subscriptions.listens),
             "old sessions": len(app.routes.sse.open),

@@ -54,7 +54,7 @@ class Watch:
         for answer in self.answers:
             assert WORD.encode() not in answer.raw, answer
         assert WORD not in msgspec.json.encode(self.records).decode()
-        assert WORD not in repr(self.site.server.look(lambda: self.site.premises.app.store._shelves))
+        assert WORD not in repr(self.site.server.look(lambda: self.site.premises.app.store._families))
 
 
 @contextmanager

@@ -60,8 +60,8 @@ class Rig:
 
     def stored(self) -> int:
         """How many sessions the store holds."""
-        shelf = self.app.store._shelves.get("session:")  # type: ignore[attr-defined]
-        return 0 if shelf is None else len(shelf)
+        family = self.app.store._families.get("session:")  # type: ignore[attr-defined]
+        return 0 if family is None else len(family)
 
 
 def _declare(rig: Rig) -> None:
