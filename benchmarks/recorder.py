@@ -26,7 +26,7 @@ from benchmarks.load import Session
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 CHECK = "self.recorder.on"
-MODULES = ("longshore.server.executor", "longshore.server.dispatch")  # in the order of their imports
+MODULES = ("longshore.server.executor", "longshore.server.engine")  # in the order of their imports
 AS_IS, WITHOUT, HEARD = "nobody listens", "without the checks", "a listener that keeps nothing"
 INITIALIZE = {
     "jsonrpc": "2.0",

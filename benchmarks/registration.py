@@ -100,7 +100,7 @@ def declare(policy: Any, save: bool = False) -> float:
         app.add_tool(tool, handle)
     took = (process_time_ns() - began) / 1e6
     if save:
-        app.admission.settle()
+        app.admission.report()
     return took
 
 

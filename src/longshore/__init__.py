@@ -26,7 +26,7 @@ _HOMES = {
     "Icon": "longshore.protocol.content",
     "Annotations": "longshore.protocol.content",
     "Ask": "longshore.protocol.questions",
-    "Header": "longshore.protocol.annotation",
+    "Header": "longshore.schema.header_params",
     "Was": "longshore.schema.annotations",
     "Elicit": "longshore.protocol.questions",
     "ElicitAnswer": "longshore.protocol.questions",
@@ -78,7 +78,6 @@ if TYPE_CHECKING:
     from longshore.errors import ToolFailed as ToolFailed
     from longshore.errors import Unanswerable as Unanswerable
     from longshore.limits import Limits as Limits
-    from longshore.protocol.annotation import Header as Header
     from longshore.protocol.content import Annotations as Annotations
     from longshore.protocol.content import Audio as Audio
     from longshore.protocol.content import CallResult as CallResult
@@ -102,6 +101,7 @@ if TYPE_CHECKING:
     from longshore.registry.toolset import resource as resource
     from longshore.registry.toolset import tool as tool
     from longshore.schema.annotations import Was as Was
+    from longshore.schema.header_params import Header as Header
     from longshore.server.context import Context as Context
 
 __all__ = ["__version__", *_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]

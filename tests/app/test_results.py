@@ -178,7 +178,7 @@ def test_a_wrong_result_is_an_error_for_the_model_and_a_line_in_the_log(
     app.listen(heard.append)
     answer = call(app, "f", revision=revision)
     assert answer["isError"] is True
-    assert "f returned what it should not: " in text(answer)
+    assert "f returned an invalid result: " in text(answer)
     assert "structuredContent" not in answer
     [problem] = [record for record in heard if isinstance(record, Problem)]
     assert problem.level == "error" and "test_results.py:" in problem.text and " f()" in problem.text
@@ -411,7 +411,7 @@ def test_an_authors_output_schema_is_shown_kept_and_enforced(
         assert shown["type"] == "object"
         assert answer["structuredContent"] == {"result": good}
     failed = call(returning(..., bad, run=run, output_schema=schema), "f", revision=revision)
-    assert failed["isError"] is True and "f returned what it should not" in text(failed)
+    assert failed["isError"] is True and "f returned an invalid result" in text(failed)
 
 
 def test_an_error_of_the_authors_need_not_keep_the_output_schema() -> None:

@@ -13,7 +13,7 @@ import pytest
 from client.http.scripted import Got, Wire, result, run, scripted
 from longshore.client import Client
 from longshore.errors import ServerError
-from longshore.protocol.headers import read_value
+from longshore.protocol.http_headers import read_value
 
 MODERN = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
 

@@ -116,7 +116,7 @@ def _no_constant(name: str) -> None:
 
 _app = make_server()
 _engine = _app.engine
-_engine.executor.open_loop = _NoLoop  # type: ignore[assignment]
+_engine.executor.adopt_loop(_NoLoop())  # type: ignore[arg-type]
 
 
 def one_input(data: bytes) -> None:
@@ -164,4 +164,4 @@ def _clean_up(link: Collector) -> None:
     assert not link.session.rows
     _engine.detach(link)
     executor = _engine.executor
-    assert not executor.live and executor.running == executor.parked == executor._held == 0
+    assert not executor.live and executor.running == executor.queued == executor._held == 0

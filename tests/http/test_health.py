@@ -155,7 +155,7 @@ def test_a_server_whose_places_are_taken_is_busy(
             for _ in range(running + parked):
                 group.create_task(request(app, "POST", "/tools/hold"))
             async with asyncio.timeout(WAIT_SECONDS):
-                while (executor.running, executor.parked) != (running, parked):
+                while (executor.running, executor.queued) != (running, parked):
                     await asyncio.sleep(0)
             answer = await request(app, "GET", "/health")
             executor.stop_all("the test is over")

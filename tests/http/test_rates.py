@@ -12,7 +12,7 @@ from asgi import configured
 from premises import Site, opened
 
 from longshore import Server
-from longshore.server.rates import Rates
+from longshore.server.rate_limits import Rates
 from posting import Session, bearer, call, encode, modern, modern_headers, request
 from serving import Exchange, serve
 
@@ -38,7 +38,7 @@ def limited(folder: Path, rate: int = 2, burst: int = BURST, toml: str = TOKENS)
     with opened(folder, toml, rate=rate, burst=burst) as site:
         engine = site.premises.app.engine
         assert isinstance(engine.rates, Rates)
-        engine.rates = Rates(rate, burst, clock)
+        engine.limit_rates(Rates(rate, burst, clock))
         yield site, clock
 
 

@@ -15,8 +15,8 @@ import pytest
 from asgi import HOST, WAIT_SECONDS, Answer, configured, opened, request
 
 from longshore import Ask, CallResult, Context, Image, Limits, ResourceNotFound, Server, Text, Tool, ToolError
-from longshore.protocol.dialect import Kind
-from longshore.server.rates import Rates
+from longshore.protocol.dialect import FailureKind
+from longshore.server.rate_limits import Rates
 from longshore.transports.http.rest import STATUSES
 from serving import serve
 
@@ -328,7 +328,7 @@ def test_another_method_is_told_which_there_are(asgi: Config, method: str, path:
 def test_too_many_calls_are_put_off(asgi: Config) -> None:
     http_app = asgi(server(), rate=1, burst=2)
     assert isinstance(http_app.engine.rates, Rates)
-    http_app.engine.rates = Rates(1, 2, lambda: 1000.0)
+    http_app.engine.limit_rates(Rates(1, 2, lambda: 1000.0))
     answers = ask(http_app, *[("POST", "/tools/greet")] * 3)
     assert [each.status for each in answers] == [200, 200, 429]
     assert answers[2].headers["retry-after"] == "1"
@@ -509,5 +509,5 @@ PAGE = Path(__file__).parents[2] / "docs/http-endpoints.md"
 def test_the_page_has_every_kind_with_its_status() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (\d{3}) \|", PAGE.read_text(), re.MULTILINE)
     assert {kind: int(status) for kind, status in rows} == STATUSES
-    engine = set(get_args(Kind)) - {"not_initialized"}  # which a call that needs no handshake can't be
+    engine = set(get_args(FailureKind)) - {"not_initialized"}  # which a call that needs no handshake can't be
     assert engine <= STATUSES.keys()

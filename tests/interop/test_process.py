@@ -70,7 +70,7 @@ def test_a_call_that_waits_for_an_answer_is_answered_when_the_input_ends(call: d
     assert [frame["id"] for frame in frames if "method" not in frame] == [0, 1]
     assert "notifications/cancelled" not in [frame.get("method") for frame in frames]
     assert frames[-1]["result"]["isError"] is True
-    assert "went away" in frames[-1]["result"]["content"][0]["text"]
+    assert "disconnected" in frames[-1]["result"]["content"][0]["text"]
 
 
 def test_a_question_that_stays_open_ends_with_the_input() -> None:
@@ -87,7 +87,7 @@ def test_a_question_that_stays_open_ends_with_the_input() -> None:
             process.stdin.close()
             reply = json.loads(process.stdout.readline())
             assert reply["id"] == 1
-            assert "went away" in reply["result"]["content"][0]["text"]
+            assert "disconnected" in reply["result"]["content"][0]["text"]
             assert process.stdout.read() == b""
             assert process.wait(PATIENCE) == 0
         finally:

@@ -74,7 +74,7 @@ ECHOES = """
     @app.tool(run="inline")
     def status() -> list[int]:
         executor = app.engine.executor
-        return [executor.running, executor.parked, len(executor.live)]
+        return [executor.running, executor.queued, len(executor.live)]
 """
 KINDS = ["inline", "async", "suspending", "thread", "slow_async", "slow_thread"]
 

@@ -45,7 +45,7 @@ GATED = """
     @app.tool(run="inline")
     def load() -> list[int]:
         executor = app.engine.executor
-        return [executor.running, executor.parked, executor.abandoned, len(begun)]
+        return [executor.running, executor.queued, executor.abandoned, len(begun)]
 """
 
 

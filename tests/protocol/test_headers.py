@@ -10,16 +10,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from longshore.errors import ProtocolError
-from longshore.protocol.headers import (
+from longshore.protocol.http_headers import (
     HEADER_MISMATCH,
     MOST_INTEGER,
     NAME_BEARING,
     HeaderParam,
-    HeaderProblem,
     Headers,
-    header_params,
     read_value,
 )
+from longshore.schema.header_params import HeaderProblem, header_params
 
 VERSION = "2026-07-28"
 GOOD = {b"mcp-protocol-version": VERSION.encode(), b"mcp-method": b"tools/call", b"mcp-name": b"add"}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longshore.protocol.media import LONGEST_KNOWN, MOST_KNOWN, _known, accepts, is_json
+from longshore.protocol.http_headers import LONGEST_KNOWN, MOST_KNOWN, _known, accepts, is_json
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from longshore.errors import ProtocolError
-from longshore.protocol.envelope import KEPT_BYTES, PREFIX, Envelope
+from longshore.protocol.peer import CACHED_BYTES, PREFIX, Envelope
 from longshore.protocol.session import Session
 
 _read = msgspec.json.Decoder(Envelope).decode
@@ -76,6 +76,6 @@ def test_what_is_kept_is_independent_of_the_frame_that_it_came_in() -> None:
 def test_large_ones_are_not_kept(over: int) -> None:
     session: Session[Any] = Session()
     bare = len(b'{}{"name":"","version":"1"}')
-    name = "x" * (KEPT_BYTES + over - bare)
+    name = "x" * (CACHED_BYTES + over - bare)
     first = session.sender(_envelope(client=name))
     assert (session.sender(_envelope(client=name)) is first) == (over <= 0)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
+from longshore.errors import ProtocolError
 from longshore.protocol.peer import Peer
 from longshore.protocol.revisions import REVISIONS
 from longshore.protocol.session import Session
@@ -34,18 +36,19 @@ class InFlight(RuleBasedStateMachine):
     @rule(target=begun, id=IDS)
     def begin(self, id: int | str) -> Row:
         row = Row(id)
-        taken = self.session.begin(id, row)
-        assert taken == ((type(id), id) not in self.open)
-        if taken:
+        if (type(id), id) in self.open:
+            with pytest.raises(ProtocolError, match="in flight"):
+                self.session.begin(id, row)
+            row.cancelled = True  # refused: it may not be answered
+        else:
+            self.session.begin(id, row)
             self.open[type(id), id] = row
             self.rows.append(row)
-        else:
-            row.cancelled = True  # refused: whoever holds it must stay silent
         return row
 
     @rule(row=begun)
     def answer(self, row: Row) -> None:
-        """Whoever finishes a call tries to answer it, however late and however often."""
+        """A finished call tries to answer, however late and however often."""
         due = self.open.get((type(row.id), row.id)) is row
         assert self.session.end(row.id, row) == due
         if due:
@@ -83,17 +86,19 @@ TestInFlight.settings = settings(max_examples=100, stateful_step_count=40, deadl
 
 def test_a_number_and_the_same_number_as_text_are_two_requests() -> None:
     session = Session[str]()
-    assert session.begin(7, "number") and session.begin("7", "text")
+    session.begin(7, "number")
+    session.begin("7", "text")
     assert session.cancel("7") == "text"
     assert session.end(7, "number")
 
 
 def test_an_id_may_be_used_again_once_its_request_has_ended() -> None:
     session, first, second = Session[Row](), Row(1), Row(1)
-    assert session.begin(1, first)
-    assert not session.begin(1, second)
+    session.begin(1, first)
+    with pytest.raises(ProtocolError, match="in flight"):
+        session.begin(1, second)
     assert session.end(1, first)
-    assert session.begin(1, second)
+    session.begin(1, second)
     assert not session.end(1, first)
     assert session.end(1, second)
 

@@ -169,7 +169,7 @@ def test_a_waiting_call_that_is_cancelled_takes_no_place(tool: str) -> None:
         id, _ = await ask(client, tool)
         client.put({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}})
         assert (await client.get())["method"] == "notifications/cancelled"  # of the question
-        while app.engine.executor.stragglers:
+        while app.engine.executor.cancelled_tasks:
             await asyncio.sleep(0.001)
         assert app.engine.executor.running == 0
         assert text((await client.call("add", {"a": 1, "b": 2}))["result"]) == "3"
@@ -230,7 +230,7 @@ def test_a_call_whose_client_goes_away_is_still_answered(tool: str) -> None:
         app.engine.detach(client.link)
         reply = await client.get()
         assert reply["id"] == id
-        assert "went away" in failed(reply["result"])
+        assert "disconnected" in failed(reply["result"])
         assert not app.engine.executor.live
         assert client.link.pending() == 0
 
@@ -246,7 +246,7 @@ def test_a_client_that_has_gone_away_is_not_asked(tool: str) -> None:
         app.engine.detach(client.link)  # before the call had its first turn
         reply = await client.get()
         assert reply["id"] == id
-        assert "went away" in failed(reply["result"])
+        assert "disconnected" in failed(reply["result"])
         assert client.link.pending() == 0
 
     run(main())

@@ -9,7 +9,7 @@ import pytest
 
 from longshore import CallResult, RegistrationError, Server, ServerError, SyncClient, Text, Tool, Toolset, Was, tool
 from longshore.config import load
-from longshore.server.rates import Rates
+from longshore.server.rate_limits import Rates
 from longshore.telemetry.records import ArgumentsMended
 
 
@@ -71,7 +71,7 @@ def test_a_tool_that_is_off_is_off_under_every_name(tmp_path: Path, toml: str) -
 
 def test_all_names_share_one_rate_and_one_count() -> None:
     app = weather()
-    app.engine.rates = Rates(1, 2, lambda: 1000.0)
+    app.engine.limit_rates(Rates(1, 2, lambda: 1000.0))
     with SyncClient(app) as client:
         texts = [
             client.call(name, {"city": "Oslo"}, check=False).text

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from pydantic import BaseModel, Field
 
 from longshore import Ask, CallResult, Context, Header, RegistrationError, Server, Text, Tool, Toolset, tool
-from longshore.protocol.headers import HeaderParam
+from longshore.protocol.http_headers import HeaderParam
 from talk import ERAS, call, listed, text
 
 REGION = HeaderParam(("region",), b"mcp-param-region", "string")

@@ -45,7 +45,7 @@ def told(app: Server) -> list[str]:
     """What whoever runs the server reads. Before that nobody could have heard it."""
     lines: list[str] = []
     stop = app.listen(lambda record: lines.append(record.text) if isinstance(record, Problem) else None)
-    app.admission.settle()
+    app.admission.report()
     stop()
     return lines
 

@@ -33,7 +33,7 @@ def run(code: str, monkeypatch: pytest.MonkeyPatch) -> str:
     app, lines = names["app"], list[str]()
     assert isinstance(app, Server) and app.catalog.tools
     app.listen(lambda record: lines.append(record.text) if isinstance(record, Problem) else None)
-    app.admission.settle()
+    app.admission.report()
     return "\n".join(lines)
 
 

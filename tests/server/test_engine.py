@@ -106,7 +106,7 @@ def test_a_body_that_goes_on_after_its_cancel_says_nothing_more() -> None:
         await peer.turn()
         peer.send("notifications/cancelled", requestId=1)
         assert await peer.turn() == []
-        assert not app.engine.executor.stragglers
+        assert not app.engine.executor.cancelled_tasks
 
     run(body())
 
@@ -216,7 +216,7 @@ def test_a_tool_that_takes_too_long_is_stopped_and_answered_once(kind: str) -> N
         peer.call(1, kind)
         answer = await peer.get()
         assert answer["result"]["isError"] is True and "0.02 s" in text_of(answer)
-        while app.engine.executor.abandoned or app.engine.executor.stragglers:
+        while app.engine.executor.abandoned or app.engine.executor.cancelled_tasks:
             await asyncio.sleep(0.001)
         assert await peer.turn() == []
         assert app.engine.executor.running == 0 and not peer.link.session.rows
@@ -283,7 +283,7 @@ def test_a_congested_peer_is_started_nothing_and_gets_a_bounded_number_of_notes(
         peer.link.congested = True
         peer.call(2, "chatter")
         await peer.turn()
-        assert (app.engine.executor.running, app.engine.executor.parked) == (1, 1)
+        assert (app.engine.executor.running, app.engine.executor.queued) == (1, 1)
         gate.set()
         *notes, answer = await peer.turn()
         told, *logs = [note["params"]["data"] for note in notes if note["method"] == "notifications/message"]
@@ -292,7 +292,7 @@ def test_a_congested_peer_is_started_nothing_and_gets_a_bounded_number_of_notes(
         assert [n["params"]["progress"] for n in notes if n["method"] == "notifications/progress"] == [999]
         assert text_of(answer) == "done" and answer["id"] == 1
         peer.link.congested = False
-        app.engine.executor.settle()
+        app.engine.executor.start_queued()
         assert (await peer.turn())[-1]["id"] == 2
 
     run(body())

@@ -109,7 +109,7 @@ class ExactlyOnce(RuleBasedStateMachine):
         self.gates.add(key)
         self.tools[key] = tool
         free = (type(id), id) not in self.open
-        room = self.executor.running < 3 or self.executor.parked < 2
+        room = self.executor.running < 3 or self.executor.queued < 2
         self.expected[type(id), id] += 1
         [first] = self._send(
             "tools/call", id, {"name": tool, "arguments": {"key": key}}, modern, expect=not (free and room)
@@ -212,7 +212,7 @@ class ExactlyOnce(RuleBasedStateMachine):
         """The keys are our own: a thread that has ended drops its call's arguments, at a time of its own."""
         running = [self.open[type(call.id), call.id] for call in self.executor.live if call.running]
         moving = any(key in self.gates.outcomes for key in running)
-        return not moving and not (self.executor.parked and self.executor.running < 3)
+        return not moving and not (self.executor.queued and self.executor.running < 3)
 
     @invariant()
     def never_more_answers_than_requests(self) -> None:
@@ -226,9 +226,11 @@ class ExactlyOnce(RuleBasedStateMachine):
         try:
             for key in [*self.open.values(), *self.cancelled]:
                 self.gates.open(key, well=True)
-            self._turn(until=lambda: not self.open and not self.executor.abandoned and not self.executor.stragglers)
+            self._turn(
+                until=lambda: not self.open and not self.executor.abandoned and not self.executor.cancelled_tasks
+            )
             assert +self.answers == +self.expected
-            assert self.executor.running == 0 and self.executor.parked == 0
+            assert self.executor.running == 0 and self.executor.queued == 0
             assert not self.executor.live and not self.peer.session.rows
             assert self.peer.pending() == 0
         finally:

@@ -19,9 +19,8 @@ from longshore import Limits, Server
 from longshore.protocol.peer import Peer as ProtocolPeer
 from longshore.protocol.revisions import REVISIONS
 from longshore.protocol.session import Session
-from longshore.server.lane import JOIN_CALLS
 from longshore.server.link import Link
-from longshore.server.rates import Rates
+from longshore.server.rate_limits import Rates
 from longshore.telemetry.records import Problem, RequestCompleted, RequestReceived
 
 from .test_engine import SECONDS, Peer, run, text_of
@@ -116,12 +115,12 @@ def test_a_peer_that_does_not_read_holds_up_nobody_else() -> None:
             slow.call(id, "hold")
         quick.call(3, "hold")
         await quick.turn()
-        assert (executor.running, executor.parked) == (2, 2)
+        assert (executor.running, executor.queued) == (2, 2)
         gate.set()
         assert [answer["id"] for answer in await quick.turn()] == [3]
         assert await slow.turn() == []
         slow.link.congested = False
-        executor.settle()
+        executor.start_queued()
         assert [answer["id"] for answer in await slow.turn()] == [1, 2]
 
     run(body())
@@ -143,7 +142,7 @@ def test_a_call_that_waits_behind_those_of_a_peer_that_does_not_read_gets_the_ne
         await quick.turn()
         gate.set()
         assert [answer["id"] for answer in await quick.turn()] == [1, 3]
-        assert app.engine.executor.parked == 1
+        assert app.engine.executor.queued == 1
 
     run(body())
 
@@ -258,9 +257,7 @@ class Share:
 
 @pytest.mark.parametrize("kind", ["async", "thread", "inline"])
 @pytest.mark.parametrize("part", [0, -1])
-def test_whatever_an_authors_type_raises_is_answered_before_and_after_the_tool_is_often_called(
-    kind: Any, part: int
-) -> None:
+def test_an_exception_of_an_authors_type_is_answered(kind: Any, part: int) -> None:
     async def body() -> None:
         app = Server("t")
         if kind == "async":
@@ -275,7 +272,7 @@ def test_whatever_an_authors_type_raises_is_answered_before_and_after_the_tool_i
                 return share.part
 
         peer = Peer(app)
-        for id in range(JOIN_CALLS + 4):
+        for id in range(4):
             peer.call(f"bad {id}", "take", share={"part": part})
             answer = await peer.get()
             assert answer["id"] == f"bad {id}" and answer["result"]["isError"]
@@ -288,30 +285,6 @@ def test_whatever_an_authors_type_raises_is_answered_before_and_after_the_tool_i
         assert answer["id"] == 99 and answer["result"]["isError"]
         executor = app.engine.executor
         assert not executor.live and not peer.link.session.rows and executor.running == 0
-
-    run(body())
-
-
-def test_a_tool_that_is_called_often_is_read_in_one_pass_again_after_a_change() -> None:
-    async def body() -> None:
-        app = Server("t")
-
-        @app.tool(run="inline")
-        def often(n: int) -> int:
-            return n
-
-        peer = Peer(app)
-        for id in range(JOIN_CALLS + 3):
-            peer.call(id, "often", n=id)
-        assert [entry.name for entry in app.engine._lane.entries.values()] == ["often"]
-
-        @app.tool
-        def new() -> str:
-            return "x"
-
-        peer.call("again", "often", n=1)
-        assert [entry.name for entry in app.engine._lane.entries.values()] == ["often"]
-        await peer.turn()
 
     run(body())
 
@@ -369,8 +342,7 @@ def test_pages_from_every_place_are_given_but_only_whole_ones_kept() -> None:
             cursor = b64encode(f"{place}:t{place}".encode()).decode()
             peer.send("tools/list", place, cursor=cursor)
             assert (await peer.get())["result"]["tools"][0]["name"] == f"t{place}"
-        assert app.engine.lists is not None
-        assert sorted(start for _, _, start in app.engine.lists._kept) == [0, 3, 6, 9]
+        assert sorted(start for _, _, start in app.engine.lists._cached) == [0, 3, 6, 9]
 
     run(body())
 
@@ -381,7 +353,7 @@ def test_a_call_that_comes_too_often_is_recorded_to_its_end() -> None:
         records = list[Any]()
         app.listen(records.append)
         app.tool(name="often", run="inline")(lambda: "x")
-        app.engine.rates = Rates(1, 1, lambda: 0.0)
+        app.engine.limit_rates(Rates(1, 1, lambda: 0.0))
         peer = Peer(app)
         for id in range(2):
             peer.call(id, "often")

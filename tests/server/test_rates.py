@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longshore.server.rates import MOST_BUCKETS, Rates, too_often
+from longshore.server.rate_limits import MOST_BUCKETS, Rates, rate_failure
 
 
 class Clock:
@@ -157,6 +157,6 @@ def test_whoever_still_has_to_wait_is_not_forgotten() -> None:
 
 @pytest.mark.parametrize(("wait", "said"), [(0.001, "0.1"), (0.25, "0.2"), (0.96, "1.0"), (12.34, "12.3")])
 def test_whoever_has_to_wait_is_told_how_long(wait: float, said: str) -> None:
-    failure = too_often("add", wait)
+    failure = rate_failure("add", wait)
     assert failure.kind == "rate"
     assert failure.text == f"add was not run: it was called too often (the limit is http.rate); try again in {said} s"

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pytest
 
 from longshore import CallResult, Header, Server, Text, Tool, Was
-from longshore.protocol.headers import HEADER_MISMATCH, Headers
+from longshore.protocol.http_headers import HEADER_MISMATCH, Headers
 from longshore.server.link import Link
 from posting import call, encode, modern, modern_headers
 

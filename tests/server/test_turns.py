@@ -22,7 +22,7 @@ def run(body: Callable[[Busy], Coroutine[Any, Any, None]], **limits: Any) -> Non
             await body(busy)
         finally:
             busy.executor.stop_all("the test has ended")
-            await asyncio.gather(*busy.executor.stragglers, return_exceptions=True)
+            await asyncio.gather(*busy.executor.cancelled_tasks, return_exceptions=True)
 
     run_bounded(to_the_end())
 
@@ -77,7 +77,7 @@ class Caller(Peer):
 def test_one_session_leaves_a_quarter_of_the_places_and_the_next_caller_starts_at_once() -> None:
     async def body(busy: Busy) -> None:
         await busy.caller("ann").hold(20)
-        assert (busy.executor.running, busy.executor.parked) == (6, 14)
+        assert (busy.executor.running, busy.executor.queued) == (6, 14)
         await busy.caller("bob").hold(1)
         assert busy.began[-1] == "bob" and busy.executor.running == 7
 
@@ -100,7 +100,7 @@ def test_a_peer_that_is_alone_takes_every_place() -> None:
         alone = busy.caller("")
         alone.link.caller = None
         await alone.hold(9)
-        assert (busy.executor.running, busy.executor.parked) == (8, 1)
+        assert (busy.executor.running, busy.executor.queued) == (8, 1)
 
     run(body, running=8)
 
@@ -112,7 +112,7 @@ def test_free_places_go_round_by_owner_and_then_by_session() -> None:
         await busy.caller("ann", "2").hold(2)
         await busy.caller("bob").hold(2)
         assert await busy.free(8) == ["ann1", "bob", "ann2", "bob", "ann1", "ann2", "ann1", "ann1"]
-        assert busy.executor.parked == 0
+        assert busy.executor.queued == 0
 
     run(body, running=1)
 
@@ -145,7 +145,7 @@ def test_large_frames_give_way_to_small_ones() -> None:
     async def body(busy: Busy) -> None:
         ann, bob = busy.caller("ann"), busy.caller("bob")
         await ann.hold(3, "x" * 30_000)
-        assert busy.executor.parked == 2
+        assert busy.executor.queued == 2
         assert await bob.hold(1, "x" * 20_000) == []
         assert [answer["id"] for answer in await ann.turn()] == ["ann 2"]
         await busy.free(3)
@@ -191,7 +191,7 @@ def test_calls_that_wait_for_their_client_do_not_give_way_to_one_that_needs_wait
         assert [message["method"] for message in await ann.turn()] == ["elicitation/create"] * 8
         assert await carl.hold(1, "x" * 30_000) == []
         assert await carl.hold(1, "x" * 60_000) == []
-        assert (busy.executor.running, busy.executor.parked) == (1, 1)
+        assert (busy.executor.running, busy.executor.queued) == (1, 1)
         assert await bob.hold(1, "x" * 20_000) == []
         assert [answer["id"] for answer in await carl.turn()] == ["carl 1"]
         assert await ann.turn() == []
@@ -218,7 +218,7 @@ def asking(app: Server, owner: str) -> Peer:
 
 def test_callers_that_have_no_call_are_forgotten() -> None:
     async def body(busy: Busy) -> None:
-        turns = busy.executor._parked
+        turns = busy.executor._queue
         for number in range(3000):
             turns.caller((f"owner {number}", ""))
         assert len(turns._callers) <= 1024 and len(turns._owners) <= 1024

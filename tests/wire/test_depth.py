@@ -13,8 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from longshore.limits import DEFAULT_LIMITS
-from longshore.wire.codec import read
-from longshore.wire.depth import shallow, too_deep
+from longshore.wire.codec import is_shallow, read, too_deep
 from longshore.wire.messages import Malformed
 
 
@@ -120,8 +119,8 @@ def test_a_string_that_never_ends_holds_no_levels(frame: bytes) -> None:
 @pytest.mark.parametrize("count", [127, 128, 129])
 def test_shallow_counts_opening_brackets_up_to_the_limit(count: int) -> None:
     data = bytearray(b"[{" * (count // 2) + b"[" * (count % 2))
-    assert shallow(data, len(data), 128) is (count <= 128)
-    assert shallow(data + b"[" * 999, len(data), 128) is (count <= 128)
+    assert is_shallow(data, len(data), 128) is (count <= 128)
+    assert is_shallow(data + b"[" * 999, len(data), 128) is (count <= 128)
 
 
 def test_a_hundred_thousand_levels_are_refused_on_a_thread_with_a_small_stack() -> None:

@@ -75,7 +75,7 @@ def tool_list_of(app: Server) -> ToolList:
     return ToolList(
         name=app.name,
         tools=tuple(listed for entry in tools if (listed := _as_listed(entry)) is not None),
-        instructions=app.engine.instructions,
+        instructions=app.engine.policy.instructions,
         declared={entry.name: declaration_of(entry, app.admission.waived) for entry in tools},
         categories=app.admission.categories,
     )

@@ -44,8 +44,8 @@ from longshore.client.watching import Watch
 from longshore.errors import BadAnswer, ClientError, ServerError, ToolFailed
 from longshore.limits import Limits
 from longshore.protocol.content import Contents
-from longshore.protocol.envelope import PREFIX
-from longshore.protocol.headers import HEADER_MISMATCH
+from longshore.protocol.http_headers import HEADER_MISMATCH
+from longshore.protocol.peer import PREFIX
 from longshore.protocol.revisions import LOG_LEVELS, R2506, R2607
 
 T = TypeVar("T")

@@ -21,7 +21,7 @@ from longshore.client.pending import Sent
 from longshore.client.records import ServerInfo
 from longshore.client.session import Session
 from longshore.errors import BadAnswer, CallTimeout, ConnectError, ConnectionLost, HttpRefused, ServerError
-from longshore.protocol.envelope import PREFIX, SERVER_INFO, UNSUPPORTED_VERSION
+from longshore.protocol.peer import PREFIX, SERVER_INFO, UNSUPPORTED_VERSION
 from longshore.protocol.revisions import LEGACY, MODERN, REVISIONS, Revision
 from longshore.schema.kinds import is_object
 from longshore.wire.codec import BROKEN

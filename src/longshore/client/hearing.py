@@ -12,7 +12,7 @@ from longshore.client.cache import Cache
 from longshore.client.records import Change, LogMessage
 from longshore.client.session import Session
 from longshore.client.watching import Watch
-from longshore.protocol.envelope import SUBSCRIPTION_ID
+from longshore.protocol.peer import SUBSCRIPTION_ID
 from longshore.protocol.revisions import LOG_LEVELS
 from longshore.wire.codec import BROKEN
 from longshore.wire.messages import Id

@@ -14,8 +14,9 @@ from longshore.client.mirror import mirrored
 from longshore.client.records import KEYS, ToolInfo, read_entry
 from longshore.client.results import Result
 from longshore.errors import BadAnswer
-from longshore.protocol.envelope import ABSENT
-from longshore.protocol.headers import HeaderParam, HeaderProblem, header_params
+from longshore.protocol.http_headers import HeaderParam
+from longshore.protocol.peer import ABSENT
+from longshore.schema.header_params import HeaderProblem, header_params
 from longshore.schema.kinds import is_object
 
 PAGES = 1000

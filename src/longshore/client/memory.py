@@ -8,7 +8,7 @@ from typing import Any, final
 
 from longshore.client.channel import About, Channel
 from longshore.errors import ConnectionLost
-from longshore.server.dispatch import Engine
+from longshore.server.engine import Engine
 from longshore.server.link import Link
 from longshore.telemetry.stderr import print_problem
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from longshore.protocol.headers import PARAM, HeaderParam, read_value
+from longshore.protocol.http_headers import PARAM, HeaderParam, read_value
 
 _PREFIX = PARAM.decode()
 

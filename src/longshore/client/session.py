@@ -22,8 +22,8 @@ from longshore.client.pending import CAP, Pending, Progress, Sent, raise_in
 from longshore.client.tasks import Tasks
 from longshore.errors import BadAnswer, CallTimeout, ClientError, ConnectionLost, ServerError
 from longshore.limits import Limits
-from longshore.protocol.envelope import PREFIX
-from longshore.protocol.headers import NAME_BEARING
+from longshore.protocol.http_headers import NAME_BEARING
+from longshore.protocol.peer import PREFIX
 from longshore.protocol.revisions import Revision
 from longshore.wire.codec import BROKEN, encode, error, read
 from longshore.wire.messages import (

@@ -29,7 +29,7 @@ from longshore.mounting.flights import Flights, new_id
 from longshore.mounting.keeper import last_words
 from longshore.mounting.questions import capabilities_of, read_question, write_answer
 from longshore.protocol.dialect import RESOURCE_NOT_FOUND
-from longshore.protocol.envelope import PREFIX
+from longshore.protocol.peer import PREFIX
 from longshore.protocol.revisions import LOG_LEVELS, MODERN
 from longshore.schema.kinds import is_object
 from longshore.server.context import wanted_rank

@@ -253,7 +253,7 @@ class Flights:
 
 def _asks(call: Call) -> bool:
     """Whether a call is answered with questions, so that another will go on with what it began."""
-    asked = call.interview
+    asked = call.elicitation
     if call.ended or asked is None or not asked.open:
         return False
     return asked.fault is None and asked.round < call.executor.limits.questions  # else the questions do not leave

@@ -11,11 +11,11 @@ from msgspec import UNSET, Raw
 from longshore.errors import ProtocolError, ToolError
 from longshore.mounting.names import mounted_name, seen_in
 from longshore.protocol.content import CallResult, lower_block
-from longshore.protocol.envelope import SERVER_INFO
-from longshore.protocol.headers import HeaderProblem, header_params
+from longshore.protocol.peer import SERVER_INFO
 from longshore.protocol.revisions import PROMPT, RESOURCE, TEMPLATE, TOOL
 from longshore.registry.resource import Resource, Template, TemplateProblem
 from longshore.registry.tool import Effects, Entry, report_problem
+from longshore.schema.header_params import HeaderProblem, header_params
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.repair import RepairResult
 from longshore.wire.codec import BROKEN, INVALID_PARAMS

@@ -16,7 +16,7 @@ from longshore.protocol.revisions import R2607, Revision
 from longshore.wire.codec import INTERNAL_ERROR, INVALID_PARAMS
 from longshore.wire.messages import Fault
 
-Kind = Literal[
+FailureKind = Literal[
     "unknown_tool",
     "invalid_arguments",
     "execution",
@@ -36,7 +36,7 @@ RESOURCE_NOT_FOUND: Final = -32002
 class Failure(Struct, frozen=True):
     """Why a request did not succeed, in words for the model."""
 
-    kind: Kind
+    kind: FailureKind
     text: str
     data: Any = UNSET
 
@@ -47,8 +47,8 @@ class Dialect(Protocol):
     def failed(self, failure: Failure, method: str, revision: Revision) -> Fault | CallResult: ...
 
 
-_PROTOCOL_KINDS: Final[frozenset[Kind]] = frozenset({"unknown_tool", "not_initialized", "not_found"})
-_CODES: Final[dict[Kind, int]] = {
+_PROTOCOL_KINDS: Final[frozenset[FailureKind]] = frozenset({"unknown_tool", "not_initialized", "not_found"})
+_CODES: Final[dict[FailureKind, int]] = {
     "unknown_tool": INVALID_PARAMS,
     "invalid_arguments": INVALID_PARAMS,
     "not_initialized": INVALID_PARAMS,

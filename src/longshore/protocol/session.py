@@ -1,9 +1,9 @@
-"""The in-flight table and the handshake: the rules that make an answer come exactly once. No I/O, no clock.
+"""The in-flight table and the handshake: the rules by which each request is answered exactly once. No I/O, no clock.
 
-One session stands for one scope of request ids: a stdio process, a handshake-era HTTP session, or a single modern
-HTTP request. A row is opened by `begin`, and closed by whichever comes first of `end` (an answer is due) and
-`cancel` (none is). Whoever comes second is told so and must stay silent. That is the whole guarantee, and hypothesis
-walks it in tests.
+One session is one scope of request ids: a stdio process, a handshake-era HTTP session, or a single modern HTTP
+request. `begin` opens a row and refuses an id that is in flight. The row is closed by the first of `end` (an answer is
+due) and `cancel` (none is); the second one returns False or None, and its caller sends nothing. That is the whole
+guarantee; hypothesis checks it in tests.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from __future__ import annotations
 from typing import Generic, TypeVar, final
 
 from longshore.errors import ProtocolError
-from longshore.protocol.envelope import Envelope, modern_peer, remembered
-from longshore.protocol.peer import Peer
+from longshore.protocol.peer import Envelope, Peer, cacheable, modern_peer
 from longshore.protocol.revisions import METHODS, Revision
-from longshore.wire.codec import INVALID_PARAMS, METHOD_NOT_FOUND
+from longshore.wire.codec import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 from longshore.wire.messages import Id
 
 Row = TypeVar("Row")
@@ -28,9 +27,9 @@ class Session(Generic[Row]):
         "_envelope",
         "_modern",
         "asked",
-        "deaf",
         "declared",
         "initialized",
+        "input_ended",
         "name",
         "next_ask",
         "peer",
@@ -46,42 +45,45 @@ class Session(Generic[Row]):
         self.asked: dict[Id, Row] = {}
         self.next_ask = 0
         self.name = "longshore"
-        """Begins the ids of our own requests. Processes that serve one session together each have their own."""
+        """The prefix of the ids of our own requests. Processes that serve one session each have their own."""
         self.declared: frozenset[str] = frozenset()
-        """The server capabilities that the handshake told the peer of; what it was not told of is not pushed to it."""
-        self.deaf = False
-        """Whether the peer has said its last word, so that nothing we ask will be answered."""
+        """The server capabilities declared in the handshake; changes of others are not pushed to the peer."""
+        self.input_ended = False
+        """Whether the peer sends nothing more, so that no question will be answered."""
         self._envelope: Envelope | None = None
         self._modern: Peer | None = None
 
     def sender(self, envelope: Envelope) -> Peer:
-        """Who sent a modern request. A client says the same of itself in all of them, so the last is remembered."""
+        """The peer of a modern request. A client sends the same envelope each time, so the last one is cached."""
         if self._modern is not None and envelope == self._envelope:
             return self._modern
         peer = modern_peer(envelope)
-        kept = remembered(envelope)
-        if kept is not None:
-            self._envelope, self._modern = kept, peer
+        cached = cacheable(envelope)
+        if cached is not None:
+            self._envelope, self._modern = cached, peer
         return peer
 
     # -- the exactly-once rule
 
-    def begin(self, id: Id, row: Row) -> bool:
-        """Open a row. False: a request with this id is in flight, and this one must be refused."""
-        if id in self.rows:
-            return False
+    def begin(self, id: Id, row: Row) -> None:
+        """Open a row. Raises for an id that is in flight."""
+        self.refuse_duplicate(id)
         self.rows[id] = row
-        return True
+
+    def refuse_duplicate(self, id: Id) -> None:
+        """Raise if a request with this id is in flight. For a request that is answered at once, without a row."""
+        if id in self.rows:
+            raise ProtocolError(INVALID_REQUEST, "a request with this id is in flight")
 
     def end(self, id: Id, row: Row) -> bool:
-        """Close a row to answer it. False: it was cancelled or answered, so nothing may be sent."""
+        """Close a row to answer it. False: it was cancelled or answered before, and nothing may be sent."""
         if self.rows.get(id) is not row:
             return False
         del self.rows[id]
         return True
 
     def cancel(self, id: Id) -> Row | None:
-        """Close a row that will not be answered. None: no such request is in flight, which is no fault."""
+        """Close a row without an answer. None: no such request is in flight, which is not an error."""
         return self.rows.pop(id, None)
 
     # -- requests of ours to the peer, in the handshake era
@@ -94,20 +96,20 @@ class Session(Generic[Row]):
         return id
 
     def answered(self, id: Id) -> Row | None:
-        """Whose question this response answers. None: nobody asked, or it was answered before."""
+        """Close a request of ours and return its row. None: it is unknown, or was answered before."""
         return self.asked.pop(id, None)
 
     # -- the handshake
 
     def open(self, peer: Peer, declared: frozenset[str] = frozenset()) -> None:
-        """`initialize` was answered. A second handshake replaces the first: some clients retry it."""
+        """Complete the handshake. A second one replaces the first: some clients retry it."""
         self.peer = peer
         self.declared = declared
         self.initialized = False
         self.subscriptions.clear()
 
     def require_peer(self, method: str) -> Peer:
-        """The handshake's peer, or the refusal that tells a client how to begin."""
+        """The handshake's peer. Before the handshake, raises an error that tells the client how to begin."""
         if self.peer is None:
             raise ProtocolError(
                 INVALID_PARAMS,
@@ -118,7 +120,7 @@ class Session(Generic[Row]):
 
 
 def check_method(method: str, revision: Revision | None, capabilities: frozenset[str]) -> None:
-    """Refuse a method that does not exist, not in this revision, or not on this server."""
+    """Refuse a method that does not exist, or not in this revision, or not on this server."""
     known = METHODS.get(method)
     if known is None:
         raise ProtocolError(METHOD_NOT_FOUND, f"no method {method[:100]!r}")

@@ -27,7 +27,7 @@ from longshore.schema.parameter import Parameter, Patterns, SignatureProblem
 from longshore.schema.signature import Signature, read
 
 if TYPE_CHECKING:
-    from longshore.protocol.headers import HeaderParam
+    from longshore.protocol.http_headers import HeaderParam
     from longshore.schema.repair import RepairResult
 
 EFFECTS = ("read", "write", "destroy")
@@ -122,7 +122,7 @@ def _is_plain(name: str) -> bool:
 
 def _headers(fn: Callable[..., Any], signature: Signature, describe: _Describe) -> tuple[HeaderParam, ...]:
     """The arguments that clients repeat in headers, in the parameters or in the records that they hold."""
-    from longshore.protocol.annotation import ANNOTATION
+    from longshore.schema.header_params import ANNOTATION
 
     for parameter in signature.asked:
         if ANNOTATION in (parameter.extra or {}):
@@ -136,7 +136,7 @@ def _headers(fn: Callable[..., Any], signature: Signature, describe: _Describe) 
 
 def schema_headers(fn: Callable[..., Any], schema: dict[str, Any]) -> tuple[HeaderParam, ...]:
     """The arguments that an input schema marks for headers. Clients drop a tool with a wrong mark, so it is refused."""
-    from longshore.protocol.headers import HeaderProblem, header_params
+    from longshore.schema.header_params import HeaderProblem, header_params
 
     try:
         return header_params(schema)
@@ -192,7 +192,7 @@ def invoker(fn: Callable[..., Any], signature: Signature) -> Callable[[Any, Any]
         if context is not None:
             values[context] = call.context
         if asked:
-            values.update(call.interview.values)
+            values.update(call.elicitation.values)
         return fn(**values)
 
     return invoke

@@ -17,8 +17,7 @@ from longshore.registry.source_location import SourceLocation, refuse
 from longshore.registry.tool import Entry, report_problem
 from longshore.schema.output import OutputMismatch
 from longshore.schema.signature import Signature
-from longshore.wire.codec import INVALID_PARAMS
-from longshore.wire.depth import too_deep
+from longshore.wire.codec import INVALID_PARAMS, too_deep
 
 
 def read_texts(texts: Mapping[str, str], signature: Signature) -> Any:

@@ -13,7 +13,7 @@ from longshore.protocol.content import Icon
 from longshore.registry.source_location import refuse
 
 if TYPE_CHECKING:
-    from longshore.protocol.headers import HeaderParam
+    from longshore.protocol.http_headers import HeaderParam
     from longshore.schema.repair import RepairResult
 
 Effects = Literal["read", "write", "destroy"]

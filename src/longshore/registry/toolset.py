@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, final, overload
 
 from msgspec import Struct
@@ -15,7 +15,7 @@ from longshore.registry.resource import ResourceOptions
 from longshore.registry.tool import ToolOptions
 
 if TYPE_CHECKING:
-    from asyncio import Future
+    from asyncio import AbstractEventLoop, Future
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__longshore__"
@@ -202,3 +202,60 @@ async def _in_daemon_thread(method: Callable[[], Any]) -> None:
 def toolset_name(toolset: Toolset) -> str:
     """The declared name, else the class's in snake case."""
     return toolset.name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(toolset).__name__).lower()
+
+
+class ToolsetCloser:
+    """Closes the toolsets of one server. `report` is the recorder's `problem`."""
+
+    def __init__(self, report: Callable[..., None]) -> None:
+        self._report = report
+        self._closing: set[Any] = set()
+        self._late: set[Any] = set()
+        """Tasks that did not end in time, which was reported."""
+
+    async def close_all(self, handles: Iterable[ToolsetHandle], seconds: float | None = None) -> None:
+        """Close toolsets concurrently. Those that take longer than `seconds` are cancelled."""
+        from asyncio import get_running_loop, wait
+
+        closing = {
+            get_running_loop().create_task(self._close(handle)): handle.name
+            for handle in handles
+            if handle.needs_closing
+        }
+        if not closing:
+            return
+        _, late = await wait(closing, timeout=seconds)
+        if late:
+            names = ", ".join(sorted(closing[task] for task in late))
+            self._report("warning", f"not closed within {seconds:.1f} s, so ended as it is: {names}")
+            self._late |= late
+            for task in late:
+                task.cancel()
+            await wait(late, timeout=seconds)
+
+    def close_removed(self, handle: ToolsetHandle, loop: AbstractEventLoop | None, seconds: float) -> None:
+        """Close a toolset that was removed: on the server's loop, or without one on a thread, for at most `seconds`."""
+        handle.removed = True
+        if not handle.needs_closing:
+            return
+        if loop is not None:
+            loop.call_soon_threadsafe(lambda: self._closing.add(loop.create_task(self._close(handle))))
+            return
+        import asyncio
+        from threading import Thread
+
+        # The caller's own thread may have a running loop.
+        closing = Thread(target=lambda: asyncio.run(self._close(handle)), daemon=True)
+        closing.start()
+        closing.join(seconds)
+
+    async def _close(self, handle: ToolsetHandle) -> None:
+        from asyncio import CancelledError, current_task
+
+        try:
+            await handle.close()
+        except (Exception, CancelledError) as problem:  # a `stop` that awaits a task it has cancelled raises that
+            if current_task() not in self._late:
+                self._report("error", f"the toolset {handle.name!r} did not close", problem)
+        finally:
+            self._closing.discard(current_task())

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import NODEFAULT, Meta, Struct
 
-from longshore.protocol.annotation import ANNOTATION, Header
 from longshore.schema.custom_type import Slot
+from longshore.schema.header_params import ANNOTATION, Header
 from longshore.schema.kinds import is_class, is_object
 from longshore.schema.parameter import SignatureProblem
 

@@ -12,8 +12,8 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 from msgspec import Struct
 
-from longshore.protocol.annotation import ANNOTATION
 from longshore.schema.combinators import with_all_joined, without_root_combinators
+from longshore.schema.header_params import ANNOTATION
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.rewrite import (
     definition_of,

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from longshore.limits import DEFAULT_LIMITS
 from longshore.schema.compatibility import incompatibilities, pretty, same
 from longshore.schema.kinds import is_array, is_object
-from longshore.wire.depth import too_deep
+from longshore.wire.codec import too_deep
 
 Surface = dict[str, Any]
 

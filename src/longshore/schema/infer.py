@@ -14,8 +14,8 @@ import msgspec
 from msgspec import NODEFAULT
 from msgspec import inspect as mi
 
-from longshore.protocol.annotation import ANNOTATION
 from longshore.schema.custom_type import CustomType, Mode, Schema, Slot, is_model
+from longshore.schema.header_params import ANNOTATION
 from longshore.schema.kinds import is_array
 from longshore.schema.output import encode_special
 from longshore.schema.parameter import Parameter

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 from msgspec import NODEFAULT
 
-from longshore.protocol.annotation import ANNOTATION
 from longshore.schema.annotations import Notes, is_field, is_record, read_notes
 from longshore.schema.custom_type import decode_special, is_model
+from longshore.schema.header_params import ANNOTATION
 from longshore.schema.parameter import Parameter, Patterns, SignatureProblem
 from longshore.schema.types import ANYTHING, ENDLESS, TypeReader, expand, is_union, refusal, type_name
 

@@ -24,7 +24,7 @@ from longshore.schema.parameter import Parameter
 from longshore.schema.phrase import cut, kind, path, places, plain, wrong_form
 from longshore.schema.signature import Signature
 from longshore.schema.violations import Place, Violation, shorten
-from longshore.wire.depth import too_deep
+from longshore.wire.codec import too_deep
 
 MAX_ROUNDS: Final = 16
 """Times that repaired arguments are checked again: a parsed string may hold strings in turn."""

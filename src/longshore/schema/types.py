@@ -19,11 +19,11 @@ from uuid import UUID
 
 import msgspec
 
-from longshore.protocol.annotation import ANNOTATION
 from longshore.schema import annotations as records
 from longshore.schema import custom_type
 from longshore.schema.annotations import Notes, read_notes
 from longshore.schema.custom_type import CustomType
+from longshore.schema.header_params import ANNOTATION
 from longshore.schema.kinds import is_class, is_plain_key
 from longshore.schema.parameter import Patterns, SignatureProblem
 

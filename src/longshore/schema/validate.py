@@ -14,7 +14,7 @@ from longshore.schema.kinds import is_object
 from longshore.schema.phrase import cut, path
 from longshore.schema.violations import ErrorFinder, Violation, shorten, text_of
 from longshore.schema.walk import walk_objects
-from longshore.wire.depth import too_deep
+from longshore.wire.codec import too_deep
 
 SCHEMA_BYTES = 64 << 10
 """An author's own schema, encoded. Larger ones cost more to validate than the call they guard."""

@@ -1,35 +1,61 @@
-"""One request that runs: its row in the in-flight table and everything that is known about it."""
+"""One request in progress: its row in the in-flight table, and a decoded `tools/call`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from msgspec import UNSET, Struct, UnsetType
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from longshore.protocol.envelope import Envelope
-from longshore.protocol.peer import Peer
+from longshore.protocol.peer import Envelope, Peer
 from longshore.protocol.session import Session
 from longshore.registry.tool import Entry
-from longshore.server.lane import read_call
 from longshore.server.link import Link
-from longshore.wire.messages import Id
+from longshore.wire.messages import Id, WireId
 
 if TYPE_CHECKING:
-    from longshore.server.context import Context, Notes
+    from longshore.server.call_queue import Caller
+    from longshore.server.context import CallNotifications, Context
     from longshore.server.executor import Executor
-    from longshore.server.questions import Interview
-    from longshore.server.turns import Caller
+    from longshore.server.questions import Elicitation
 
 
-SMALL_BYTES = 1024
-"""Frames up to this size are not worth counting or reading twice: a thousand of them take 8 MB at the worst."""
-MEDIUM_BYTES = 1 << 16
+SMALL_BYTES: Final = 1024
+"""Frames up to this size are neither counted nor decoded again: a thousand of them take 8 MB at most."""
+MEDIUM_BYTES: Final = 1 << 16
 """Calls with frames up to this size may start however much the running ones hold: 64 of them take 4 MB."""
 
 
+class Stopped(SystemExit):
+    """Raised in the main thread by a stop signal. A SystemExit: asyncio lets nothing else out of its callbacks."""
+
+
+class CallParams(Struct, gc=False):
+    """Parameters of `tools/call`. The arguments stay raw until the tool is known."""
+
+    name: str
+    arguments: Raw = Raw(b"{}")
+    meta: Envelope | UnsetType = field(name="_meta", default=UNSET)
+    input_responses: Raw | UnsetType = field(name="inputResponses", default=UNSET)
+    request_state: str | UnsetType = field(name="requestState", default=UNSET)
+
+
+class CallRequest(Struct, gc=False):
+    """A whole `tools/call`."""
+
+    jsonrpc: Literal["2.0"]
+    id: WireId
+    method: Literal["tools/call"]
+    params: CallParams
+
+
+read_call: Final[Callable[[Any], CallRequest]] = msgspec.json.Decoder(CallRequest).decode
+
+
 class Call(Struct, eq=False):
-    """A request on its way. A Struct, because one is made for every call and a class costs three times as much."""
+    """A request in progress. A Struct, because one is made for every call and a class costs three times as much."""
 
     executor: Executor
     link: Link
@@ -39,37 +65,37 @@ class Call(Struct, eq=False):
     method: str
     entry: Entry
     arguments: Any
-    """Raw until the call starts, then what the entry's decoder made of it."""
+    """Raw until the call starts, then the typed arguments."""
     frame: bytes | memoryview
-    """The whole request, for whoever wants `_meta` or must know it again; dropped if nobody will."""
+    """The whole request, for `ctx.meta` and the digest of a question; dropped if the handler uses neither."""
     meta: Envelope | UnsetType = UNSET
     started: float = 0.0
     deadline: float = inf
     paused: float = 0.0
-    """Seconds left on the clock of a call that waits for the client, when it began to wait."""
+    """Seconds that were left until the deadline when the call began to wait for the client."""
     ended: bool = False
     running: bool = False
-    parked: bool = False
+    queued: bool = False
     caller: Caller | None = None
-    """Whom it counts against where callers share the places."""
-    held: int = 0
-    """The size of the frame of a call that runs, if it is worth counting."""
+    """The session or connection that it counts against, where several share the server."""
+    counted_bytes: int = 0
+    """The size of a running call's frame, if it is worth counting."""
     task: Any = None
     thread: bool = False
-    notes: Notes | None = None
+    notifications: CallNotifications | None = None
     remarks: tuple[str, ...] = ()
-    """What was mended in the arguments; the result carries it."""
+    """Repairs of the arguments, which the result reports."""
     max_age: float = 0.0
-    """Seconds for which the client may keep what it reads."""
+    """Seconds for which the client may cache a resource's contents."""
     made_context: Context | None = None
-    interview: Interview | None = None
+    elicitation: Elicitation | None = None
     failed: bool = False
-    """Whether the result that the handler made says that it failed."""
+    """Whether the handler's own result has `isError`."""
 
-    def own(self) -> None:
-        """Let go of memory that the transport is about to use again, and of all that the frame can give again.
+    def detach_frame(self) -> None:
+        """Copy the frame out of the transport's buffer, and drop the objects that can be decoded from it again.
 
-        A call that waits is counted by its frame. What was decoded of it may take many times as much.
+        A queued call is counted by the size of its frame; the decoded arguments may take many times as much.
         """
         frame = self.frame = bytes(self.frame)
         if self.method == "tools/call" and len(frame) > SMALL_BYTES:
@@ -77,7 +103,7 @@ class Call(Struct, eq=False):
 
     @property
     def context(self) -> Context:
-        """The handler's view of this call, made when it is first wanted."""
+        """The handler's view of this call, made on first use."""
         if self.made_context is None:
             from longshore.server.context import Context
 

@@ -1,4 +1,4 @@
-"""What a handler sees of its call. Everything here works from `async def`, from threads and inline."""
+"""The handler's view of its call. All of it works from `async def`, from threads and inline."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, field
 
 from longshore.errors import Cancelled
-from longshore.protocol.envelope import log_level
-from longshore.protocol.peer import Principal
+from longshore.protocol.peer import Principal, log_level
 from longshore.protocol.questions import Answers, Elicit, ElicitAnswer, ListRoots, Question, Root, Sample, SampleAnswer
 from longshore.protocol.revisions import LOG_LEVELS, PROGRESS_MESSAGE
 from longshore.schema.output import OutputMismatch
@@ -41,22 +40,22 @@ _read_frame = msgspec.json.Decoder(_Frame).decode
 
 
 def wanted_rank(call: Call) -> int | None:
-    """From which level on a client wants log messages, as a place in the list of levels; None: it wants none."""
+    """The lowest rank of log messages that the client wants; None: none."""
     if call.peer.revision.modern:
         return call.peer.log_level
     peer = call.session.peer
     return _INFO if peer is None or peer.log_level is None else peer.log_level
 
 
-def _copy(said: dict[str, Any]) -> dict[str, Any]:
-    """What a handler does with it must not reach the next request: one record stands for all of a client's."""
-    copied: dict[str, Any] = msgspec.to_builtins(said)
+def _copy(record: dict[str, Any]) -> dict[str, Any]:
+    """A copy for the handler: the record itself is shared by all requests of a client."""
+    copied: dict[str, Any] = msgspec.to_builtins(record)
     return copied
 
 
 @final
 class _Done:
-    """Sent already. May be awaited, so that `ctx.progress(…)` and `await ctx.progress(…)` are both right."""
+    """An awaitable that is done, so that `ctx.progress(…)` and `await ctx.progress(…)` both work."""
 
     def __await__(self) -> Generator[None, None, None]:
         return
@@ -67,7 +66,7 @@ DONE = _Done()
 
 
 def _written(data: Any) -> Any:
-    """Log data as JSON, or as text where it has none: what is said about the work must not fail the work."""
+    """Log data as JSON, else as text: logging must not fail the call."""
     try:
         return Raw(encode_data(data))
     except OutputMismatch:
@@ -75,8 +74,8 @@ def _written(data: Any) -> Any:
 
 
 @final
-class Notes:
-    """Progress and log messages of one call on their way out: for a slow reader the latest, never an endless queue."""
+class CallNotifications:
+    """Outgoing progress and log notifications of one call. For a slow reader only the latest are held."""
 
     __slots__ = ("_call", "_dropped", "_logs", "_posted", "_progress")
 
@@ -100,16 +99,16 @@ class Notes:
             pass
         elif executor.on_main:
             self.release()
-        elif executor.loop is not None:
+        else:
             self._posted = True
-            executor.loop.call_soon_threadsafe(self.release)
+            executor.call_threadsafe(self.release)
 
     def release(self) -> None:
-        """Send what waits, if the peer takes it."""
+        """Send what is held, unless the peer is congested."""
         self._posted = False
         link, loop = self._call.link, self._call.executor.loop
         if self._call.ended:
-            self._logs.clear()  # it was cancelled, or answered a moment ago: nothing may come after that
+            self._logs.clear()  # cancelled or answered: nothing may follow
             self._progress = None
         while self._logs and not link.congested:
             link.send(self._next())
@@ -120,7 +119,7 @@ class Notes:
             loop.call_later(0.05, self.release)
 
     def flush(self) -> None:
-        """Send what waits: the call is about to be answered, and nothing may come after that."""
+        """Send what is held, before the call is answered: nothing may follow the answer."""
         send = self._call.link.send
         while self._logs:
             send(self._next())
@@ -131,7 +130,7 @@ class Notes:
     def _next(self) -> bytes:
         if not self._dropped:
             return self._logs.popleft()
-        text = f"{self._dropped} earlier log messages of this call were dropped: they came faster than they were read"
+        text = f"{self._dropped} earlier log messages of this call were dropped: the client reads too slowly"
         self._dropped = 0
         return encode(Notification("notifications/message", {"level": "warning", "data": text}))
 
@@ -146,9 +145,9 @@ class Context:
         self._call = call
         self._last_progress = -inf
         self.state: dict[str, Any] = {}
-        """Whatever the parts of one call want to share. Gone when the call ends."""
+        """Free for the parts of one call to share values. Dropped when the call ends."""
 
-    # -- what is known of the call
+    # -- the request
 
     @property
     def request_id(self) -> Id:
@@ -156,27 +155,27 @@ class Context:
 
     @property
     def name(self) -> str:
-        """The tool, prompt or resource that was asked for."""
+        """The name of the tool, prompt or resource."""
         return self._call.entry.name
 
     @property
     def revision(self) -> str:
-        """The protocol revision that this request speaks, e.g. "2025-11-25"."""
+        """The protocol revision of this request, e.g. "2025-11-25"."""
         return self._call.peer.revision.name
 
     @property
     def client(self) -> dict[str, Any]:
-        """What the client calls itself: `name`, `version`, maybe `title`. A label, not an identity."""
+        """The client's `name`, `version` and maybe `title`. A label, not an identity."""
         return _copy(self._call.peer.client)
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """What the client declared that it can do."""
+        """The client's declared capabilities."""
         return _copy(self._call.peer.capabilities)
 
     @property
     def principal(self) -> Principal:
-        """Who this call acts for."""
+        """The user that this call acts for."""
         return self._call.link.principal
 
     @property
@@ -186,35 +185,35 @@ class Context:
 
     @property
     def trace(self) -> dict[str, str]:
-        """The W3C trace context that came with the request, if any."""
+        """The W3C trace context of the request, if any."""
         return {key: value for key, value in self.meta.items() if key in TRACE_KEYS}
 
     # -- time and cancellation
 
     @property
     def cancelled(self) -> bool:
-        """Whether the call has ended without us: cancelled, or out of time. Cheap enough for an inner loop."""
+        """Whether the call was cancelled or has timed out. Cheap enough for an inner loop."""
         return self._call.ended
 
     def check(self) -> None:
-        """Raise `Cancelled` if nobody waits for this call any more."""
+        """Raise `Cancelled` if the call was cancelled or has timed out."""
         if self._call.ended:
             raise Cancelled("this call was cancelled or ran out of time")
 
     @property
     def remaining(self) -> float:
-        """Seconds until the call is stopped; infinite if it has no limit."""
+        """Seconds until the deadline; infinite without one."""
         return self._call.deadline - monotonic()
 
     @property
     def deadline(self) -> float:
-        """When the call is stopped, on the clock of `time.monotonic()`."""
+        """The deadline, on the clock of `time.monotonic()`."""
         return self._call.deadline
 
-    # -- telling the client
+    # -- notifications
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> Awaitable[None]:
-        """Say how far the work is. `done` must grow; what does not is left out, as is everything if nobody asked."""
+        """Report progress, if the client asked for it. `done` must grow; other values are dropped."""
         call = self._call
         if call.meta is UNSET or call.meta.progress_token is UNSET or call.ended or done <= self._last_progress:
             return DONE
@@ -224,7 +223,7 @@ class Context:
             params["total"] = total
         if message is not None and call.peer.revision.index >= PROGRESS_MESSAGE:
             params["message"] = message
-        self._note(Notification("notifications/progress", params), progress=True)
+        self._notify(Notification("notifications/progress", params), progress=True)
         return DONE
 
     def log(self, level: str, data: Any, *, logger: str | None = None) -> Awaitable[None]:
@@ -236,11 +235,11 @@ class Context:
         if wanted is None or rank < wanted or self._call.ended:
             return DONE
         if self._call.peer.revision.modern:
-            self._call.executor.questions.deprecated("logging")
+            self._call.executor.questions.warn_deprecated("logging")
         params: dict[str, Any] = {"level": level, "data": data if data.__class__ is str else _written(data)}
         if logger is not None:
             params["logger"] = logger
-        self._note(Notification("notifications/message", params), progress=False)
+        self._notify(Notification("notifications/message", params), progress=False)
         return DONE
 
     def debug(self, data: Any) -> Awaitable[None]:
@@ -256,27 +255,27 @@ class Context:
         return self.log("error", data)
 
     def resource_changed(self, uri: str) -> Awaitable[None]:
-        """Tell whoever watches this resource that it should be read again."""
+        """Notify subscribers of this resource that it should be read again."""
         executor = self._call.executor
         executor.post(lambda: executor.resource_changed(uri))
         return DONE
 
     def close_stream(self, retry: float | None = None) -> Awaitable[None]:
-        """Let the client's connection go while the work goes on; it comes back for the answer after `retry` seconds.
+        """Close the client's connection; the client reconnects for the answer after `retry` seconds.
 
-        For calls that take minutes, over HTTP with a 2025-11-25 client. Elsewhere it changes nothing.
+        For calls that take minutes, over HTTP with a 2025-11-25 client. Elsewhere it has no effect.
         """
         executor, link = self._call.executor, self._call.link
         executor.post(lambda: link.close_stream(retry))
         return DONE
 
-    def _note(self, notification: Notification, *, progress: bool) -> None:
+    def _notify(self, notification: Notification, *, progress: bool) -> None:
         call = self._call
-        if call.notes is None:
-            call.notes = Notes(call)
-        call.notes.put(encode(notification), progress=progress)
+        if call.notifications is None:
+            call.notifications = CallNotifications(call)
+        call.notifications.put(encode(notification), progress=progress)
 
-    # -- asking the client
+    # -- questions
 
     async def ask(self, **questions: Question) -> Answers:
         """Ask several questions at once, each under its own name: `a = await ctx.ask(size=Elicit(…), tone=Sample(…))`.
@@ -286,7 +285,7 @@ class Context:
         return await self._call.executor.questions.ask(self._call, questions)
 
     async def elicit(self, message: str, type: Any = bool, *, key: str, url: str | None = None) -> ElicitAnswer:
-        """Ask the person one thing: a form field or flat record of `type`, or to visit `url`."""
+        """Ask the person for one form field or flat record of `type`, or to visit `url`."""
         return (await self.ask(**{key: Elicit(message, type, url=url)}))[key]  # type: ignore[no-any-return]
 
     async def sample(
@@ -296,11 +295,11 @@ class Context:
         return (await self.ask(**{key: Sample(prompt, max_tokens, **options)}))[key]  # type: ignore[no-any-return]
 
     async def roots(self, *, key: str = "roots") -> list[Root]:
-        """The folders that the client says it works in. Deprecated by the protocol since 2026-07-28; it still works."""
+        """The folders that the client works in. Deprecated by the protocol since 2026-07-28; it still works."""
         return (await self.ask(**{key: ListRoots()}))[key]  # type: ignore[no-any-return]
 
     async def once(self, key: str, action: Callable[[], Any]) -> Any:
-        """Do something that must not happen twice, and remember its result across the rounds of a question.
+        """Run an action once, and store its result across the rounds of a question.
 
         The result travels in the signed `requestState`, so it must be JSON.
         """

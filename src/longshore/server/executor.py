@@ -1,13 +1,12 @@
 """Runs handlers: inline, as tasks or on threads, under one set of limits, each call to exactly one end.
 
-- At most `running` calls run; more are parked, and beyond that refused. Reading never stops for calls: a handler may
-  be waiting for an answer that is still to be read. Callers share the places as `turns` says.
-- A call ends once, in `end`, on the main thread, by a reply, a cancel or its deadline. Who comes second finds it
-  gone.
+- At most `running` calls run; more are queued, and beyond that refused. Reading never stops for calls: a handler may
+  be waiting for an answer that is still to be read. Callers share the places as described in `call_queue`.
+- A call ends once, in `end`, on the main thread: by a reply, a cancel or its deadline. A second end is ignored.
 - Threads are our own daemon threads: the standard pool joins its threads at exit, and one stuck tool would hold the
-  process. A thread can't be stopped, so a call that gives up on it abandons it; it is counted, and past a bound
-  calls are refused.
-- A call that waits for the client holds no place and no clock.
+  process. A thread can't be stopped, so an ended call abandons it; abandoned threads are counted and bounded.
+- A call that waits for the client holds no place, and its deadline is suspended.
+- On stdio the first calls of `def` tools run before there is an event loop: importing asyncio takes 30 ms.
 """
 
 from __future__ import annotations
@@ -15,18 +14,18 @@ from __future__ import annotations
 from _thread import get_ident
 from collections.abc import Callable
 from math import inf
+from sys import modules
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 from msgspec import Raw
 
 from longshore.errors import ProtocolError, RegistrationError
 from longshore.limits import Limits
 from longshore.protocol.dialect import Failure
-from longshore.server.call import MEDIUM_BYTES, SMALL_BYTES, Call
+from longshore.server.call import MEDIUM_BYTES, SMALL_BYTES, Call, Stopped
+from longshore.server.call_queue import CallQueue
 from longshore.server.replies import Replies
-from longshore.server.stopping import Stopped
-from longshore.server.turns import Turns
 from longshore.telemetry.recorder import Recorder
 from longshore.telemetry.records import ArgumentsMended, Outcome, RequestCompleted, ToolCompleted, ToolInvoked
 
@@ -41,30 +40,51 @@ _NULL = b"null"
 _NO_ARGUMENTS = Raw(b"{}")
 
 
+class LoopHost(Protocol):
+    """A transport that begins without an event loop."""
+
+    def open_loop(self) -> AbstractEventLoop:
+        """Make the loop. It runs when the transport gets control back."""
+        ...
+
+    def call_threadsafe(self, action: Callable[[], None]) -> None:
+        """Run an action on the serving thread, as soon as it waits for threads or has a loop."""
+        ...
+
+
 @final
 class Executor:
     """The running calls of one server."""
 
-    def __init__(self, limits: Limits, replies: Replies, recorder: Recorder, questions: Questions) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        replies: Replies,
+        recorder: Recorder,
+        questions: Questions,
+        resource_changed: Callable[[str], None],
+    ) -> None:
         self.limits = limits
         self.replies = replies
         self.recorder = recorder
         self.questions = questions
-        self.open_loop: Callable[[], AbstractEventLoop] = _running_loop
+        self.resource_changed = resource_changed
         self.loop: AbstractEventLoop | None = None
         self.running = 0
         self.calls = 0
-        self.resource_changed: Callable[[str], None] = lambda _: None
-        self.when_ended: Callable[[], object] | None = None
         self.live: set[Call] = set()
-        self.stragglers: set[Any] = set()
-        self._parked = Turns(limits)
+        """Calls that have not ended: running, queued, or waiting for their client."""
+        self.cancelled_tasks: set[Any] = set()
+        """Tasks of ended calls that have not stopped yet."""
+        self._host: LoopHost | None = None
+        self._end_listeners: list[Callable[[], object]] = []
+        self._queue = CallQueue(limits)
         self._most_live = limits.running + limits.parked
         """Calls in all. One that waits for the client holds no place, so places alone would not bound them."""
-        self.held_bytes = limits.held_bytes
-        """What the frames of calls that run or wait may take."""
+        self._most_bytes = limits.held_bytes
+        """The size of the frames of calls that run or wait, in all."""
         self._held = 0
-        self._settling = False
+        self._start_scheduled = False
         self._looping = False
         self._armed = inf
         self._timer: TimerHandle | None = None
@@ -72,7 +92,7 @@ class Executor:
         self._main = get_ident()
         self._task: Any = None
         self.watched = False
-        """Whether a thread watches the loop for code that blocks it."""
+        """Whether a watchdog thread looks for code that blocks the loop."""
         self._watchdog: Watchdog | None = None
 
     # -- beginning
@@ -98,8 +118,8 @@ class Executor:
             raise
         except BaseException as problem:
             frame, outcome = self.replies.exception(call, problem)
-        if call.notes is not None:
-            call.notes.flush()
+        if call.notifications is not None:
+            call.notifications.flush()
         if recording:
             self._completed(call, outcome)
         return frame
@@ -108,26 +128,29 @@ class Executor:
         """Run a call when there is a place. Its answer goes to its link."""
         self.live.add(call)
         if not self._looping:
+            if self._can_run_without_loop(call):
+                self._start(call)
+                return
             self._open()
         if call.link.caller is None:
             may_start = self.running < self.limits.running
         else:
-            call.caller = self._parked.caller(call.link.caller)
+            call.caller = self._queue.caller(call.link.caller)
             may_start = call.caller.may_start(self.limits.running - self.running)
         if len(self.live) > self._most_live and not self._make_room(call, self._is_within, asking=True):
             self._refuse(call)
         elif (
             may_start
             and self._looping
-            and not self._settling
+            and not self._start_scheduled
             and not call.link.congested
-            and (len(call.frame) <= MEDIUM_BYTES or self._held < self.held_bytes)
+            and (len(call.frame) <= MEDIUM_BYTES or self._held < self._most_bytes)
         ):
             self._start(call)
         elif self._can_wait(call) or self._make_room(call, self._can_wait, asking=False):
-            call.own()
-            call.parked = True
-            self._parked.add(call)
+            call.detach_frame()
+            call.queued = True
+            self._queue.add(call)
             self._held += len(call.frame)
         else:
             self._refuse(call)
@@ -136,16 +159,16 @@ class Executor:
         return len(self.live) <= self._most_live
 
     def _can_wait(self, call: Call) -> bool:
-        fits = not self._held or self._held + len(call.frame) <= self.held_bytes
-        return fits and self._parked.size < self._room
+        fits = not self._held or self._held + len(call.frame) <= self._most_bytes
+        return fits and self._queue.size < self._room
 
     def _make_room(self, call: Call, enough: Callable[[Call], bool], *, asking: bool) -> bool:
-        """Refuse calls of callers that have more waiting than this one's, until there is room enough for it.
+        """Refuse calls of callers that have more of them waiting than this one's, until there is enough room.
 
-        `asking`: those that wait for their client count as well. They take nothing of the room to wait for a place.
+        `asking`: calls that wait for their client count too. They take no room in the queue.
         """
         while not enough(call):
-            other = self._parked.giving_way(call, asking=asking)
+            other = self._queue.giving_way(call, asking=asking)
             if other is None:
                 return False
             self._refuse(other)
@@ -158,19 +181,33 @@ class Executor:
 
     @property
     def _room(self) -> int:
-        """How many calls may wait. Until the loop runs, those wait too that will run."""
+        """How many calls may be queued. Until the loop runs, calls that will run are queued too."""
         return self.limits.parked + (0 if self._looping else self.limits.running)
 
+    def _can_run_without_loop(self, call: Call) -> bool:
+        """Whether a call can run on a thread before there is a loop: on stdio, until asyncio has been imported."""
+        entry = call.entry
+        return (
+            self.loop is None
+            and self._host is not None
+            and entry.run == "thread"
+            and not entry.asked
+            and call.elicitation is None
+            and (entry.toolset is None or entry.toolset.ready)
+            and self.running < self.limits.running
+            and "asyncio" not in modules
+        )
+
     def _open(self) -> None:
-        """Have a loop. Until it runs, calls are parked, and the first thing that it does is to start them."""
+        """Open a loop. Until it runs, calls are queued; it starts them first."""
         if self.loop is None:
-            self.loop = self.open_loop()
+            self.loop = _running_loop() if self._host is None else self._host.open_loop()
         if self._task is None:
             self._task = _task_type()
         self._looping = self.loop.is_running()
-        if not self._looping and not self._settling:
-            self._settling = True
-            self.loop.call_soon(self.settle)
+        if not self._looping and not self._start_scheduled:
+            self._start_scheduled = True
+            self.loop.call_soon(self.start_queued)
 
     def _start(self, call: Call) -> None:
         entry, loop = call.entry, self.loop
@@ -180,8 +217,8 @@ class Executor:
                 self.end(call, refusal, "refused")
                 return
         if len(call.frame) > SMALL_BYTES:
-            call.held = len(call.frame)  # what it was given lives as long as it runs
-            self._held += call.held
+            call.counted_bytes = len(call.frame)  # its arguments live as long as it runs
+            self._held += call.counted_bytes
         call.frame = bytes(call.frame) if entry.keeps_frame else b""
         self.calls += 1
         entry.calls += 1
@@ -191,11 +228,11 @@ class Executor:
             call.caller.started()
         call.started = now = monotonic()
         call.deadline = due = now + entry.limit
-        if due < self._armed:
+        if due < self._armed and loop is not None:
             self._arm(due)
         if self.recorder.on:
             self._invoked(call)
-        if entry.asked or call.interview is not None or (entry.toolset is not None and not entry.toolset.ready):
+        if entry.asked or call.elicitation is not None or (entry.toolset is not None and not entry.toolset.ready):
             call.task = self._task(self._prepare(call), loop=loop)
         elif entry.run == "thread":
             self._hand_over(call)
@@ -213,22 +250,22 @@ class Executor:
         self._watchdog.start()
 
     def _decode(self, call: Call) -> bytes | None:
-        """Make typed arguments of raw ones. A frame: they can't be."""
+        """Decode the arguments. Returns the answer if they are invalid."""
         try:
             call.arguments = call.entry.decode(call.arguments)
         except Stopped:
             raise
         except BaseException as problem:
             try:
-                return self._read_again(call, problem)
+                return self._repair(call, problem)
             except Stopped:
                 raise
-            except BaseException as worse:  # what an author's validator or migration raises can be anything
+            except BaseException as worse:  # an author's validator or migration may raise anything
                 return self.replies.exception(call, worse)[0]
         return None
 
-    def _read_again(self, call: Call, problem: BaseException) -> bytes | None:
-        """Arguments that the typed pass refused: mended where the meaning is plain, else a line for each fault."""
+    def _repair(self, call: Call, problem: BaseException) -> bytes | None:
+        """Repair arguments that the typed pass refused, if their meaning is plain; else list their faults."""
         if isinstance(problem, (ProtocolError, RegistrationError)) or not isinstance(problem, Exception):
             return self.replies.exception(call, problem)[0]
         raw = call.arguments
@@ -238,9 +275,9 @@ class Executor:
         call.arguments, call.remarks = reading.arguments, (*call.remarks, *reading.notes)
         if not reading.faults:
             if call.entry.headers and call.link.headers is not None:
-                from longshore.server.repeated import check_read
+                from longshore.server.header_arguments import check_repaired
 
-                check_read(call.entry, call.link.headers, call.arguments)
+                check_repaired(call.entry, call.link.headers, call.arguments)
             if reading.notes and self.recorder.on:
                 self.recorder.record(ArgumentsMended(call.entry.name, call.id, reading.notes, time()))
             return None
@@ -250,10 +287,10 @@ class Executor:
     # -- running
 
     async def _prepare(self, call: Call) -> None:
-        """Open the toolset and ask what is to be asked before the body; then run it."""
+        """Start the toolset and ask the questions that precede the body; then run the body."""
         try:
-            if call.interview is not None:
-                await self.questions.burn(call)
+            if call.elicitation is not None:
+                await self.questions.consume_nonce(call)
             if call.entry.toolset is not None:
                 await call.entry.toolset.open()
             if call.entry.asked:
@@ -279,12 +316,12 @@ class Executor:
             value = call.entry.invoke(call.arguments, call)
             if call.entry.run == "async" and hasattr(value, "__await__"):
                 value = await value
-            if call.interview is not None and call.interview.open:
+            if call.elicitation is not None and call.elicitation.open:
                 frame, outcome = self.questions.suspend(call), "asked"
             elif call.ended:
                 return
-            elif monotonic() >= call.deadline:  # it blocked the loop, so that its time could not be seen to be up
-                frame, outcome = self._drop(call), "timeout"
+            elif monotonic() >= call.deadline:  # it blocked the loop, so that the timer could not fire
+                frame, outcome = self._late(call), "timeout"
             else:
                 frame = self.replies.success(call, value)
         except Stopped:
@@ -292,14 +329,14 @@ class Executor:
         except BaseException as problem:
             if call.ended:
                 return
-            if call.interview is not None and call.interview.open and _is_cancellation(problem):
+            if call.elicitation is not None and call.elicitation.open and _is_cancellation(problem):
                 frame, outcome = self._suspend(call)
             else:
                 frame, outcome = self.replies.exception(call, _unwrap(problem))
         call.task = None
         self.end(call, frame, outcome)
 
-    def _drop(self, call: Call) -> bytes:
+    def _late(self, call: Call) -> bytes:
         what = f"did not finish within {call.entry.limit:g} s (its `timeout`), and what it returned later was dropped"
         return self.replies.failure(call, Failure("timeout", f"{call.entry.name} {what}"))
 
@@ -314,10 +351,11 @@ class Executor:
         if threads is None:
             from longshore.server.threads import Threads
 
-            assert self.loop is not None
-            threads = self._threads = Threads(self.loop, self.limits, self._run_on_thread, self._ran_on_thread)
+            threads = self._threads = Threads(
+                self.call_threadsafe, self.limits, self._run_on_thread, self._ran_on_thread
+            )
         if threads.exhausted:
-            text = f"{threads.abandoned} earlier calls were given up but will not stop, and hold every thread"
+            text = f"{threads.abandoned} earlier calls have ended but do not stop, and hold every thread"
             self.end(
                 call, self.replies.failure(call, Failure("busy", f"{call.entry.name} can't run: {text}")), "refused"
             )
@@ -329,7 +367,7 @@ class Executor:
         try:
             value = call.entry.invoke(call.arguments, call)
             if call.entry.kind == "tool":
-                call.arguments = None  # many may end before the loop comes to their answers
+                call.arguments = None  # many calls may end before the loop sends their answers
             return self.replies.success(call, value), "ok"
         except BaseException as problem:
             return self.replies.exception(call, problem)
@@ -341,17 +379,17 @@ class Executor:
     # -- ending
 
     def end(self, call: Call, frame: bytes | None, outcome: Outcome) -> bool:
-        """Close a call and send its answer, or nothing if it was cancelled. False: it had ended before."""
+        """Close a call and send its answer. False: it had ended before, and nothing is sent."""
         if call.ended or not call.session.end(call.id, call):
             return False
         self._close(call, outcome)
-        if call.notes is not None:
-            call.notes.flush()
+        if call.notifications is not None:
+            call.notifications.flush()
         call.link.answer(frame)
         return True
 
     def cancel(self, call: Call) -> None:
-        """Close a call whose row the peer took back. Nothing is sent for it from now on."""
+        """Close a call that the peer has cancelled. Nothing more is sent for it."""
         self._close(call, "cancelled")
         call.link.answer(None)
 
@@ -363,72 +401,77 @@ class Executor:
             self.running -= 1
             if call.caller is not None:
                 call.caller.stopped()
-        elif call.parked:
-            self._parked.remove(call)
+        elif call.queued:
+            self._queue.remove(call)
             self._held -= len(call.frame)
         elif call.caller is not None:
-            call.caller.asked(call)
-        if call.held:
-            self._held -= call.held
+            call.caller.end_asking(call)
+        if call.counted_bytes:
+            self._held -= call.counted_bytes
         if call.task is not None:
             self._stop_task(call.task)
             call.task = None
         if call.thread and self._threads is not None:
             self._threads.abandon(call)
-        if call.interview is not None:
-            self.questions.forget(call)
+        if call.elicitation is not None:
+            self.questions.withdraw(call)
         if self.recorder.on:
             self._completed(call, outcome)
-        if self._parked.size and not self._settling and self.loop is not None:
-            self._settling = True
-            self.loop.call_soon(self.settle)
-        if self.when_ended is not None:
-            self.when_ended()
+        if self._queue.size and not self._start_scheduled and self.loop is not None:
+            self._start_scheduled = True
+            self.loop.call_soon(self.start_queued)
+        for listener in self._end_listeners:
+            listener()
+
+    def add_end_listener(self, listener: Callable[[], object]) -> Callable[[], None]:
+        """Call `listener` after each end of a call; the result removes it."""
+        self._end_listeners.append(listener)
+        return lambda: self._end_listeners.remove(listener)
 
     def _stop_task(self, task: Any) -> None:
         if not task.done():
-            self.stragglers.add(task)
-            task.add_done_callback(self._straggled)
+            self.cancelled_tasks.add(task)
+            task.add_done_callback(self._task_stopped)
             task.cancel()
 
-    def _straggled(self, task: Any) -> None:
-        self.stragglers.discard(task)
+    def _task_stopped(self, task: Any) -> None:
+        self.cancelled_tasks.discard(task)
         if not task.cancelled():
             task.exception()
 
-    def settle(self) -> None:
-        """Start parked calls while there are places, in turns."""
-        self._settling = False
-        self._looping = self._task is not None  # who relieves a peer comes here before any call has opened the loop
+    def start_queued(self) -> None:
+        """Start queued calls while there are places. A transport calls it when a peer reads again."""
+        self._start_scheduled = False
+        self._looping = self._task is not None  # a transport may call this before any call has opened the loop
         while self.running < self.limits.running:
-            call = self._parked.next(self.limits.running - self.running)
+            call = self._queue.next(self.limits.running - self.running)
             if call is None:
                 return
-            call.parked = False
+            call.queued = False
             self._held -= len(call.frame)
             self._start(call)
 
     # -- clocks
 
     def pause(self, call: Call) -> None:
-        """The call waits for the client: it gives up its place and its clock stops."""
+        """Suspend a call that waits for the client: it gives up its place, and its deadline is suspended."""
         if call.running:
             call.running = False
             self.running -= 1
             if call.caller is not None:
                 call.caller.stopped()
-                call.caller.asks(call)
+                call.caller.begin_asking(call)
             call.paused = call.deadline - monotonic()
             call.deadline = inf
-            self.settle()
+            self.start_queued()
 
     def resume(self, call: Call) -> None:
-        """The client has answered. The call goes on even if that makes one more than may start."""
+        """Continue a suspended call, even if that makes one more than may start."""
         if not call.running and not call.ended:
             call.running = True
             self.running += 1
             if call.caller is not None:
-                call.caller.asked(call)
+                call.caller.end_asking(call)
                 call.caller.started()
             self._set_clock(call, call.paused)
             if call.task is not None and not self.watched:
@@ -447,7 +490,7 @@ class Executor:
         self._timer = self.loop.call_at(due, self._sweep)
 
     def _sweep(self) -> None:
-        """One timer for all calls: end those whose time is up, and set it for the next."""
+        """End the calls whose deadline has passed. One timer serves all calls."""
         now = monotonic()
         for call in [call for call in self.live if call.deadline <= now]:
             seconds = f"{call.entry.limit:g} s"
@@ -458,14 +501,14 @@ class Executor:
         if due < inf:
             self._arm(due)
 
-    def rest(self) -> None:
-        """Drop the timer if no call needs it, so that it does not wake an idle process."""
+    def drop_idle_timer(self) -> None:
+        """Cancel the timer if no call needs it, so that it does not wake an idle process."""
         if not self.live and self._timer is not None:
             self._timer.cancel()
             self._armed, self._timer = inf, None
 
     def stop_all(self, why: str) -> None:
-        """End every call that is left, with an answer that says why."""
+        """End every call, with an answer that says why."""
         for call in list(self.live):
             self.end(
                 call,
@@ -474,28 +517,47 @@ class Executor:
             )
 
     def post(self, action: Callable[[], None]) -> None:
-        """Do something on the main thread: now if this is it, else as soon as it comes round."""
-        if get_ident() == self._main or self.loop is None:
+        """Run an action on the main thread: now if this is it, else soon."""
+        if get_ident() == self._main or (self.loop is None and self._host is None):
             action()
         else:
+            self.call_threadsafe(action)
+
+    def call_threadsafe(self, action: Callable[[], None]) -> None:
+        """Run an action on the main thread, soon. Called by other threads."""
+        if self.loop is not None:
             self.loop.call_soon_threadsafe(action)
+        elif self._host is not None:
+            self._host.call_threadsafe(action)
 
     def adopt_loop(self, loop: AbstractEventLoop) -> None:
-        """Serve on this loop. What belonged to an earlier one, which has closed, would never be heard from again."""
+        """Serve on this loop and thread. Timers and threads of an earlier loop, which has closed, are dropped."""
         if loop is not self.loop:
             self.dismiss_threads()
-            self.loop, self._timer, self._armed, self._settling = loop, None, inf, False
-        self.adopt_thread()
+            self.loop, self._timer, self._armed, self._start_scheduled = loop, None, inf, False
+        self._main = get_ident()
+
+    def adopt_host(self, host: LoopHost) -> None:
+        """Serve on this thread, without a loop until one is needed: then the host opens it."""
+        self._host = host
+        self._main = get_ident()
+
+    def loop_opened(self, loop: AbstractEventLoop) -> None:
+        """Use the loop that the host has opened. Calls that are running get their timer now."""
+        self.loop = loop
+        due = min((call.deadline for call in self.live), default=inf)
+        if due < inf:
+            self._arm(due)
+
+    def hold_at_least(self, size: int) -> None:
+        """Allow frames of so many bytes in all, if the limit is lower: a transport has accepted them already."""
+        self._most_bytes = max(self._most_bytes, size)
 
     def dismiss_threads(self) -> None:
-        """Let the threads go that wait for work. More are made when there is some."""
+        """Stop the idle threads. New ones are made when needed."""
         if self._threads is not None:
             self._threads.dismiss()
             self._threads = None
-
-    def adopt_thread(self) -> None:
-        """The thread that serves is the main one, whichever thread made the server."""
-        self._main = get_ident()
 
     @property
     def serving_thread(self) -> int:
@@ -506,8 +568,13 @@ class Executor:
         return get_ident() == self._main
 
     @property
-    def parked(self) -> int:
-        return self._parked.size
+    def queued(self) -> int:
+        return self._queue.size
+
+    @property
+    def threads(self) -> int:
+        """How many worker threads there are."""
+        return 0 if self._threads is None else self._threads.count
 
     @property
     def abandoned(self) -> int:
@@ -530,7 +597,7 @@ class Executor:
 
 
 def _is_cancellation(problem: BaseException) -> bool:
-    """Whether a body ended as one that waits for answers does; any other exception is the call's own failure."""
+    """Whether a body ended by cancellation, as one that waits for answers does."""
     from asyncio import CancelledError
 
     return isinstance(problem, CancelledError)
@@ -550,6 +617,6 @@ def _running_loop() -> AbstractEventLoop:
 
 
 def _unwrap(problem: BaseException) -> BaseException:
-    """A group of one, as a TaskGroup raises it, is its one exception: an author's ToolError must stay one."""
+    """The exception inside a group of one, as a TaskGroup raises it: an author's ToolError stays one."""
     inner: tuple[BaseException, ...] = getattr(problem, "exceptions", ())
     return _unwrap(inner[0]) if len(inner) == 1 else problem

@@ -1,4 +1,4 @@
-"""A way back to one peer. Transports subclass it; the engine knows nothing else of them."""
+"""The connection between the engine and one peer, which a transport implements."""
 
 from __future__ import annotations
 
@@ -8,20 +8,35 @@ from longshore.protocol.peer import Principal
 from longshore.protocol.session import Session
 
 if TYPE_CHECKING:
-    from longshore.protocol.dialect import Kind
-    from longshore.protocol.headers import Headers
+    from longshore.protocol.dialect import FailureKind
+    from longshore.protocol.http_headers import Headers
 
 LOCAL = Principal()
 
 
 class Link:
-    """Where the answers of one request scope go.
+    """Where the answers of one scope of request ids go. A transport subclasses it.
 
-    - `send` takes a notification or a request of ours, `answer` a response; `answer(None)` says that none will come.
-    - `congested` is True while the peer does not take what it was sent; nothing new is started for it then.
-    - `caller` names the owner and the session or connection whose calls take turns; None: it is the only peer.
-    - `has_status` is True where a refusal has a status of its own, as in HTTP.
-    - `headers` is what an HTTP request says beside its body, if the two must agree: then it is a modern request.
+    **A transport supplies**
+
+    - `send(frame)`: sends a notification, or a request of ours. Never blocks and never raises: it queues.
+    - `answer(frame)`: sends the response to a request that `Engine.handle` did not answer at once; `answer(None)`
+      means that there will be none (the request was cancelled). By default `answer` sends.
+    - `congested`: True while the peer does not read what was sent. Calls are then queued instead of started; when it
+      is False again, the transport calls `executor.start_queued()`.
+    - `caller`: (owner, session or connection), whose calls share the server fairly. None: the only peer, as on stdio.
+    - `headers`: the HTTP headers that must agree with the body, which makes the request a modern one; else None.
+    - `has_status`: True if a refusal has a status of its own, as in HTTP; then errors stay JSON-RPC errors.
+    - `home`: the link for notifications that belong to no request; `owner`: the key by which listens are counted.
+
+    **A transport calls**, on the thread of the event loop:
+
+    - `executor.adopt_loop(loop)` when its loop runs, or `executor.adopt_host(host)` to begin without one (stdio).
+    - `engine.handle(frame, link)` for each frame, and sends the bytes that it returns; None: the answer, if any,
+      comes by `answer`. For a frame over the limit `engine.too_long`, for one in a reused buffer `engine.handle_long`.
+    - `engine.hang_up(link)` when the peer of a single request is gone.
+    - `engine.detach(link)` when the input has ended: listens end, and questions get no answer. Then, after a grace
+      period, `executor.stop_all(why)` to answer the calls still running, and `engine.cancel_all(link)` to drop them.
     """
 
     __slots__ = ("caller", "congested", "headers", "principal", "session")
@@ -36,19 +51,17 @@ class Link:
 
     @property
     def home(self) -> Link:
-        """Where notices go that belong to no request. A link that outlives its requests is its own home."""
         return self
 
     @property
     def owner(self) -> object:
-        """Whose listens are counted together."""
         return self
 
     def close_stream(self, retry: float | None) -> None:
-        """Let the connection go but not the request, where the peer can come back for the answer."""
+        """Close the connection but not the request, if the peer can reconnect for the answer."""
 
-    def failed(self, kind: Kind) -> None:
-        """Take note of why the answer to come is a failure."""
+    def failed(self, kind: FailureKind) -> None:
+        """Record why the answer that follows is a failure, for a transport with status codes."""
 
     def send(self, frame: bytes) -> None:
         raise NotImplementedError
@@ -56,35 +69,3 @@ class Link:
     def answer(self, frame: bytes | None) -> None:
         if frame is not None:
             self.send(frame)
-
-
-class BatchLink(Link):
-    """Collects the answers to one batch and sends them as one array, when the last is there."""
-
-    __slots__ = ("_answers", "_missing", "_outer")
-
-    def __init__(self, outer: Link, requests: int) -> None:
-        super().__init__(outer.session, outer.principal)
-        self.caller = outer.caller
-        self.headers = outer.headers
-        self._outer = outer
-        self._missing = requests
-        self._answers: list[bytes] = []
-
-    @property
-    def home(self) -> Link:
-        return self._outer.home
-
-    @property
-    def owner(self) -> object:
-        return self._outer.owner
-
-    def send(self, frame: bytes) -> None:
-        self._outer.send(frame)
-
-    def answer(self, frame: bytes | None) -> None:
-        self._missing -= 1
-        if frame is not None:
-            self._answers.append(frame)
-        if self._missing == 0:
-            self._outer.answer(b"[" + b",".join(self._answers) + b"]" if self._answers else None)

@@ -1,4 +1,4 @@
-"""Lists: rendered once for each revision and page, kept as bytes until something changes."""
+"""List results: rendered once for each revision and page, and cached as bytes until the offer changes."""
 
 from __future__ import annotations
 
@@ -18,27 +18,26 @@ from longshore.telemetry.recorder import Recorder
 from longshore.wire.codec import INVALID_PARAMS, encode
 
 if TYPE_CHECKING:
-    from longshore.schema.client_forms import Form
+    from longshore.server.policy import Policy
 
 CACHE_HINTS = {"ttlMs": 0, "cacheScope": "private"}
-"""A list may change at any moment, and by who asks: clients that want to keep it can listen."""
+"""A list may change at any moment and may depend on the caller; a client that caches it can listen for changes."""
 
 
 @final
 class Lists:
-    """The list results of one server. `forget` drops what is stale."""
+    """The list results of one server. `clear` drops the cache."""
 
-    def __init__(self, page: int, server_meta: Mapping[str, Any], recorder: Recorder) -> None:
+    def __init__(self, page: int, server_meta: Mapping[str, Any], recorder: Recorder, policy: Policy) -> None:
         self._page = page
         self._server_meta = server_meta
         self._recorder = recorder
-        self._kept: dict[tuple[str, int, int], Raw] = {}
+        self._policy = policy
+        self._cached: dict[tuple[str, int, int], Raw] = {}
         self._described: dict[str, list[dict[str, Any]]] = {}
-        self.form: Form | None = None
-        """The kind of client that tools are written for."""
 
-    def forget(self) -> None:
-        self._kept.clear()
+    def clear(self) -> None:
+        self._cached.clear()
         self._described.clear()
 
     def get(
@@ -52,14 +51,12 @@ class Lists:
     ) -> Raw:
         """One page, as the bytes of the result."""
         start = 0 if cursor is UNSET else self._start(method, entries, cursor)
-        kept = self._kept.get((method, peer.revision.index, start))
-        if kept is None:
-            kept = Raw(encode(self._render(method, key, table, entries, peer.revision, start)))
-            if (
-                start % self._page == 0
-            ):  # anyone can make a cursor for any place, but only whole pages are worth keeping
-                self._kept[method, peer.revision.index, start] = kept
-        return kept
+        cached = self._cached.get((method, peer.revision.index, start))
+        if cached is None:
+            cached = Raw(encode(self._render(method, key, table, entries, peer.revision, start)))
+            if start % self._page == 0:  # a client can make a cursor for any position; only whole pages are cached
+                self._cached[method, peer.revision.index, start] = cached
+        return cached
 
     def _render(
         self, method: str, key: str, table: Mapping[str, int], entries: Sequence[Entry], revision: Revision, start: int
@@ -67,7 +64,7 @@ class Lists:
         described = self._describe(method, entries)
         page = described[start : start + self._page]
         lowered = [_lower(record, table, revision) for record in page]
-        result: dict[str, Any] = {key: self._written(lowered) if method == "tools/list" else lowered}
+        result: dict[str, Any] = {key: self._rewrite(lowered) if method == "tools/list" else lowered}
         after = start + self._page
         if after < len(described):
             result["nextCursor"] = _cursor(after, _key(described[after]))
@@ -75,12 +72,13 @@ class Lists:
             result = {"resultType": "complete", **result, **CACHE_HINTS, "_meta": self._server_meta}
         return result
 
-    def _written(self, tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        if self.form is None:
+    def _rewrite(self, tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        form = self._policy.form
+        if form is None:
             return tools
         from longshore.schema.client_forms import lower as lower_to
 
-        return [lower_to(tool, self.form) for tool in tools]
+        return [lower_to(tool, form) for tool in tools]
 
     def _describe(self, method: str, entries: Sequence[Entry]) -> list[dict[str, Any]]:
         described = self._described.get(method)
@@ -90,11 +88,11 @@ class Lists:
         return described
 
     def _describe_one(self, entry: Entry) -> dict[str, Any] | None:
-        """None: it has a type that has no JSON Schema, as pydantic can tell only now. The others are listed."""
+        """None: a type has no JSON Schema, which pydantic reports only now. The other entries are listed."""
         try:
             return entry.describe()
         except Exception as problem:
-            text = f"{entry.where}: the {entry.kind} is not listed, for its schema can't be made"
+            text = f"{entry.where}: the {entry.kind} is not listed, because its schema can't be made"
             self._recorder.problem("error", text, problem)
             return None
 
@@ -103,13 +101,13 @@ class Lists:
         keys = [_key(record) for record in self._describe(method, entries)]
         if 0 <= position < len(keys) and keys[position] == key:
             return position
-        if key in keys:  # something before it came or went since the last page
+        if key in keys:  # an entry before it was added or removed since the last page
             return keys.index(key)
         raise ProtocolError(INVALID_PARAMS, f"no such cursor for {method}; begin again without one")
 
 
 def _key(record: dict[str, Any]) -> str:
-    """What tells an entry from all others of its list. Resources may share a name."""
+    """The unique key of an entry in its list. Resources may share a name."""
     return str(record.get("uri") or record.get("uriTemplate") or record["name"])
 
 
@@ -131,13 +129,13 @@ def _lower(record: dict[str, Any], table: Mapping[str, int], revision: Revision)
         lowered["arguments"] = [lower(argument, ARGUMENT, revision) for argument in lowered["arguments"]]
     schema = lowered.get("outputSchema")
     if schema is not None and revision.index < ANY_STRUCTURED and schema.get("type") != "object":
-        # Before 2026-07-28 structured content is an object; what is none is wrapped, in schema and value alike.
+        # Before 2026-07-28 structured content is an object; other values are wrapped, in schema and result alike.
         lowered["outputSchema"] = wrap(schema)
     return lowered
 
 
 def wrap(schema: dict[str, Any]) -> dict[str, Any]:
-    """An object with the schema as its `result`. Definitions stay at the root; references to the root move along."""
+    """Wrap a schema in an object, as its `result`. Definitions stay at the root; references to the root are moved."""
     inner = {key: _moved(value) for key, value in schema.items() if key not in _ROOT_ONLY}
     outer = {key: _moved(schema[key]) for key in _ROOT_ONLY if key in schema}
     return {"type": "object", "properties": {"result": inner}, "required": ["result"], **outer}

@@ -1,14 +1,13 @@
-"""Asking the client, in both eras, from one handler.
+"""Questions to the client, in both eras, from one handler.
 
 Handshake era: a question is a request of ours; the handler waits for the response, without a place and with its
-clock stopped.
+deadline suspended.
 
 Stateless era: the call is answered `input_required` with the questions and a signed state, and the client sends the
 request again with its answers. `Annotated[…, Ask(…)]` parameters are asked before the body, so the body runs once. A
-body that asks is cancelled where it stands (all questions that it had asked by then leave together) and runs again
-from its start on the retry; it must be declared `replay=True`, and what it does before its last question it does
-again, unless within `ctx.once`. Answers are matched by key and by a digest of the question as it was put, never by
-position.
+body that asks is cancelled at its question (all questions that it has asked by then are sent together) and runs again
+from its start on the retry; it must be declared `replay=True`, and everything before its last question is repeated,
+unless within `ctx.once`. Answers are matched by key and by a digest of the question, never by position.
 """
 
 from __future__ import annotations
@@ -44,15 +43,14 @@ from longshore.wire.messages import Id, Message, Notification, Reply, Request
 if TYPE_CHECKING:
     from asyncio import Future, Lock
 
-    from longshore.server.replies import Replies
-    from longshore.server.state import Nonces, Seal
+    from longshore.server.request_state import Nonces, StateSigner
 
-_GONE = "the client went away without an answer"
+_NO_ANSWER = "the client disconnected without an answer"
 _sorted = msgspec.json.Encoder(order="sorted").encode
 
 
-class Put(Struct, frozen=True):
-    """A question as it was put to this client."""
+class AskedQuestion(Struct, frozen=True):
+    """A question as it is sent to this client."""
 
     question: Question
     request: dict[str, Any]
@@ -60,108 +58,107 @@ class Put(Struct, frozen=True):
     wrapped: bool
 
 
-class Interview(Struct, eq=False):
-    """The questions of one call."""
+class Elicitation(Struct, eq=False):
+    """The questions and answers of one call."""
 
-    open: dict[str, Put] = {}
-    """What this round asks; in the stateless era the call ends here and is sent again."""
+    open: dict[str, AskedQuestion] = {}
+    """Questions of this round, in the stateless era: the call is answered with them and sent again."""
     answers: dict[str, Any] = {}
-    unsealed: dict[str, Any] = {}
+    stateless: dict[str, Any] = {}
     """Answers that came without a state."""
     memo: dict[str, Any] = {}
     values: dict[str, Any] = {}
-    """What the parameters asked before the body received."""
+    """Values of the parameters that are asked before the body."""
     waiting: dict[Id, tuple[str, Future[Any]]] = {}
     effects: dict[str, Lock] = {}
-    """A lock for each `once`, held while its effect is on its way."""
+    """A lock for each `once`, held while its action runs."""
     round: int = 0
     nonce: tuple[str, float] | None = None
-    """What this retry uses up before it runs, and until when it must be remembered."""
+    """The nonce that this retry consumes before it runs, and its expiry."""
     leaving: bool = False
     fault: ToolError | None = None
-    """Why the questions of this round can't be put, whatever the body makes of it."""
+    """Why the questions of this round can't be asked, even if the body catches the error."""
 
 
 @final
 class Questions:
-    """The interviews of one server."""
+    """The questions of one server's calls."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, server_meta: dict[str, Any], warn_deprecated: Callable[[str], None]) -> None:
         self._limits = limits
-        self._made_seal: Seal | None = None
+        self._server_meta = server_meta
+        self.warn_deprecated = warn_deprecated
+        self._made_signer: StateSigner | None = None
         self._nonces: Nonces | None = None
-        self.replies: Replies
-        self.deprecated: Callable[[str], None] = lambda _: None
 
-    def share(self, seal: Seal, nonces: Nonces) -> None:
-        """Sign with a key, and remember nonces in a place, that other processes use too."""
-        self._made_seal, self._nonces = seal, nonces
+    def share(self, signer: StateSigner, nonces: Nonces) -> None:
+        """Use a key and a table of nonces that other processes use too."""
+        self._made_signer, self._nonces = signer, nonces
 
     @property
-    def _seal(self) -> Seal:
-        if self._made_seal is None:
-            from longshore.server.state import Seal
+    def _signer(self) -> StateSigner:
+        if self._made_signer is None:
+            from longshore.server.request_state import StateSigner
 
-            self._made_seal = Seal(self._limits)
-        return self._made_seal
+            self._made_signer = StateSigner(self._limits)
+        return self._made_signer
 
-    # -- a retry comes in
+    # -- retries
 
-    def resume(self, call: Call, responses: Raw | UnsetType, sealed: str | UnsetType) -> None:
-        """Take up where the state says that this call left off. Raises if it is not this call's state."""
-        interview = call.interview = Interview()
+    def resume(self, call: Call, responses: Raw | UnsetType, signed: str | UnsetType) -> None:
+        """Continue from a signed state. Raises if the state is not of this call."""
+        elicitation = call.elicitation = Elicitation()
         given = _read_responses(responses)
-        if sealed is UNSET:
-            # Answers without the state that says to what. Where doing it twice would harm nobody, the questions that
-            # come before the body take them, for those follow from the request alone; all others are asked again.
-            interview.unsealed = {} if _burns(call) else given
+        if signed is UNSET:
+            # Answers without a state. If the tool may run twice, the questions before the body take them, because
+            # those questions depend on the request alone; all others are asked again.
+            elicitation.stateless = {} if _runs_once(call) else given
             return
-        seal = self._seal
         principal = call.link.principal.name
-        state = seal.open(sealed, tool=call.entry.name, request=_request_digest(call), principal=principal)
-        if _burns(call):
-            interview.nonce = (state.nonce, state.expires)
-        interview.answers = dict(state.answers)
-        interview.memo = dict(state.memo)
-        interview.round = state.round
+        state = self._signer.verify(signed, tool=call.entry.name, request=_request_digest(call), principal=principal)
+        if _runs_once(call):
+            elicitation.nonce = (state.nonce, state.expires)
+        elicitation.answers = dict(state.answers)
+        elicitation.memo = dict(state.memo)
+        elicitation.round = state.round
         for key, digest in state.asked.items():
             if key in given:
-                interview.answers[f"{digest} {key}"] = given[key]
+                elicitation.answers[f"{digest} {key}"] = given[key]
 
-    async def burn(self, call: Call) -> None:
-        """Use up the nonce of a retry, if it must not be sent twice. Raises if it was."""
-        from longshore.server.state import LocalNonces, used_already
+    async def consume_nonce(self, call: Call) -> None:
+        """Consume the nonce of a retry that may not be sent twice. Raises if it was."""
+        from longshore.server.request_state import MemoryNonces, already_used
 
-        interview = _interview(call)
-        if interview.nonce is None:
+        elicitation = _elicitation(call)
+        if elicitation.nonce is None:
             return
         if self._nonces is None:
-            self._nonces = LocalNonces()
-        nonce, interview.nonce = interview.nonce, None
-        if not await self._nonces.burn(*nonce):
-            raise used_already()
+            self._nonces = MemoryNonces()
+        nonce, elicitation.nonce = elicitation.nonce, None
+        if not await self._nonces.consume(*nonce):
+            raise already_used()
 
     # -- asking
 
     async def before(self, call: Call) -> bytes | None:
-        """Ask for the parameters that are asked before the body. A frame: the call ends here with questions."""
-        interview = _interview(call)
-        puts: dict[str, Put] = {}
+        """Ask for the parameters that precede the body. Returns the answer of a call that ends with questions."""
+        elicitation = _elicitation(call)
+        asked: dict[str, AskedQuestion] = {}
         for parameter in call.entry.asked:
             try:
-                puts[parameter.name] = self._put(call, parameter.name, _fill(parameter, _named(call)))
+                asked[parameter.name] = self._prepare(call, parameter.name, _fill(parameter, _named(call)))
             except CapabilityMissing:
                 if parameter.required:
                     raise
-                interview.values[parameter.name] = parameter.default
-        for key in puts.keys() & interview.unsealed.keys():
-            interview.answers[f"{puts[key].digest} {key}"] = interview.unsealed[key]
-        answers = await self._answer(call, puts)
-        if interview.open:
+                elicitation.values[parameter.name] = parameter.default
+        for key in asked.keys() & elicitation.stateless.keys():
+            elicitation.answers[f"{asked[key].digest} {key}"] = elicitation.stateless[key]
+        answers = await self._answer(call, asked)
+        if elicitation.open:
             return self.suspend(call)
         for parameter in call.entry.asked:
             if parameter.name in answers:
-                interview.values[parameter.name] = _value(parameter, answers[parameter.name])
+                elicitation.values[parameter.name] = _value(parameter, answers[parameter.name])
         return None
 
     async def ask(self, call: Call, questions: dict[str, Question]) -> Answers:
@@ -171,9 +168,9 @@ class Questions:
                 f"{call.entry.name} asks a question in its body. In the stateless era the body would run twice: ask "
                 "with an Annotated[…, Ask(…)] parameter, or declare replay=True and keep the effects in ctx.once"
             )
-        puts = {key: self._put(call, key, question) for key, question in questions.items()}
-        answers = await self._answer(call, puts)
-        if _interview(call).open:
+        asked = {key: self._prepare(call, key, question) for key, question in questions.items()}
+        answers = await self._answer(call, asked)
+        if _elicitation(call).open:
             await self._leave(call)
         for answer in answers.values():
             if isinstance(answer, Declined):
@@ -183,70 +180,70 @@ class Questions:
     async def once(self, call: Call, key: str, action: Callable[[], Any]) -> Any:
         from asyncio import Lock
 
-        interview = _interview(call)
-        async with interview.effects.setdefault(key, Lock()):
-            if key not in interview.memo:
+        elicitation = _elicitation(call)
+        async with elicitation.effects.setdefault(key, Lock()):
+            if key not in elicitation.memo:
                 value = action()
                 if hasattr(value, "__await__"):
                     value = await value
-                interview.memo[key] = msgspec.json.decode(encode(value))
-        if interview.leaving:
+                elicitation.memo[key] = msgspec.json.decode(encode(value))
+        if elicitation.leaving:
             self._cut_soon(call)
-        return interview.memo[key]
+        return elicitation.memo[key]
 
     def recall(self, call: Call, key: str) -> Any:
-        """What `once` or `remember` put under a key in this round or an earlier one; None if nothing."""
-        return _interview(call).memo.get(key)
+        """The value that `once` or `remember` stored under a key, in this round or an earlier one; else None."""
+        return _elicitation(call).memo.get(key)
 
     def remember(self, call: Call, key: str, value: Any) -> None:
-        """Put a value in the place of what is remembered under a key. It stands for all that was answered so far.
+        """Store a value under a key, and drop all answers so far.
 
-        For a body that goes on from there: what it asked before is not needed any more, and does not travel on.
+        For a body that continues from the stored value, so that earlier answers need not travel on.
         """
-        interview = _interview(call)
-        interview.memo[key] = msgspec.json.decode(encode(value))
-        interview.answers.clear()
+        elicitation = _elicitation(call)
+        elicitation.memo[key] = msgspec.json.decode(encode(value))
+        elicitation.answers.clear()
 
-    async def _answer(self, call: Call, puts: dict[str, Put]) -> dict[str, Any]:
-        """What was answered, a Declined where the client refused. Nothing at all: the answers come with a retry."""
-        interview = _interview(call)
-        known = interview.answers
-        names = {key: f"{put.digest} {key}" for key, put in puts.items()}
-        missing = {key: put for key, put in puts.items() if names[key] not in known}
+    async def _answer(self, call: Call, asked: dict[str, AskedQuestion]) -> dict[str, Any]:
+        """The answers by key, a Declined where the client refused. Empty if the answers come with a retry."""
+        elicitation = _elicitation(call)
+        known = elicitation.answers
+        names = {key: f"{each.digest} {key}" for key, each in asked.items()}
+        missing = {key: each for key, each in asked.items() if names[key] not in known}
         if missing and call.peer.revision.modern:
             self._open(call, missing)
             return {}
         if missing:
             for key, raw in (await self._ask_now(call, missing)).items():
                 known[names[key]] = raw
-        return {key: _read(key, put, known[names[key]]) for key, put in puts.items()}
+        return {key: _read(key, each, known[names[key]]) for key, each in asked.items()}
 
-    def _put(self, call: Call, key: str, question: Question) -> Put:
-        from longshore.server.state import digest
+    def _prepare(self, call: Call, key: str, question: Question) -> AskedQuestion:
+        from longshore.server.request_state import digest
 
         require(question, call.peer)
         if not isinstance(question, Elicit) and call.peer.revision.modern:
-            self.deprecated("sampling" if isinstance(question, Sample) else "roots")
+            self.warn_deprecated("sampling" if isinstance(question, Sample) else "roots")
         form, wrapped = _form(question, key, call.peer)
         if form is not None:
             refuse_secrets(form)
         request = render(question, call.peer, form, f"{key}-{call.session.next_ask + 1}-{call.id}")
-        return Put(question, request, digest(request), wrapped)
+        return AskedQuestion(question, request, digest(request), wrapped)
 
     # -- the stateless era
 
-    def _open(self, call: Call, missing: dict[str, Put]) -> None:
-        interview = _interview(call)
-        _refuse_twice(call, interview.open, missing)
-        interview.open = interview.open | missing
+    def _open(self, call: Call, missing: dict[str, AskedQuestion]) -> None:
+        elicitation = _elicitation(call)
+        _refuse_twice(call, elicitation.open, missing)
+        elicitation.open = elicitation.open | missing
 
     async def _leave(self, call: Call) -> None:
-        """Wait for the cancellation that ends this run: a turn later, so that questions side by side go together."""
+        """Wait to be cancelled, one iteration of the loop later, so that concurrent questions are sent together."""
         from asyncio import get_running_loop
 
-        interview, loop = _interview(call), get_running_loop()
-        if not interview.leaving:
-            interview.leaving = True
+        elicitation, loop = _elicitation(call), get_running_loop()
+        if not elicitation.leaving:
+            elicitation.leaving = True
             loop.call_soon(self._cut_soon, call)
         await loop.create_future()
 
@@ -256,74 +253,74 @@ class Questions:
         get_running_loop().call_soon(self._cut, call)
 
     def _cut(self, call: Call) -> None:
-        """End this run of the body, unless an effect is on its way: `once` comes back here when it has its result."""
-        busy = any(lock.locked() for lock in _interview(call).effects.values())
+        """Cancel this run of the body, unless a `once` action is running; `once` calls this again when it has ended."""
+        busy = any(lock.locked() for lock in _elicitation(call).effects.values())
         if call.task is not None and not busy:
             call.task.cancel()
 
     def suspend(self, call: Call) -> bytes:
-        """The answer of a call that asks: its questions, and the state to go on from."""
+        """The answer of a call that asks: its questions, and the state to continue from."""
         from os import urandom
 
-        from longshore.server.state import State
+        from longshore.server.request_state import RequestState
 
-        interview = _interview(call)
-        if interview.fault is not None:
-            raise interview.fault
+        elicitation = _elicitation(call)
+        if elicitation.fault is not None:
+            raise elicitation.fault
         self._count_round(call)
-        state = State(
+        state = RequestState(
             tool=call.entry.name,
             request=_request_digest(call),
             principal=call.link.principal.name,
             expires=time() + self._limits.state_seconds,
-            round=interview.round,
+            round=elicitation.round,
             nonce=urandom(12).hex(),
-            asked={key: put.digest for key, put in interview.open.items()},
-            answers=interview.answers,
-            memo=interview.memo,
+            asked={key: each.digest for key, each in elicitation.open.items()},
+            answers=elicitation.answers,
+            memo=elicitation.memo,
         )
         result = {
             "resultType": "input_required",
-            "inputRequests": {key: put.request for key, put in interview.open.items()},
-            "requestState": self._seal.close(state),
-            "_meta": self.replies.server_meta,
+            "inputRequests": {key: each.request for key, each in elicitation.open.items()},
+            "requestState": self._signer.sign(state),
+            "_meta": self._server_meta,
         }
         return encode(Reply(call.id, result))
 
     def _count_round(self, call: Call) -> None:
-        interview = _interview(call)
-        if interview.round >= self._limits.questions:
+        elicitation = _elicitation(call)
+        if elicitation.round >= self._limits.questions:
             raise ToolError(f"{call.entry.name} asked in {self._limits.questions} rounds and still has questions")
-        interview.round += 1
+        elicitation.round += 1
 
     # -- the handshake era
 
-    async def _ask_now(self, call: Call, missing: dict[str, Put]) -> dict[str, Any]:
+    async def _ask_now(self, call: Call, missing: dict[str, AskedQuestion]) -> dict[str, Any]:
         from asyncio import get_running_loop
 
-        if call.session.deaf:
-            return dict.fromkeys(missing, Declined(_GONE))
-        interview, loop = _interview(call), get_running_loop()
-        _refuse_twice(call, [key for key, _ in interview.waiting.values()], missing)
-        if not interview.waiting:
+        if call.session.input_ended:
+            return dict.fromkeys(missing, Declined(_NO_ANSWER))
+        elicitation, loop = _elicitation(call), get_running_loop()
+        _refuse_twice(call, [key for key, _ in elicitation.waiting.values()], missing)
+        if not elicitation.waiting:
             self._count_round(call)
         mine: dict[Id, tuple[str, Future[Any]]] = {}
-        for key, put in missing.items():
+        for key, each in missing.items():
             id = call.session.ask(call)
-            mine[id] = interview.waiting[id] = (key, loop.create_future())
-            call.link.send(encode(Request(id, put.request["method"], put.request["params"])))
+            mine[id] = elicitation.waiting[id] = (key, loop.create_future())
+            call.link.send(encode(Request(id, each.request["method"], each.request["params"])))
         call.executor.pause(call)
         try:
             return {key: await future for key, future in mine.values()}
         finally:
-            self._take_back(call, mine)
-            if not interview.waiting:
+            self._cancel_questions(call, mine)
+            if not elicitation.waiting:
                 call.executor.resume(call)
 
     def answered(self, call: Call, message: Message) -> None:
-        """The client's response to a request of ours."""
+        """Take the client's response to a question."""
         assert message.id is not UNSET
-        key, future = _interview(call).waiting.pop(message.id, ("", None))
+        key, future = _elicitation(call).waiting.pop(message.id, ("", None))
         if future is None or future.done():
             return
         if bytes(message.error):
@@ -331,28 +328,28 @@ class Questions:
         else:
             future.set_result(_decode_answer(message.result))
 
-    def forget(self, call: Call) -> None:
-        """The call has ended: take back what it still asks."""
-        if call.interview is not None:
-            self._take_back(call, list(call.interview.waiting))
+    def withdraw(self, call: Call) -> None:
+        """Cancel the open questions of a call that has ended."""
+        if call.elicitation is not None:
+            self._cancel_questions(call, list(call.elicitation.waiting))
 
-    def _take_back(self, call: Call, ids: Iterable[Id]) -> None:
-        interview = _interview(call)
+    def _cancel_questions(self, call: Call, ids: Iterable[Id]) -> None:
+        elicitation = _elicitation(call)
         for id in ids:
-            _, future = interview.waiting.pop(id, ("", None))
+            _, future = elicitation.waiting.pop(id, ("", None))
             if call.session.answered(id) is not None:
                 params = {"requestId": id, "reason": "the call that asked has ended or needs no answer"}
                 call.link.send(encode(Notification("notifications/cancelled", params)))
             if future is not None:
                 future.cancel()
 
-    def client_gone(self, calls: Iterable[Call]) -> None:
-        """Nobody is left to answer: whoever waits is told so."""
+    def end_input(self, calls: Iterable[Call]) -> None:
+        """Decline the open questions of calls whose client sends nothing more."""
         for call in calls:
-            for id, (_, future) in call.interview.waiting.items() if call.interview else ():
+            for id, (_, future) in call.elicitation.waiting.items() if call.elicitation else ():
                 call.session.answered(id)
                 if not future.done():
-                    future.set_result(Declined(_GONE))
+                    future.set_result(Declined(_NO_ANSWER))
 
 
 class _AnyRequest(Struct):
@@ -363,14 +360,14 @@ class _Refusal(Struct):
     message: str = "no reason given"
 
 
-def _interview(call: Call) -> Interview:
-    if call.interview is None:
-        call.interview = Interview()
-    return call.interview
+def _elicitation(call: Call) -> Elicitation:
+    if call.elicitation is None:
+        call.elicitation = Elicitation()
+    return call.elicitation
 
 
-def _burns(call: Call) -> bool:
-    """Whether one answer may be used only once: doing it again would not be the same as doing it."""
+def _runs_once(call: Call) -> bool:
+    """Whether an answer may be used only once, because the tool is neither read-only nor idempotent."""
     return call.entry.effects != "read" and not call.entry.idempotent
 
 
@@ -387,7 +384,7 @@ def _decode_answer(result: Raw) -> Any:
     try:
         return msgspec.json.decode(result)
     except msgspec.DecodeError:
-        return None  # JSON that no value stands for, e.g. 1e999: as malformed as an answer can be
+        return None  # JSON without a value, e.g. 1e999: a malformed answer
 
 
 def _reason(error: Any) -> str:
@@ -397,19 +394,19 @@ def _reason(error: Any) -> str:
         return "no reason given"
 
 
-def _refuse_twice(call: Call, asked: Iterable[str], missing: dict[str, Put]) -> None:
+def _refuse_twice(call: Call, asked: Iterable[str], missing: dict[str, AskedQuestion]) -> None:
     twice = missing.keys() & set(asked)
     if twice:
         text = f"{call.entry.name} asks two questions named {min(twice)!r} at once; give each its own key"
-        _interview(call).fault = fault = ToolError(text)
+        _elicitation(call).fault = fault = ToolError(text)
         raise fault
 
 
-def _read(key: str, put: Put, raw: Any) -> Any:
+def _read(key: str, asked: AskedQuestion, raw: Any) -> Any:
     if isinstance(raw, Declined):
         return raw
     try:
-        return read_answer(put.question, key, raw, put.wrapped, _convert)
+        return read_answer(asked.question, key, raw, asked.wrapped, _convert)
     except msgspec.ValidationError as problem:
         from longshore.schema.phrase import plain
 
@@ -417,12 +414,12 @@ def _read(key: str, put: Put, raw: Any) -> Any:
 
 
 def _named(call: Call) -> Any:
-    """The record whose fields a question may name."""
+    """The record whose fields a question's text may name."""
     return call.arguments.values if call.entry.kind == "resource" else call.arguments
 
 
 def _request_digest(call: Call) -> str:
-    from longshore.server.state import digest
+    from longshore.server.request_state import digest
 
     request = msgspec.json.decode(call.frame, type=_AnyRequest).params
     rest = {key: value for key, value in request.items() if key not in ("_meta", "inputResponses", "requestState")}
@@ -430,7 +427,7 @@ def _request_digest(call: Call) -> str:
 
 
 def _fill(parameter: Any, arguments: Any) -> Question:
-    """The question with the call's own arguments put in."""
+    """The question with the call's arguments filled in."""
     ask: Ask = parameter.marker
     names = {name: getattr(arguments, name) for name in getattr(arguments, "__struct_fields__", ())}
     question = Elicit(ask.question, parameter.type) if isinstance(ask.question, str) else ask.question
@@ -453,7 +450,7 @@ def _quote(text: str) -> str:
 
 
 def _value(parameter: Any, answer: Any) -> Any:
-    """What the parameter receives: the person's value, the model's text or the whole answer, as its type wants."""
+    """The value for a parameter: the person's value, the model's text or the whole answer, by the parameter's type."""
     if isinstance(answer, Declined):
         if parameter.required:
             raise answer
@@ -470,12 +467,12 @@ def _value(parameter: Any, answer: Any) -> Any:
 
 
 def _takes(kind: Any, wanted: type) -> bool:
-    """Whether a parameter is of this type, or of a union that holds it, as `str | None` does."""
+    """Whether a parameter's type is `wanted`, or a union that includes it, such as `str | None`."""
     return any(getattr(each, "origin", each) is wanted for each in (kind, *get_args(kind)))  # a stand-in has an origin
 
 
 def _form(question: Question, key: str, peer: Peer) -> tuple[dict[str, Any] | None, bool]:
-    """The form of an elicitation, and whether its one value stands under `key`."""
+    """The form of an elicitation, and whether its one value is wrapped under `key`."""
     if not isinstance(question, Elicit) or question.url is not None:
         return None, False
     if question.schema is not None:

@@ -1,4 +1,4 @@
-"""Values and failures to frames: the last step before the wire, and the only one that turns exceptions into answers."""
+"""Renders results, failures and exceptions as response frames, in the dialect and revision of the peer."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from longshore.errors import Cancelled, CapabilityMissing, ProtocolError, Resour
 from longshore.limits import Limits
 from longshore.protocol.content import CallResult, lower_result
 from longshore.protocol.dialect import Dialect, Failure
-from longshore.protocol.envelope import SERVER_INFO
-from longshore.protocol.peer import Peer
+from longshore.protocol.peer import SERVER_INFO, Peer
 from longshore.protocol.revisions import ICONS, R2607
 from longshore.registry.results import cut_text
 from longshore.schema.kinds import is_array
@@ -23,9 +22,10 @@ from longshore.wire.messages import Fault, Id, Reply
 
 if TYPE_CHECKING:
     from longshore.server.call import Call
+    from longshore.server.policy import Policy
 
 NOTES = "longshore/notes"
-"""The key in `_meta` of what was mended in the arguments."""
+"""The key in `_meta` of the repairs of the arguments."""
 
 _OUTCOMES: dict[str, Outcome] = {"timeout": "timeout", "cancelled": "cancelled", "execution": "failed"}
 
@@ -33,17 +33,19 @@ _OUTCOMES: dict[str, Outcome] = {"timeout": "timeout", "cancelled": "cancelled",
 class Replies:
     """Renders answers for one server."""
 
-    __slots__ = ("_dialect", "_limits", "_recorder", "expose_errors", "server_meta")
+    __slots__ = ("_dialect", "_limits", "_policy", "_recorder", "server_meta")
 
-    def __init__(self, dialect: Dialect, limits: Limits, recorder: Recorder, server_info: dict[str, Any]) -> None:
+    def __init__(
+        self, dialect: Dialect, limits: Limits, recorder: Recorder, server_info: dict[str, Any], policy: Policy
+    ) -> None:
         self._dialect = dialect
         self._limits = limits
         self._recorder = recorder
-        self.expose_errors = False
+        self._policy = policy
         self.server_meta: dict[str, Any] = {SERVER_INFO: Raw(encode(server_info))}
 
     def success(self, call: Call, value: Any) -> bytes:
-        """The answer to a call whose handler returned. Raises if the value can't be a result."""
+        """Render the value that a handler returned. Raises if it can't be a result."""
         entry, revision = call.entry, call.peer.revision
         result = entry.render(value, call)
         if call.remarks:
@@ -72,12 +74,12 @@ class Replies:
         return frame
 
     def sign(self, result: CallResult) -> None:
-        """Say what modern results say: that this is the end of it, and who made it."""
+        """Add the fields of a modern result: that it is complete, and the server's name."""
         result.result_type = "complete"
         result.meta = self.server_meta if result.meta is UNSET else self.server_meta | result.meta
 
     def result(self, id: Id, peer: Peer, result: dict[str, Any]) -> bytes:
-        """Any other result. Modern ones say that they are complete and who made them."""
+        """Render a result of another method."""
         if peer.revision.modern:
             result = {"resultType": "complete", **result, "_meta": self.server_meta | result.get("_meta", {})}
         frame = encode(Reply(id, result))
@@ -86,7 +88,7 @@ class Replies:
         return frame
 
     def failure(self, call: Call, failure: Failure) -> bytes:
-        """The answer to a call that failed in a known way."""
+        """Render a known failure of a call."""
         call.entry.failures += 1
         call.link.failed(failure.kind)
         shape = self._dialect.failed(failure, call.method, call.peer.revision)
@@ -99,12 +101,12 @@ class Replies:
         return encode(Reply(call.id, shape))
 
     def fault(self, id: Id | Raw | None, problem: ProtocolError) -> bytes:
-        """A refusal at the level of the protocol."""
-        problem.__traceback__ = problem.__context__ = None  # they hold the request for as long as nobody reads this
+        """Render a JSON-RPC error."""
+        problem.__traceback__ = problem.__context__ = None  # they would hold the request in memory
         return error(id, problem.code, problem.message, UNSET if problem.data is None else problem.data, problem)
 
     def exception(self, call: Call, problem: BaseException) -> tuple[bytes, Outcome]:
-        """The answer to a call whose handler raised."""
+        """Render an exception that a handler raised."""
         if isinstance(problem, CapabilityMissing) and not call.peer.revision.modern:
             return self.failure(call, Failure("permission", problem.message)), "refused"
         if isinstance(problem, ProtocolError):
@@ -125,35 +127,33 @@ class Replies:
                 return Failure("cancelled", f"{call.entry.name} was cancelled")
             case OutputMismatch():
                 self._recorder.problem("error", f"{call.entry.where}: {problem}")
-                return Failure("execution", f"{call.entry.name} returned what it should not: {problem}")
+                return Failure("execution", f"{call.entry.name} returned an invalid result: {problem}")
             case _:
                 return self._mask(call, problem)
 
     def _mask(self, call: Call, problem: BaseException) -> Failure:
-        """An unexpected exception: whole in the log, a number for the model, which must not see what it may hold."""
+        """Log an unexpected exception, and give the model only its number: the text may hold secrets."""
         from secrets import token_hex
 
         number = token_hex(3)
         self._recorder.problem("error", f"{call.entry.where} raised {type(problem).__name__} (error {number})", problem)
-        if self.expose_errors:
+        if self._policy.expose_errors:
             return Failure("execution", f"{call.entry.name} failed: {type(problem).__name__}: {_text(problem)}")
         return Failure("execution", f"{call.entry.name} failed unexpectedly; the server's log has it as error {number}")
 
 
 class TooLarge(Exception):
-    """A result that would not fit into one frame."""
+    """A result larger than one frame."""
 
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(f"the result has {size:,} bytes and the limit is {limit:,}; ask for less, or page by page")
 
 
 def _remark(result: Any, remarks: tuple[str, ...]) -> None:
-    """Tell what was mended. Only tools have arguments that are, and their results are ours to change.
-
-    A mounted server may have told of more."""
+    """Report repairs of the arguments in a tool's result, before those that a mounted server reports."""
     meta: dict[str, Any] = {} if result.meta is UNSET else result.meta
-    told = meta.get(NOTES)
-    result.meta = meta | {NOTES: [*remarks, *(told if is_array(told) else ())]}
+    others = meta.get(NOTES)
+    result.meta = meta | {NOTES: [*remarks, *(others if is_array(others) else ())]}
 
 
 def _text(problem: BaseException) -> str:

@@ -1,5 +1,4 @@
-"""Who is told when something changes: handshake-era peers on their link, modern ones on the listens that they
-opened."""
+"""Notifies peers of changes: handshake-era peers on their link, modern ones on the listens that they opened."""
 
 from __future__ import annotations
 
@@ -9,27 +8,13 @@ from msgspec import Struct
 
 from longshore.errors import ProtocolError
 from longshore.limits import Limits
-from longshore.protocol.envelope import SUBSCRIPTION_ID
+from longshore.protocol.peer import SUBSCRIPTION_ID
 from longshore.server.link import Link
+from longshore.server.methods import Filter
 from longshore.wire.codec import INVALID_PARAMS, encode
 from longshore.wire.messages import Id, Notification, Reply
 
 PARTS = ("tools", "prompts", "resources")
-
-
-class Filter(Struct, rename="camel", omit_defaults=True):
-    """What a listen wants to hear of."""
-
-    tools_list_changed: bool = False
-    prompts_list_changed: bool = False
-    resources_list_changed: bool = False
-    resource_subscriptions: list[str] = []
-
-
-class ListenParams(Struct):
-    """Parameters of `subscriptions/listen`."""
-
-    notifications: Filter
 
 
 class Listen(Struct, eq=False):
@@ -42,7 +27,7 @@ class Listen(Struct, eq=False):
     def wants(self, part: str) -> bool:
         return bool(getattr(self.filter, f"{part}_list_changed"))
 
-    def tell(self, method: str, params: dict[str, Any]) -> None:
+    def notify(self, method: str, params: dict[str, Any]) -> None:
         self.link.send(encode(Notification(method, {**params, "_meta": {SUBSCRIPTION_ID: self.id}})))
 
 
@@ -56,29 +41,29 @@ class Subscriptions:
         self.listens: set[Listen] = set()
 
     def listen(self, link: Link, id: Id, wanted: Filter, offered: set[str]) -> None:
-        """Open a listen and acknowledge the part of it that this server honours."""
+        """Open a listen and acknowledge the part of it that this server supports."""
         mine = [each for each in self.listens if each.link.owner == link.owner]
         uris = sum(len(each.filter.resource_subscriptions) for each in mine) + len(wanted.resource_subscriptions)
         if len(mine) >= self._limits.listens or uris > self._limits.subscriptions:
             text = f"at most {self._limits.listens} listens and {self._limits.subscriptions} watched resources"
             raise ProtocolError(INVALID_PARAMS, f"too many subscriptions: {text}; end one first")
-        honoured = Filter(
+        accepted = Filter(
             tools_list_changed=wanted.tools_list_changed and "tools" in offered,
             prompts_list_changed=wanted.prompts_list_changed and "prompts" in offered,
             resources_list_changed=wanted.resources_list_changed and "resources" in offered,
             resource_subscriptions=wanted.resource_subscriptions if "resources" in offered else [],
         )
-        listen = Listen(link, id, honoured)
+        listen = Listen(link, id, accepted)
         link.session.begin(id, listen)
         self.listens.add(listen)
-        listen.tell("notifications/subscriptions/acknowledged", {"notifications": honoured})
+        listen.notify("notifications/subscriptions/acknowledged", {"notifications": accepted})
 
     def close(self, listen: Listen) -> None:
-        """The peer has ended a listen: nothing more is sent on it."""
+        """Close a listen that the peer has ended."""
         self.listens.discard(listen)
 
     def end_all(self, link: Link, server_meta: dict[str, Any]) -> None:
-        """We end a link's listens: each gets its result, and then a cancel for clients that look for that."""
+        """End a link's listens: each gets its result, and then a cancel for clients that expect one."""
         for listen in [each for each in self.listens if each.link is link]:
             self.listens.discard(listen)
             if link.session.end(listen.id, listen):
@@ -87,7 +72,7 @@ class Subscriptions:
                 link.send(encode(Notification("notifications/cancelled", {"requestId": listen.id})))
 
     def list_changed(self, part: str) -> None:
-        """Tell everyone who may want to know that a list is not what it was."""
+        """Notify subscribers that a list has changed."""
         method = f"notifications/{part}/list_changed"
         frame = encode(Notification(method))
         for link in self.links:
@@ -95,20 +80,20 @@ class Subscriptions:
                 link.send(frame)
         for listen in self.listens:
             if listen.wants(part):
-                listen.tell(method, {})
+                listen.notify(method, {})
 
     def resource_changed(self, uri: str) -> None:
-        """Tell whoever watches this resource, or one that it is a part of."""
+        """Notify subscribers of this resource, and of those that contain it."""
         method = "notifications/resources/updated"
         for link in self.links:
             if any(_covers(watched, uri) for watched in link.session.subscriptions):
                 link.send(encode(Notification(method, {"uri": uri})))
         for listen in self.listens:
             if any(_covers(watched, uri) for watched in listen.filter.resource_subscriptions):
-                listen.tell(method, {"uri": uri})
+                listen.notify(method, {"uri": uri})
 
     def watched(self) -> set[str]:
-        """Every resource that somebody watches."""
+        """Every watched resource."""
         by_link = (link.session.subscriptions for link in self.links)
         return set[str]().union(*by_link, *(listen.filter.resource_subscriptions for listen in self.listens))
 

@@ -1,32 +1,30 @@
-"""Daemon threads for blocking handlers. Results come back to the loop with one wake-up for many."""
+"""Daemon threads for blocking handlers. One wake-up brings many results back to the serving thread."""
 
 from __future__ import annotations
 
+from _queue import SimpleQueue
 from collections import deque
 from collections.abc import Callable
-from queue import SimpleQueue
 from threading import Thread
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from longshore.limits import Limits
 from longshore.server.call import Call
 
-if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-
 
 @final
 class Threads:
-    """A pool that grows to what runs at once, and never waits for a thread that will not end."""
+    """A pool that grows with the calls running at once, and never waits for a stuck thread."""
 
     def __init__(
         self,
-        loop: AbstractEventLoop,
+        call_threadsafe: Callable[[Callable[[], None]], None],
         limits: Limits,
         run: Callable[[Call], tuple[bytes, Any]],
         done: Callable[[Call, bytes, Any], None],
     ) -> None:
-        self._loop = loop
+        """`run` is called on a thread, and `done` with its result on the serving thread, by `call_threadsafe`."""
+        self._call_threadsafe = call_threadsafe
         self._most = limits.running + limits.abandoned
         self._most_abandoned = limits.abandoned
         self._run = run
@@ -34,13 +32,13 @@ class Threads:
         self._jobs: SimpleQueue[Call | None] = SimpleQueue()
         self._results: deque[tuple[Call, bytes, Any]] = deque()
         self._woken = False
-        self._count = 0
-        self._busy = 0  # touched by the main thread alone: a call is busy from put to reap
-        self._given_up: set[Call] = set()
+        self.count = 0
+        self._busy = 0  # only the serving thread uses it: calls between `put` and `_reap`
+        self._abandoned: set[Call] = set()
 
     @property
     def abandoned(self) -> int:
-        return len(self._given_up)
+        return len(self._abandoned)
 
     @property
     def exhausted(self) -> bool:
@@ -48,18 +46,18 @@ class Threads:
 
     def put(self, call: Call) -> None:
         self._busy += 1
-        if self._busy > self._count and self._count < self._most:
-            self._count += 1
-            Thread(target=self._work, name=f"longshore-{self._count}", daemon=True).start()
+        if self._busy > self.count and self.count < self._most:
+            self.count += 1
+            Thread(target=self._work, name=f"longshore-{self.count}", daemon=True).start()
         self._jobs.put(call)
 
     def abandon(self, call: Call) -> None:
-        """The call has ended but its thread is still in it."""
-        self._given_up.add(call)
+        """Count the thread of a call that has ended while its handler still runs."""
+        self._abandoned.add(call)
 
     def dismiss(self) -> None:
-        """Let every thread go when it has done what it has to do. Nothing is put here any more."""
-        for _ in range(self._count):
+        """Stop every thread after its current call. Nothing may be put after that."""
+        for _ in range(self.count):
             self._jobs.put(None)
 
     def _work(self) -> None:
@@ -76,21 +74,21 @@ class Threads:
 
     def _wake(self) -> None:
         try:
-            self._loop.call_soon_threadsafe(self._reap)
+            self._call_threadsafe(self._reap)
         except RuntimeError:
             pass  # the loop is closed: the process is ending
 
     def _reap(self) -> None:
-        # The flag falls before we look: who adds a result after our look finds it down, and wakes us again.
+        # The flag is cleared before the look: a thread that adds a result afterwards sets it and wakes us again.
         self._woken = False
         results = self._results
         try:
             while results:
                 call, frame, outcome = results.popleft()
                 self._busy -= 1
-                self._given_up.discard(call)
+                self._abandoned.discard(call)
                 self._done(call, frame, outcome)
         finally:
-            if results and not self._woken:  # one could not be ended; the others can
+            if results and not self._woken:  # ending one call failed; the others follow
                 self._woken = True
                 self._wake()

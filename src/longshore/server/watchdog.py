@@ -1,8 +1,8 @@
-"""Names the code that blocks the event loop.
+"""A watchdog that reports code blocking the event loop.
 
-A blocking call in an `async def` holds up every other call, and nothing on the loop can say so. So a thread runs for as
-long as async calls do, and ends with them: an idle server has none. Twice a second it looks whether the serving thread
-is inside somebody's code; only then does it ask the loop for a sign of life, and reports who kept it from answering.
+A blocking call in an `async def` holds up every other call, and code on the loop can't report it. So a thread runs
+while async calls do, and ends with them: an idle server has none. Twice a second it looks whether the serving thread is
+in an author's code; only then does it ask the loop to answer, and reports the code that kept it from answering.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.5
 BLOCKED_SECONDS = 1.0
-"""How long the loop may be kept from answering before that is reported."""
+"""How long the loop may fail to answer before that is reported."""
 FIX = "write `def`, which runs in a thread, or `await asyncio.to_thread(…)`"
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 _LOOP = os.path.join("asyncio", "base_events.py")
 
 
-class Found(NamedTuple):
-    """The frame of an author's that the serving thread is in, and the call that runs it, where the stack shows it."""
+class StackSample(NamedTuple):
+    """The author's frame that the serving thread is in, and the call that runs it, if the stack shows one."""
 
     frame: FrameType
     call: Call | None
     outermost: FrameType
-    """Of the frames found. Without a call it tells one turn of the loop from the next."""
+    """The outermost of those frames. Without a call it tells one iteration of the loop from the next."""
 
-    def is_same(self, other: Found) -> bool:
-        """Whether both were found in one call, or without one, in one turn of the loop."""
+    def is_same(self, other: StackSample) -> bool:
+        """Whether both were taken in one call, or without a call in one iteration of the loop."""
         return self.call is other.call and (self.call is not None or self.outermost is other.outermost)
 
 
@@ -50,7 +50,7 @@ class Watchdog:
         self._executor, self._runners = executor, runners
         self._reported: set[tuple[str, str]] = set()
         self._current: object = None
-        """Of the thread that watches: an older one ends."""
+        """Identifies the current watchdog thread: an older one ends."""
 
     def start(self) -> None:
         self._executor.watched = True
@@ -92,22 +92,22 @@ class Watchdog:
             return True  # it has closed
         return answered.acquire(timeout=BLOCKED_SECONDS)
 
-    def _find(self) -> Found | None:
+    def _find(self) -> StackSample | None:
         frame = sys._current_frames().get(self._executor.serving_thread)  # pyright: ignore[reportPrivateUsage]
         frames: list[FrameType] = []
         call: Call | None = None
         while frame is not None and not frame.f_code.co_filename.endswith(_LOOP):
             if frame.f_code in self._runners:
-                call = frame.f_locals.get("call")  # none: it has returned meanwhile
+                call = frame.f_locals.get("call")  # None: it has just returned
                 break
             if not is_own(frame.f_code.co_filename):
                 frames.append(frame)
             frame = frame.f_back
         if not frames:
             return None
-        return Found(next((each for each in frames if _is_authors(each)), frames[-1]), call, frames[-1])
+        return StackSample(next((each for each in frames if _is_authors(each)), frames[-1]), call, frames[-1])
 
-    def _report(self, found: Found) -> None:
+    def _report(self, found: StackSample) -> None:
         where = locate_frame(found.frame)
         if found.call is not None:
             who = f"{found.call.entry.name} has blocked the event loop for {BLOCKED_SECONDS:g} s at {where}"
@@ -117,10 +117,10 @@ class Watchdog:
         key = ("" if found.call is None else found.call.entry.name, where)
         if key not in self._reported:
             self._reported.add(key)
-            self._executor.recorder.problem("warning", f"{who}: no other call goes on meanwhile; {FIX}")
+            self._executor.recorder.problem("warning", f"{who}: no other call proceeds; {FIX}")
 
 
 def _is_authors(frame: FrameType) -> bool:
-    """Whether it is in a file of the author's, rather than in a library that they call."""
+    """Whether a frame is in a file of the author, not in a library."""
     path = frame.f_code.co_filename
     return not path.startswith((_STANDARD, "<")) and "site-packages" not in path

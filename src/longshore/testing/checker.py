@@ -16,8 +16,8 @@ from longshore.app import Server
 from longshore.client.channel import CLIENT_LIMITS, About, Channel
 from longshore.client.targets import Way, find
 from longshore.errors import ClientError, LongshoreError
-from longshore.protocol.envelope import PREFIX
-from longshore.protocol.headers import NAME_BEARING
+from longshore.protocol.http_headers import NAME_BEARING
+from longshore.protocol.peer import PREFIX
 from longshore.protocol.revisions import MODERN, REVISIONS
 from longshore.schema.compatibility import same
 from longshore.schema.diff import differences

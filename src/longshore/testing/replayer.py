@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from longshore.client.channel import About, Channel
 from longshore.client.targets import Target
 from longshore.errors import ClientError, ConnectionLost, LongshoreError
-from longshore.protocol.envelope import PREFIX, SUBSCRIPTION_ID
+from longshore.protocol.peer import PREFIX, SUBSCRIPTION_ID
 from longshore.schema.diff import differences
 from longshore.schema.kinds import is_object
 from longshore.testing.transcript import ANY, TranscriptLine, matches, read_transcript

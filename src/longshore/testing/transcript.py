@@ -24,11 +24,10 @@ from msgspec import Struct
 from longshore.client.channel import CLIENT_LIMITS
 from longshore.errors import LongshoreError
 from longshore.files import read_bounded
-from longshore.protocol.envelope import SUBSCRIPTION_ID
+from longshore.protocol.peer import SUBSCRIPTION_ID
 from longshore.schema.compatibility import same
 from longshore.schema.kinds import is_array, is_object
-from longshore.wire.codec import BROKEN
-from longshore.wire.depth import too_deep
+from longshore.wire.codec import BROKEN, too_deep
 
 MOST_BYTES: Final = 64 << 20
 """Of one transcript, and of all its macros written out."""

@@ -1,8 +1,7 @@
-"""The protocol's own file descriptors, out of the reach of everything else in the process.
+"""The protocol's file descriptors, moved out of reach of tools.
 
-Fd 0 and 1 are moved away before any tool can touch them: a `print`, a C library's write to fd 1 or a child that
-reads fd 0 must not reach the protocol. Afterwards fd 1 is stderr and fd 0 is /dev/null. Children inherit neither of
-the moved ones.
+Fd 0 and 1 are moved before any tool runs: a `print`, a C library's write to fd 1 or a child that reads fd 0 must not
+reach the protocol. Afterwards fd 1 is stderr and fd 0 is /dev/null. Children do not inherit the moved ones.
 """
 
 from __future__ import annotations
@@ -13,20 +12,20 @@ import sys
 
 _F_SETPIPE_SZ = 1031
 LARGE_PIPE_BYTES = 1 << 20
-"""What a pipe is grown to when large frames pass through it; 64 KiB pieces cost more than the parsing."""
+"""The size of a pipe for large frames; reading them in 64 KiB pieces costs more than parsing them."""
 
 
 def claim() -> tuple[int, int]:
-    """Take stdin and stdout for the protocol; give the descriptors that they have now."""
+    """Move stdin and stdout; return their new descriptors."""
     reader, writer = _move(0), _move(1)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
-    if null == 2:  # there was no stderr; from now on there is
+    if null == 2:  # there was no stderr; now /dev/null is it
         os.set_inheritable(2, True)
     else:
         os.close(null)
     os.dup2(2, 1)
-    # What was printed before this, and still waits in Python's buffer, goes to stderr with the rest.
+    # Text that was printed before and is still in Python's buffer goes to stderr too.
     try:
         sys.stdout.flush()
     except (OSError, ValueError, AttributeError):
@@ -45,10 +44,10 @@ def is_regular(fd: int) -> bool:
 
 
 def unblock(fd: int) -> int:
-    """A descriptor for the same peer on which writes never block, where that can be had without touching anyone else's.
+    """A descriptor for the same peer on which writes don't block, without making a shared one non-blocking.
 
-    O_NONBLOCK belongs to the open file, which may be shared. A FIFO is opened anew; a socket is taken as it is unless
-    stderr is the same one; a terminal or a file stays blocking, and hurts nobody.
+    O_NONBLOCK belongs to the open file, which other processes may share. A FIFO is opened anew; a socket is set
+    non-blocking unless stderr is the same one; a terminal or a file stays blocking.
     """
     mode = os.fstat(fd).st_mode
     if stat.S_ISFIFO(mode):
@@ -62,7 +61,7 @@ def unblock(fd: int) -> int:
 
 
 def grow(fd: int) -> None:
-    """Make a pipe roomier, if it is one and the system allows it."""
+    """Enlarge a pipe, if the descriptor is one and the system allows it."""
     import fcntl
 
     try:

@@ -1,4 +1,4 @@
-"""What somebody sees who starts a server on a terminal, where it waits for a client on stdin."""
+"""The text for a person who starts a stdio server on a terminal."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import sys
 
 
 def greet(name: str, command: list[str] | None) -> None:
-    """Say why nothing happens, and how to connect a client. The command works from any folder."""
+    """Explain that the server waits for a client, and how to connect one. The command works from any folder."""
     sys.stderr.write(f"{name} speaks MCP on stdin and stdout, one JSON message a line; Ctrl-D ends it.\n")
     if command is not None:
         sys.stderr.write(f"To connect it:  claude mcp add {client_name(name)} -- {shlex.join(command)}\n")
 
 
 def client_name(name: str) -> str:
-    """A server's name as clients take one: letters, digits, - and _."""
+    """A server's name in the characters that clients allow: letters, digits, - and _."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "longshore"
 
 
 def script() -> list[str] | None:
-    """The command of the program that calls `app.run()`; None for one that nobody could start, such as a session."""
+    """The command of the program that calls `app.run()`; None in an interactive session."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     if spec is not None:
         return [sys.executable, "-m", spec.name.removesuffix(".__main__"), *sys.argv[1:]]

@@ -1,17 +1,17 @@
-"""A peer in the same process: for tests, and for code that holds a Server and wants to talk to it."""
+"""A link to a peer in the same process, for tests and for clients of a `Server` object."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import final
 
-from longshore.server.dispatch import Engine
+from longshore.server.engine import Engine
 from longshore.server.link import Link
 
 
 @final
 class Memory(Link):
-    """Frames in by `put`, frames out by `get`. Lives on the running event loop."""
+    """Takes frames by `put` and gives frames by `get`, on the running event loop."""
 
     __slots__ = ("_engine", "_frames")
 
@@ -32,13 +32,13 @@ class Memory(Link):
         return await self._frames.get()
 
     def pending(self) -> int:
-        """How many frames wait to be taken."""
+        """How many frames `get` can return at once."""
         return self._frames.qsize()
 
     def send(self, frame: bytes) -> None:
         self._frames.put_nowait(frame)
 
     def close(self) -> None:
-        """Hang up: listens end, and nobody answers questions any more."""
+        """Close the link: listens end, questions are declined, and calls are cancelled."""
         self._engine.detach(self)
         self._engine.cancel_all(self)

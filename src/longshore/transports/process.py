@@ -1,12 +1,12 @@
-"""A server process's life: it ends on SIGTERM, SIGINT, SIGHUP and with its parent, soon and for certain.
+"""A server process ends on SIGTERM, SIGINT, SIGHUP and with its parent, soon and for certain.
 
-The handler has the loop end, or raises `Stopped` where the main thread is outside of it. Should the code there swallow
-that or sit in C, a watchdog thread ends the process anyway. A second signal ends it at once. No child process survives
-any of these.
+The signal handler ends the loop, or raises `Stopped` where the main thread is outside of it. If the code there swallows
+that or blocks in C, a thread ends the process anyway. A second signal ends it at once. No child process survives any
+of these.
 
 Python runs a handler between two bytecodes. A signal that comes after the last of them and before a system call blocks
-would wait for the call to return, which may be for ever; so the kernel's part of the handler also writes to a pipe, and
-a thread that reads it nudges the main thread until the handler has run.
+would wait for the call to return, possibly for ever; so the kernel's part of the handler also writes to a pipe, and
+a thread that reads it interrupts the main thread until the handler has run.
 """
 
 from __future__ import annotations
@@ -21,21 +21,29 @@ from typing import Any, final
 
 from longshore.limits import Limits
 from longshore.sandbox.descendants import adopt, end_all, signal_on_parent_death
-from longshore.server.stopping import Stopped
+from longshore.server.call import Stopped
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 NUDGE = getattr(signal, "SIGRTMIN", signal.SIGURG)
-"""Says that the parent has ended, and interrupts a system call; nobody else uses it."""
+"""Sent when the parent has ended, and to interrupt a system call. Nothing else uses it."""
 _WATCH_SECONDS = 0.5
 _NUDGE_SECONDS = 0.01
+TICK_SECONDS = 10.0
+"""Between two wake-ups of an idle process."""
+
+
+def next_tick(now: float) -> float:
+    """The next multiple of ten seconds on a loop's clock, so that all periodic work wakes an idle process once."""
+    return (now // TICK_SECONDS + 1) * TICK_SECONDS
 
 
 @final
 class Process:
-    """Stop signals and child processes of the process that serves."""
+    """Stop signals and child processes of the serving process."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
+        self._end_soon: Callable[[], bool] = lambda: False
         self._parent = os.getppid()
         self._main = get_ident()
         self._code = 0
@@ -43,12 +51,10 @@ class Process:
         self._before: dict[int, Any] = {}
         self._wakeup = -1
         self.threads = 0
-        """How many were started here. They have nothing to say to a client; Python counts one only once it runs."""
-        self.end_soon: Callable[[], bool] = lambda: False
-        """Has the main thread end by itself. False: only an exception can make it."""
+        """How many threads were started here. They send nothing to a client."""
 
     def install(self) -> None:
-        """Take the stop signals over, until `end`. Only the main thread may; elsewhere they stay whoever's they are."""
+        """Handle the stop signals until `end`. Does nothing outside the main thread: Python allows none there."""
         try:
             self._before[signal.SIGTERM] = signal.signal(signal.SIGTERM, self._stop)
         except ValueError:
@@ -62,8 +68,12 @@ class Process:
         self.threads += 1
         start_new_thread(self._watch_signals, (reader,))
 
-    def settle_in(self) -> None:
-        """What can wait until the first requests are answered: adopt orphans, and hear of the parent's end."""
+    def end_by(self, end_soon: Callable[[], bool]) -> None:
+        """Stop the main thread by `end_soon` from now on. It returns False if only an exception can stop the thread."""
+        self._end_soon = end_soon
+
+    def watch_family(self) -> None:
+        """Adopt orphaned descendants, and watch for the parent's end. Called after the first answers."""
         adopt()
         if not self._before or not signal_on_parent_death(NUDGE):
             self.threads += 1
@@ -72,12 +82,12 @@ class Process:
             os.kill(os.getpid(), signal.SIGTERM)
 
     def leave(self) -> None:
-        """Carry on, unless a signal has ended the serving: then with its exit code."""
+        """Raise `Stopped` with the exit code if a signal has ended the serving."""
         if self._code:
             raise Stopped(self._code)
 
     def end(self) -> None:
-        """Leave nothing behind."""
+        """End child processes and restore the signal handlers."""
         self._ending = True
         end_all(self._limits.term_grace_seconds)
         if self._before and not self._code:
@@ -87,11 +97,11 @@ class Process:
                 signal.signal(signum, handler)
 
     def end_within(self, seconds: float) -> None:
-        """From now on the process has this long to end by itself."""
-        start_new_thread(self._bite, (seconds, self._code))
+        """Force the process to exit after this many seconds, unless it has ended by then."""
+        start_new_thread(self._force_exit, (seconds, self._code))
 
-    def end_untold(self) -> None:
-        """The process was told to end by other means than a signal: it has as long as one gives."""
+    def end_unsignalled(self) -> None:
+        """Begin the end of a process that was stopped by other means than a signal, with the same deadline."""
         self._ending = True
         self.end_within(self._limits.stop_seconds)
 
@@ -101,12 +111,12 @@ class Process:
             os._exit(128 + signum)
         self._code = 128 + signum
         if self._ending:
-            return  # raising now would only keep it from cleaning up
-        start_new_thread(self._bite, (self._limits.stop_seconds, self._code))
-        if not self.end_soon():
+            return  # raising would interrupt the cleanup
+        start_new_thread(self._force_exit, (self._limits.stop_seconds, self._code))
+        if not self._end_soon():
             raise Stopped(self._code)
 
-    def _bite(self, seconds: float, code: int) -> None:
+    def _force_exit(self, seconds: float, code: int) -> None:
         sleep(seconds)
         end_all(0)
         os._exit(code)
@@ -119,16 +129,16 @@ class Process:
     def _watch_signals(self, reader: int) -> None:
         while signals := os.read(reader, 64):
             if not set(signals).isdisjoint(STOP_SIGNALS) or os.getppid() != self._parent:
-                self._see_to_it(signal.SIGTERM)
+                self._ensure_handled(signal.SIGTERM)
         os.close(reader)
 
-    def _see_to_it(self, signum: int) -> None:
-        """Nudge the main thread until the handler has run; end the process if it never can."""
+    def _ensure_handled(self, signum: int) -> None:
+        """Interrupt the main thread until the handler has run; force an exit if it never does."""
         end = monotonic() + self._limits.stop_seconds
         while not self._code:
             sleep(_NUDGE_SECONDS)
             if monotonic() > end:
-                self._bite(0, 128 + signum)
+                self._force_exit(0, 128 + signum)
             if not self._code:
                 signal.pthread_kill(self._main, NUDGE)
 
@@ -136,3 +146,22 @@ class Process:
         while os.getppid() == self._parent:
             sleep(_WATCH_SECONDS)
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+def import_asyncio() -> None:
+    """Import the modules that the first call needs, which takes 40 ms, while the client does not wait."""
+    from importlib import import_module
+
+    import_module("asyncio")
+    import_module("longshore.server.watchdog")
+
+
+def release_threads(process: Process, limits: Limits) -> None:
+    """Limit how long a thread of a tool's can hold the process at its end."""
+    import sys
+
+    threading = sys.modules.get("threading")
+    if threading is not None and any(
+        not thread.daemon and thread is not threading.main_thread() for thread in threading.enumerate()
+    ):
+        process.end_within(limits.stop_seconds / 3)  # closing may have taken two thirds

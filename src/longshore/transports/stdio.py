@@ -1,24 +1,28 @@
-"""stdio: a blocking read loop for as long as nothing but the peer can cause output, then asyncio for good.
+"""stdio: a blocking read loop while only the peer can cause output, then asyncio for good.
 
-Importing asyncio takes longer than all the rest of a cold start, and a blocking read and write is the fastest way to
-answer. So the process begins without it. The first coroutine, thread, or configuration file to watch opens a loop,
-and from then on stdin is one of its readers. Only the main thread writes. Reading stops for one reason alone: output
-that the peer does not take. It is looked at after each frame, for a chunk of small requests can ask for a thousand
-times its size.
+Importing asyncio takes longer than the rest of a cold start, and a blocking read and write is the fastest way to
+answer. So the process begins without it. The first coroutine, slow thread or configuration file to watch opens a loop,
+and from then on stdin is one of its readers. A `def` tool's call that ends within a few milliseconds is awaited in the
+blocking phase, until asyncio has been imported while the client is idle. Only the main thread writes. Reading stops
+only while the peer does not read our output, which is checked after each frame: the answers to a chunk of small
+requests can be a thousand times its size.
 """
 
 from __future__ import annotations
 
 import os
 import select
+from _queue import Empty, SimpleQueue
 from _thread import _count as thread_count  # pyright: ignore[reportPrivateUsage]
 from collections import deque
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, final
 
-from longshore.server.dispatch import Engine
+from longshore.server.engine import Engine
 from longshore.server.link import Link
 from longshore.transports.descriptors import grow, is_regular, unblock
+from longshore.transports.process import Process
 from longshore.wire.framing import Frame, Framer, TooLong
 
 if TYPE_CHECKING:
@@ -32,9 +36,11 @@ SMALL_BYTES = 1 << 12
 """Frames of this size on average are joined however many: a write for each costs more than to copy them."""
 RETRY_SECONDS = 0.05
 QUIET_MILLISECONDS = 250
-"""A peer that says nothing for this long does not wait for an answer, even if it has not listed the tools yet."""
+"""A client that is silent for this long does not wait for an answer, even if it has not listed the tools yet."""
 LAST_WRITE_SECONDS = 0.2
-"""After the grace has passed, how long a peer that reads slowly may take over the last answers."""
+"""After the grace period, how long a slow peer may take to read the last answers."""
+THREAD_SECONDS = 0.02
+"""How long the blocking phase waits for threads before it opens a loop, which takes about as long."""
 
 _HANG_UP = getattr(select, "POLLRDHUP", 0)  # POLLHUP comes unasked
 
@@ -61,16 +67,19 @@ class Stdio(Link):
         "_loop",
         "_loop_chores",
         "_out",
+        "_posted",
+        "_process",
         "_queued",
         "_reader",
         "_regular",
         "_writer",
-        "own_threads",
     )
 
-    def __init__(self, engine: Engine, reader: int, writer: int) -> None:
+    def __init__(self, engine: Engine, reader: int, writer: int, process: Process | None = None) -> None:
+        """`process`, if given, is ended by `end_soon`, and watches its parent and children once the client is idle."""
         super().__init__()
         self._engine = engine
+        self._process = process
         self._reader, self._writer = reader, unblock(writer)
         self._regular = is_regular(reader)
         self._framer = Framer(engine.limits.frame_bytes)
@@ -85,31 +94,33 @@ class Stdio(Link):
         self._flush_due = False
         self._ended = False
         self._finished = False
-        self.own_threads = 0
-        """How many threads of the process have nothing to say to the client."""
         self._grown: set[int] = set()
         self._chores: list[Callable[[], object]] = []
         self._loop_chores: list[Callable[[AbstractEventLoop], None]] = []
-        engine.executor.open_loop = self.open_loop
-        engine.executor.adopt_thread()
+        self._posted: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        """Actions that threads post to the main thread before there is a loop."""
+        engine.executor.adopt_host(self)
+        if process is not None:
+            process.end_by(self.end_soon)
+            self.when_idle(process.watch_family)
 
     def when_idle(self, chore: Callable[[], object]) -> None:
-        """Do something once, when nobody waits for an answer, and at the latest before the loop runs."""
+        """Run a chore once, while the client waits for no answer, and at the latest before the loop runs."""
         self._chores.append(chore)
 
     def when_looping(self, chore: Callable[[AbstractEventLoop], None]) -> None:
-        """Do something once, when a loop is there; it alone is no reason to open one."""
+        """Run a chore once there is a loop. A chore does not cause one to be opened."""
         self._loop_chores.append(chore)
 
     # -- the two phases
 
     def run(self) -> None:
-        """Serve until the input ends; then give calls in flight their grace and answer what is left."""
+        """Serve until the input ends; then wait for the calls in flight for the grace period, and stop the rest."""
         try:
             if self._run_blocking():
                 self._run_loop()
         except (BrokenPipeError, ConnectionResetError):
-            pass  # nobody reads any more, so nobody is to be answered
+            pass  # the peer reads no more answers
         finally:
             self._finished = True
             if self._loop is not None:
@@ -118,12 +129,16 @@ class Stdio(Link):
 
     def _run_blocking(self) -> bool:
         """True: something needs the loop. False: the input has ended and nothing is in flight."""
+        executor = self._engine.executor
         while self._loop is None:
+            if executor.running and not self._await_threads():
+                self.open_loop()
+                break
             if self._chores and self._idle():
                 self._do_chores()
                 continue
-            if thread_count() > self.own_threads:
-                self.open_loop()  # a thread of somebody's may have something to say
+            if thread_count() > executor.threads + (0 if self._process is None else self._process.threads):
+                self.open_loop()  # a thread that a tool has started may send something
                 break
             if self._read():
                 continue
@@ -135,8 +150,27 @@ class Stdio(Link):
                 return False
         return True
 
+    def _await_threads(self) -> bool:
+        """Wait for the running calls to end. False: one takes too long."""
+        end = monotonic() + THREAD_SECONDS
+        while self._engine.executor.running:
+            try:
+                self._posted.get(timeout=max(end - monotonic(), 0))()
+            except Empty:
+                return False
+        return True
+
+    def call_threadsafe(self, action: Callable[[], None]) -> None:
+        self._posted.put(action)
+        if self._loop is not None:  # it was opened a moment ago
+            self._loop.call_soon_threadsafe(self._run_posted)
+
+    def _run_posted(self) -> None:
+        while not self._posted.empty():
+            self._posted.get()()
+
     def _idle(self) -> bool:
-        """Whether the client waits for nothing: it has what it began for, or has been silent for a while."""
+        """Whether the client waits for no answer: it has listed or called tools, or has been silent for a while."""
         poll = select.poll()
         poll.register(self._reader, select.POLLIN)
         begun = self._engine.listed or self._engine.executor.calls > 0
@@ -148,14 +182,15 @@ class Stdio(Link):
             chore()
 
     def open_loop(self) -> AbstractEventLoop:
-        """Begin the second phase. Nothing runs on the loop until the blocking read loop has ended."""
+        """Open the loop. Nothing runs on it until the blocking phase has ended."""
         if self._loop is None:
             import asyncio
 
             self._loop = asyncio.new_event_loop()
             asyncio.set_event_loop(self._loop)
-            self._engine.executor.loop = self._loop
-            self._do_chores()  # before a tool runs: what it starts must be ours to end
+            self._engine.executor.loop_opened(self._loop)
+            self._loop.call_soon(self._run_posted)
+            self._do_chores()  # before a tool runs: processes that it starts must be adopted
             for chore in self._loop_chores:
                 chore(self._loop)
         return self._loop
@@ -172,7 +207,7 @@ class Stdio(Link):
         loop.run_forever()
 
     def _cancel_tasks(self, loop: AbstractEventLoop) -> None:
-        """What still runs is cancelled, and gets a moment to clean up after itself."""
+        """Cancel the remaining tasks, and give them a moment to clean up."""
         import asyncio
 
         if not self._regular:
@@ -183,17 +218,17 @@ class Stdio(Link):
         if tasks:
             _, left = loop.run_until_complete(asyncio.wait(tasks, timeout=RETRY_SECONDS))
             for task in left:
-                task._log_destroy_pending = False  # type: ignore[attr-defined]  # it was asked to end; so be it
+                task._log_destroy_pending = False  # type: ignore[attr-defined]  # no warning: the process ends
 
     def end_soon(self) -> bool:
-        """Called by a signal handler: have the loop end. False: there is none, or it waits for a handler of ours."""
+        """End the loop; called by a signal handler. False: there is none, or a frame is being handled."""
         if self._loop is None or self._handling or not self._loop.is_running():
             return False
         self._loop.call_soon_threadsafe(self._finish)
         return True
 
     def _finish(self) -> None:
-        """Leave the loop. Once: what is said after that must not stop the loop while it cleans up."""
+        """Stop the loop. Only once: a second stop would interrupt the cleanup."""
         if not self._finished:
             self._finished = True
             assert self._loop is not None
@@ -202,7 +237,7 @@ class Stdio(Link):
     # -- bytes in
 
     def _read(self) -> bool:
-        """Read once and handle what came. False: there is no more."""
+        """Read once and handle the frames. False: the input has ended."""
         try:
             frames = self._read_frames()
         except BlockingIOError:
@@ -226,7 +261,7 @@ class Stdio(Link):
         return framer.feed(chunk) if chunk else None
 
     def _await_input(self) -> None:
-        """Block until something comes: one socket may be both our input and the output on which we must not block."""
+        """Block until there is input: one socket may be both the input and the non-blocking output."""
         if self._loop is None:
             poll = select.poll()
             poll.register(self._reader, select.POLLIN)
@@ -249,7 +284,7 @@ class Stdio(Link):
             self._loop.call_soon(self._pump)
 
     def _take(self, frames: Sequence[Frame]) -> None:
-        """Handle frames until they end or the output runs full; the rest waits for the reader."""
+        """Handle frames until they end or the peer is congested; the rest is handled when it reads again."""
         handle, out, high, queued = self._engine.handle, self._out, self._high, 0
         self._handling = True
         try:
@@ -276,12 +311,12 @@ class Stdio(Link):
         return self._engine.handle_long(frame, self)
 
     def _end_of_input(self) -> None:
-        """Calls in flight get their grace; then what is left is stopped, answered, and the loop ends."""
+        """Wait for the calls in flight for the grace period; then stop and answer the rest, and end the loop."""
         loop = self._loop
         assert loop is not None
         self._take(self._framer.close())
         self._engine.detach(self)
-        self._engine.executor.when_ended = lambda: loop.call_soon(self._check_drained)
+        self._engine.executor.add_end_listener(lambda: loop.call_soon(self._check_drained))
         loop.call_later(self._engine.limits.eof_grace_seconds, self._give_up)
         self._check_drained()
 
@@ -307,7 +342,7 @@ class Stdio(Link):
         self._out.append(frame)
         self._queued += len(frame)
         if self._queued > self._high:
-            self._flush()  # a handler may send for long without letting the loop go on
+            self._flush()  # a handler may send much without returning to the loop
         elif self._handling:
             pass
         elif self._loop is None or not self._engine.executor.running:
@@ -317,7 +352,7 @@ class Stdio(Link):
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Write what is queued. In the loop, what the peer does not take at once is held."""
+        """Write the queued frames. In the loop, bytes that the peer does not read at once are held."""
         self._flush_due = False
         self._queued = 0
         out = self._out
@@ -341,7 +376,7 @@ class Stdio(Link):
             self._write_some(parts)
 
     def _write_all(self, parts: list[Part]) -> None:
-        """The blocking phase: nothing else can happen anyway until the peer takes this."""
+        """Write in the blocking phase, where nothing else can happen until the peer reads."""
         for part in parts:
             rest: Part = part
             while rest:
@@ -353,7 +388,7 @@ class Stdio(Link):
                     rest = memoryview(rest)[written:]
 
     def _await_reader(self) -> None:
-        """Block until the peer takes more. One that has closed its side has only the grace left for that."""
+        """Block until the peer reads more; once it has closed its output, for the grace period at most."""
         poll = select.poll()
         poll.register(self._writer, select.POLLOUT)
         poll.register(self._reader, _HANG_UP)
@@ -374,7 +409,7 @@ class Stdio(Link):
                 return
 
     def _write(self, part: Part) -> int:
-        """How many bytes the peer took; -1 if it is gone, and with it all reason to go on."""
+        """Write once. Returns the number of bytes written, or -1 if the peer has closed its input."""
         try:
             return os.write(self._writer, part)
         except BlockingIOError:
@@ -402,7 +437,7 @@ class Stdio(Link):
                 self._look_for_end()
 
     def _look_for_end(self) -> None:
-        """While we don't read, we don't see that the input has ended. The grace begins all the same."""
+        """Begin the grace period if the input has ended, which is not noticed while we don't read."""
         if not self.congested or self._ended or self._loop is None:
             return
         poll = select.poll()
@@ -438,12 +473,12 @@ class Stdio(Link):
             self._check_drained()
 
     def _relieve(self, loop: AbstractEventLoop) -> None:
-        """The peer reads again: handle what waited, start what was parked, read on."""
+        """Continue when the peer reads again: handle waiting frames, start queued calls, read on."""
         self.congested = False
         frames, self._frames = list(self._frames), deque()
         self._take(frames)
         if not self.congested:
-            self._engine.executor.settle()
+            self._engine.executor.start_queued()
             if not self._ended and not self._regular:
                 loop.add_reader(self._reader, self._readable)
 

@@ -1,12 +1,12 @@
 """Newline framing: bytes in, frames out, in linear time and bounded memory.
 
-A frame is one line without its newline. Of a line over the limit only the two ends are kept, from which its id can be
-read; it is reported when it ends, as `TooLong`. The same bytes give the same frames however they are split.
+A frame is one line without its newline. Of a line over the limit only the first and last bytes are held, from which
+its id can be read; it is reported as `TooLong` when it ends. The same bytes give the same frames however they are
+split.
 
-Short lines come by `feed`, as they were read. A line that grows past `LONG_BYTES` is better read straight into the
-memory that `room` offers, and is given as a view of it: fresh memory for 10 MB costs more in page faults than
-parsing it does. The view is the caller's until `release`; if somebody still holds it then, the memory is left to
-them and not used again.
+Short lines are passed to `feed` as they were read. A line longer than `LONG_BYTES` is read straight into a reused
+buffer that `room` returns, and is given as a view of it: fresh memory for 10 MB costs more in page faults than
+parsing it. The view is valid until `release`; if a reference to it is still held then, the buffer is not reused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec import Struct
 
 
 class TooLong(Struct, frozen=True):
-    """Stands in the list of frames for a line that was longer than the limit: its first and its last bytes."""
+    """The first and last bytes of a line longer than the limit."""
 
     head: bytes
     tail: bytes
@@ -27,24 +27,24 @@ class TooLong(Struct, frozen=True):
 Frame = bytes | memoryview | TooLong
 
 END_BYTES: Final = 4096
-"""How much of each end of a line over the limit is kept. An id has at most 1,538 bytes, a method less than 100."""
+"""Bytes held of each end of a line over the limit. An id has at most 1,538 bytes, a method less than 100."""
 LONG_BYTES: Final = 1 << 16
 ROOM_BYTES: Final = 1 << 20
-_KEPT_FEEDS: Final = 256
-"""How many chunks without a long line pass before the memory for long lines is given back."""
+_IDLE_FEEDS: Final = 256
+"""Chunks without a long line before the buffer for long lines is freed."""
 
 
 @final
 class Framer:
-    """Splits a byte stream into frames. `pending` is how many bytes of an unfinished line are held."""
+    """Splits a byte stream into frames. `pending` counts the held bytes of an unfinished line."""
 
-    __slots__ = ("_feeds", "_lent", "_limit", "_long", "_overlong", "_parts", "pending")
+    __slots__ = ("_feeds", "_limit", "_long", "_overlong", "_parts", "_view", "pending")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._parts: list[bytes] = []
         self._long: bytearray | None = None
-        self._lent: memoryview | None = None
+        self._view: memoryview | None = None
         self._feeds = 0
         self._overlong: TooLong | None = None
         self.pending = 0
@@ -55,17 +55,17 @@ class Framer:
         return self._overlong is not None
 
     def feed(self, chunk: bytes) -> list[Frame]:
-        """Take a non-empty chunk as it was read; give the frames that it completes, blank lines included."""
+        """Take a non-empty chunk; return the frames that it completes, blank lines included."""
         if not self.pending and self._overlong is None and chunk[-1] == 10 and len(chunk) <= self._limit:
             if self._long is not None:
-                self._forget_long()
+                self._count_idle()
             lines: list[Frame] = chunk.split(b"\n")  # type: ignore[assignment]
             lines.pop()
             return lines
         return self._feed_slowly(chunk)
 
     def close(self) -> list[Frame]:
-        """The stream has ended: an unfinished line counts as a frame, so that `printf '…' | serve` is answered."""
+        """End the stream. An unfinished line counts as a frame, so that `printf '…' | serve` is answered."""
         frames: list[Frame] = []
         if self._overlong is not None:
             self._finish(b"", frames)
@@ -78,11 +78,11 @@ class Framer:
 
     @property
     def wants_room(self) -> bool:
-        """Whether the line at hand is long enough to be read into `room`."""
+        """Whether the unfinished line is long enough to be read into `room`."""
         return self.pending >= LONG_BYTES
 
     def room(self) -> memoryview:
-        """Where to read the next piece of a long line to; `filled` must say how much came."""
+        """The buffer for the next piece of a long line. Call `filled` with the number of bytes read into it."""
         self.release()
         long = self._long = self._long or bytearray(2 * ROOM_BYTES)
         if len(long) < self.pending + ROOM_BYTES:
@@ -93,7 +93,7 @@ class Framer:
         return memoryview(long)[self.pending : self.pending + ROOM_BYTES]
 
     def filled(self, count: int) -> list[Frame]:
-        """So much was read into `room`; give the frames that it completes, the first as a view."""
+        """Take `count` bytes read into `room`; return the frames that they complete, the first as a view."""
         long = self._long
         assert long is not None
         self._feeds = 0
@@ -106,24 +106,24 @@ class Framer:
         rest = bytes(long[cut + 1 : end])
         frames: list[Frame]
         if cut <= self._limit:
-            self._lent = memoryview(long)[:cut]
-            frames = [self._lent]
+            self._view = memoryview(long)[:cut]
+            frames = [self._view]
         else:
             frames = [_ends(long, cut)]
         self._drop()
         return frames + self.feed(rest) if rest else frames
 
     def release(self) -> None:
-        """The view that was given last is no longer wanted."""
-        lent, self._lent = self._lent, None
-        if lent is not None:
+        """Release the last view, so that its buffer can be reused."""
+        view, self._view = self._view, None
+        if view is not None:
             try:
-                lent.release()
+                view.release()
             except BufferError:
                 self._long = None
 
     def _check_long(self) -> None:
-        """Keep only the ends of a line that has passed the limit."""
+        """Reduce a line over the limit to its two ends."""
         if self.pending > self._limit:
             if self._parts or self._long is None:
                 self._overlong = TooLong(_first(self._parts), _last(self._parts))
@@ -131,9 +131,9 @@ class Framer:
                 self._overlong = _ends(self._long, self.pending)
             self._parts, self.pending = [], 0
 
-    def _forget_long(self) -> None:
+    def _count_idle(self) -> None:
         self._feeds += 1
-        if self._feeds > _KEPT_FEEDS:
+        if self._feeds > _IDLE_FEEDS:
             self._long = None
 
     # -- pieces
@@ -162,7 +162,7 @@ class Framer:
             self._overlong = TooLong(self._overlong.head, _last([self._overlong.tail, piece]))
             return
         if self.pending and not self._parts and self._long is not None:
-            self._parts.append(bytes(self._long[: self.pending]))  # it began in `room` and goes on in pieces
+            self._parts.append(bytes(self._long[: self.pending]))  # the line began in `room` and continues in pieces
         self._parts.append(piece)
         self.pending += len(piece)
         self._check_long()

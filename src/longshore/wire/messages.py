@@ -1,4 +1,4 @@
-"""The shapes of JSON-RPC 2.0: what is read and what is written. Nothing of MCP is known here."""
+"""The records of JSON-RPC 2.0, decoded and encoded by `wire.codec`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 Id = int | str
 
 MAX_ID_CHARACTERS: Final = 256
-"""A string id is echoed, and held for the life of a call; no client uses more than a UUID."""
+"""A string id is echoed, and held in memory while its call runs; clients use a UUID at most."""
 
 # An id is echoed by us and compared by the peer: a 64-bit integer or a short string survives that everywhere.
 WireId = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | Annotated[str, Meta(max_length=MAX_ID_CHARACTERS)]
@@ -30,19 +30,19 @@ class Message(Struct, gc=False):
 
 
 class Repaired(Message):
-    """A message that was not JSON as it was sent, with the frame that it was read from in the end."""
+    """A message decoded from a repaired frame, because the frame as sent was not JSON."""
 
     frame: bytes = b""
     surrogates: bool = False
-    """Whether halves of surrogate pairs were replaced, which changes what the message says."""
+    """Whether halves of surrogate pairs were replaced, which changes the text."""
 
 
 class UnreadableResponse(Message):
-    """A response that can't be read. Whoever waits for it gets this error response in its place."""
+    """An error response that replaces an unreadable response to a request of ours."""
 
 
 class Malformed(Struct, frozen=True):
-    """A frame that is not a message: what to answer, and to which id and method if they could be read."""
+    """A frame that is not a message: the error to answer, with the id and method if they could be read."""
 
     code: int
     text: str
@@ -51,7 +51,7 @@ class Malformed(Struct, frozen=True):
 
 
 class Batch(Struct, frozen=True):
-    """An array of messages, which one revision of MCP allows. `items` holds at most one more than may be sent."""
+    """An array of messages. `items` holds at most one more than the limit."""
 
     items: list[Raw]
 
@@ -83,14 +83,14 @@ class ErrorReply(Struct, tag_field="jsonrpc", tag="2.0"):
 
 
 class Notification(Struct, tag_field="jsonrpc", tag="2.0", omit_defaults=True):
-    """A message that nobody answers."""
+    """A message without an answer."""
 
     method: str
     params: Any = UNSET
 
 
 class Request(Struct, tag_field="jsonrpc", tag="2.0", omit_defaults=True):
-    """A request of ours to the peer."""
+    """A request that we send to the peer."""
 
     id: Id
     method: str

@@ -1,10 +1,10 @@
-"""What can be saved of a frame that is not JSON: the whole message, or the id of the request to answer.
+"""Repairs frames that are not JSON, or finds the id of the request to answer.
 
-A client matches an error to its request by the id alone. An error with `id: null` leaves it waiting, so null is the
-last resort. Two faults that real clients produce are repaired: a byte order mark, and half of a surrogate pair, which
-JavaScript writes where it cuts a text inside an emoji. For any other fault the id and the method are looked for where
-clients write them: before the first nested member (`jsonrpc`, `id`, `method`, then `params`) or after the last one
-(`method`, `params`, then `jsonrpc`, `id`, as the TypeScript SDK does). Between two nested members it is not found.
+A client matches an error to its request by the id alone. An error with `id: null` leaves the client waiting, so null
+is the last resort. Two faults that real clients produce are repaired: a byte order mark, and half of a surrogate pair,
+which JavaScript writes where it cuts a text inside an emoji. For any other fault the id and the method are searched
+where clients write them: before the first nested member (`jsonrpc`, `id`, `method`, then `params`) or after the last
+one (`method`, `params`, then `jsonrpc`, `id`, as the TypeScript SDK does), not between two nested members.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from longshore.wire.framing import END_BYTES
 
 MOST_HALVES: Final = 10_000
-"""Surrogates that are replaced in one frame. A text that was cut has one or two; a million would hold the server up."""
+"""Surrogates replaced in one frame. A text that was cut has one or two; replacing a million would block the server."""
 _BOM: Final = b"\xef\xbb\xbf"
 _REPLACEMENT: Final = rb"\ufffd"
 # A run of backslashes is read from its start, two by two: what follows an escaped backslash is no escape.
@@ -56,7 +56,7 @@ def repair(frame: bytes) -> bytes:
 
 
 def outline(head: bytes, tail: bytes) -> Outline:
-    """What the first and the last bytes of a frame say about it."""
+    """Find the scalar members in the first and the last bytes of a frame."""
     members: dict[bytes, bytes] = {}
     head, position = head[:END_BYTES], 0
     if not head.lstrip().startswith(b"{"):

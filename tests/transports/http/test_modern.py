@@ -314,9 +314,9 @@ def test_who_hangs_up_on_a_parked_call_frees_its_place() -> None:
         first = post_modern(server, modern(call("hold")))
         server.until(lambda: rig.befell["held"])
         second = post_modern(server, modern(call("hold")))
-        server.until(lambda: rig.executor.parked == 1)
+        server.until(lambda: rig.executor.queued == 1)
         second.drop()
-        server.until(lambda: rig.executor.parked == 0)
+        server.until(lambda: rig.executor.queued == 0)
         server.look(rig.gate.set)
         assert first.finish().status == 200
         assert rig.befell["held"] == 1

@@ -78,7 +78,7 @@ class Discovery(Toolset):
             tools=len(app.engine.tools),
             calls=executor.calls,
             running=executor.running,
-            parked=executor.parked,
+            parked=executor.queued,
             abandoned_threads=executor.abandoned,
             toolsets=[self._toolset(name) for name in app.catalog.toolsets],
         )

@@ -162,13 +162,13 @@ class Health:
     def _crowded(self) -> bool:
         """Whether a call would have to wait for a place. Ours would only make others wait, and tell nothing."""
         executor = self._app.engine.executor
-        return executor.running >= executor.limits.running or executor.parked > 0
+        return executor.running >= executor.limits.running or executor.queued > 0
 
     @property
     def _full(self) -> bool:
         """Whether a call would be refused, because too many wait."""
         executor = self._app.engine.executor
-        return self._crowded and executor.parked >= executor.limits.parked
+        return self._crowded and executor.queued >= executor.limits.parked
 
     def _out_of_threads(self) -> bool:
         """Whether calls that were given up hold every thread, so that `def` tools are refused until a restart."""
@@ -253,7 +253,7 @@ class Metrics:
             memory=_resident_bytes(),
             calls=executor.calls,
             running=executor.running,
-            parked=executor.parked,
+            parked=executor.queued,
             live=len(executor.live),
             abandoned=executor.abandoned,
             sessions=len(lives) + len(app.routes.sse.open),

@@ -18,8 +18,8 @@ from longshore.auth.guard import Guard
 from longshore.config import Config
 from longshore.errors import StoreError
 from longshore.limits import Limits
-from longshore.server.dispatch import Engine
-from longshore.server.rates import Rates
+from longshore.server.engine import Engine
+from longshore.server.rate_limits import Rates
 from longshore.stores import Store
 from longshore.transports.http import legacy, modern
 from longshore.transports.http.admin import Routes
@@ -42,7 +42,7 @@ from longshore.transports.http.pending import Waiting
 from longshore.transports.http.responses import Receive, Scope, Send, refuse
 from longshore.transports.http.sessions import Sessions
 from longshore.transports.http.uploads import BOUNDED, Uploads
-from longshore.transports.settling import next_tick
+from longshore.transports.process import next_tick
 from longshore.wire.codec import INTERNAL_ERROR, read
 from longshore.wire.messages import Message
 
@@ -65,7 +65,7 @@ class HttpApp:
         self._find = find
         self._furnish()
         self.uploads = Uploads(self.limits)
-        engine.executor.held_bytes = max(self.limits.held_bytes, self.limits.upload_bytes)  # what was let in may run
+        engine.executor.hold_at_least(self.limits.upload_bytes)  # what was let in may run
         self.stopping = False
         self._told = 0.0
         self.closing: Callable[[], Awaitable[None]] = _nothing
@@ -308,12 +308,11 @@ async def _drained(engine: Engine, grace: float) -> None:
         if not engine.executor.live and not done.done():
             done.set_result(None)
 
-    before: Callable[[], object] | None = engine.executor.when_ended
-    engine.executor.when_ended = look
+    remove = engine.executor.add_end_listener(look)
     look()
     try:
         await asyncio.wait_for(done, grace)
     except TimeoutError:
         pass
     finally:
-        engine.executor.when_ended = before
+        remove()

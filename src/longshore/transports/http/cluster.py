@@ -13,12 +13,12 @@ import msgspec
 from msgspec import Struct
 
 from longshore.errors import StoreError, Unavailable
-from longshore.server.dispatch import Engine
-from longshore.server.state import KEY_BYTES, Seal
+from longshore.server.engine import Engine
+from longshore.server.request_state import KEY_BYTES, StateSigner
 from longshore.stores import MISSED, Store
 from longshore.telemetry.recorder import Recorder
 from longshore.transports.http.streams import Follower
-from longshore.transports.settling import next_tick
+from longshore.transports.process import next_tick
 
 TOPIC = "workers"
 BEAT_SECONDS = 3.0
@@ -212,7 +212,7 @@ class StoredNonces:
     def __init__(self, store: Store, recorder: Recorder) -> None:
         self._store, self._recorder = store, recorder
 
-    async def burn(self, nonce: str, expires: float) -> bool:
+    async def consume(self, nonce: str, expires: float) -> bool:
         try:
             return await self._store.add(f"nonce:{nonce}", b"", max(expires - time(), 1.0))
         except StoreError as problem:
@@ -225,7 +225,7 @@ async def share_state(engine: Engine, store: Store, configured: str | None) -> N
     if configured is None and not store.shared:
         return
     key = sha256(configured.encode()).digest() if configured else await _stored_key(store)
-    engine.questions.share(Seal(engine.limits, key), StoredNonces(store, engine.recorder))
+    engine.questions.share(StateSigner(engine.limits, key), StoredNonces(store, engine.recorder))
 
 
 async def _stored_key(store: Store) -> bytes:

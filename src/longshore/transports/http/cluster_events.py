@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from longshore.errors import StoreError
 from longshore.limits import Limits
-from longshore.server.dispatch import Engine
+from longshore.server.engine import Engine
 from longshore.server.link import Link
 from longshore.server.subscriptions import PARTS
 from longshore.stores import Store
@@ -33,13 +33,12 @@ class ClusterEvents:
         """Have changes go over the bus from now on, if there is one."""
         engine = self._app.engine
         if self._app.store.shared:
-            engine.when_changed = lambda part: self._announce("list", part)
-            engine.when_resource_changed = lambda uri: self._announce("resource", uri)
+            engine.relay_changes(self._announce)
 
     def rest(self) -> None:
         """Have them stay in this process: it takes its leave of the bus, and what ends with it is no news to others."""
         engine = self._app.engine
-        engine.when_changed, engine.when_resource_changed = engine.tell_list_changed, engine.tell_resource_changed
+        engine.relay_changes(None)
 
     def _announce(self, kind: Kind, name: str) -> None:
         """Have all processes tell their clients of a change, this one too, when it comes back from the bus."""
@@ -82,9 +81,9 @@ class ClusterEvents:
             case "follow":
                 self._let_follow(notice.name)
             case "list":
-                app.engine.tell_list_changed(notice.name)
+                app.engine.notify_list_changed(notice.name)
             case "resource":
-                app.engine.tell_resource_changed(notice.name)
+                app.engine.notify_resource_changed(notice.name)
             case "old":
                 return app.routes.sse.hear(notice)
             case _:

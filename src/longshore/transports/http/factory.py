@@ -5,8 +5,8 @@ from __future__ import annotations
 from longshore.auth.guard import Guard
 from longshore.config import Config
 from longshore.errors import ConfigError
-from longshore.server.dispatch import Engine
-from longshore.server.rates import Rates
+from longshore.server.engine import Engine
+from longshore.server.rate_limits import Rates
 from longshore.stores import open_store
 from longshore.transports.http.app import HttpApp
 
@@ -17,7 +17,7 @@ def make_app(engine: Engine, config: Config, *, token: str | None = None) -> Htt
     """An app for this engine. `token` opens it beside what is configured."""
     http = config.http
     _check_state_key(config)
-    engine.rates = Rates(http.rate, http.burst) if http.rate else None
+    engine.limit_rates(Rates(http.rate, http.burst) if http.rate else None)
     paths = frozenset({http.path, http.path.rstrip("/") + "/", "/", ""})
     return HttpApp(
         engine, config, paths, lambda: (open_store(http.store or "memory://"), _make_guard(engine, config, token))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from longshore.errors import Forbidden, StoreError
 from longshore.protocol.revisions import LEGACY, R2511
 from longshore.server.link import Link
-from longshore.server.rates import too_often
+from longshore.server.rate_limits import rate_failure
 from longshore.transports.http.gate import Denied, Gone, shutting_down
 from longshore.transports.http.loaded_session import LoadedSession
 from longshore.transports.http.pending import PendingResponse, hung_up
@@ -144,7 +144,7 @@ async def _begin(app: HttpApp, request: Request, body: bytes, receive: Receive, 
 
 
 async def _slow_down(request: Request, id: Any, wait: float, send: Send) -> None:
-    text = too_often("initialize", wait).text
+    text = rate_failure("initialize", wait).text
     headers = (JSON_TYPE, (b"retry-after", b"%d" % ceil(wait)), *request.extra)
     await reply(send, 429, error(id, INTERNAL_ERROR, text), headers)
 

@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from longshore.errors import Forbidden, Unavailable
-from longshore.protocol.envelope import PREFIX, is_enveloped
-from longshore.protocol.headers import Headers
+from longshore.protocol.http_headers import Headers
+from longshore.protocol.peer import PREFIX, is_enveloped
 from longshore.protocol.revisions import LEGACY
 from longshore.transports.http.gate import Denied, Gone
 from longshore.transports.http.pending import Post, watch

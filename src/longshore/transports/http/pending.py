@@ -11,10 +11,10 @@ from collections import deque
 from typing import Any, Protocol, final
 
 from longshore.limits import Limits
-from longshore.protocol.dialect import Kind
+from longshore.protocol.dialect import FailureKind
 from longshore.protocol.peer import Principal
 from longshore.protocol.session import Session
-from longshore.server.dispatch import Engine
+from longshore.server.engine import Engine
 from longshore.server.link import Link
 from longshore.transports.http.responses import Receive
 
@@ -47,7 +47,7 @@ class PendingResponse(Link):
         """The client has hung up."""
         self.old = False
         """It has waited long enough to be watched."""
-        self.kind: Kind | None = None
+        self.kind: FailureKind | None = None
         self.outlet: Outlet | None = None
         self._bell: Wakeup | None = None
         """Only who waits has one: most never do."""
@@ -61,7 +61,7 @@ class PendingResponse(Link):
         else:
             self.wake()
 
-    def failed(self, kind: Kind) -> None:
+    def failed(self, kind: FailureKind) -> None:
         self.kind = kind
 
     def wake(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, Final
 
 from longshore.errors import Forbidden, Unavailable
-from longshore.protocol.envelope import BadEnvelope
+from longshore.protocol.peer import BadEnvelope
 from longshore.wire.codec import INVALID_REQUEST, ErrorFrame, error
 
 Scope = MutableMapping[str, Any]

@@ -15,16 +15,24 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from longshore.errors import CapabilityMissing, Forbidden
-from longshore.protocol.dialect import Kind
-from longshore.protocol.envelope import OWN_ENVELOPE
-from longshore.protocol.media import is_json
+from longshore.protocol.dialect import FailureKind
+from longshore.protocol.http_headers import is_json
+from longshore.protocol.peer import OWN_ENVELOPE
 from longshore.registry.tool import Entry
 from longshore.transports.http.gate import LENGTH_DIGITS, Gone, Request, TooLong, shutting_down
 from longshore.transports.http.openapi import describe
 from longshore.transports.http.pending import PendingResponse, watch
 from longshore.transports.http.responses import JSON_TYPE, Receive, Send, reply
-from longshore.wire.codec import BROKEN, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, ErrorFrame, encode, is_utf8
-from longshore.wire.depth import too_deep
+from longshore.wire.codec import (
+    BROKEN,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorFrame,
+    encode,
+    is_utf8,
+    too_deep,
+)
 from longshore.wire.messages import Fault
 
 if TYPE_CHECKING:
@@ -50,7 +58,7 @@ class RestCall(PendingResponse):
     def send(self, frame: bytes) -> None:
         pass
 
-    def failed(self, kind: Kind) -> None:
+    def failed(self, kind: FailureKind) -> None:
         if not self.done:  # a thread that was given up may still fail, and that is not why this call did
             self.kind = kind
 
@@ -282,7 +290,7 @@ def failure(trouble: RestError, seconds: float | None = None, data: Raw | UnsetT
     return Outcome(STATUSES[trouble.kind], encode(envelope), trouble.headers)
 
 
-def read_outcome(name: str, frame: bytes | None, kind: Kind | None, seconds: float) -> Outcome:
+def read_outcome(name: str, frame: bytes | None, kind: FailureKind | None, seconds: float) -> Outcome:
     """What the engine's answer to a call of the tool says. `kind` is why it failed, where the engine knew."""
     if frame is None:
         return failure(RestError("cancelled", f"{name} was cancelled"), seconds)
@@ -299,7 +307,7 @@ def read_outcome(name: str, frame: bytes | None, kind: Kind | None, seconds: flo
     return Outcome(200, encode(Success(True, data, result.content, _milliseconds(seconds), _now())))
 
 
-def _refused(name: str, frame: bytes, text: str, kind: Kind | None, seconds: float) -> Outcome:
+def _refused(name: str, frame: bytes, text: str, kind: FailureKind | None, seconds: float) -> Outcome:
     cause = frame.cause if isinstance(frame, ErrorFrame) else None
     if isinstance(cause, CapabilityMissing):
         return failure(_question(name), seconds)

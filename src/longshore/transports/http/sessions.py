@@ -18,7 +18,7 @@ from typing import final
 from longshore.errors import StoreError
 from longshore.limits import Limits
 from longshore.protocol.peer import Principal
-from longshore.server.dispatch import Engine
+from longshore.server.engine import Engine
 from longshore.stores import Store
 from longshore.transports.http.cluster import Cluster
 from longshore.transports.http.cluster_events import StreamOwnership

@@ -111,7 +111,7 @@ class SseSessions:
             while not session.gone:
                 behind, chunk = session.congested, session.take()
                 if behind:
-                    app.engine.executor.settle()  # calls that came from other processes wait for that
+                    app.engine.executor.start_queued()  # calls that came from other processes wait for that
                 if chunk:
                     await write(send, chunk)
                 elif session.ending:

@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, cast, final
 
 from longshore.protocol.dialect import Failure
-from longshore.server.dispatch import Engine
+from longshore.server.engine import Engine
 from longshore.server.link import Link
 from longshore.wire.codec import PARSE_ERROR, ErrorFrame
 from longshore.wire.framing import Frame, Framer, TooLong
@@ -114,7 +114,7 @@ class JsonlConnection(Protocol):
         self._link.congested = False
         self._take([])
         if not self._link.congested:
-            self._engine.executor.settle()
+            self._engine.executor.start_queued()
             self._transport.resume_reading()
 
     # -- ending

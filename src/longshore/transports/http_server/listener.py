@@ -17,12 +17,12 @@ from uvicorn.server import ServerState
 
 from longshore.addresses import is_loopback
 from longshore.limits import Limits
-from longshore.server.dispatch import Engine
+from longshore.server.engine import Engine
 from longshore.telemetry.recorder import Recorder
 from longshore.transports.http.app import HttpApp
 from longshore.transports.http.uploads import Uploads
 from longshore.transports.http_server.connection import LINGER_SECONDS, Connection
-from longshore.transports.settling import next_tick
+from longshore.transports.process import next_tick
 
 SWEEP_SECONDS = 1.0
 """How often every connection is looked at while one of them has a request to finish or output to take.

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from longshore.config import Config
 from longshore.sandbox.descendants import adopt
-from longshore.server.dispatch import Engine
+from longshore.server.engine import Engine
 from longshore.telemetry.records import Level
 from longshore.transports.http.app import HttpApp
 from longshore.transports.http.factory import make_app
@@ -84,7 +84,7 @@ def _serve(served: Served, site: Endpoint, sockets: list[socket], line: socket |
     asyncio.set_event_loop(loop)
     app = make_app(engine, config, token=site.token.text if site.token else None)
     serving = Serving(loop, engine, app)
-    process.end_soon = serving.stop
+    process.end_by(serving.stop)
     served.watch(loop)
 
     def ready() -> None:
@@ -98,7 +98,7 @@ def _serve(served: Served, site: Endpoint, sockets: list[socket], line: socket |
     if line is None:
         adopt()
     else:
-        process.settle_in()
+        process.watch_family()
         loop.add_reader(line, _end_with_supervisor, line, loop, process, serving)
     try:
         loop.run_until_complete(serving.run(sockets, make_context(config.http), lines=config.http.lines, ready=ready))
@@ -110,7 +110,7 @@ def _serve(served: Served, site: Endpoint, sockets: list[socket], line: socket |
 def _end_with_supervisor(line: socket, loop: asyncio.AbstractEventLoop, process: Process, serving: Serving) -> None:
     """The line has closed: the supervisor wants us to stop, or is gone."""
     loop.remove_reader(line)
-    process.end_untold()
+    process.end_unsignalled()
     serving.stop()
 
 
@@ -121,7 +121,7 @@ def _supervise(served: Served, site: Endpoint, sockets: list[socket]) -> None:
     adopt()
     orders = Orders(site, [each.fileno() for each in sockets])
     supervisor = Supervisor(count, orders, served.engine.recorder, lambda: greet(served.name, config, site, count))
-    process.end_soon = supervisor.stop
+    process.end_by(supervisor.stop)
     try:
         supervisor.run(grace + (WORKER_SECONDS + SUPERVISOR_SECONDS) / 2)
     finally:

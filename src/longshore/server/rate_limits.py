@@ -1,7 +1,7 @@
-"""How often: a token bucket for each caller and tool.
+"""Rate limits: a token bucket for each caller and tool.
 
-The bucket is one number, the time at which it would be full again (the generic cell rate algorithm), so a call costs
-one look into a dict. Callers that stay away are forgotten: their buckets are full.
+A bucket is one number, the time at which it is full again (the generic cell rate algorithm), so a call costs one
+lookup. Full buckets are dropped when there are many.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Final, final
 from longshore.protocol.dialect import Failure
 
 MOST_BUCKETS: Final = 10_000
-"""Buckets kept before the full ones are dropped. A caller can't fill memory with names: tools are ours."""
+"""Buckets before the full ones are dropped. A caller can't fill memory with names: only existing tools count."""
 
 
 _ROUNDING: Final = 0.01
-"""A hundredth of a call: what sums of fractions may be off by, so that the last call of a burst is not lost to it."""
+"""A hundredth of a call: the tolerance for sums of fractions, so that the last call of a burst is let through."""
 
 
 @final
@@ -33,7 +33,7 @@ class Rates:
         self._full_at: dict[tuple[str, str], float] = {}
 
     def take(self, caller: str, tool: str) -> float:
-        """Count a call. 0.0: go ahead; else the seconds to wait, and nothing was counted."""
+        """Count a call. 0.0: it may run; else the seconds to wait, and the call was not counted."""
         now = self._clock() * self._rate
         key = (caller, tool)
         full_at = max(self._full_at.get(key, now), now)
@@ -46,7 +46,7 @@ class Rates:
         return 0.0
 
 
-def too_often(what: str, wait: float) -> Failure:
-    """What a caller is told that has to wait."""
+def rate_failure(what: str, wait: float) -> Failure:
+    """The failure of a call that came too soon."""
     text = f"{what} was not run: it was called too often (the limit is http.rate)"
     return Failure("rate", f"{text}; try again in {max(wait, 0.1):.1f} s", wait)

@@ -1,4 +1,4 @@
-"""Arrays of messages, which the revision of 2025-03-26 demands and no other allows."""
+"""Batches: arrays of messages, which 2025-03-26 requires and no other revision allows."""
 
 from __future__ import annotations
 
@@ -6,21 +6,53 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
 
-from longshore.protocol.envelope import is_enveloped
+from longshore.protocol.peer import is_enveloped
 from longshore.protocol.revisions import MODERN
-from longshore.server.link import BatchLink, Link
+from longshore.server.link import Link
 from longshore.wire.codec import INVALID_REQUEST, error, read
 from longshore.wire.messages import Batch, Blank, Message
 
 if TYPE_CHECKING:
-    from longshore.server.dispatch import Engine
+    from longshore.server.engine import Engine
 
 _ALONE: Final = ("initialize", "subscriptions/listen")
 """The handshake must come first, and a listen has no end that a batch could wait for."""
 
 
+class BatchLink(Link):
+    """Collects the answers to one batch, and sends them as one array after the last."""
+
+    __slots__ = ("_answers", "_missing", "_outer")
+
+    def __init__(self, outer: Link, requests: int) -> None:
+        super().__init__(outer.session, outer.principal)
+        self.caller = outer.caller
+        self.headers = outer.headers
+        self._outer = outer
+        self._missing = requests
+        self._answers: list[bytes] = []
+
+    @property
+    def home(self) -> Link:
+        return self._outer.home
+
+    @property
+    def owner(self) -> object:
+        return self._outer.owner
+
+    def send(self, frame: bytes) -> None:
+        self._outer.send(frame)
+
+    def answer(self, frame: bytes | None) -> None:
+        self._missing -= 1
+        if frame is not None:
+            self._answers.append(frame)
+        if self._missing == 0:
+            self._outer.answer(b"[" + b",".join(self._answers) + b"]" if self._answers else None)
+
+
 def handle_batch(engine: Engine, batch: Batch, link: Link) -> bytes | None:
-    """Answer the requests of a batch with one array, now or when the last of them is done."""
+    """Answer the requests of a batch with one array, now or when the last of them has ended."""
     peer = link.session.peer
     if peer is None or not peer.revision.batches:
         return error(None, INVALID_REQUEST, "send one message a line: only a 2025-03-26 session takes arrays")
@@ -30,12 +62,13 @@ def handle_batch(engine: Engine, batch: Batch, link: Link) -> bytes | None:
         return error(None, INVALID_REQUEST, f"a batch holds at most {engine.limits.batch} messages")
     frames = [bytes(item) for item in batch.items]
     messages = [read(frame, engine.limits.depth, 0) for frame in frames]
-    collector = BatchLink(link, sum(map(_wants_answer, messages)))
+    requests = sum(map(_wants_answer, messages))
+    collector = BatchLink(link, requests)
     for frame, message in zip(frames, messages, strict=True):
         answer = _refuse(message) or engine.handle(frame, collector)
         if answer is not None:
             collector.answer(answer)
-    if not any(map(_wants_answer, messages)):
+    if not requests:
         link.answer(None)
     return None
 
@@ -47,7 +80,7 @@ def _wants_answer(message: Any) -> bool:
 
 
 def _refuse(message: Any) -> bytes | None:
-    """What a single line may be and a member of a batch may not."""
+    """Refuse messages that are allowed alone but not in a batch."""
     if isinstance(message, Batch):
         return error(None, INVALID_REQUEST, "a batch holds messages, not arrays")
     if isinstance(message, Message) and message.id is not UNSET:

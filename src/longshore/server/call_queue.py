@@ -1,13 +1,14 @@
-"""Calls that wait for a place, in turns, and how many places one caller may take.
+"""The queue of calls that wait for a place, fair among callers.
 
-A *caller* is one session or connection, and belongs to an *owner*: a principal, or an address where nobody has to show
-who it is. A peer that is alone, as on stdio, is no caller: it may take every place, and its calls go in their order.
+A *caller* is one session or connection, and belongs to an *owner*: a principal, or without authentication an address.
+The only peer of a server, as on stdio, is no caller: it may take every place, and its calls run in their order.
 
 - A call starts while its caller runs fewer than three times as many calls as there are free places, and its owner fewer
-  than seven times. Of 64 places one session takes at most 48, all sessions of one owner at most 56, and the rest is
-  there for whoever comes next.
-- A place that comes free goes to the owners in turn, and within one owner to its callers in turn.
-- When there is no room to wait, the newest waiting call of whoever has the most gives way to one of whoever has less.
+  than seven times. Of 64 places one session takes at most 48, all sessions of one owner at most 56; the rest stays
+  free for others.
+- A free place goes to the owners in turn, and within one owner to its callers in turn.
+- When the queue is full, the newest call of the caller with the most queued calls is refused in favour of a caller
+  with fewer.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ if TYPE_CHECKING:
     from longshore.server.call import Call
 
 CALLER_SHARE: Final = 3
-"""Places that a caller may hold for each one that is free: three quarters of all when it is alone."""
+"""Places that a caller may hold for each free one: three quarters of all if it is the only one."""
 OWNER_SHARE: Final = 7
 """The same for all callers of one owner: seven eighths."""
 MOST_IDLE: Final = 1024
-"""Callers without a call that are remembered, so that one who calls again and again is not made anew each time."""
+"""Callers without a call that stay in the table, so that a frequent caller is not added anew each time."""
 
 
 @final
 class Owner:
-    """A principal or an address, and what its callers run and have waiting."""
+    """A principal or an address, and the calls of its callers."""
 
     __slots__ = ("callers", "queued", "running", "waiting", "weight")
 
@@ -38,7 +39,7 @@ class Owner:
         self.running = 0
         self.callers: set[Caller] = set()
         self.waiting: dict[Caller, None] = {}
-        """Callers whose calls wait for a place, the next in turn first."""
+        """Callers with queued calls, the next in turn first."""
         self.queued = 0
         self.weight = 0
 
@@ -53,11 +54,11 @@ class Caller:
         self.owner = owner
         self.running = 0
         self.waiting: dict[Call, None] = {}
-        """Calls that wait for a place, the oldest first."""
+        """Queued calls, the oldest first."""
         self.asking: dict[Call, None] = {}
-        """Calls that wait for an answer of the client."""
+        """Calls that wait for an answer from the client."""
         self.queued = 0
-        """How much of the room to wait for a place it takes."""
+        """How much of the queue it takes."""
         self.weight = 0
         """The same, and one for each call that waits for the client."""
 
@@ -73,13 +74,13 @@ class Caller:
         self.running -= 1
         self.owner.running -= 1
 
-    def asks(self, call: Call) -> None:
-        """The call has given up its place and waits for the client."""
+    def begin_asking(self, call: Call) -> None:
+        """Count a call that has given up its place and waits for the client."""
         self.asking[call] = None
         self._weigh(1)
 
-    def asked(self, call: Call) -> None:
-        """It waits no more."""
+    def end_asking(self, call: Call) -> None:
+        """Stop counting a call that waited for the client."""
         if call in self.asking:
             del self.asking[call]
             self._weigh(-1)
@@ -96,7 +97,7 @@ class Caller:
         self._queue(-weight)
 
     def newest(self) -> Call:
-        """The call that gives way first."""
+        """The call that is refused first."""
         return next(reversed(self.waiting or self.asking))
 
     @property
@@ -114,24 +115,24 @@ class Caller:
 
 
 @final
-class Turns:
-    """The calls of one server that wait for a place."""
+class CallQueue:
+    """The queued calls of one server."""
 
     __slots__ = ("_alone", "_callers", "_owners", "_unit", "_waiting", "size")
 
     def __init__(self, limits: Limits) -> None:
         self._unit = max(1, limits.held_bytes // max(1, limits.parked))
-        """A call takes as much of the room as one more for each so many bytes of its frame."""
+        """A call counts as one more for each so many bytes of its frame."""
         self._owners: dict[str, Owner] = {}
         self._callers: dict[tuple[str, object], Caller] = {}
         self._alone: deque[Call] = deque()
-        """Calls of peers that share with nobody."""
+        """Calls of a server's only peer."""
         self._waiting: dict[Owner, None] = {}
-        """Owners whose calls wait, the next in turn first."""
+        """Owners with queued calls, the next in turn first."""
         self.size = 0
 
     def caller(self, name: tuple[str, object]) -> Caller:
-        """Who is called so: the name of the owner, and what tells its sessions or connections apart."""
+        """The caller of this name: the owner, and the key of the session or connection."""
         found = self._callers.get(name)
         return self._enter(name) if found is None else found
 
@@ -173,7 +174,7 @@ class Turns:
             del self._waiting[call.caller.owner]
 
     def next(self, free: int) -> Call | None:
-        """Take out the call whose turn it is: one whose caller may start it, and whose peer takes what it is sent."""
+        """Remove the next call: one whose caller may start it, and whose peer is not congested."""
         for call in self._alone:
             if not call.link.congested:
                 self.remove(call)
@@ -200,7 +201,7 @@ class Turns:
     # -- giving way
 
     def giving_way(self, call: Call, *, asking: bool) -> Call | None:
-        """The call that has to make room for this one. None: nobody has more waiting than its caller would have.
+        """The call to refuse in favour of this one. None: no caller has more queued than this one's would have.
 
         `asking`: calls that wait for their client count too, and may be chosen.
         """

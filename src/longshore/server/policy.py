@@ -1,0 +1,132 @@
+"""What a server offers, by the authors' declarations and the configuration: tools, time limits, instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+from typing import TYPE_CHECKING, Literal, final
+
+from longshore import config as configuration
+from longshore.config import Config
+from longshore.errors import RegistrationError
+from longshore.limits import Limits
+from longshore.registry.catalog import Catalog
+from longshore.registry.tool import Entry
+from longshore.telemetry.recorder import Recorder
+
+if TYPE_CHECKING:
+    from longshore.registry.lint import Policy as LintPolicy
+    from longshore.registry.lint import RegistrationLint
+    from longshore.schema.client_forms import Form
+
+
+@final
+class Policy:
+    """The offer of one server. `config` may be replaced while the server runs; `offer` then applies it."""
+
+    def __init__(self, catalog: Catalog, limits: Limits | None, instructions: str | None) -> None:
+        """`limits` and `instructions` are the author's; the configuration may override them."""
+        self.config: Config = configuration.DEFAULT
+        self._catalog, self._limits, self._instructions = catalog, limits, instructions
+
+    @property
+    def limits(self) -> Limits:
+        return configuration.limits_of(self.config, self._limits)
+
+    @property
+    def instructions(self) -> str | None:
+        return self.config.server.instructions or self._instructions
+
+    @property
+    def form(self) -> Form | None:
+        """The kind of client that tool schemas are rewritten for; None: they stay as their authors wrote them."""
+        return self.config.server.schemas
+
+    @property
+    def expose_errors(self) -> bool:
+        """Whether clients see the text of unexpected exceptions."""
+        return self.config.server.expose_errors
+
+    def offer(self) -> dict[str, Entry]:
+        """The enabled tools by name. Sets on every entry of the catalog what the configuration says of it."""
+        config, default = self.config, self.limits.timeout_seconds
+        offered: dict[str, Entry] = {}
+        for entry in self._catalog.entries():
+            toolset = entry.toolset.name if entry.toolset is not None else None
+            declared = default if entry.timeout is None else entry.timeout
+            entry.limit = configuration.tool_timeout(config, entry.name, toolset, declared) or inf
+            entry.result_bytes = configuration.tool_config(config, entry.name).result_bytes or 0
+            entry.guarded = bool(entry.scopes or entry.headers)
+            entry.plain = entry.typed_result and not entry.result_bytes
+            stateless = entry.toolset is None or entry.toolset.stateless
+            entry.direct = entry.plain and entry.run == "inline" and not entry.keeps_frame and stateless
+            if entry.kind == "tool" and configuration.tool_enabled(config, entry.name, toolset):
+                offered[entry.name] = entry
+        return offered
+
+    def time_limit(self, name: str, toolset: str | None, declared: float | Literal[False] | None) -> float:
+        """The seconds that a tool may run, for one that is not in the catalog yet."""
+        seconds = self.limits.timeout_seconds if declared is None else declared
+        return configuration.tool_timeout(self.config, name, toolset, seconds) or inf
+
+
+@final
+class Admission:
+    """Checks new tools against the schema standards. The standards are loaded for the first tool that needs them."""
+
+    def __init__(
+        self,
+        server: str,
+        catalog: Catalog,
+        recorder: Recorder,
+        policy: LintPolicy,
+        categories: Sequence[str] | None,
+        waive: Mapping[str, str] | None,
+    ) -> None:
+        self.policy: LintPolicy = policy
+        """Whether a tool that some client can't take is reported or refused."""
+        self.categories: tuple[str, ...] | None = None
+        self.waived: dict[str, str] = {}
+        self.standards: RegistrationLint | None = None
+        self._server, self._catalog, self._recorder = server, catalog, recorder
+        catalog.check = self.check
+        if policy != "warn" or categories is not None or waive:
+            from longshore.registry.lint import read_categories, read_waivers
+
+            self.categories, self.waived = read_categories(categories), read_waivers(waive)
+            self.standards = self._load()
+
+    def check(self, entries: Sequence[Entry]) -> None:
+        """Refuse or report new tools that break a rule. Plain ones can't break any, and are not checked."""
+        if self.standards is None:
+            if not any(entry.raw or entry.odd for entry in entries):
+                return
+            self.standards = self._load()
+        self.standards.check(entries)
+        if self._recorder.on or self._recorder.fallback is not None:
+            self.standards.report(self._warn)
+
+    def report(self, reported: bool = False) -> None:
+        """Report findings from before the log was set up, unless another process has, and save the lint cache."""
+        if self.standards is not None:
+            self.standards.report(self._warn if not reported else lambda _: None)
+            self.standards.save()
+
+    def _load(self) -> RegistrationLint:
+        from longshore.registry.lint import RegistrationLint
+
+        return RegistrationLint(self._server, self.policy, self.categories, self.waived, self._catalog)
+
+    def _warn(self, line: str) -> None:
+        self._recorder.problem("warning", line)
+
+
+def declare(step: Callable[[], object]) -> None:
+    """Run one declaration. Its error is raised, or collected where all errors of a file are wanted (`lint`)."""
+    try:
+        step()
+    except RegistrationError as problem:
+        from longshore.registry.lint import collect
+
+        if not collect(problem):
+            raise
