@@ -212,8 +212,8 @@ def test_each_place_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
             enough.set()
         return seen[-1]
 
-    place = watchdog.spot
-    monkeypatch.setattr(watchdog, "spot", spot)
+    place = watchdog.locate_frame
+    monkeypatch.setattr(watchdog, "locate_frame", spot)
 
     async def body() -> None:
         app = Server("t")

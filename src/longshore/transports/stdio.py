@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import os
 import select
-from _queue import Empty, SimpleQueue
 from _thread import _count as thread_count  # pyright: ignore[reportPrivateUsage]
+from _thread import allocate_lock
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, final
 
@@ -72,6 +73,7 @@ class Stdio(Link):
         "_queued",
         "_reader",
         "_regular",
+        "_wakeup",
         "_writer",
     )
 
@@ -97,8 +99,10 @@ class Stdio(Link):
         self._grown: set[int] = set()
         self._chores: list[Callable[[], object]] = []
         self._loop_chores: list[Callable[[AbstractEventLoop], None]] = []
-        self._posted: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        """Actions that threads post to the main thread before there is a loop."""
+        self._posted: deque[Callable[[], None]] = deque()
+        """Actions that threads post to the main thread before there is a loop. The lock is free while there are some."""
+        self._wakeup = allocate_lock()
+        self._wakeup.acquire()
         engine.executor.adopt_host(self)
         if process is not None:
             process.end_by(self.end_soon)
@@ -154,20 +158,22 @@ class Stdio(Link):
         """Wait for the running calls to end. False: one takes too long."""
         end = monotonic() + THREAD_SECONDS
         while self._engine.executor.running:
-            try:
-                self._posted.get(timeout=max(end - monotonic(), 0))()
-            except Empty:
+            if not self._wakeup.acquire(timeout=max(end - monotonic(), 0)):
                 return False
+            self._run_posted()
         return True
 
     def call_threadsafe(self, action: Callable[[], None]) -> None:
-        self._posted.put(action)
+        self._posted.append(action)
         if self._loop is not None:  # it was opened a moment ago
             self._loop.call_soon_threadsafe(self._run_posted)
+        else:
+            with suppress(RuntimeError):  # it is free already
+                self._wakeup.release()
 
     def _run_posted(self) -> None:
-        while not self._posted.empty():
-            self._posted.get()()
+        while self._posted:
+            self._posted.popleft()()
 
     def _idle(self) -> bool:
         """Whether the client waits for no answer: it has listed or called tools, or has been silent for a while."""
