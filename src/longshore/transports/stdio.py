@@ -100,7 +100,7 @@ class Stdio(Link):
         self._chores: list[Callable[[], object]] = []
         self._loop_chores: list[Callable[[AbstractEventLoop], None]] = []
         self._posted: deque[Callable[[], None]] = deque()
-        """Actions that threads post to the main thread before there is a loop. The lock is free while there are some."""
+        """Actions that threads post to the main thread before there is a loop; the lock is free while there are any."""
         self._wakeup = allocate_lock()
         self._wakeup.acquire()
         engine.executor.adopt_host(self)
