@@ -102,6 +102,7 @@ def test_a_bomb_is_refused_before_it_expands(monkeypatch: pytest.MonkeyPatch) ->
         (gzip.compress(TEXT)[:-8] + bytes(8), "can't be decompressed"),
         (gzip.compress(b"a") + b"junk", "can't be decompressed"),
     ],
+    ids=["no gzip", "cut", "wrong checksum", "junk at the end"],
 )
 def test_broken_compressed_data_is_an_error(body: bytes, what: str) -> None:
     with pytest.raises(ExchangeBroken, match=what):
