@@ -4,7 +4,7 @@ import asyncio
 import sys
 
 from longshore import Client
-from longshore.client.oauth import OAuth
+from longshore.client.auth import OAuth
 
 
 async def main(url: str) -> None:

@@ -12,13 +12,13 @@ import pytest
 
 import longshore
 from longshore import Client, SyncClient
-from longshore.client import oauth
+from longshore.client import auth
 from longshore.client.answering import AT_ONCE
 from longshore.client.cache import MOST, MOST_CHARS
 from longshore.client.channel import CLIENT_LIMITS
 from longshore.client.child import EOF_SECONDS, TERM_SECONDS
 from longshore.client.era import PROBE_SECONDS
-from longshore.client.http.channel import MOST_REQUESTS
+from longshore.client.http import MOST_REQUESTS
 from longshore.client.line import ROUNDS
 from longshore.client.listing import _PROBLEMS, ENTRIES, PAGES
 from longshore.client.opening import RESTART_SECONDS, RESTARTS
@@ -51,7 +51,7 @@ SAYS = {
     "watching": ["0 tools", "tools changed: ['later']"],
 }
 ELSEWHERE = {"signing_in"}
-"""Run by tests/client/oauth/test_redirect.py, which has somewhere to sign in."""
+"""Run by tests/client/auth/test_redirect.py, which has somewhere to sign in."""
 
 
 @pytest.mark.parametrize("name", SAYS)
@@ -88,8 +88,8 @@ def test_the_page_names_every_method_and_every_exception() -> None:
 
 def test_the_login_page_names_everything_that_there_is() -> None:
     page = LOGIN.read_text()
-    for name in oauth.__all__:
-        assert name in ("Authorizer", "Bearer", "Storage") or f"{name}(" in page, name
+    for name in auth.__all__:
+        assert name in ("Authorizer", "AuthRequest", "Bearer", "Storage") or f"{name}(" in page, name
 
 
 def test_the_numbers_are_the_codes() -> None:

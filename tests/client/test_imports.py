@@ -58,7 +58,7 @@ ELSEWHERE = {
     "longshore.cli",
     "longshore.client.http",
     "longshore.client.memory",
-    "longshore.client.oauth",
+    "longshore.client.auth",
     "longshore.client.servers",
     "longshore.client.stdio",
     "longshore.client.sync",

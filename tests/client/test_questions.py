@@ -11,8 +11,8 @@ import pytest
 from client.odd import run, script
 from longshore import Server
 from longshore.client import Client, ElicitQuestion, SyncClient
+from longshore.client.auth import JwtBearer, OAuth
 from longshore.client.line import ROUNDS
-from longshore.client.oauth import JwtBearer, OAuth
 from longshore.errors import BadAnswer, CallTimeout, ClientError, RegistrationError, ServerError, Unanswerable
 from longshore.retry import Backoff
 from longshore.testing import Answers

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from longshore import AuthorizationError, Client
 from longshore.client import ElicitQuestion
-from longshore.client.oauth import ClientCredentials, EnterpriseManaged, JwtBearer, MemoryStorage, OAuth
+from longshore.client.auth import ClientCredentials, EnterpriseManaged, JwtBearer, MemoryStorage, OAuth
 
 SECONDS = 20.0
 """That any answer may take. The suite's servers are on this machine and answer at once, or never."""

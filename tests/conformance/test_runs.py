@@ -20,7 +20,7 @@ from .runs import CLIENT, RUNS, Run
 from .verdict import Client
 
 REVISIONS = ("2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
-PUBLIC = ("longshore", "longshore.client", "longshore.client.oauth")
+PUBLIC = ("longshore", "longshore.client", "longshore.client.auth")
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,8 @@ from client.http.scripted import Got, Wire, run, scripted
 from client.http.speaking import call_ok, modern
 from longshore.client import Client
 from longshore.errors import ConnectError
-from longshore.http_client.dial import Proxy as FoundProxy
 from longshore.http_client.dial import find_proxy
+from longshore.http_client.http1 import Proxy as FoundProxy
 from longshore.http_client.pool import HttpClient
 from longshore.http_client.response import Unreachable
 from longshore.http_client.urls import parse_url

@@ -9,7 +9,7 @@ from __future__ import annotations
 from .manifest import Row
 
 C = "tests/client/"
-H, OAUTH, PEERS, CLI = f"{C}http/", f"{C}oauth/", "tests/interop/client/", "tests/cli/"
+H, OAUTH, PEERS, CLI = f"{C}http/", f"{C}auth/", "tests/interop/client/", "tests/cli/"
 
 CLIENT_ROWS: dict[str, Row] = {
     "BASE-01": Row(
@@ -634,12 +634,12 @@ CLIENT_ROWS: dict[str, Row] = {
         "all",
         "Only http(s) addresses are gone to, no shell is used, and no server leads us behind the wall.",
         (
-            f"{H}test_fetch.py::test_what_is_no_url",
+            "tests/http_client/test_pool.py::test_what_is_no_url",
             f"{H}test_channel.py::test_no_other_redirect_is_followed",
             f"{C}test_rules.py::test_what_was_not_declared_is_refused",
             f"{C}test_starting.py::test_words_that_no_program_can_be_given",
-            f"{OAUTH}test_walls.py::test_nobody_knocks",
-            f"{OAUTH}test_walls.py::test_a_name_that_points_inside",
+            f"{OAUTH}test_url_policy.py::test_nobody_knocks",
+            f"{OAUTH}test_url_policy.py::test_a_name_that_points_inside",
             f"{OAUTH}test_discovery.py::test_endpoints_behind_the_wall_stop_it",
         ),
     ),

@@ -9,12 +9,11 @@ import click
 
 from longshore.cli.options import Options
 from longshore.cli.target import Destination
-from longshore.client.oauth.granter import Granter
-from longshore.client.oauth.holder import Need
-from longshore.client.oauth.identity import Identity
-from longshore.client.oauth.login import OAuth
-from longshore.client.oauth.storage import FileStorage
-from longshore.client.oauth.tokens import Tokens
+from longshore.client.auth.oauth import OAuth
+from longshore.client.auth.server_credentials import GrantContext
+from longshore.client.auth.token_authorizer import TokenAuthorizer
+from longshore.client.auth.token_endpoint import Identity, Tokens
+from longshore.client.auth.token_storage import FileStorage
 from longshore.errors import AuthorizationError
 from longshore.files import read_bounded
 from longshore.http_client.urls import parse_url
@@ -77,7 +76,7 @@ def _token(given: str) -> str:
 
 
 def _bearer(token: str) -> Any:
-    from longshore.client.oauth.authorizer import Bearer
+    from longshore.client.auth.authorizer import Bearer
 
     try:
         return Bearer(token)
@@ -86,23 +85,23 @@ def _bearer(token: str) -> Any:
 
 
 @final
-class Stored(Granter):
+class Stored(TokenAuthorizer):
     """The tokens of an earlier login, renewed as they were meant to be. Nobody is there to log in anew."""
 
-    refreshable = True
+    needs_person = True
 
     def __init__(self) -> None:
         super().__init__(FileStorage(), "", None, "auto", None)
         self._login = OAuth()
 
-    async def obtain(self, need: Need) -> Tokens:
-        if need.purpose.server.assumed:
+    async def obtain(self, context: GrantContext) -> Tokens:
+        if context.purpose.server.assumed:
             raise AuthorizationError("it wants a token, and says nowhere how to get one by OAuth")
         what = "it wants a login, and nobody is at a terminal"
         raise AuthorizationError(f"{what}; log in by the same command on a terminal")
 
-    async def identify(self, need: Need) -> Identity | None:
-        return await self._login.identify(need)
+    async def identify(self, context: GrantContext) -> Identity | None:
+        return await self._login.identify(context)
 
-    async def refused(self, need: Need, error: str) -> None:
-        await self._login.refused(need, error)
+    async def refused(self, context: GrantContext, error: str) -> None:
+        await self._login.refused(context, error)

@@ -190,21 +190,21 @@ def _url(url: str, way: Way, name: str = "", *, old: bool = False) -> Target:
     headers = tuple((way.headers or {}).items())
 
     def make() -> Channel:
-        from longshore.client.http.channel import HttpChannel
+        from longshore.client.http import HttpChannel
 
         return HttpChannel(url, headers=headers, authorizer=_authorizer(way.auth), limits=way.limits)
 
     def make_old() -> Channel:
-        from longshore.client.http.old import OldHttpChannel
+        from longshore.client.sse import SseChannel
 
-        return OldHttpChannel(url, headers=headers, authorizer=_authorizer(way.auth), limits=way.limits)
+        return SseChannel(url, headers=headers, authorizer=_authorizer(way.auth), limits=way.limits)
 
     return Target(name or without_secrets(url), (make_old,) if old else (make, make_old), key=url)
 
 
 def _authorizer(auth: Any) -> Any:
     if isinstance(auth, str):
-        from longshore.client.oauth.authorizer import Bearer
+        from longshore.client.auth.authorizer import Bearer
 
         return Bearer(auth)
     return auth

@@ -16,10 +16,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from msgspec import Struct
-
 from longshore.errors import ConnectError
-from longshore.http_client.http1 import HttpConnection
+from longshore.http_client.http1 import HttpConnection, Proxy
 from longshore.http_client.response import Unreachable
 from longshore.http_client.urls import Url, without_secrets
 
@@ -41,25 +39,12 @@ _BUNDLES: Final = (
 
 Allow: TypeAlias = Callable[[str], bool] | None
 """Whether a connection to an IP address is allowed. None: all are. Through a proxy, the proxy decides."""
-MakeConnection: TypeAlias = Callable[[bytes | None], HttpConnection]
-"""Makes a connection from the header lines that a proxy of plain requests gets, or None."""
+MakeConnection: TypeAlias = Callable[["Proxy | None"], HttpConnection]
+"""Makes the protocol of a connection, which may lead through a proxy."""
 
 
 class NotAllowed(Unreachable):
     """The host resolves to no address that `Allow` permits."""
-
-
-class Proxy(Struct, frozen=True):
-    """A proxy that the environment names."""
-
-    host: str
-    port: int
-    authorization: str = ""
-
-    @property
-    def head(self) -> bytes:
-        """The header lines that are for the proxy."""
-        return f"Proxy-Authorization: {self.authorization}\r\n".encode() if self.authorization else b""
 
 
 async def dial(make: MakeConnection, url: Url, seconds: float, allow: Allow = None) -> HttpConnection:
@@ -80,10 +65,9 @@ async def dial(make: MakeConnection, url: Url, seconds: float, allow: Allow = No
         wire = await _open_socket(loop, url.host, url.port, seconds, allow)
     else:
         wire = await _open_proxy(loop, proxy, url, seconds)
-    proxy_head = proxy.head if proxy is not None and tls is None else None
     try:
         name = None if tls is None else url.host
-        _, connection = await loop.create_connection(lambda: make(proxy_head), sock=wire, ssl=tls, server_hostname=name)
+        _, connection = await loop.create_connection(lambda: make(proxy), sock=wire, ssl=tls, server_hostname=name)
         return connection
     except BaseException:
         wire.close()

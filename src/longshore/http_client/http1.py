@@ -20,6 +20,7 @@ from select import POLLIN, poll
 from typing import Any, Final, cast, final
 
 import httptools
+from msgspec import Struct
 
 from longshore.http_client.response import ExchangeBroken, Headers, HttpResponse
 from longshore.http_client.urls import Url
@@ -36,6 +37,19 @@ dropping the connection. Not every system has each option."""
 _ENCODINGS: Final = {"identity": False, "gzip": True, "x-gzip": True}
 
 
+class Proxy(Struct, frozen=True):
+    """A proxy that connections lead through."""
+
+    host: str
+    port: int
+    authorization: str = ""
+
+    @property
+    def head(self) -> bytes:
+        """The header lines that are for the proxy."""
+        return f"Proxy-Authorization: {self.authorization}\r\n".encode() if self.authorization else b""
+
+
 @final
 class HttpConnection(asyncio.Protocol):
     """Sends requests and parses responses. `made`, `freed` and `lost` report its state to the pool."""
@@ -46,14 +60,15 @@ class HttpConnection(asyncio.Protocol):
         made: Callable[[HttpConnection], None],
         freed: Callable[[HttpConnection], None],
         lost: Callable[[HttpConnection], None],
-        proxy_head: bytes | None = None,
+        proxy: Proxy | None = None,
     ) -> None:
-        """`proxy_head`: the peer is a proxy that gets absolute URLs and these header lines."""
         self.url = url
         self.idle_since = 0.0
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._made, self._freed, self._lost = made, freed, lost
-        self._proxy_head = proxy_head
+        self._proxy = proxy
+        self.peer = ""
+        """The IP address of the server; empty if a proxy is in between."""
         self._transport: asyncio.Transport | None = None
         self._parser: httptools.HttpResponseParser | None = None
         self._response: HttpResponse | None = None
@@ -93,8 +108,8 @@ class HttpConnection(asyncio.Protocol):
         self._reset()
         self._parser = httptools.HttpResponseParser(self)
         self._response = response = HttpResponse(self)
-        if self._proxy_head is not None:
-            head = self._for_proxy(head, self._proxy_head)
+        if self._proxy is not None and self.url.scheme == "http":
+            head = self._for_proxy(head, self._proxy)
         if len(body) <= _JOINED:
             transport.write(head + body)
         else:
@@ -102,10 +117,11 @@ class HttpConnection(asyncio.Protocol):
             transport.write(body)
         return response
 
-    def _for_proxy(self, head: bytes, proxy_head: bytes) -> bytes:
+    def _for_proxy(self, head: bytes, proxy: Proxy) -> bytes:
+        """The head with the whole URL in its first line, and the header lines for the proxy."""
         method, _, rest = head.partition(b" ")
         line, _, headers = rest.partition(b"\r\n")
-        return b"%s %s%s\r\n%s%s" % (method, self.url.origin.encode(), line, proxy_head, headers)
+        return b"%s %s%s\r\n%s%s" % (method, self.url.origin.encode(), line, proxy.head, headers)
 
     def pause(self) -> None:
         if self._transport is not None and not self._transport.is_closing():
@@ -124,6 +140,9 @@ class HttpConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         _keep_alive(transport.get_extra_info("socket"))
+        if self._proxy is None:
+            name: Any = transport.get_extra_info("peername")
+            self.peer = str(name[0]) if isinstance(name, tuple) else ""
         self._made(self)
 
     def data_received(self, data: bytes) -> None:

@@ -8,7 +8,7 @@ from typing import Final, final
 
 from longshore.errors import ConnectError
 from longshore.http_client.dial import Allow, dial
-from longshore.http_client.http1 import HttpConnection
+from longshore.http_client.http1 import HttpConnection, Proxy
 from longshore.http_client.response import ExchangeBroken, HttpResponse, Unreachable
 from longshore.http_client.urls import HeaderPairs, Url, parse_url, request_head
 
@@ -114,8 +114,8 @@ class HttpClient:
     async def _connect(self, url: Url) -> HttpConnection:
         self._check_open()
 
-        def make(proxy_head: bytes | None) -> HttpConnection:
-            return HttpConnection(url, self._live.add, self._free, self._remove, proxy_head)
+        def make(proxy: Proxy | None) -> HttpConnection:
+            return HttpConnection(url, self._live.add, self._free, self._remove, proxy)
 
         try:
             async with asyncio.timeout(CONNECT_SECONDS):

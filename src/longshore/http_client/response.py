@@ -72,6 +72,11 @@ class HttpResponse:
         """The first header of this name, given in lower case."""
         return next((value for each, value in self.headers if each == name), None)
 
+    @property
+    def peer(self) -> str:
+        """The IP address that it came from; empty through a proxy."""
+        return self._connection.peer
+
     async def wait_for_head(self) -> None:
         """Wait for status and headers. Raises ExchangeBroken."""
         try:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, result, run, scripted
 from longshore.client import Client
+from longshore.client.auth import AuthRequest
+from longshore.http_client.response import HttpResponse
 
 MODERN = "2026-07-28"
 Take = Callable[[Got, Wire], Awaitable[None]]
@@ -75,9 +77,6 @@ def attempt(handler: Take, test: Callable[[Client, ScriptedServer], Awaitable[No
 class Key:
     """An authorizer that has another token each time it is asked for one."""
 
-    def waiting(self, server: str) -> bool:
-        return False
-
     def __init__(self, tries: int = 99, problem: Exception | None = None) -> None:
         self.token = 0
         self.tries = tries
@@ -86,22 +85,20 @@ class Key:
         self.answers = 0
         self.closed = 0
 
-    async def headers(self, method: str, url: str, body: bytes, server: str = "") -> list[tuple[str, str]]:
-        assert url.startswith("http://127.0.0.1:") and method in ("POST", "GET", "DELETE")
-        return [("Authorization", f"Test {self.token}")]
-
-    def heard(self, answer_headers: list[tuple[str, str]]) -> None:
-        self.answers += 1
-
-    async def challenged(self, status: int, url: str, answer_headers: list[tuple[str, str]]) -> bool:
-        self.challenges.append((status, dict(answer_headers).get("www-authenticate")))
-        await asyncio.sleep(0)
-        if self.problem is not None:
-            raise self.problem
-        if self.token >= self.tries:
-            return False
-        self.token += 1
-        return True
+    async def auth_flow(self, request: AuthRequest) -> AsyncGenerator[list[tuple[str, str]], HttpResponse]:
+        assert request.url.startswith("http://127.0.0.1:") and request.method in ("POST", "GET", "DELETE")
+        while True:
+            response = yield [("Authorization", f"Test {self.token}")]
+            self.answers += 1
+            if response.status not in (401, 403):
+                return
+            self.challenges.append((response.status, response.header("www-authenticate")))
+            await asyncio.sleep(0)
+            if self.problem is not None:
+                raise self.problem
+            if self.token >= self.tries:
+                return
+            self.token += 1
 
     async def close(self) -> None:
         self.closed += 1

@@ -11,9 +11,10 @@ import pytest
 from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, result, run, scripted
 from client.http.speaking import MODERN, Key, Take, attempt, call_ok, done, legacy, modern
 from longshore.client import Client
+from longshore.client.auth import AuthRequest
 from longshore.client.channel import CLIENT_LIMITS
-from longshore.client.http.endpoint import CHALLENGES, REFUSAL_BYTES, answered, error_for
-from longshore.client.http.place import Place
+from longshore.client.endpoint import CHALLENGES, REFUSAL_BYTES, answered_ids, error_for
+from longshore.client.event_stream import StreamCursor
 from longshore.errors import (
     AuthorizationError,
     BadAnswer,
@@ -282,7 +283,7 @@ def test_a_connection_that_is_closed_without_an_answer() -> None:
     attempt(modern(take), test)
 
 
-# -- streams that are taken up again
+# -- streams that are resumed
 
 
 def resuming(events: list[tuple[Any, dict[str, Any]]], last: list[str | None]) -> Take:
@@ -312,8 +313,8 @@ def resuming(events: list[tuple[Any, dict[str, Any]]], last: list[str | None]) -
 
 def test_a_stream_is_taken_up_where_it_broke_when_the_server_wants(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
-    delay = Place.delay
-    monkeypatch.setattr(Place, "delay", lambda place: waits.append(delay(place)) or 0.0)
+    delay = StreamCursor.delay
+    monkeypatch.setattr(StreamCursor, "delay", lambda place: waits.append(delay(place)) or 0.0)
     last: list[str | None] = []
     progress = {"jsonrpc": "2.0", "method": "notifications/x"}
     events: list[tuple[Any, dict[str, Any]]] = [
@@ -333,7 +334,7 @@ def test_a_stream_is_taken_up_where_it_broke_when_the_server_wants(monkeypatch: 
 
 @pytest.mark.parametrize("status", [405, 400, 500])
 def test_a_stream_that_can_not_be_taken_up(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.http.place._FIRST", 0.001)
+    monkeypatch.setattr("longshore.client.event_stream._FIRST_DELAY", 0.001)
 
     async def take(_: Got, wire: Wire) -> None:
         await wire.stream()
@@ -344,7 +345,7 @@ def test_a_stream_that_can_not_be_taken_up(status: int, monkeypatch: pytest.Monk
         await wire.answer(status)
 
     async def test(client: Client, _: ScriptedServer) -> None:
-        with pytest.raises(ConnectionLost, match=f"could not be taken up again.*{status}"):
+        with pytest.raises(ConnectionLost, match=f"could not be resumed.*{status}"):
             await client.call("x")
 
     attempt(legacy(take, get=get), test)
@@ -439,7 +440,7 @@ def test_an_answer_that_comes_on_the_stream_of_the_session() -> None:
 
 
 def test_a_server_that_does_not_say_whether_it_has_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.http.channel._LISTEN_SECONDS", 0.05)
+    monkeypatch.setattr("longshore.client.http._LISTEN_SECONDS", 0.05)
 
     async def get(_: Got, __: Wire) -> None:
         await asyncio.sleep(60)
@@ -451,7 +452,7 @@ def test_a_server_that_does_not_say_whether_it_has_a_stream(monkeypatch: pytest.
 
 
 def test_a_way_that_others_can_read_is_noted() -> None:
-    from longshore.client.http.channel import HttpChannel
+    from longshore.client.http import HttpChannel
 
     def notes(url: str) -> list[str]:
         found: list[str] = []
@@ -656,7 +657,7 @@ def test_with_credentials_it_does_not_ask_for_some(status: int, says: str, how: 
 @pytest.mark.parametrize("more", [-1, 0, 1])
 def test_what_is_read_of_a_refusal_has_a_bound(more: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for what is behind it."""
-    monkeypatch.setattr("longshore.client.http.endpoint._REFUSAL_SECONDS", 10 * SECONDS)
+    monkeypatch.setattr("longshore.client.endpoint._REFUSAL_SECONDS", 10 * SECONDS)
     size = REFUSAL_BYTES + more
 
     async def take(_: Got, wire: Wire) -> None:
@@ -716,9 +717,9 @@ def test_a_step_aside_on_the_same_host(status: int) -> None:
     class Noting(Key):
         """Its tokens are those of the URL that the user gave; a proof is of where a request goes."""
 
-        async def headers(self, method: str, url: str, body: bytes, server: str = "") -> list[tuple[str, str]]:
-            asked.append((urlsplit(url).path, urlsplit(server).path))
-            return []
+        def auth_flow(self, request: AuthRequest) -> Any:
+            asked.append((urlsplit(request.url).path, urlsplit(request.server).path))
+            return super().auth_flow(request)
 
     async def test(client: Client, server: ScriptedServer) -> None:
         await client.call("x")
@@ -781,14 +782,14 @@ def test_no_other_redirect_is_followed(status: int, to: str) -> None:
     ],
 )
 def test_whether_a_frame_is_the_answer(frame: bytes, expected: bool) -> None:
-    assert (1 in answered(frame)) is expected
+    assert (1 in answered_ids(frame)) is expected
 
 
 def test_whose_error_it_is() -> None:
     own, nobodys = b'{"id":1,"error":{"code":1}}', b'{"error":{"code":1},"id":null}'
-    assert error_for(own, 1, nameless=False) == own
-    assert error_for(nobodys, 1, nameless=False) is None
-    assert error_for(nobodys, 1, nameless=True) == b'{"jsonrpc":"2.0","id":1,"error":{"code":1}}'
+    assert error_for(own, 1, accept_null_id=False) == own
+    assert error_for(nobodys, 1, accept_null_id=False) is None
+    assert error_for(nobodys, 1, accept_null_id=True) == b'{"jsonrpc":"2.0","id":1,"error":{"code":1}}'
     for other in (b'{"id":2,"error":{}}', b'{"id":1,"result":{}}', b"", b"[]", b"<html>", b'{"error":null}'):
-        assert error_for(other, 1, nameless=True) is None
+        assert error_for(other, 1, accept_null_id=True) is None
     assert CLIENT_LIMITS.frame_bytes == 64 << 20

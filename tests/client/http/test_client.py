@@ -17,7 +17,7 @@ from client.http.fixture import ERAS, HOST, Counter, served
 from client.http.relay import relay
 from client.http.scripted import SECONDS, run
 from longshore.client import Client
-from longshore.client.http import channel as http_channel
+from longshore.client import http as http_channel
 from longshore.errors import CallTimeout, ClientError, ConnectError, ConnectionLost, ServerError, ToolFailed
 from serving import Served, eventually
 
@@ -30,10 +30,10 @@ def place(request: pytest.FixtureRequest) -> Iterator[tuple[Served, Counter]]:
         yield found
 
 
-Place = tuple[Served, Counter]
+StreamCursor = tuple[Served, Counter]
 
 
-def test_everything_once(place: Place, era: str) -> None:
+def test_everything_once(place: StreamCursor, era: str) -> None:
     async def test() -> None:
         async with Client(place[0].url, era=era) as client:
             assert client.server.name == "fixture"
@@ -58,7 +58,7 @@ def test_everything_once(place: Place, era: str) -> None:
     run(test)
 
 
-def test_auto_finds_the_newest(place: Place, era: str) -> None:
+def test_auto_finds_the_newest(place: StreamCursor, era: str) -> None:
     async def test() -> None:
         async with Client(place[0].url) as client:
             assert client.server.revision == "2026-07-28"
@@ -66,7 +66,7 @@ def test_auto_finds_the_newest(place: Place, era: str) -> None:
     run(test)
 
 
-def test_progress(place: Place, era: str) -> None:
+def test_progress(place: StreamCursor, era: str) -> None:
     async def test() -> None:
         async with Client(place[0].url, era=era) as client:
             seen: list[Any] = []
@@ -79,7 +79,7 @@ def test_progress(place: Place, era: str) -> None:
     run(test)
 
 
-def test_questions(place: Place, era: str) -> None:
+def test_questions(place: StreamCursor, era: str) -> None:
     async def test() -> None:
         asked: list[Any] = []
 
@@ -100,7 +100,7 @@ def test_questions(place: Place, era: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["cancel", "timeout"])
-def test_who_gives_up_stops_the_handler(place: Place, era: str, how: str) -> None:
+def test_who_gives_up_stops_the_handler(place: StreamCursor, era: str, how: str) -> None:
     server, seen = place
 
     async def test() -> None:
@@ -124,7 +124,7 @@ def test_who_gives_up_stops_the_handler(place: Place, era: str, how: str) -> Non
     run(test)
 
 
-def test_watch(place: Place, era: str) -> None:
+def test_watch(place: StreamCursor, era: str) -> None:
     async def test() -> None:
         async with (
             Client(place[0].url, era=era) as client,
@@ -147,7 +147,7 @@ async def listening(server: Served) -> None:
     await asyncio.to_thread(server.settle)
 
 
-def test_sizes(place: Place, era: str) -> None:
+def test_sizes(place: StreamCursor, era: str) -> None:
     async def test() -> None:
         async with Client(place[0].url, era=era) as client:
             for size in (0, 1, 100_000, 5_000_000):
@@ -157,7 +157,7 @@ def test_sizes(place: Place, era: str) -> None:
     run(test)
 
 
-def test_many_at_once(place: Place, era: str) -> None:
+def test_many_at_once(place: StreamCursor, era: str) -> None:
     async def test() -> None:
         async with Client(place[0].url, era=era) as client:
             results = await asyncio.gather(*(client.call("add", {"a": n, "b": 1}, returns=int) for n in range(50)))
@@ -169,7 +169,7 @@ def test_many_at_once(place: Place, era: str) -> None:
     run(test)
 
 
-def test_more_than_there_are_places(place: Place, era: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_there_are_places(place: StreamCursor, era: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_channel, "MOST_REQUESTS", 4)
 
     async def test() -> None:
@@ -181,7 +181,7 @@ def test_more_than_there_are_places(place: Place, era: str, monkeypatch: pytest.
     run(test)
 
 
-def test_one_connection_after_another_call(place: Place, era: str) -> None:
+def test_one_connection_after_another_call(place: StreamCursor, era: str) -> None:
     async def test() -> None:
         async with relay(place[0].port) as wire, Client(wire.url, headers={"Host": HOST}, era=era) as client:
             for n in range(10):
@@ -268,7 +268,7 @@ def test_a_wire_that_breaks_in_a_call(era: str) -> None:
     run(test)
 
 
-def test_a_stream_that_is_closed_to_be_visited_again(place: Place, era: str) -> None:
+def test_a_stream_that_is_closed_to_be_visited_again(place: StreamCursor, era: str) -> None:
     server, seen = place
 
     async def test() -> None:
@@ -308,7 +308,7 @@ def test_a_watch_outlives_a_wire(era: str) -> None:
 # -- the end
 
 
-def test_nothing_is_left(place: Place, era: str) -> None:
+def test_nothing_is_left(place: StreamCursor, era: str) -> None:
     def files() -> int:
         return len(os.listdir("/proc/self/fd"))
 
@@ -333,7 +333,7 @@ def test_nothing_is_left(place: Place, era: str) -> None:
         gc.collect()
 
 
-def test_on_another_loop(place: Place, era: str) -> None:
+def test_on_another_loop(place: StreamCursor, era: str) -> None:
     async def test() -> None:
         async with Client(place[0].url, era=era) as client:
             results = await asyncio.gather(*(client.call("add", {"a": n, "b": 1}, returns=int) for n in range(20)))
@@ -348,7 +348,7 @@ def test_on_another_loop(place: Place, era: str) -> None:
         runner.run(test())
 
 
-def test_the_session_is_ended(place: Place, era: str) -> None:
+def test_the_session_is_ended(place: StreamCursor, era: str) -> None:
     async def test() -> None:
         client = Client(place[0].url, era=era)
         await client.open()

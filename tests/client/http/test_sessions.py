@@ -11,8 +11,9 @@ import pytest
 from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, result, run, scripted
 from client.http.speaking import MODERN, Key, attempt, call_ok, done, legacy
 from longshore.client import Client, era
-from longshore.client.http import channel as http_channel
-from longshore.client.http.channel import _SESSION_CHARS
+from longshore.client import http as http_channel
+from longshore.client.auth import AuthRequest
+from longshore.client.http import _SESSION_CHARS
 from longshore.errors import CallTimeout, ConnectError, ConnectionLost, ServerError
 
 
@@ -119,7 +120,7 @@ def test_a_session_that_began_too_late_is_ended_and_not_used(monkeypatch: pytest
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Whoever waits for a body that never ends would wait for longer than a test may take."""
-    monkeypatch.setattr("longshore.client.http.endpoint._REFUSAL_SECONDS", 10 * SECONDS)
+    monkeypatch.setattr("longshore.client.endpoint._REFUSAL_SECONDS", 10 * SECONDS)
     yield
 
 
@@ -182,10 +183,10 @@ class Buggy(Key):
         super().__init__()
         self.words = words
 
-    async def headers(self, method: str, url: str, body: bytes, server: str = "") -> list[tuple[str, str]]:
-        if any(word.encode() in body or word == method for word in self.words):
+    def auth_flow(self, request: AuthRequest) -> Any:
+        if any(word.encode() in request.body or word == request.method for word in self.words):
             raise KeyError("bug")
-        return await super().headers(method, url, body, server)
+        return super().auth_flow(request)
 
     async def close(self) -> None:
         if "close" in self.words:
@@ -196,7 +197,7 @@ class Buggy(Key):
     ("word", "noted"),
     [
         ("notifications/initialized", "notifications/initialized could not be delivered: KeyError"),
-        ("GET", "the stream of the session is at its end (KeyError"),
+        ("GET", "the stream of the session has ended (KeyError"),
         ("DELETE", ""),
         ("close", ""),
     ],
@@ -278,7 +279,7 @@ def test_a_notification_of_ours_waits_for_no_place(monkeypatch: pytest.MonkeyPat
 
 def test_who_waits_for_a_place_hears_that_there_will_be_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_channel, "MOST_REQUESTS", 2)
-    monkeypatch.setattr("longshore.client.http.place._FIRST", 0.001)
+    monkeypatch.setattr("longshore.client.event_stream._FIRST_DELAY", 0.001)
 
     async def get(_: Got, wire: Wire) -> None:
         await wire.stream()

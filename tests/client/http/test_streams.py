@@ -10,18 +10,24 @@ import pytest
 from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, run, scripted
 from client.http.speaking import attempt, call_ok, done, legacy
 from longshore.client import Client
-from longshore.client.http.events import Events
-from longshore.client.http.place import _FARTHEST, _FIRST, _LONGEST, _SHORTEST, Place
-from longshore.client.http.reading import VISITS
+from longshore.client.event_stream import (
+    _FIRST_DELAY,
+    _LEAST_RETRY,
+    _MOST_DELAY,
+    _MOST_RETRY,
+    RESUME_TRIES,
+    SseParser,
+    StreamCursor,
+)
 from longshore.errors import ConnectionLost
 from longshore.limits import Limits
 
 
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.http.place._FIRST", 0.001)
-    monkeypatch.setattr("longshore.client.http.place._LONGEST", 0.02)
-    monkeypatch.setattr("longshore.client.http.place._SHORTEST", 0.001)
+    monkeypatch.setattr("longshore.client.event_stream._FIRST_DELAY", 0.001)
+    monkeypatch.setattr("longshore.client.event_stream._MOST_DELAY", 0.02)
+    monkeypatch.setattr("longshore.client.event_stream._LEAST_RETRY", 0.001)
 
 
 def gets(server: ScriptedServer) -> int:
@@ -53,12 +59,12 @@ def test_a_stream_that_can_not_be_had_does_no_harm_and_is_tried_on(how: str) -> 
             wire.close() if how == "close" else wire.cut()
 
     async def test(client: Client, server: ScriptedServer) -> None:
-        await server.until(lambda server: gets(server) > 2 * VISITS)
+        await server.until(lambda server: gets(server) > 2 * RESUME_TRIES)
         assert client.connected
         assert (await client.call("x")).text == "ok"
         if how != "empty":
             [note] = client.problems
-            assert note.startswith("the stream of the session can't be had at the moment")
+            assert note.startswith("the stream of the session is not available at the moment")
         back.set()
         async with asyncio.timeout(SECONDS):
             await heard.wait()
@@ -68,7 +74,7 @@ def test_a_stream_that_can_not_be_had_does_no_harm_and_is_tried_on(how: str) -> 
 
 
 @pytest.mark.usefixtures("hurried")
-@pytest.mark.parametrize("before", [0, VISITS])
+@pytest.mark.parametrize("before", [0, RESUME_TRIES])
 def test_a_server_that_is_gone_is_lost(before: int) -> None:
     """After so many visits in a row to nobody, whatever was there before."""
 
@@ -114,7 +120,7 @@ def test_a_server_that_has_no_stream_is_not_asked_again(status: int, begun: bool
                 async with asyncio.timeout(SECONDS):
                     while not client.problems:
                         await asyncio.sleep(0.002)
-                assert "is at its end" in client.problems[0]
+                assert "has ended" in client.problems[0]
             await asyncio.sleep(0.05)
             assert gets(server) == 1 + begun
             assert bool(client.problems) is noted
@@ -172,7 +178,7 @@ def test_a_server_may_have_us_wait_for_as_long_as_it_says_anything(sign: bytes) 
             await wire.answer(405)
             return
         await wire.stream()
-        await (wire.send(sign) if gets(server) < 4 * VISITS else wire.event(done(calls[0])))
+        await (wire.send(sign) if gets(server) < 4 * RESUME_TRIES else wire.event(done(calls[0])))
         wire.close()
 
     async def whole() -> None:
@@ -197,40 +203,42 @@ def test_a_server_that_says_nothing_is_not_visited_for_ever(how: str) -> None:
             wire.close()
 
     async def test(client: Client, server: ScriptedServer) -> None:
-        with pytest.raises(ConnectionLost, match="without a word" if how == "empty" else "taken up again.*503"):
+        with pytest.raises(
+            ConnectionLost, match="without a message" if how == "empty" else "could not be resumed.*503"
+        ):
             await client.call("x")
-        assert sum("last-event-id" in got.headers for got in server.requests) == VISITS
+        assert sum("last-event-id" in got.headers for got in server.requests) == RESUME_TRIES
 
     attempt(legacy(begin, get=get), test, timeout=None)
 
 
-def told(retry: str) -> Place:
-    place, events = Place(), Events(1000)
+def told(retry: str) -> StreamCursor:
+    place, events = StreamCursor(), SseParser(1000)
     events.feed(b"retry: %s\nid: 7\n\n" % retry.encode())
-    place.keep(events)
+    place.advance(events)
     return place
 
 
 def test_when_to_come_back() -> None:
-    place = Place()
+    place = StreamCursor()
     delays: list[float] = []
     for _ in range(30):
         delays.append(place.delay())
         place.failures += 1
-    assert delays[:7] == [_FIRST * 2**n for n in range(7)]
-    assert delays[7:] == [_LONGEST] * 23
+    assert delays[:7] == [_FIRST_DELAY * 2**n for n in range(7)]
+    assert delays[7:] == [_MOST_DELAY] * 23
 
 
 @pytest.mark.parametrize(
     ("retry", "delay"),
     [
-        ("0", _SHORTEST),
-        ("49", _SHORTEST),
-        ("50", _SHORTEST),
+        ("0", _LEAST_RETRY),
+        ("49", _LEAST_RETRY),
+        ("50", _LEAST_RETRY),
         ("51", 0.051),
         ("299999", 299.999),
-        ("300000", _FARTHEST),
-        ("300001", _FARTHEST),
+        ("300000", _MOST_RETRY),
+        ("300001", _MOST_RETRY),
     ],
 )
 def test_as_the_server_wishes(retry: str, delay: float) -> None:
@@ -238,4 +246,4 @@ def test_as_the_server_wishes(retry: str, delay: float) -> None:
     assert place.delay() == delay
     assert place.last_id == "7"
     place.failures = 99
-    assert place.delay() == max(delay, _LONGEST)
+    assert place.delay() == max(delay, _MOST_DELAY)

@@ -1,0 +1,44 @@
+"""How a client gets the tokens that a server asks for: `Client(url, auth=OAuth())`, or `auth=Bearer("…")`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+_MODULES = {
+    "Authorizer": "authorizer",
+    "AuthRequest": "authorizer",
+    "Bearer": "authorizer",
+    "ClientCredentials": "grants",
+    "EnterpriseManaged": "grants",
+    "JwtBearer": "grants",
+    "OAuth": "oauth",
+    "FileStorage": "token_storage",
+    "KeyringStorage": "token_storage",
+    "MemoryStorage": "token_storage",
+    "Storage": "token_storage",
+}
+
+if TYPE_CHECKING:
+    from longshore.client.auth.authorizer import Authorizer as Authorizer
+    from longshore.client.auth.authorizer import AuthRequest as AuthRequest
+    from longshore.client.auth.authorizer import Bearer as Bearer
+    from longshore.client.auth.grants import ClientCredentials as ClientCredentials
+    from longshore.client.auth.grants import EnterpriseManaged as EnterpriseManaged
+    from longshore.client.auth.grants import JwtBearer as JwtBearer
+    from longshore.client.auth.oauth import OAuth as OAuth
+    from longshore.client.auth.token_storage import FileStorage as FileStorage
+    from longshore.client.auth.token_storage import KeyringStorage as KeyringStorage
+    from longshore.client.auth.token_storage import MemoryStorage as MemoryStorage
+    from longshore.client.auth.token_storage import Storage as Storage
+
+__all__ = [*_MODULES]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'longshore.client.auth' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"longshore.client.auth.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value

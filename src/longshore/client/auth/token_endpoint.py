@@ -1,0 +1,245 @@
+"""Tokens, the client's identity, and requests to a token endpoint."""
+
+from __future__ import annotations
+
+import time
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote_plus
+from uuid import uuid4
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from longshore.client.auth.authorizer import TOKEN, Headers
+from longshore.client.auth.discovery import AuthServer
+from longshore.client.auth.dpop import USE_NONCE, Prover, sign_assertion
+from longshore.client.auth.oauth_http import OAuthHttp, OAuthResponse, explain_refusal
+from longshore.client.auth.scopes import split_scopes
+from longshore.errors import AuthorizationError
+
+LEEWAY_SECONDS = 20.0
+"""A token is renewed this long before it expires: requests take time, and clocks differ. A short one at its half."""
+ASSERTION_SECONDS = 120
+"""Lifetime of a client assertion: long enough for clocks that differ, too short to be stolen."""
+_MOST_CHARS = 64 << 10
+"""Of one token. It goes into a header of each request, where servers take 8 to 64 KiB."""
+_NONCE_TRIES = 2
+"""Times that a proof is made again: with the requested nonce, and with another if that one expired."""
+_SECRETS = ("code", "code_verifier", "refresh_token", "assertion", "client_secret", "client_assertion")
+_ASSERTION_KIND = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+BASIC, POST, NONE, PRIVATE_KEY = "client_secret_basic", "client_secret_post", "none", "private_key_jwt"
+METHODS = (BASIC, POST, NONE, PRIVATE_KEY)
+
+
+class Tokens(Struct, frozen=True, omit_defaults=True):
+    """An access token, its refresh token, and for what they were issued. Its text shows no token."""
+
+    access: str
+    kind: str
+    """`Bearer` or `DPoP`: the scheme of the header that carries it."""
+    issuer: str
+    resource: str | None = None
+    client_id: str = ""
+    """The client that the refresh token belongs to."""
+    asked: tuple[str, ...] = ()
+    """The scopes that were requested or granted."""
+    expires: float | None = None
+    renew: float | None = None
+    """When it is to be renewed."""
+    refresh: str | None = None
+    key: dict[str, str] | None = None
+    """The private key that they are bound to, as a JWK."""
+
+    def __repr__(self) -> str:
+        return f"Tokens(issuer={self.issuer!r}, resource={self.resource!r}, asked={self.asked!r})"
+
+    def is_stale(self, now: float) -> bool:
+        return self.renew is not None and now >= self.renew
+
+    def is_expired(self, now: float) -> bool:
+        return self.expires is not None and now >= self.expires
+
+
+def read_tokens(record: Mapping[str, Any] | None) -> Tokens | None:
+    """Tokens from a stored record; None if it is malformed."""
+    try:
+        found = msgspec.convert(record, Tokens)
+    except msgspec.ValidationError:
+        return None
+    good = TOKEN.fullmatch(found.access) and found.kind in ("Bearer", "DPoP") and (found.key or found.kind == "Bearer")
+    return found if good else None
+
+
+class GrantRefused(AuthorizationError):
+    """An authorization server refused a grant. `error` is its code, such as invalid_grant."""
+
+    def __init__(self, what: str, error: str, status: int) -> None:
+        super().__init__(what)
+        self.error = error
+        self.temporary = status >= 500 or status == 429 or error in ("server_error", "temporarily_unavailable")
+        """Whether it may be granted later."""
+
+
+# -- the client's identity
+
+
+class Identity(Struct, frozen=True):
+    """A client's identifier at one issuer, with what proves it. Its text shows no secret."""
+
+    client_id: str
+    secret: str | None = None
+    private_key: str | dict[str, Any] | None = None
+    algorithm: str = "ES256"
+    method: str | None = None
+    """How to prove it, if that was agreed on."""
+
+    def __repr__(self) -> str:
+        return f"Identity({self.client_id!r})"
+
+
+def authenticate(identity: Identity, server: AuthServer) -> tuple[Headers, dict[str, str]]:
+    """The headers and form fields that authenticate the client. Raises AuthorizationError."""
+    method = _choose_method(identity, server)
+    fields = {"client_id": identity.client_id}  # beside Basic too: the official SDK's server wants it
+    if method == BASIC:
+        return [basic_header(identity.client_id, identity.secret or "")], fields
+    if method == POST:
+        fields["client_secret"] = identity.secret or ""
+    elif method == PRIVATE_KEY:
+        fields["client_assertion_type"] = _ASSERTION_KIND
+        fields["client_assertion"] = _assertion(identity, server)
+    return [], fields
+
+
+def basic_header(client_id: str, secret: str) -> tuple[str, str]:
+    """The header for client_secret_basic, both parts as in a form (RFC 6749, 2.3.1)."""
+    pair = f"{quote_plus(client_id)}:{quote_plus(secret)}"
+    return "Authorization", f"Basic {b64encode(pair.encode()).decode()}"
+
+
+def _choose_method(identity: Identity, server: AuthServer) -> str:
+    """The agreed method, else the safest that both sides support."""
+    if identity.method in METHODS:
+        return identity.method
+    if identity.private_key is not None:
+        own = [PRIVATE_KEY]
+    elif identity.secret is not None:
+        own = [BASIC, POST, NONE]  # some issue a secret to every client and want none of it
+    else:
+        return NONE
+    supported = server.auth_methods or own
+    for method in own:
+        if method in supported:
+            return method
+    what = f"the token endpoint takes {', '.join(supported)}, and we have what {' or '.join(own)} takes"
+    raise AuthorizationError(f"{what}; give what it takes, or insist by token_endpoint_auth_method=")
+
+
+def _assertion(identity: Identity, server: AuthServer) -> str:
+    if identity.private_key is None:
+        raise AuthorizationError("private_key_jwt needs a private key; give one by private_key=")
+    now = int(time.time())
+    claims = {
+        "iss": identity.client_id,
+        "sub": identity.client_id,
+        "aud": server.issuer,
+        "iat": now,
+        "exp": now + ASSERTION_SECONDS,
+        "jti": uuid4().hex,
+    }
+    return sign_assertion(identity.private_key, identity.algorithm, claims)
+
+
+# -- token requests
+
+
+class Purpose(Struct, frozen=True):
+    """What tokens are requested for."""
+
+    server: AuthServer
+    resource: str | None
+    scopes: tuple[str, ...]
+    prover: Prover | None = None
+    dpop_required: bool = False
+    """A token that is not bound to the key is not accepted."""
+
+
+async def request_tokens(
+    http: OAuthHttp, purpose: Purpose, identity: Identity | None, form: Mapping[str, str], step: str
+) -> Tokens:
+    """Get tokens for one grant. Raises GrantRefused if the endpoint refuses, else AuthorizationError."""
+    fields = {**form, "resource": purpose.resource} if purpose.resource else dict(form)
+    response, secrets = await _post(http, purpose, identity, fields, step)
+    if response.status != 200:
+        what = f"{step}: the token endpoint refused: {explain_refusal(response, secrets)}"
+        raise GrantRefused(what, response.text("error"), response.status)
+    return _read_response(response, purpose, identity, step)
+
+
+async def refresh(http: OAuthHttp, purpose: Purpose, identity: Identity, old: Tokens) -> Tokens:
+    """New tokens for a refresh token. It stays valid if the response has no other."""
+    form = {"grant_type": "refresh_token", "refresh_token": old.refresh or ""}
+    found = await request_tokens(http, purpose, identity, form, "renewing the token")
+    asked = tuple(dict.fromkeys((*old.asked, *found.asked)))
+    return replace(found, refresh=found.refresh or old.refresh, asked=asked)
+
+
+async def _post(
+    http: OAuthHttp, purpose: Purpose, identity: Identity | None, fields: dict[str, str], step: str
+) -> tuple[OAuthResponse, list[str | None]]:
+    """The response, and the secrets that were sent: a refusal may quote them."""
+    url, prover = purpose.server.token_endpoint, purpose.prover
+    tries = 0
+    while True:
+        headers, proof = authenticate(identity, purpose.server) if identity else ([], {})
+        form = {**fields, **proof}
+        dpop = [("DPoP", prover.prove("POST", url))] if prover else []
+        response = await http.post_form(url, form, [*headers, *dpop], step + ": the token endpoint")
+        new_nonce = prover is not None and prover.save_nonce(url, response.headers)
+        tries += 1
+        if not (new_nonce and response.text("error") == USE_NONCE and tries <= _NONCE_TRIES):
+            basic = [value.partition(" ")[2] for _, value in headers]
+            return response, [*(form.get(name) for name in _SECRETS), identity.secret if identity else None, *basic]
+
+
+def _read_response(response: OAuthResponse, purpose: Purpose, identity: Identity | None, step: str) -> Tokens:
+    access, kind = _read_token(response, "access_token"), response.text("token_type").lower()
+    if access is None:
+        raise AuthorizationError(f"{step}: the token endpoint's answer holds no access token that can be used")
+    if kind not in ("bearer", "dpop") or (kind == "dpop" and purpose.prover is None):
+        raise AuthorizationError(f"{step}: the token endpoint gave a token of a type that was not asked for")
+    if kind == "bearer" and purpose.dpop_required:
+        what = f"{step}: the token endpoint gave a token that is not bound to our key"
+        raise AuthorizationError(f"{what}; allow that by dpop=False, if the server takes such tokens")
+    granted, seconds, now = split_scopes(response.text("scope")), _lifetime(response), time.time()
+    return Tokens(
+        access=access,
+        kind="DPoP" if kind == "dpop" else "Bearer",
+        issuer=purpose.server.issuer,
+        resource=purpose.resource,
+        client_id=identity.client_id if identity else "",
+        asked=tuple(dict.fromkeys((*purpose.scopes, *granted))),
+        expires=None if seconds is None else now + seconds,
+        renew=None if seconds is None else now + max(seconds - LEEWAY_SECONDS, seconds / 2),
+        refresh=_read_token(response, "refresh_token"),
+        key=purpose.prover.key if purpose.prover else None,
+    )
+
+
+def _read_token(response: OAuthResponse, name: str) -> str | None:
+    value = response.text(name)
+    return value if len(value) <= _MOST_CHARS and TOKEN.fullmatch(value) else None
+
+
+def _lifetime(response: OAuthResponse) -> float | None:
+    """Seconds until the token expires; some servers give them as a text. None if unknown."""
+    given: Any = (response.document or {}).get("expires_in")
+    try:
+        seconds = float(given) if isinstance(given, (int, float, str)) and not isinstance(given, bool) else None
+    except (ValueError, OverflowError):
+        return None
+    return seconds if seconds is not None and 0 < seconds < 1e10 else None

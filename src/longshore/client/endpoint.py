@@ -1,0 +1,328 @@
+"""The URL of an MCP server: sends requests with the user's headers and credentials, and explains refusals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NoReturn, final
+from urllib.parse import urljoin
+
+import msgspec
+from msgspec import Raw, Struct
+
+from longshore.errors import AuthorizationError, BadAnswer, ClientError, ConnectError, ConnectionLost, HttpRefused
+from longshore.http_client.pool import HttpClient
+from longshore.http_client.response import ExchangeBroken, HttpResponse, ResponseTooLarge, Unreachable
+from longshore.http_client.urls import HeaderPairs, merge_headers, parse_url, without_secrets
+from longshore.schema.kinds import is_object
+from longshore.wire.codec import BROKEN
+from longshore.wire.messages import Id
+
+if TYPE_CHECKING:
+    from longshore.client.auth.authorizer import Authorizer
+
+CHALLENGES: Final = 3
+"""Times that one request is sent again with other credentials."""
+REFUSAL_BYTES: Final = 1 << 20
+"""Bytes that are read of a response that is not MCP's."""
+_REFUSAL_SECONDS: Final = 10.0
+_REASON_CHARACTERS: Final = 500
+"""Characters that an error repeats of a server's reason."""
+EVENT_STREAM: Final = "text/event-stream"
+JSON: Final = "application/json"
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_FRAMING: Final = frozenset(
+    ("content-length", "transfer-encoding", "connection", "keep-alive", "te", "upgrade", "expect")
+)
+"""Headers that a user can't set: with a wrong one the server reads the message wrongly."""
+_PROTOCOL: Final = frozenset(
+    ("mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name", "last-event-id", "accept-encoding")
+)
+"""Headers of a user that are left out: the protocol decides on them, also when they are absent."""
+
+
+@final
+class Endpoint:
+    """Sends requests to one server.
+
+    `url` is the server's URL as the user gave it; its tokens are stored under it. `current_url` is where it answers,
+    which may be one redirect away. `answered` is whether it has ever answered. `on_login` is called with True when a
+    person starts to log in for a request of ours, and with False when no one is logging in any more.
+    """
+
+    def __init__(
+        self, url: str, headers: HeaderPairs, authorizer: Authorizer | None, on_login: Callable[[bool], None]
+    ) -> None:
+        self.url = self.current_url = url
+        self.origin = parse_url(url).origin
+        self.label = without_secrets(url)
+        self.answered = False
+        self._headers = _check_headers(headers, self.label)
+        self._authorizer = authorizer
+        self._has_credentials = authorizer is not None or any(name.lower() == "authorization" for name, _ in headers)
+        self._on_login = on_login
+        self._logins = 0
+        self._http = HttpClient()
+
+    async def send(
+        self,
+        method: str,
+        headers: HeaderPairs,
+        body: bytes = b"",
+        *,
+        url: str = "",
+        seconds: float | None = None,
+        login: bool = True,
+    ) -> HttpResponse:
+        """Send a request, again with other credentials where the server asks for them.
+
+        One redirect within the same origin is followed: many servers redirect a path to itself with or without a
+        slash at the end. The protocol's headers override the user's, and credentials override both. With
+        `login=False` a 401 or 403 is returned. Raises ConnectError, HttpRefused for a 401 or 403, and what the
+        authorizer raises.
+        """
+        where = url or self.current_url
+        response = await self._send_authorized(method, where, headers, body, seconds, login)
+        target = self._redirect_target(response, where)
+        if target is None:
+            return response
+        await read_refusal(response)
+        if not url:
+            self.current_url = target
+        return await self._send_authorized(method, target, headers, body, seconds, login)
+
+    async def _send_authorized(
+        self, method: str, url: str, headers: HeaderPairs, body: bytes, seconds: float | None, login: bool
+    ) -> HttpResponse:
+        if self._authorizer is None:
+            pairs = merge_headers(self._headers, headers)
+            response = await self._http.stream(method, url, pairs, body, seconds=seconds)
+            self.answered = True
+            if response.status in (401, 403) and login:
+                refuse(await read_refusal(response), has_credentials=self._has_credentials)
+            return response
+        from longshore.client.auth.authorizer import AuthRequest
+
+        flow = self._authorizer.auth_flow(AuthRequest(method, url, body, self.url, self._count_logins))
+        try:
+            credentials = await anext(flow)
+            tries = 0
+            while True:
+                pairs = merge_headers(self._headers, headers, credentials)
+                response = await self._http.stream(method, url, pairs, body, seconds=seconds)
+                self.answered = True
+                refused = response.status in (401, 403)
+                if refused and not login:
+                    return response
+                if refused:
+                    await read_refusal(response)
+                try:
+                    if tries == CHALLENGES and refused:
+                        raise AuthorizationError(_still_refused(response))
+                    credentials = await flow.asend(response)
+                except StopAsyncIteration:
+                    if refused:
+                        refuse(response, has_credentials=True)
+                    return response
+                except AuthorizationError as problem:
+                    problem.what = _quote_reason(response) + problem.what
+                    raise
+                response.close()
+                tries += 1
+        finally:
+            await flow.aclose()
+
+    def _count_logins(self, begins: bool) -> None:
+        before, self._logins = self._logins, self._logins + (1 if begins else -1)
+        if not before or not self._logins:
+            self._on_login(begins)
+
+    def _redirect_target(self, response: HttpResponse, url: str) -> str | None:
+        location = response.header("location")
+        if response.status not in (307, 308) or location is None:
+            return None
+        try:
+            target = urljoin(url, location)
+            return target if parse_url(target).origin == self.origin else None
+        except (ValueError, ConnectError):
+            return None
+
+    async def close(self, note: Callable[[str], None]) -> None:
+        try:
+            if self._authorizer is not None:
+                await self._authorizer.close()
+        except Exception as problem:  # of a caller's own class
+            note(f"the authorizer could not be closed ({problem!r})")
+        finally:
+            await self._http.close()
+
+    def explain(self, problem: ClientError) -> ClientError:
+        """The error that a caller gets. `unsent` says that the request did not reach the server."""
+        if isinstance(problem, Unreachable):
+            return ConnectionLost(problem.what, unsent=True) if self.answered else ConnectError(problem.what)
+        if isinstance(problem, ResponseTooLarge):
+            return BadAnswer(problem.what)
+        if isinstance(problem, ExchangeBroken):
+            return ConnectionLost(problem.what)
+        return problem
+
+
+def _check_headers(headers: HeaderPairs, label: str) -> HeaderPairs:
+    """The headers of a user that are sent. Raises ConnectError."""
+    for name, _ in headers:
+        if not _TOKEN.fullmatch(name):
+            raise ConnectError(f"{name!r} is no name of a header; give letters, digits and hyphens", label)
+        if name.lower() in _FRAMING:
+            what = f"the header {name} says how a message is sent"
+            raise ConnectError(what, label, fix="leave it out of {}", options=("headers",))
+    return [pair for pair in headers if pair[0].lower() not in _PROTOCOL]
+
+
+# -- refusals
+
+
+def media_type(response: HttpResponse) -> str:
+    return (response.header("content-type") or "").partition(";")[0].strip().lower()
+
+
+async def read_refusal(response: HttpResponse) -> HttpResponse:
+    """Read as much of a refusal's body as arrives."""
+    await response.read_start(REFUSAL_BYTES, _REFUSAL_SECONDS)
+    return response
+
+
+def _still_refused(response: HttpResponse) -> str:
+    what = f"it refuses what the login gave, {CHALLENGES} times over (HTTP status {response.status})"
+    return f"{what}; does this account have access there?"
+
+
+def _quote_reason(response: HttpResponse) -> str:
+    reason = _reason(response)
+    return f'the server says "{reason}"; ' if reason else ""
+
+
+def _reason(response: HttpResponse) -> str:
+    """Why a server refuses, in its own words: from its challenge (RFC 6750), else from the JSON in the body."""
+    from longshore.client.auth.discovery import challenge_description
+
+    reason = challenge_description(response.headers)
+    if not reason:
+        try:
+            body = _read_reasons(response.body)
+        except BROKEN:
+            return ""
+        texts = (
+            body.error_description,
+            body.error.get("message") if is_object(body.error) else body.error,
+            body.message,
+            body.detail,
+        )
+        reason = next((text for text in texts if isinstance(text, str)), "")
+    return " ".join(reason.split())[:_REASON_CHARACTERS]
+
+
+def refuse(response: HttpResponse, *, has_credentials: bool = False) -> NoReturn:
+    """Raise HttpRefused, with a fix where there is one."""
+    status, wanted = response.status, response.header("www-authenticate")
+    problem = HttpRefused(status, response.body, response.headers)
+    if status == 401 or wanted is not None:
+        reason = _reason(response)
+        if reason:
+            problem.what = f"HTTP status {status}: {reason}"
+        _advise(problem, "" if reason else wanted or "", has_credentials)
+    elif 300 <= status < 400:
+        to = without_secrets(response.header("location") or "nowhere")[:200]
+        problem.what += f"; it points to {to}, and redirects are not followed: give that URL if you trust it"
+    elif status == 407:
+        problem.what += "; the proxy wants credentials: give them in HTTP_PROXY as http://user:password@host:port"
+    elif status in (429, 503) and response.header("retry-after"):
+        problem.what += f"; try again in {str(response.header('retry-after'))[:40]} (Retry-After)"
+    raise problem
+
+
+def _advise(problem: HttpRefused, challenge: str, has_credentials: bool) -> None:
+    shown = f" ({challenge[:200]})" if challenge else ""
+    if not has_credentials:
+        problem.what += "; it wants credentials"
+        problem.fix, problem.options = "give the client {} (a token, or OAuth) or {}", ("auth", "headers")
+    elif problem.status == 401:
+        problem.what += f"; it does not take the credentials that it got{shown}"
+        problem.fix, problem.options = "give others by {} or {}", ("auth", "headers")
+    else:
+        problem.what += f"; the credentials that it got do not allow this{shown}"
+        problem.fix = "give some that do"
+
+
+# -- the fields of messages that the transport reads
+
+
+class _MessageIds(Struct):
+    id: Any = None
+    method: Any = None
+
+
+class _Error(Struct):
+    error: Raw
+    id: Any = None
+
+
+class _Message(Struct):
+    message: str
+
+
+class _ErrorMessage(Struct):
+    error: _Message
+    id: Any = None
+
+
+class _Reasons(Struct):
+    """Where servers put the reason of a refusal."""
+
+    error: Any = None
+    error_description: Any = None
+    message: Any = None
+    detail: Any = None
+
+
+_read_ids = msgspec.json.Decoder(_MessageIds).decode
+_read_batch_ids = msgspec.json.Decoder(list[_MessageIds]).decode
+_read_error = msgspec.json.Decoder(_Error).decode
+_read_error_message = msgspec.json.Decoder(_ErrorMessage).decode
+_read_reasons = msgspec.json.Decoder(_Reasons).decode
+
+
+def answered_ids(frame: bytes) -> list[Id]:
+    """The requests of ours that a frame answers: one, none, or several in a batch."""
+    try:
+        found = _read_batch_ids(frame) if frame[:1] == b"[" else [_read_ids(frame)]
+    except BROKEN:
+        return []
+    return [each.id for each in found if each.method is None and type(each.id) in (int, str)]
+
+
+def is_session_over(response: HttpResponse, id: Id | None = None) -> bool:
+    """Whether the refusal of a request with a session id says that the server does not know the session.
+
+    The status for that is 404. The official TypeScript servers and their descendants say 400 and put it into words:
+    "Bad Request: No valid session ID provided". An error with the `id` of the request is about the request.
+    """
+    if response.status != 400:
+        return response.status == 404
+    try:
+        found = _read_error_message(response.body)
+    except BROKEN:
+        return False
+    return (id is None or found.id != id) and "session" in found.error.message.lower()
+
+
+def error_for(body: bytes, id: Id, *, accept_null_id: bool) -> bytes | None:
+    """The JSON-RPC error in a refusal's body, if it is for this request. `accept_null_id`: or for none."""
+    try:
+        found = _read_error(body)
+    except BROKEN:
+        return None
+    if found.id == id and type(found.id) is type(id):
+        return body
+    if found.id is None and accept_null_id and bytes(found.error) != b"null":
+        return msgspec.json.encode({"jsonrpc": "2.0", "id": id, "error": found.error})
+    return None

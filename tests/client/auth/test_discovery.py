@@ -1,0 +1,324 @@
+"""Where metadata is looked for, in which order, and which addresses are not gone to."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+
+from longshore.addresses import is_loopback
+from longshore.client import Client
+from longshore.client.auth import FileStorage, MemoryStorage
+from longshore.client.auth.discovery import resource_metadata_urls, server_metadata_urls
+from longshore.client.auth.oauth_http import MOST_BYTES
+from longshore.client.auth.url_policy import UrlPolicy, check_given_url, covers, is_internal
+from longshore.errors import AuthorizationError
+
+from .conftest import first_headers, login, run, talk
+from .town import Authority, Heard, Protected, Said, living
+
+WELL = "https://h.example/.well-known"
+
+
+@pytest.mark.parametrize(
+    ("server", "named", "places"),
+    [
+        ("https://h.example/a/mcp", None, ["/oauth-protected-resource/a/mcp", "/oauth-protected-resource"]),
+        ("https://h.example/a/mcp/", None, ["/oauth-protected-resource/a/mcp", "/oauth-protected-resource"]),
+        ("https://h.example/", None, ["/oauth-protected-resource"]),
+        ("https://h.example", None, ["/oauth-protected-resource"]),
+        ("https://h.example/m", f"{WELL}/x", ["/x", "/oauth-protected-resource/m", "/oauth-protected-resource"]),
+        ("https://h.example/", f"{WELL}/oauth-protected-resource", ["/oauth-protected-resource"]),
+    ],
+)
+def test_places_of_a_resource(server: str, named: str | None, places: list[str]) -> None:
+    assert resource_metadata_urls(server, named) == [WELL + each for each in places]
+
+
+@pytest.mark.parametrize(
+    ("issuer", "places"),
+    [
+        ("https://h.example", ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"]),
+        ("https://h.example/", ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"]),
+        (
+            "https://h.example/t1",
+            [
+                "/.well-known/oauth-authorization-server/t1",
+                "/.well-known/openid-configuration/t1",
+                "/t1/.well-known/openid-configuration",
+            ],
+        ),
+    ],
+)
+def test_places_of_an_issuer(issuer: str, places: list[str]) -> None:
+    assert server_metadata_urls(urlsplit(issuer)) == ["https://h.example" + each for each in places]
+
+
+@pytest.mark.parametrize(
+    ("resource", "server", "good"),
+    [
+        ("https://h.example/mcp", "https://h.example/mcp", True),
+        ("https://h.example/mcp/", "https://h.example/mcp", True),
+        ("https://H.example:443/mcp", "https://h.example/mcp", True),
+        ("https://h.example", "https://h.example/mcp", True),
+        ("https://h.example/a", "https://h.example/a/mcp", True),
+        ("https://h.example/a", "https://h.example/ab", False),
+        ("https://h.example/mcp/x", "https://h.example/mcp", False),
+        ("https://h.example:8443/mcp", "https://h.example/mcp", False),
+        ("http://h.example/mcp", "https://h.example/mcp", False),
+        ("https://g.example/mcp", "https://h.example/mcp", False),
+        ("https://h.example.evil/mcp", "https://h.example/mcp", False),
+        ("https://h.example@evil.example/mcp", "https://h.example/mcp", False),
+        ("https://h.example/mcp?tenant=2", "https://h.example/mcp", False),
+        ("https://h.example/mcp#x", "https://h.example/mcp", False),
+        ("", "https://h.example/mcp", False),
+    ],
+)
+def test_whose_metadata_it_is(resource: str, server: str, good: bool) -> None:
+    assert covers(resource, server) is good
+
+
+PUBLIC, LOCAL = "https://mcp.example/mcp", "http://127.0.0.1:9100/mcp"
+
+
+@pytest.mark.parametrize(
+    ("server", "url", "good"),
+    [
+        (PUBLIC, "https://as.example", True),
+        (PUBLIC, "https://9.9.9.9/x", True),
+        (PUBLIC, "http://as.example", False),
+        (PUBLIC, "http://127.0.0.1:80/", False),
+        (PUBLIC, "https://127.0.0.1/", False),
+        (PUBLIC, "https://localhost/", False),
+        (PUBLIC, "https://x.localhost./", False),
+        (PUBLIC, "https://[::1]/", False),
+        (PUBLIC, "https://[::ffff:127.0.0.1]/", False),
+        (PUBLIC, "https://2130706433/", False),
+        (PUBLIC, "https://0177.0.0.1/", False),
+        (PUBLIC, "https://0x7f.1/", False),
+        (PUBLIC, "https://0/", False),
+        (PUBLIC, "https://169.254.169.254/latest", False),
+        (PUBLIC, "https://10.0.0.1/", False),
+        (PUBLIC, "https://192.168.1.1/", False),
+        (PUBLIC, "https://[fd00::1]/", False),
+        (PUBLIC, "https://[fe80::1%25eth0]/", False),
+        (LOCAL, "http://127.0.0.1:1/x", True),
+        (LOCAL, "http://localhost:1/x", True),
+        (LOCAL, "https://as.example", True),
+        (LOCAL, "http://as.example", False),
+        (LOCAL, "http://10.0.0.1/", False),
+        (PUBLIC, "file:///etc/passwd", False),
+        (PUBLIC, "javascript:alert(1)", False),
+        (PUBLIC, "a:$(calc)?", False),
+        (PUBLIC, "--upload-pack=x", False),
+        (PUBLIC, "//as.example/x", False),
+        (PUBLIC, "https://user@as.example/", False),
+        (PUBLIC, "https://as.example/\r\nX: y", False),
+        (PUBLIC, "https://as.example/ x", False),
+        (PUBLIC, 'https://as.example/"&calc"', False),
+        (PUBLIC, "https://as.example:99999/", False),
+        (PUBLIC, "https://[/", False),
+        (PUBLIC, "https:///x", False),
+        (PUBLIC, "https://as.example/" + "x" * 3000, False),
+        (PUBLIC, "", False),
+    ],
+)
+def test_the_wall(server: str, url: str, good: bool) -> None:
+    if good:
+        assert UrlPolicy(server).check(url, "it").geturl() == url
+    else:
+        with pytest.raises(AuthorizationError) as caught:
+            UrlPolicy(server).check(url, "the token_endpoint")
+        assert str(caught.value).startswith("the token_endpoint ") and len(str(caught.value)) < 400
+        assert "\n" not in str(caught.value)
+
+
+def test_what_is_inside() -> None:
+    assert is_loopback("LOCALHOST") and is_loopback("127.8.9.1") and not is_loopback("localhost.example")
+    assert is_internal("172.16.0.1") and not is_internal("as.example") and not is_internal("8.8.8.8")
+    with pytest.raises(ValueError, match="idp"):
+        check_given_url("http://idp.example", "idp")
+
+
+@pytest.mark.parametrize("name", ["authorization_endpoint", "token_endpoint", "registration_endpoint"])
+@pytest.mark.parametrize("url", ["http://10.0.0.1/x", "file:///etc/passwd", "http://as.example/x", "a:$(calc)?"])
+def test_endpoints_behind_the_wall_stop_it(authority: Authority, server: Protected, name: str, url: str) -> None:
+    authority.metadata[name] = url
+    with pytest.raises(AuthorizationError, match=name):
+        talk(server, login())
+    assert authority.count("/authorize") == authority.count("/token") == 0
+
+
+def test_metadata_behind_the_wall_is_not_fetched(authority: Authority, server: Protected) -> None:
+    server.named = "http://169.254.169.254/latest"
+    with pytest.raises(AuthorizationError, match="resource metadata"):
+        talk(server, login())
+    server.named, server.metadata = None, {"authorization_servers": ["http://169.254.169.254/latest"]}
+    with pytest.raises(AuthorizationError, match="the authorization server"):
+        talk(server, login())
+
+
+def test_the_named_place_comes_first(authority: Authority, server: Protected) -> None:
+    server.places = {"/elsewhere/metadata"}
+    server.named = f"{server.url}/elsewhere/metadata"
+    assert talk(server, login()) == ["hello"]
+    assert [path for path in server.paths(method="GET") if path != "/mcp"] == ["/elsewhere/metadata"]
+
+
+def test_the_root_comes_last(authority: Authority, server: Protected) -> None:
+    server.places = {"/.well-known/oauth-protected-resource"}
+    server.metadata = {"resource": server.url}
+    assert talk(server, login()) == ["hello"]
+    asked = [path for path in server.paths(method="GET") if path != "/mcp"]
+    assert asked == ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"]
+
+
+@pytest.mark.parametrize(
+    ("place", "asked"),
+    [
+        ("/.well-known/oauth-authorization-server/t1", 1),
+        ("/.well-known/openid-configuration/t1", 2),
+        ("/t1/.well-known/openid-configuration", 3),
+    ],
+)
+def test_an_issuer_with_a_path(place: str, asked: int) -> None:
+    authority = Authority("/t1")
+    authority.places = {place}
+    server = Protected(authority)
+    with living(authority, server):
+        assert talk(server, login()) == ["hello"]
+    assert len([each for each in authority.paths() if ".well-known" in each]) == asked
+    assert "/.well-known/oauth-authorization-server" not in authority.paths()
+
+
+def test_an_issuer_without_metadata(authority: Authority, server: Protected) -> None:
+    authority.places = set()
+    with pytest.raises(AuthorizationError, match="publishes no metadata; asked"):
+        talk(server, login())
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b"", b"{", b'"x"', b"[" * 100_000, b"\xff"])
+def test_pages_are_no_metadata(authority: Authority, server: Protected, body: bytes) -> None:
+    page = f"{server.url}/page"
+    server.named = page
+    server.elsewhere = lambda heard: Said(200, body) if heard.path == "/page" else Said(404)  # type: ignore[method-assign]
+    assert talk(server, login()) == ["hello"]
+
+
+@pytest.mark.parametrize("over", [-1, 0, 1])
+def test_too_much_metadata(authority: Authority, server: Protected, over: int) -> None:
+    body = json.dumps(server.about()).encode().ljust(MOST_BYTES + over)
+    server.about = lambda: body  # type: ignore[method-assign, assignment, return-value]
+    with pytest.raises(AuthorizationError, match="could not be asked") if over > 0 else nullcontext():
+        assert talk(server, login()) == ["hello"]
+
+
+@pytest.mark.parametrize("status", [502, 429])
+def test_a_server_that_fails_is_not_taken_for_an_old_one(authority: Authority, server: Protected, status: int) -> None:
+    storage, places = MemoryStorage(), server.places
+    talk(server, login(storage=storage))
+    authority.tokens.clear()
+    server.places = set()
+    server.elsewhere = lambda heard: Said(status)  # type: ignore[method-assign]
+    with pytest.raises(AuthorizationError, match=f"{status}; try again later"):
+        talk(server, login(storage=storage))
+    server.places = places
+    assert talk(server, login(storage=storage)) == ["hello"]
+    assert authority.count("/authorize") == 1, "the refresh token is kept"
+
+
+class Old(Protected):
+    """A server of 2025-03-26: it is its own authorization server, or passes for it."""
+
+    def __init__(self, authority: Authority) -> None:
+        super().__init__(authority)
+        self.metadata = None
+
+    def elsewhere(self, heard: Heard) -> Said:
+        return self.authorities[0].handle(heard)
+
+
+@pytest.mark.parametrize("metadata", [True, False])
+def test_a_server_of_2025_03_26(metadata: bool) -> None:
+    authority = Authority()
+    server = Old(authority)
+    if not metadata:
+        authority.places = set()
+    with living(server):
+        authority.url = server.url
+        storage: dict[str, Any] = {}
+        auth = login(**storage)
+        assert talk(server, auth) == ["hello"]
+        authority.tokens.clear()
+        assert talk(server, auth) == ["hello"]
+    assert server.count("/register") == server.count("/authorize") == 1
+    assert not any("resource" in each.query for each in server.asked)
+
+
+def test_a_server_that_knows_no_oauth_at_all(authority: Authority, server: Protected) -> None:
+    server.metadata = None
+    with pytest.raises(AuthorizationError, match=r"says nowhere how to get one.*give it by auth="):
+        talk(server, login())
+
+
+@pytest.mark.parametrize("metadata", [None, {"authorization_servers": None}])
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_an_issuer_that_nobody_named(metadata: Any, slash: str) -> None:
+    """Its own origin issues tokens: whether that is written with a slash, only its metadata say."""
+    authority = Authority()
+    server = Old(authority)
+    server.metadata = metadata
+    storage = MemoryStorage()
+    with living(server):
+        authority.url = server.url
+        authority.metadata["issuer"] = authority.iss = server.url + slash
+        authority.metadata["authorization_response_iss_parameter_supported"] = True
+        for _ in range(2):
+            assert talk(server, login(storage=storage)) == ["hello"]
+            authority.tokens.clear()
+        assert talk(server, login(storage=storage, issuer=server.url + slash)) == ["hello"]
+        authority.metadata["issuer"] = server.url + "/other"
+        with pytest.raises(AuthorizationError, match="it may be the metadata of another"):
+            talk(server, login())
+    assert server.count("/authorize") == server.count("/register") == 1
+
+
+class Tenants(Protected):
+    """Each tenant, which the query names, is a resource of its own."""
+
+    def about(self) -> dict[str, Any]:
+        return {**super().about(), "resource": f"{self.mcp}?{urlencode(self.asked[-1].query)}"}
+
+    def refused(self, heard: Heard, method: str) -> Said | None:
+        token = heard.headers.get("authorization", "").removeprefix("Bearer ")
+        held = self.authorities[0].tokens.get(token, {})
+        good = held.get("resource") == f"{self.mcp}?{urlencode(heard.query)}"
+        return None if good else self.challenge(401)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_server_with_a_query(own: bool, tmp_path: Any) -> None:
+    """What the query says is part of the resource, if the resource says so; and it is written down nowhere."""
+    authority = Authority()
+    server = Tenants(authority) if own else Protected(authority)
+
+    async def call(tenant: str) -> str:
+        auth = login(storage=FileStorage(tmp_path / "oauth.json"))
+        url = f"{server.mcp}?tenant={tenant}"
+        async with Client(url, auth=auth, era="2025-11-25", timeout=10, reconnect=False) as client:
+            return (await client.call("hello")).text
+
+    with living(authority, server):
+        for tenant in ("one", "two", "one", "two"):
+            assert run(lambda tenant=tenant: call(tenant)) == "hello"  # type: ignore[misc]
+    assert authority.count("/authorize") == (2 if own else 1)
+    kept = [each for each in json.loads((tmp_path / "oauth.json").read_bytes()) if each.startswith("server")]
+    assert kept and not any("tenant" in each for each in kept)
+
+
+def test_a_host_that_is_not_ascii_is_told_how_to_write_it() -> None:
+    with pytest.raises(AuthorizationError, match=r"and its host as xn--bcher-kva\.example"):
+        run(lambda: first_headers(login(), "https://b\u00fccher.example/mcp"))

@@ -1,0 +1,201 @@
+"""Tokens that are bound to a key. The servers check each proof: signature, key, method, URL, hash, nonce, used once."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+from joserfc.jwk import ECKey
+
+from longshore.client import Client
+from longshore.client.auth import ClientCredentials, FileStorage, MemoryStorage
+from longshore.client.auth.dpop import MOST_NONCE_CHARS, MOST_ORIGINS, Prover
+from longshore.client.auth.token_endpoint import _NONCE_TRIES
+from longshore.errors import AuthorizationError
+
+from .conftest import login, run, talk, tokens_sent
+from .town import Authority, Heard, Proofs, Protected, Said, follow
+
+
+def claims(heard: Heard) -> dict[str, Any]:
+    part = heard.headers["dpop"].split(".")[1]
+    found: dict[str, Any] = json.loads(b64decode(part + "=" * (-len(part) % 4), altchars=b"-_"))
+    return found
+
+
+@pytest.fixture
+def bound(authority: Authority, server: Protected) -> Protected:
+    authority.bound, server.dpop = True, Proofs()
+    authority.metadata["dpop_signing_alg_values_supported"] = ["ES256"]
+    return server
+
+
+@pytest.mark.parametrize("dpop", [True, "auto"])
+def test_a_bound_token(authority: Authority, bound: Protected, dpop: bool | str) -> None:
+    assert talk(bound, login(dpop=dpop), calls=3) == ["hello"] * 3
+    sent = [each for each in bound.asked if "authorization" in each.headers]
+    assert all(each.headers["authorization"].startswith("DPoP ") for each in sent)
+    assert len({claims(each)["jti"] for each in sent}) == len(sent)
+    assert all("content_digest" in claims(each) for each in sent if each.body)
+
+
+def test_nonces_of_both_servers(authority: Authority, bound: Protected) -> None:
+    assert bound.dpop is not None
+    authority.dpop.nonce, bound.dpop.nonce = "of-the-issuer", "of-the-server"
+    assert talk(bound, login(), calls=3) == ["hello"] * 3
+    assert authority.count("/authorize") == 1
+    assert [claims(each).get("nonce") for each in authority.asked if each.path == "/token"] == [None, "of-the-issuer"]
+    nonces = [claims(each).get("nonce") for each in bound.asked if "dpop" in each.headers]
+    assert nonces[:2] == [None, "of-the-server"] and set(nonces[1:]) == {"of-the-server"}
+
+
+def test_a_nonce_that_changes(authority: Authority, bound: Protected) -> None:
+    assert bound.dpop is not None
+    bound.dpop.nonce = "first"
+    auth = login()
+    talk(bound, auth)
+    bound.dpop.nonce = "second"
+    assert talk(bound, auth) == ["hello"]
+    assert authority.count("/authorize") == 1
+
+
+def test_a_nonce_for_ever_is_given_up(authority: Authority, bound: Protected) -> None:
+    assert bound.dpop is not None
+    check = bound.dpop.check
+
+    def never(heard: Heard, url: str, token: str | None) -> str:
+        assert bound.dpop is not None
+        bound.dpop.nonce = f"n{len(bound.asked)}"
+        return check(heard, url, token)
+
+    bound.dpop.check = never  # type: ignore[method-assign]
+    with pytest.raises(Exception, match="401"):
+        talk(bound, login())
+    assert authority.count("/authorize") == 1
+
+
+@pytest.mark.parametrize("changes", [_NONCE_TRIES - 1, _NONCE_TRIES, _NONCE_TRIES + 1])
+def test_nonces_of_an_issuer_that_run_out(authority: Authority, bound: Protected, changes: int) -> None:
+    check, asked = authority.dpop.check, []
+
+    def hasty(heard: Heard, url: str, token: str | None) -> str:
+        asked.append(heard)
+        if len(asked) <= changes:
+            authority.dpop.nonce = f"n{len(asked)}"
+        return check(heard, url, token)
+
+    authority.dpop.check = hasty  # type: ignore[method-assign]
+    with pytest.raises(AuthorizationError, match="use_dpop_nonce") if changes > _NONCE_TRIES else nullcontext():
+        assert talk(bound, login()) == ["hello"]
+    assert len(asked) == min(changes, _NONCE_TRIES) + 1
+
+
+def test_the_key_is_kept_with_the_tokens(authority: Authority, bound: Protected, tmp_path: Any) -> None:
+    path = tmp_path / "oauth.json"
+    talk(bound, login(storage=FileStorage(path)))
+    talk(bound, login(storage=FileStorage(path)))
+    authority.tokens.clear()
+    assert talk(bound, login(storage=FileStorage(path))) == ["hello"]
+    assert authority.count("/authorize") == 1
+
+
+def test_a_server_that_says_it_takes_them(authority: Authority, server: Protected) -> None:
+    authority.bound = True
+    authority.metadata["dpop_signing_alg_values_supported"] = ["ES256"]
+    server.metadata = {"dpop_signing_alg_values_supported": ["ES256"]}
+    assert talk(server, login()) == ["hello"]
+    assert server.asked[-1].headers["authorization"].startswith("DPoP ")
+
+
+def test_an_issuer_that_could_is_no_reason(authority: Authority, server: Protected) -> None:
+    authority.metadata["dpop_signing_alg_values_supported"] = ["ES256"]
+    assert talk(server, login()) == ["hello"]
+    assert "dpop" not in server.asked[-1].headers
+
+
+def test_insisting(authority: Authority, server: Protected) -> None:
+    with pytest.raises(AuthorizationError, match="not bound to our key"):
+        talk(server, login(dpop=True))
+
+
+def test_refusing(authority: Authority, bound: Protected) -> None:
+    with pytest.raises(AuthorizationError, match="allow that by dpop="):
+        talk(bound, login(dpop=False))
+
+
+def test_other_grants_are_bound_too(authority: Authority, bound: Protected) -> None:
+    authority.clients["me"] = {"token_endpoint_auth_method": "client_secret_basic", "client_secret": "s"}
+    assert talk(bound, ClientCredentials("me", "s", storage=MemoryStorage())) == ["hello"]
+
+
+def test_a_step_up_keeps_a_token_bound(authority: Authority, server: Protected) -> None:
+    """The 401 wants a bound token, the 403 no more than a scope: that is no reason to take a weaker one."""
+    authority.metadata["dpop_signing_alg_values_supported"] = ["ES256"]
+    server.needs = {"tools/call": {"write"}}
+    token, challenge = authority.token, server.challenge
+
+    def willing(heard: Heard) -> Said:
+        authority.bound = "dpop" in heard.headers
+        return token(heard)
+
+    def varying(status: int, headers: Any = (), **fields: str) -> Said:
+        said = challenge(status, headers, **fields)
+        scheme = "DPoP" if status == 401 else "Bearer"
+        return said._replace(headers=tuple((name, value.replace("Bearer", scheme)) for name, value in said.headers))
+
+    authority.token, server.challenge = willing, varying  # type: ignore[method-assign]
+    assert talk(server, login()) == ["hello"]
+    assert authority.count("/authorize") == 2
+    assert {each.split()[0] for each in tokens_sent(server) if each} == {"DPoP"}
+
+
+def test_a_failed_step_up_leaves_the_token_that_was(authority: Authority, bound: Protected) -> None:
+    """The key of a token is not given up before there is another token."""
+    bound.needs = {"tools/call": {"write"}}
+    refuses = [False, True]
+
+    async def person(url: str) -> str:
+        return await follow(url) if not refuses.pop(0) else "http://127.0.0.1:9107/callback?error=x"
+
+    async def work() -> None:
+        auth = login(redirect=person)
+        async with Client(bound.mcp, auth=auth, era="2025-11-25", timeout=10) as client:
+            with pytest.raises(AuthorizationError):
+                await client.call("hello")
+            assert [tool.name for tool in await client.list_tools()] == ["hello"]
+
+    run(work)
+
+
+def test_the_path_of_a_proof_is_never_empty() -> None:
+    for url in ("https://h.example", "https://h.example/", "https://h.example/?x#y"):
+        proof = Prover().prove("POST", url)
+        assert claims(Heard("POST", "/", {}, {"dpop": proof}, b""))["htu"] == "https://h.example/"
+
+
+@pytest.mark.parametrize(("size", "taken"), [(MOST_NONCE_CHARS - 1, True), (MOST_NONCE_CHARS, True), (0, False)])
+def test_the_size_of_a_nonce(size: int, taken: bool) -> None:
+    prover, url = Prover(), "https://h.example/"
+    assert prover.save_nonce(url, [("dpop-nonce", "n" * size)]) is taken
+    assert not prover.save_nonce(url, [("dpop-nonce", "m" * (MOST_NONCE_CHARS + 1))])
+    said = claims(Heard("POST", "/", {}, {"dpop": prover.prove("POST", url)}, b""))
+    assert said.get("nonce") == ("n" * size if taken else None)
+
+
+def test_nonces_are_kept_for_so_many_places() -> None:
+    prover = Prover()
+    for n in range(MOST_ORIGINS):
+        prover.save_nonce(f"https://h{n}.example/", [("dpop-nonce", "n")])
+    assert not prover.save_nonce("https://h0.example/", [("dpop-nonce", "n")]), "it is known still"
+    prover.save_nonce("https://more.example/", [("dpop-nonce", "n")])
+    assert prover.save_nonce("https://h0.example/", [("dpop-nonce", "n")])
+
+
+def test_a_key_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    prover, read = Prover(), []
+    monkeypatch.setattr(ECKey, "import_key", lambda *given: read.append(given))
+    assert len({prover.prove("POST", "https://h.example/") for _ in range(3)}) == 3
+    assert not read

@@ -1,0 +1,122 @@
+"""Against our own server, in both eras: it asks the authorization server whose each token is."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from longshore.client import Client
+from longshore.client.endpoint import Endpoint
+from longshore.errors import AuthorizationError
+
+from .conftest import login, run
+from .town import Authority, Heard, Protected, Said, living
+
+APP = """
+from longshore import Server
+
+app = Server("harbour")
+
+@app.tool(scopes=["read"])
+def hello() -> str:
+    return "hello"
+
+@app.tool(scopes=["write"])
+def change() -> str:
+    return "changed"
+"""
+
+
+class Knowing(Authority):
+    """It says whose a token is (RFC 7662)."""
+
+    def handle(self, heard: Heard) -> Said:
+        if heard.path != "/introspect":
+            return super().handle(heard)
+        held = self.tokens.get(heard.form["token"])
+        if held is None:
+            return Said(200, {"active": False})
+        about = {"active": True, "iss": self.issuer, "sub": "person", "aud": held["resource"], "scope": held["scope"]}
+        return Said(200, about)
+
+
+@pytest.fixture
+def authority() -> Iterator[Knowing]:
+    place = Knowing()
+    with living(place):
+        yield place
+
+
+@pytest.fixture
+def url(authority: Knowing, tmp_path: Path) -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    (tmp_path / "app.py").write_text(APP)
+    (tmp_path / "longshore.toml").write_text(
+        f"""
+        [auth]
+        mode = "required"
+        introspection_url = "{authority.url}/introspect"
+        introspection_client = "server"
+        introspection_secret = "s3cret"
+        authorization_servers = ["{authority.issuer}"]
+        """
+    )
+    command = [sys.executable, "-m", "longshore", "serve", "app.py", "--http", "--port", str(port)]
+    child = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    try:
+        assert child.stderr is not None
+        said = ""
+        while f"127.0.0.1:{port}" not in said:
+            line = child.stderr.readline()
+            assert line, said
+            said += line
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        child.terminate()
+        child.communicate(timeout=10)
+
+
+@pytest.mark.parametrize("era", ["auto", "modern", "2025-11-25", "2025-06-18"])
+def test_a_login_and_a_step_up(authority: Knowing, url: str, era: str) -> None:
+    async def work() -> list[str]:
+        async with Client(url, auth=login(scopes=["read"]), era=era, timeout=15) as client:
+            assert {tool.name for tool in await client.list_tools()} >= {"hello"}
+            return [(await client.call(name)).text for name in ("hello", "change", "hello")]
+
+    assert run(work) == ["hello", "changed", "hello"]
+    asked = [set(each.query["scope"].split()) for each in authority.asked if each.path == "/authorize"]
+    assert asked == [{"read"}, {"read", "write"}]
+
+
+def test_a_stranger_is_refused(authority: Knowing, url: str) -> None:
+    async def work() -> None:
+        with pytest.raises(AuthorizationError, match="refused the bearer token"):
+            async with Client(url, auth="made-up", timeout=15):
+                pass
+
+    run(work)
+
+
+def test_the_second_url_of_an_old_server_gets_the_token_of_the_first() -> None:
+    authority = Authority()
+    server = Protected(authority)
+    server.elsewhere = lambda heard: Said(200, {"token": heard.headers.get("authorization")})  # type: ignore[method-assign]
+
+    async def work() -> None:
+        logins: list[bool] = []
+        endpoint = Endpoint(server.mcp, (), login(), logins.append)
+        body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+        await (await endpoint.send("POST", (), body)).read(1000)
+        answer = await endpoint.send("POST", (), body, url=f"{server.url}/messages")
+        assert b"Bearer access-" in await answer.read(1000)
+        await endpoint.close(print)
+        assert logins[:2] == [True, False] and not logins[-1]
+
+    with living(authority, server):
+        run(work)

@@ -1,0 +1,204 @@
+"""The parts without I/O: challenges, scopes, the budget, what is imported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import nullcontext
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longshore.addresses import URL_CHARS
+from longshore.client.auth import discovery, token_endpoint
+from longshore.client.auth.discovery import MOST_CHALLENGE_CHARS as MOST_CHALLENGE
+from longshore.client.auth.discovery import AuthServer, Challenge, parse_challenges, read_challenge
+from longshore.client.auth.flow import MOST_FIELDS, begin_login, read_code
+from longshore.client.auth.login_limits import ALL, SAME, WINDOW_SECONDS, LoginBudget
+from longshore.client.auth.oauth_http import OAuthResponse
+from longshore.client.auth.scopes import MOST, choose_scopes, split_scopes
+from longshore.client.auth.scopes import MOST_CHARS as MOST_SCOPE
+from longshore.client.auth.url_policy import plain_url
+from longshore.errors import AuthorizationError
+
+
+@pytest.mark.parametrize(
+    ("values", "demand"),
+    [
+        ([], Challenge()),
+        (["Bearer"], Challenge()),
+        (["Basic realm=x"], Challenge()),
+        (['Bearer error="insufficient_scope", scope="a b"'], Challenge("insufficient_scope", "a b")),
+        (["bearer ERROR=invalid_token,scope=a"], Challenge("invalid_token", "a")),
+        (['Bearer resource_metadata="https://h/x?a=b,c"'], Challenge(metadata="https://h/x?a=b,c")),
+        (["Bearer resource_metadata=https://h/x"], Challenge(metadata="https://h/x")),
+        (['Basic realm="a, Bearer scope=no", Bearer scope="yes"'], Challenge(scope="yes")),
+        (["Negotiate dG9rZW4=, Bearer scope=yes"], Challenge(scope="yes")),
+        (['Basic realm="x"', 'Bearer scope="yes"'], Challenge(scope="yes")),
+        ([r'Bearer error="a\"b\\c"'], Challenge('a"b\\c')),
+        (['DPoP error="use_dpop_nonce"'], Challenge("use_dpop_nonce", dpop=True)),
+        (['Bearer scope="a", DPoP algs="ES256"'], Challenge(scope="a")),
+        (['Bearer scope="a", scope="b"'], Challenge(scope="a")),
+        (['Bearer scope="never closed'], Challenge()),
+        (["Bearer , ,, scope=a"], Challenge(scope="a")),
+        (["Bearer realm = x , scope = a"], Challenge(scope="a")),
+    ],
+)
+def test_challenges(values: list[str], demand: Challenge) -> None:
+    assert read_challenge([("www-authenticate", value) for value in values]) == demand
+
+
+@given(st.lists(st.text(st.sampled_from('Bearer DPoP="\\,;= \tab'), max_size=60), max_size=3))
+def test_no_challenge_breaks_the_parser(values: list[str]) -> None:
+    for each in parse_challenges(values):
+        assert each.scheme == each.scheme.lower()
+
+
+@pytest.mark.parametrize(("over", "scope"), [(-1, "ab"), (0, "ab"), (1, "a"), (2, None)])
+def test_a_challenge_is_read_up_to_its_bound(over: int, scope: str | None) -> None:
+    realm = "x" * (MOST_CHALLENGE + over - len("Bearer realm=, scope=ab"))
+    assert read_challenge([("www-authenticate", f"Bearer realm={realm}, scope=ab")]).scope == scope
+
+
+@pytest.mark.parametrize(
+    ("challenged", "configured", "supported", "before", "listed", "chosen"),
+    [
+        ("", "", "", "", None, ""),
+        ("a b", "", "c", "", None, "a b"),
+        ("", "", "c d", "", None, "c d"),
+        ("", "x", "c", "", None, "x"),
+        ("a", "x", "c", "", None, "x a"),
+        ("w", "", "c", "r", None, "r w"),
+        ("r", "", "", "r", None, "r"),
+        ("a", "", "", "", "a offline_access", "a offline_access"),
+        ("", "", "", "", "offline_access", ""),
+        ("a offline_access", "", "", "", "a", "a"),
+        ("offline_access", "", "", "", None, ""),
+        ("", "", "c offline_access", "", None, "c"),
+        ("a", "offline_access", "", "", None, "a offline_access"),
+        ("a", "offline_access", "", "", "a", "a"),
+        ("w", "", "", "r offline_access", "offline_access", "r w offline_access"),
+    ],
+)
+def test_scopes(challenged: str, configured: str, supported: str, before: str, listed: str | None, chosen: str) -> None:
+    known = None if listed is None else split_scopes(listed)
+    found = choose_scopes(
+        split_scopes(challenged),
+        split_scopes(configured),
+        split_scopes(supported),
+        split_scopes(before),
+        known,
+        refreshable=True,
+    )
+    assert " ".join(found) == chosen
+
+
+def test_without_a_use_for_it_no_refresh_token_is_asked_for() -> None:
+    assert choose_scopes(("a",), (), (), (), ("offline_access",), refreshable=False) == ("a",)
+
+
+def test_what_is_a_scope() -> None:
+    assert split_scopes('a  b a "c" d\\ \x00 é') == ("a", "b")
+
+
+def test_the_budget() -> None:
+    budget = LoginBudget(needs_person=True)
+    budget.spend("i", ("a", "b"), 0.0, refused=False)
+    for _ in range(SAME):
+        budget.spend("i", ("a", "b"), 0.0, refused=True)
+    with pytest.raises(AuthorizationError, match="still refuses after 3 authorizations, the last with the scopes b a"):
+        budget.spend("i", ("b", "a"), WINDOW_SECONDS - 1, refused=True)
+    budget.spend("other", ("a", "b"), 0.0, refused=True)
+    budget.spend("i", ("a", "b"), WINDOW_SECONDS, refused=True)
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_person_is_not_asked_for_ever(refused: bool) -> None:
+    budget = LoginBudget(needs_person=True)
+    for n in range(ALL):
+        budget.spend("i", (str(n),), 0.0, refused=refused)
+    with pytest.raises(AuthorizationError, match=r"10 logins were begun in 10 minutes.*; the last: it gave a token"):
+        budget.spend("i", ("new",), 0.0, refused=refused)
+
+
+def test_a_login_that_fails_is_no_refusal() -> None:
+    budget = LoginBudget(needs_person=True)
+    for n in range(ALL):
+        budget.spend("i", ("a",), 0.0, refused=True)
+        budget.fail(f"nobody came ({n})")
+    with pytest.raises(AuthorizationError, match=r"10 logins were begun.*the last: nobody came \(9\)"):
+        budget.spend("i", ("a",), WINDOW_SECONDS - 1, refused=True)
+    budget.spend("i", ("a",), WINDOW_SECONDS, refused=True)
+
+
+@pytest.mark.parametrize("over", [-1, 0, 1])
+def test_so_long_a_challenge(over: int) -> None:
+    before, after = 'Bearer x="', '", scope="a"'
+    value = before + "y" * (discovery.MOST_CHALLENGE_CHARS + over - len(before + after)) + after
+    assert read_challenge([("www-authenticate", value)]).scope == (None if over > 0 else "a")
+
+
+@pytest.mark.parametrize("over", [-1, 0, 1])
+def test_so_long_a_token(over: int) -> None:
+    token = "x" * (token_endpoint._MOST_CHARS + over)
+    assert token_endpoint._read_token(OAuthResponse(200, [], {"access_token": token}), "access_token") == (
+        None if over > 0 else token
+    )
+
+
+@pytest.mark.parametrize("over", [-1, 0, 1])
+def test_so_many_fields_in_the_answer_of_a_login(over: int) -> None:
+    attempt = begin_login(AuthServer("https://as.example", "https://as.example/token"), "me", "http://127.0.0.1/")
+    more = "&x=y" * (MOST_FIELDS - 2 + over)
+    url = f"http://127.0.0.1/?code=c&state={attempt.state}{more}"
+    with pytest.raises(AuthorizationError, match="can't be read") if over > 0 else nullcontext():
+        assert read_code(attempt, url) == "c"
+
+
+@pytest.mark.parametrize("over", [-1, 0, 1])
+def test_so_long_a_list_in_metadata(over: int) -> None:
+    listed = [f"s{n}" for n in range(discovery.MOST_LISTED + over)]
+    assert discovery._texts(listed) == tuple(listed[: discovery.MOST_LISTED])
+
+
+@pytest.mark.parametrize("count", [MOST - 1, MOST, MOST + 1])
+def test_so_many_scopes(count: int) -> None:
+    assert len(split_scopes(" ".join(f"s{n}" for n in range(count)))) == min(count, MOST)
+    assert len(split_scopes("x" * (MOST_SCOPE - 1))) == len(split_scopes("x" * MOST_SCOPE)) == 1 and not split_scopes(
+        "x" * (MOST_SCOPE + 1)
+    )
+
+
+@pytest.mark.parametrize("size", [URL_CHARS - 1, URL_CHARS, URL_CHARS + 1])
+def test_so_long_a_url(size: int) -> None:
+    url = "https://as.example/".ljust(size, "x")
+    assert (plain_url(url) is not None) is (size <= URL_CHARS)
+
+
+def test_a_program_may_get_tokens_that_expire_as_often_as_they_do() -> None:
+    budget = LoginBudget(needs_person=False)
+    for _ in range(100):
+        budget.spend("i", ("a",), 0.0, refused=False)
+
+
+def test_a_client_loads_none_of_it() -> None:
+    code = (
+        "import sys, longshore.client\n"
+        "print([name for name in sys.modules if 'oauth' in name or name in ('joserfc', 'cryptography', 'webbrowser')])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_login_needs_no_library_to_sign() -> None:
+    code = (
+        "import sys; sys.modules['joserfc'] = None\n"
+        "from longshore.client.auth import OAuth, MemoryStorage\n"
+        "OAuth(storage=MemoryStorage())\n"
+        "from longshore.client.auth.dpop import Prover, can_sign\n"
+        "assert not can_sign()\n"
+        "try: Prover()\n"
+        "except Exception as problem: print(problem)\n"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said == "DPoP needs the library joserfc; install it with: pip install 'longshore[jwt]'\n"

@@ -1,0 +1,212 @@
+"""Registrations: one for each that is needed, none lost to another, and a new one where the old one is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from longshore.client import Client
+from longshore.client.auth import FileStorage, MemoryStorage, OAuth
+from longshore.client.auth.registration import Application, Registration, load_registrations
+from longshore.errors import AuthorizationError
+
+from .conftest import login, run, talk
+from .town import Authority, Heard, Protected, Refused, Said, living
+
+BY_HAND = {"redirect_uris": ["http://127.0.0.1:9107/callback"], "token_endpoint_auth_method": "none"}
+
+
+def test_two_servers_with_different_scopes_keep_their_clients(authority: Authority, server: Protected) -> None:
+    other = Protected(authority)
+    server.scope, other.scope = "a", "b"
+    storage = MemoryStorage()
+    with living(other):
+        for _ in range(3):
+            for place in (server, other):
+                assert talk(place, login(storage=storage)) == ["hello"]
+            authority.tokens.clear()  # the refresh tokens stay good
+    assert authority.count("/register") == authority.count("/authorize") == 2
+
+
+@pytest.mark.parametrize("kind", ["memory", "file"])
+def test_two_servers_at_once_register_once(authority: Authority, server: Protected, tmp_path: Any, kind: str) -> None:
+    other = Protected(authority)
+    auth = login(storage=MemoryStorage() if kind == "memory" else FileStorage(tmp_path / "oauth.json"))
+
+    async def work() -> None:
+        clients = [Client(place.mcp, auth=auth, era="2025-11-25", timeout=15) for place in (server, other)]
+        await asyncio.gather(*(client.open() for client in clients))
+        await asyncio.gather(*(client.close() for client in clients))
+
+    with living(other):
+        run(work)
+    assert authority.count("/register") == 1 and authority.count("/authorize") == 2
+
+
+def test_another_application_is_another_client(authority: Authority, server: Protected) -> None:
+    other = Protected(authority)
+    storage = MemoryStorage()
+    with living(other):
+        talk(server, login(storage=storage, client_name="One"))
+        talk(other, login(storage=storage, client_name="Two", token_endpoint_auth_method="client_secret_post"))
+    said = {(each["client_name"], each["token_endpoint_auth_method"]) for each in authority.clients.values()}
+    assert said == {("One", "none"), ("Two", "client_secret_post")}
+
+
+def test_a_client_by_hand_that_is_refused_forgets_no_other(authority: Authority, server: Protected) -> None:
+    authority.clients["hand"] = BY_HAND
+    storage = MemoryStorage()
+    talk(server, login(storage=storage))
+    talk(server, login(storage=storage, client_id="hand"))
+    authority.tokens.clear()
+    authority.refusal = Refused("invalid_client", "", 401)
+    with pytest.raises(AuthorizationError, match="invalid_client"):
+        talk(server, login(storage=storage, client_id="hand"))
+    authority.refusal = None
+    assert talk(server, login(storage=storage)) == ["hello"]
+    assert authority.count("/register") == 1
+
+
+class Strict(Authority):
+    """Says in the browser, and there alone, that it does not know a client; or in the way back, if `tells`."""
+
+    tells = ""
+
+    def authorize(self, heard: Heard) -> Said:
+        if heard.query["client_id"] in self.clients:
+            return super().authorize(heard)
+        if not self.tells:
+            return Said(400, {"error": "invalid_client"})
+        back = f"{heard.query['redirect_uri']}?error={self.tells}&state={heard.query['state']}"
+        return Said(302, None, (("Location", back),))
+
+
+def forgotten(authority: Authority, storage: MemoryStorage) -> None:
+    """The authorization server has lost all that it knew, and the client its tokens."""
+    for lost in (authority.clients, authority.tokens, authority.refresh_tokens):
+        lost.clear()
+    for key in [each for each in storage._records if each.startswith("tokens")]:
+        storage.write(key, None)
+
+
+def test_a_client_that_only_the_browser_sees_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    import longshore.client.auth.loopback as redirect
+
+    monkeypatch.setenv("BROWSER", "none")
+    monkeypatch.setattr(redirect, "_open", _browse)
+    authority = Strict()
+    server, storage = Protected(authority), MemoryStorage()
+    with living(authority, server):
+        talk(server, OAuth(storage=storage))
+        forgotten(authority, storage)
+        monkeypatch.setattr(redirect, "SECONDS", 0.5)
+        with pytest.raises(AuthorizationError, match="the next try registers it again"):
+            talk(server, OAuth(storage=storage))
+        monkeypatch.setattr(redirect, "SECONDS", 15)
+        assert talk(server, OAuth(storage=storage)) == ["hello"]
+    assert authority.count("/register") == 2
+
+
+def _browse(url: str) -> None:
+    from urllib.error import HTTPError
+    from urllib.request import urlopen
+
+    try:
+        with urlopen(url, timeout=10) as page:
+            page.read()
+    except HTTPError as refused:
+        refused.close()
+
+
+def test_a_doubted_client_still_renews(authority: Authority, server: Protected, monkeypatch: Any) -> None:
+    """Nobody came to a second server's login: that is no reason to lose the first server's tokens."""
+    other = Protected(authority)
+    storage = MemoryStorage()
+
+    async def nobody(url: str) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    talk(server, login(storage=storage))
+    monkeypatch.setattr("longshore.client.auth.loopback.SECONDS", 0.1)
+    with living(other), pytest.raises(AuthorizationError, match="no one logged in"):
+        talk(other, login(storage=storage, redirect=nobody))
+    authority.tokens.clear()
+    assert talk(server, login(storage=storage, redirect=nobody)) == ["hello"]
+
+
+def test_a_timeout_of_the_callers_own_is_nobodys_absence(authority: Authority, server: Protected) -> None:
+    storage = MemoryStorage()
+    talk(server, login(storage=storage))
+    other = Protected(authority)
+
+    def impatient(url: str) -> str:
+        raise TimeoutError("of a proxy")
+
+    with living(other), pytest.raises(AuthorizationError, match="redirect= raised TimeoutError"):
+        talk(other, login(storage=storage, redirect=impatient))
+    [registered] = run(lambda: load_registrations(login(storage=storage).store, authority.issuer))
+    assert not registered.doubted
+
+
+def test_a_client_that_the_way_back_says_is_unknown() -> None:
+    authority = Strict()
+    authority.tells = "unauthorized_client"
+    server, storage = Protected(authority), MemoryStorage()
+    with living(authority, server):
+        talk(server, login(storage=storage))
+        forgotten(authority, storage)
+        assert talk(server, login(storage=storage)) == ["hello"]
+    assert authority.count("/register") == 2
+
+
+def test_a_new_client_that_is_refused_is_not_tried_for_ever(authority: Authority, server: Protected) -> None:
+    authority.refusal = Refused("invalid_client", "", 401)
+    with pytest.raises(AuthorizationError, match="invalid_client"):
+        talk(server, login())
+    assert authority.count("/register") == authority.count("/authorize") == 1
+
+
+class ReadOnly:
+    """A storage that keeps what it has."""
+
+    def __init__(self, inner: MemoryStorage) -> None:
+        self.read = inner.read
+
+    def write(self, key: str, record: Any) -> None:
+        raise PermissionError(13, "read-only")
+
+
+def test_a_storage_that_can_t_forget(authority: Authority, server: Protected, capfd: Any) -> None:
+    storage = MemoryStorage()
+    talk(server, login(storage=storage))
+    known = dict(authority.clients)
+    authority.tokens.clear()
+    authority.refresh_tokens.clear()
+    authorize = authority.authorize
+
+    def kind(heard: Heard) -> Said:
+        authority.clients.update({name: known[name] for name in known if name == heard.query["client_id"]})
+        return authorize(heard)
+
+    authority.authorize = kind  # type: ignore[method-assign]
+    authority.before_token = lambda: [authority.clients.pop(name, None) for name in known] and None
+    assert talk(server, login(storage=ReadOnly(storage))) == ["hello"]
+    assert authority.count("/register") == 2
+    assert capfd.readouterr().err.count("could not be written") == 1
+
+
+def test_registrations_are_bounded(authority: Authority, server: Protected, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longshore.client.auth.registration.MOST_REGISTRATIONS", most := 4)
+    storage, auth = MemoryStorage(), login()
+    application = Application("Longshore", "native")
+    for n in range(most + 1):
+        talk(server, login(storage=storage, client_name=f"n{n}"))
+        for key in [each for each in storage._records if each.startswith(("tokens", "server"))]:
+            storage.write(key, None)
+    auth = login(storage=storage)
+    found = run(lambda: load_registrations(auth.store, authority.issuer))
+    assert [each.application.name for each in found] == [f"n{n}" for n in range(most, 0, -1)]
+    assert "secret" not in repr(Registration("x", "y", application, secret="secret"))

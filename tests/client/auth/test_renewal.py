@@ -1,0 +1,454 @@
+"""Tokens that expire, are revoked or don't reach far enough, and servers that move to another issuer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from longshore.client import Client
+from longshore.client.auth import FileStorage, MemoryStorage
+from longshore.errors import AuthorizationError, ClientError
+
+from .conftest import age, first_headers, login, run, talk, tokens_sent
+from .town import Authority, Heard, Protected, Refused, Said, living
+
+
+def grants(authority: Authority) -> list[str]:
+    return [each.form["grant_type"] for each in authority.asked if each.path == "/token"]
+
+
+def test_a_token_is_renewed_before_it_expires(authority: Authority, server: Protected) -> None:
+    storage = MemoryStorage()
+    talk(server, login(storage=storage))
+    age(storage, 3590)
+    before = len(server.asked)
+    assert talk(server, login(storage=storage), calls=3) == ["hello"] * 3
+    assert grants(authority) == ["authorization_code", "refresh_token"]
+    assert [each for each in server.asked[before:] if "authorization" not in each.headers] == []
+
+
+def test_an_expired_token_is_not_sent(authority: Authority, server: Protected) -> None:
+    authority.gives_refresh = False
+    storage = MemoryStorage()
+    talk(server, login(storage=storage))
+    [first] = authority.tokens
+    age(storage, 4000)
+    before = len(server.asked)
+    talk(server, login(storage=storage))
+    assert not [each for each in server.asked[before:] if first in each.headers.get("authorization", "")]
+    assert authority.count("/authorize") == 2
+
+
+def test_a_short_token_is_used_for_a_while(authority: Authority, server: Protected) -> None:
+    authority.seconds = 15
+    assert talk(server, login(), calls=5) == ["hello"] * 5
+    assert grants(authority) == ["authorization_code"]
+
+
+def test_while_a_token_is_good_a_failing_renewal_is_no_failure(authority: Authority, server: Protected) -> None:
+    storage = MemoryStorage()
+    talk(server, login(storage=storage))
+    age(storage, 3590)
+    authority.refusal = Refused("", "", 503)
+    assert talk(server, login(storage=storage)) == ["hello"]
+    age(storage, 100)
+    with pytest.raises(AuthorizationError, match=r"renewing the token.*503"):
+        talk(server, login(storage=storage))
+
+
+def test_many_requests_renew_once(authority: Authority, server: Protected) -> None:
+    """Twenty requests are refused together, and none of them by a token that came after theirs."""
+    gate = threading.Barrier(20, timeout=10)
+    refused, together = server.refused, threading.Event()
+
+    def at_once(heard: Heard, method: str) -> Said | None:
+        found = refused(heard, method)
+        if together.is_set() and found is not None and method == "tools/call":
+            gate.wait()  # nobody is answered before all have asked
+        return found
+
+    server.refused = at_once  # type: ignore[method-assign]
+
+    async def work() -> None:
+        async with Client(server.mcp, auth=login(), era="2025-11-25", timeout=15) as client:
+            for _ in range(3):
+                authority.tokens.clear()  # revoked
+                together.set()
+                await asyncio.gather(*(client.call("hello") for _ in range(20)))
+                together.clear()
+
+    run(work)
+    assert grants(authority) == ["authorization_code"] + ["refresh_token"] * 3
+    assert authority.count("/authorize") == 1 and len(authority.tokens) == 1
+
+
+def test_a_revoked_token_needs_no_login(authority: Authority, server: Protected) -> None:
+    storage = MemoryStorage()
+    talk(server, login(storage=storage))
+    authority.tokens.clear()
+    talk(server, login(storage=storage))
+    assert grants(authority) == ["authorization_code", "refresh_token"]
+
+
+def test_a_refresh_token_that_stays(authority: Authority, server: Protected) -> None:
+    authority.rotates = False
+    storage = MemoryStorage()
+    for _ in range(3):
+        talk(server, login(storage=storage))
+        authority.tokens.clear()
+    assert grants(authority) == ["authorization_code", "refresh_token", "refresh_token"]
+
+
+def test_a_spent_refresh_token_leads_to_a_login(authority: Authority, server: Protected) -> None:
+    storage = MemoryStorage()
+    talk(server, login(storage=storage))
+    authority.tokens.clear()
+    authority.refresh_tokens.clear()
+    assert talk(server, login(storage=storage)) == ["hello"]
+    assert grants(authority) == ["authorization_code", "refresh_token", "authorization_code"]
+    assert authority.count("/register") == 1
+
+
+def test_a_token_endpoint_that_is_down_costs_no_login(authority: Authority, server: Protected) -> None:
+    storage = MemoryStorage()
+    talk(server, login(storage=storage))
+    authority.tokens.clear()
+    authority.refusal = Refused("", "", 503)
+    with pytest.raises(AuthorizationError, match=r"renewing the token.*503"):
+        talk(server, login(storage=storage))
+    authority.refusal = None
+    talk(server, login(storage=storage))
+    assert authority.count("/authorize") == 1
+
+
+def test_what_another_process_renewed_is_used(authority: Authority, server: Protected, tmp_path: Any) -> None:
+    path = tmp_path / "oauth.json"
+
+    async def work() -> None:
+        mine, other = login(storage=FileStorage(path)), login(storage=FileStorage(path))
+        one = Client(server.mcp, auth=mine, era="2025-11-25", timeout=15)
+        two = Client(server.mcp, auth=other, era="2025-11-25", timeout=15)
+        async with one, two:
+            await one.call("hello")
+            authority.tokens.clear()
+            await two.call("hello")  # renews, and our refresh token is spent
+            await one.call("hello")
+            authority.tokens.clear()
+            await asyncio.gather(one.call("hello"), two.call("hello"))  # both at once
+
+    run(work)
+    assert grants(authority) == ["authorization_code", "refresh_token", "refresh_token"]
+
+
+class Clock:
+    """The time, and as much more as a test lets pass."""
+
+    def __init__(self) -> None:
+        self.passed = 0.0
+        self.monotonic = time.monotonic
+
+    def time(self) -> float:
+        return time.time() + self.passed
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr("longshore.client.auth.server_credentials.time", made)
+    monkeypatch.setattr("longshore.client.auth.token_endpoint.time", made)
+    return made
+
+
+def test_what_another_process_spent_is_not_sent(
+    authority: Authority, server: Protected, tmp_path: Any, clock: Clock
+) -> None:
+    """Another renewed, and then all was quiet until its token was old too: its refresh token is the good one."""
+    path = tmp_path / "oauth.json"
+    mine, other = login(storage=FileStorage(path)), login(storage=FileStorage(path))
+    talk(server, mine)
+    talk(server, other)
+    clock.passed = 3590
+    talk(server, other)
+    clock.passed = 7300
+    assert talk(server, mine) == talk(server, other) == ["hello"]
+    assert grants(authority) == ["authorization_code", "refresh_token", "refresh_token"]
+
+
+def test_a_refusal_does_not_cost_another_its_tokens(
+    authority: Authority, server: Protected, tmp_path: Any, clock: Clock
+) -> None:
+    """Another logged in anew, as a client of its own; what is refused to us is not what it has stored."""
+    storage = FileStorage(tmp_path / "oauth.json")
+    mine, other = login(storage=storage, client_name="mine"), login(storage=storage, client_name="other")
+    talk(server, mine)
+    authority.tokens.clear()
+    authority.refresh_tokens.clear()
+    for key in json.loads(Path(storage.path).read_bytes()):
+        storage.write(key, None if key.startswith("tokens ") else storage.read(key))
+    talk(server, other)
+    clock.passed = 7300
+    assert talk(server, mine) == ["hello"]
+    assert grants(authority) == ["authorization_code"] * 2 + ["refresh_token"] * 2
+
+
+@pytest.mark.parametrize("passed", [0, 7300])
+def test_a_login_that_another_process_made_is_used(
+    authority: Authority, server: Protected, tmp_path: Any, clock: Clock, passed: float
+) -> None:
+    """One had no token when it looked, and nobody to log in. What was brought since then is good, or renewed."""
+    path = tmp_path / "oauth.json"
+
+    async def nobody(url: str) -> str:
+        raise LookupError("nobody")
+
+    mine = login(storage=FileStorage(path), redirect=nobody)
+    with pytest.raises(AuthorizationError, match="redirect= raised LookupError"):
+        talk(server, mine)
+    talk(server, login(storage=FileStorage(path)))
+    clock.passed = passed
+    assert talk(server, mine) == ["hello"]
+    assert grants(authority) == ["authorization_code"] + ["refresh_token"] * bool(passed)
+
+
+def test_a_stored_token_that_is_refused_leads_to_a_login(authority: Authority, server: Protected) -> None:
+    storage = MemoryStorage()
+    auth = login(storage=storage)
+
+    async def work() -> None:
+        await first_headers(auth, server.mcp)  # it has looked, and there was nothing
+
+    run(work)
+    talk(server, login(storage=storage))
+    authority.tokens.clear()
+    authority.refresh_tokens.clear()
+    assert talk(server, auth) == ["hello"]
+    assert grants(authority) == ["authorization_code", "refresh_token", "authorization_code"]
+
+
+def test_scopes_by_the_challenge(authority: Authority, server: Protected) -> None:
+    server.scope, server.metadata = "a b", {"scopes_supported": ["c"]}
+    talk(server, login())
+    assert _scopes(authority) == [{"a", "b"}]
+
+
+def test_scopes_by_the_metadata(authority: Authority, server: Protected) -> None:
+    server.metadata = {"scopes_supported": ["c", "offline_access", 7]}
+    talk(server, login())
+    assert _scopes(authority) == [{"c"}]
+
+
+def test_a_refresh_token_is_asked_for_where_it_is_known(authority: Authority, server: Protected) -> None:
+    server.scope, authority.metadata["scopes_supported"] = "a", ["a", "offline_access"]
+    talk(server, login())
+    assert _scopes(authority) == [{"a", "offline_access"}]
+
+
+def test_step_up_asks_for_all(authority: Authority, server: Protected) -> None:
+    server.scope, server.needs = "read", {"tools/call": {"write"}}
+    assert talk(server, login()) == ["hello"]
+    assert _scopes(authority) == [{"read"}, {"read", "write"}]
+    assert grants(authority) == ["authorization_code", "authorization_code"]
+
+
+def test_step_up_where_scopes_are_registered(authority: Authority, server: Protected) -> None:
+    server.scope, server.needs = "read", {"tools/call": {"write"}}
+    authorize = authority.authorize
+
+    def strict(heard: Any) -> Any:
+        registered = authority.clients[heard.query["client_id"]]["scope"]
+        assert set(heard.query["scope"].split()) <= set(registered.split())
+        return authorize(heard)
+
+    authority.authorize = strict  # type: ignore[method-assign]
+    assert talk(server, login()) == ["hello"]
+    assert authority.count("/register") == 2
+
+
+def test_step_up_ends(authority: Authority, server: Protected) -> None:
+    server.needs = {"tools/call": {"write"}}
+    authority.authorize = _without_scope(authority)  # type: ignore[method-assign]
+    auth = login()
+    for _ in range(3):
+        with pytest.raises(ClientError, match=r"403|still refuses"):
+            talk(server, auth)
+    assert authority.count("/authorize") <= 1 + 3
+
+
+def test_a_plain_403_is_no_reason_to_log_in(authority: Authority, server: Protected) -> None:
+    server.needs = {"tools/call": {"write"}}
+    challenge = server.challenge
+    server.challenge = lambda status, **fields: challenge(status, **{**fields, "error": "no"})  # type: ignore[method-assign, assignment]
+    with pytest.raises(ClientError, match="403"):
+        talk(server, login())
+    assert authority.count("/authorize") == 1
+
+
+def test_a_server_that_moves_to_another_issuer(authority: Authority, server: Protected) -> None:
+    second = Authority()
+    second.number = iter(range(500, 600))  # type: ignore[assignment]
+    with living(second):
+        auth = login()
+        talk(server, auth)
+        server.authorities[:] = [second]
+        assert talk(server, auth) == ["hello"]
+    assert second.count("/register") == 1
+    old = set(authority.clients)
+    assert not any(each.query.get("client_id") in old for each in second.asked)
+    assert not any(each.form.get("client_id") in old for each in second.asked if each.path == "/token")
+    assert "refresh_token" not in grants(authority) + grants(second)
+    assert len(tokens_sent(server)) == 3
+
+
+def test_a_refresh_token_is_not_sent_to_another_issuer_that_knows_a_client_of_the_same_name(
+    authority: Authority, server: Protected
+) -> None:
+    second = Authority()
+    neighbour = Protected(second)
+    with living(second, neighbour):
+        auth = login()
+        talk(server, auth)
+        talk(neighbour, auth)
+        assert set(authority.clients) == set(second.clients) == {"client-1"}
+        server.authorities[:] = [second]
+        assert talk(server, auth) == ["hello"]
+    assert grants(second) == ["authorization_code"] * 2
+
+
+def test_a_token_for_one_resource_is_not_renewed_when_the_server_names_another(
+    authority: Authority, server: Protected
+) -> None:
+    auth = login()
+    talk(server, auth)
+    authority.tokens.clear()
+    server.metadata = {"resource": server.url}
+    assert talk(server, auth) == ["hello"]
+    assert grants(authority) == ["authorization_code"] * 2
+    assert [held["resource"] for held in authority.tokens.values()] == [server.url]
+
+
+@pytest.mark.parametrize("refresh", [True, False])
+def test_the_last_seconds_of_a_token(authority: Authority, server: Protected, refresh: bool) -> None:
+    """Who can't renew it must not be asked before each request."""
+    storage = MemoryStorage()
+    authority.gives_refresh = refresh
+    talk(server, login(storage=storage))
+    age(storage, 3585)
+    authority.refresh_tokens.clear()
+    before = len(authority.asked)
+    assert talk(server, login(storage=storage), calls=10) == ["hello"] * 10
+    assert [each.path for each in authority.asked[before:]].count("/token") == int(refresh)
+    assert len(authority.asked) - before == 2 * int(refresh)
+
+
+@pytest.mark.parametrize("down", ["token", "metadata"])
+def test_the_last_seconds_while_the_issuer_is_down(authority: Authority, server: Protected, down: str) -> None:
+    storage = MemoryStorage()
+    talk(server, login(storage=storage))
+    age(storage, 3585)
+    if down == "token":
+        authority.refusal = Refused("", "", 503)
+    else:
+        authority.about = lambda: None  # type: ignore[method-assign, assignment, return-value]
+    before = len(authority.asked)
+    assert talk(server, login(storage=storage), calls=10) == ["hello"] * 10
+    assert len(authority.asked) - before == 2
+
+
+def test_an_issuer_that_is_gone(server: Protected) -> None:
+    """The server has moved to another. Nobody is locked out because the old one does not answer."""
+    gone, storage = Authority(), MemoryStorage()
+    new = server.authorities[0]
+    with living(gone):
+        server.authorities[:] = [gone]
+        talk(server, login(storage=storage))
+    age(storage, 4000)
+    server.authorities[:] = [new]
+    assert talk(server, login(storage=storage)) == talk(server, login(storage=storage)) == ["hello"]
+    assert new.count("/authorize") == 1
+
+
+def test_an_issuer_that_is_away_costs_no_login(authority: Authority, server: Protected) -> None:
+    storage = MemoryStorage()
+    away = Authority()
+    with living(away):
+        server.authorities[:] = [away]
+        talk(server, login(storage=storage))
+        url = away.url
+    age(storage, 4000)
+    with pytest.raises(AuthorizationError, match="could not be asked"):
+        talk(server, login(storage=storage))
+    away.url = authority.url  # it is there again
+    authority.handle = away.handle  # type: ignore[method-assign]
+    for key in list(storage._records):
+        _rename(storage, key, url, authority.url)
+    assert talk(server, login(storage=storage)) == ["hello"]
+    assert grants(authority) == ["refresh_token"]
+
+
+def test_two_programs_with_different_scopes(authority: Authority, server: Protected) -> None:
+    storage = MemoryStorage()
+    for _ in range(3):
+        for scope in ("a", "b"):
+            assert talk(server, login(storage=storage, scopes=[scope])) == ["hello"]
+    assert _scopes(authority) == [{"a"}, {"a", "b"}]
+
+
+def test_a_step_up_keeps_what_another_program_asked_for(authority: Authority, server: Protected) -> None:
+    storage = MemoryStorage()
+    server.needs = {"tools/call": {"c"}}
+    first = login(storage=storage, scopes=["a"])
+
+    async def work() -> None:
+        async with Client(server.mcp, auth=first, era="2025-11-25", timeout=15) as one:
+            async with Client(
+                server.mcp, auth=login(storage=storage, scopes=["b"]), era="2025-11-25", timeout=15
+            ) as two:
+                await two.list_tools()
+            await one.call("hello")
+
+    run(work)
+    assert _scopes(authority) == [{"a"}, {"a", "b"}, {"a", "b", "c"}]
+
+
+def test_a_client_id_is_shown_to_one_issuer_only(authority: Authority, server: Protected) -> None:
+    by_hand = {"redirect_uris": ["http://127.0.0.1:9107/callback"], "token_endpoint_auth_method": "none"}
+    authority.clients["mine"] = by_hand
+    second = Authority()
+    second.clients["mine"] = by_hand
+    storage = MemoryStorage()
+    with living(second):
+        talk(server, login(client_id="mine", storage=storage))
+        server.authorities[:] = [second]
+        with pytest.raises(AuthorizationError, match="never shown to another"):
+            talk(server, login(client_id="mine", storage=storage))
+        assert not [each for each in second.asked if "mine" in str(each)]
+        assert talk(server, login(client_id="mine", issuer=second.issuer, storage=storage)) == ["hello"]
+        with pytest.raises(AuthorizationError, match="issuer= says"):
+            talk(server, login(client_id="mine", issuer="https://other.example"))
+
+
+def _scopes(authority: Authority) -> list[set[str]]:
+    return [set(each.query.get("scope", "").split()) for each in authority.asked if each.path == "/authorize"]
+
+
+def _without_scope(authority: Authority) -> Any:
+    """An authorization server that gives no scope, whatever is asked for."""
+    authorize = authority.authorize
+
+    def strict(heard: Any) -> Any:
+        return authorize(heard._replace(query={**heard.query, "scope": ""}))
+
+    return strict
+
+
+def _rename(storage: MemoryStorage, key: str, old: str, new: str) -> None:
+    record = msgspec.json.encode(storage.read(key)).decode().replace(old, new)
+    storage.write(key, None)
+    storage.write(key.replace(old, new), msgspec.json.decode(record))

@@ -1,0 +1,265 @@
+"""Work that several wait for, and what happens to it when clients hang up."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import pytest
+
+from longshore.client import Client
+from longshore.client.auth import JwtBearer, MemoryStorage, token_authorizer
+from longshore.client.auth.login_limits import SharedAuthorization
+from longshore.client.auth.oauth_http import TryLater
+from longshore.errors import AuthorizationError, CallTimeout
+
+from .conftest import first_headers, login, run, talk
+from .town import Authority, Protected, Said, follow, living
+
+
+def test_a_flight_that_is_done_is_not_joined() -> None:
+    """Between a flight's end and the loop's noticing, whoever would join it would go round for ever."""
+
+    async def work() -> list[Any]:
+        shared, gate = SharedAuthorization(), asyncio.get_running_loop().create_future()
+        seen: list[Any] = []
+
+        async def flight() -> None:
+            await gate
+
+        async def late() -> None:
+            await gate
+            seen.append(shared.running())
+
+        first = asyncio.ensure_future(shared.run(flight))
+        while shared.running() is None:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        second = asyncio.ensure_future(late())
+        await asyncio.sleep(0)
+        gate.set_result(None)
+        await asyncio.gather(first, second)
+        return seen
+
+    assert run(work) == [None]
+
+
+def test_each_who_waits_gets_the_error() -> None:
+    async def work() -> None:
+        shared = SharedAuthorization()
+
+        async def fails() -> None:
+            await asyncio.sleep(0)
+            raise TryLater("no")
+
+        found = await asyncio.gather(*(shared.run(fails) for _ in range(3)), return_exceptions=True)
+        assert [str(each) for each in found] == ["no"] * 3 and len({id(each) for each in found}) == 3
+        assert {type(each) for each in found} == {TryLater}
+        assert not shared.waiting and shared.running() is None
+
+    run(work)
+
+
+def test_hanging_up_does_not_lose_a_refresh_token(authority: Authority, server: Protected) -> None:
+    storage = MemoryStorage()
+    talk(server, login(storage=storage))
+    authority.tokens.clear()
+    entered, leave = threading.Event(), threading.Event()
+
+    def slow() -> None:
+        entered.set()
+        leave.wait(10)
+
+    authority.before_token = slow
+
+    async def work() -> None:
+        client = Client(server.mcp, auth=login(storage=storage), era="2025-11-25", timeout=10)
+        opening = asyncio.ensure_future(client.open())
+        assert await asyncio.to_thread(entered.wait, 10)
+        asyncio.get_running_loop().call_later(0.05, leave.set)  # while it is being closed
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        await client.close()
+
+    run(work)
+    authority.before_token = lambda: None
+    assert talk(server, login(storage=storage)) == ["hello"]
+    assert authority.count("/authorize") == 1
+
+
+def test_a_renewal_that_never_ends_is_given_up(
+    authority: Authority, server: Protected, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("longshore.client.auth.login_limits.CLOSE_SECONDS", 0.1)
+    storage = MemoryStorage()
+    talk(server, login(storage=storage))
+    authority.tokens.clear()
+    entered, leave = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        entered.set()
+        leave.wait(15)
+
+    authority.before_token = hang
+
+    async def work() -> None:
+        client = Client(server.mcp, auth=login(storage=storage), era="2025-11-25", timeout=10)
+        opening = asyncio.ensure_future(client.open())
+        assert await asyncio.to_thread(entered.wait, 10)
+        opening.cancel()
+        await asyncio.wait([opening])
+        await client.close()
+
+    try:
+        run(work)
+        assert not leave.is_set()
+    finally:
+        leave.set()
+
+
+def test_a_login_elsewhere_stops_no_clock_here(authority: Authority, server: Protected) -> None:
+    other = Protected(authority)
+    hangs = threading.Event()
+
+    def never(message: dict[str, Any]) -> Said:
+        hangs.wait(15)
+        return Said(202)
+
+    async def work() -> None:
+        waits = asyncio.Event()
+
+        async def person(url: str) -> str:
+            if other.mcp.partition("/mcp")[0].rpartition(":")[2] in url.partition("resource=")[2]:
+                waits.set()
+                await asyncio.Event().wait()
+            return await follow(url)
+
+        auth = login(redirect=person)
+        client = Client(server.mcp, auth=auth, era="2025-11-25", timeout=0.5, reconnect=False)
+        second = Client(other.mcp, auth=auth, era="2025-11-25", timeout=0.5)
+        await client.open()
+        opening = asyncio.ensure_future(second.open())
+        await waits.wait()
+        assert auth._credentials(other.mcp).in_use and not auth._credentials(server.mcp).in_use
+        server.answer = never  # type: ignore[method-assign]
+        with pytest.raises(CallTimeout):
+            async with asyncio.timeout(10):
+                await client.call("hello")
+        opening.cancel()
+        await asyncio.wait([opening])
+        hangs.set()
+        await second.close()
+        await client.close()
+
+    with living(other):
+        try:
+            run(work)
+        finally:
+            hangs.set()
+
+
+def test_the_bound_of_servers() -> None:
+    async def work() -> None:
+        auth = login()
+        for n in range(token_authorizer.MOST_SERVERS - 1):
+            await first_headers(auth, f"https://h{n}.example/mcp")
+        oldest = auth._credentials("https://h0.example/mcp")
+        await first_headers(auth, "https://last.example/mcp")
+        assert (
+            len(auth._servers) == token_authorizer.MOST_SERVERS
+            and auth._credentials("https://h0.example/mcp") is oldest
+        )
+        await first_headers(auth, "https://more.example/mcp")
+        assert len(auth._servers) == token_authorizer.MOST_SERVERS
+        assert auth._credentials("https://h0.example/mcp") is not oldest
+        await auth.close()
+
+    run(work)
+
+
+@pytest.mark.parametrize("room", [1, 2, 3])
+def test_a_server_with_a_login_is_not_forgotten(
+    authority: Authority, server: Protected, monkeypatch: Any, room: int
+) -> None:
+    """Whose login is under way is not forgotten; nor is anything lost that a storage holds."""
+    monkeypatch.setattr(token_authorizer, "MOST_SERVERS", room)
+    others = [Protected(authority), Protected(authority)]
+    storage = MemoryStorage()
+
+    async def work() -> None:
+        waits, goes = asyncio.Event(), asyncio.Event()
+
+        async def person(url: str) -> str:
+            if not waits.is_set():
+                waits.set()
+                await goes.wait()
+            return await follow(url)
+
+        auth = login(redirect=person, storage=storage)
+        clients = [Client(place.mcp, auth=auth, era="2025-11-25", timeout=15) for place in (server, *others)]
+        first = asyncio.ensure_future(clients[0].open())
+        await waits.wait()
+        busy = auth._credentials(server.mcp)
+        for client in clients[1:]:
+            await client.open()
+        assert busy.in_use and auth._credentials(server.mcp) is busy
+        goes.set()
+        await first
+        assert [(await client.call("hello")).text for client in clients] == ["hello"] * 3
+        for client in clients:
+            await client.close()
+
+    with living(*others):
+        run(work)
+    assert authority.count("/authorize") == 3
+
+
+SLOW = """
+import asyncio, sys, threading
+from longshore.client import Client
+from longshore.client.auth import JwtBearer
+
+async def main():
+    auth = JwtBearer(lambda: threading.Event().wait(60) or "x")
+    client = Client(sys.argv[1], auth=auth, era="2025-11-25", timeout=0.5)
+    try:
+        await client.open()
+    except Exception as problem:
+        print(type(problem).__name__)
+    await client.close()
+
+asyncio.run(main())
+"""
+
+
+def test_a_function_that_blocks_does_not_keep_the_process(server: Protected) -> None:
+    command = [sys.executable, "-W", "error", "-c", SLOW, server.mcp]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 0 and done.stdout, done.stderr
+
+
+def test_what_a_function_raises_is_the_cause(authority: Authority, server: Protected) -> None:
+    def breaks(*_: Any) -> str:
+        raise LookupError("vault")
+
+    with pytest.raises(AuthorizationError, match="broke off with LookupError") as caught:
+        talk(server, JwtBearer(breaks))
+    assert isinstance(caught.value.__cause__, LookupError)
+    with pytest.raises(AuthorizationError, match="redirect= raised LookupError") as caught:
+        talk(server, login(redirect=breaks))
+    assert isinstance(caught.value.__cause__, LookupError)
+
+
+@pytest.mark.parametrize("raised", [SystemExit(3), StopIteration()], ids=repr)
+def test_a_function_that_would_end_its_thread_ends_the_authorization(server: Protected, raised: BaseException) -> None:
+    def ends(*_: Any) -> str:
+        raise raised
+
+    with pytest.raises(AuthorizationError, match=f"broke off with {type(raised).__name__}"):
+        talk(server, JwtBearer(ends))
+    with pytest.raises(AuthorizationError, match=f"redirect= raised {type(raised).__name__}"):
+        talk(server, login(redirect=ends))

@@ -1,0 +1,311 @@
+"""HTTP+SSE of 2024-11-05: against our own server, and against servers that do as a test wants."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from client.http.fixture import served
+from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, result, run, scripted
+from client.http.speaking import Key
+from longshore.client import Client
+from longshore.client.auth import AuthRequest
+from longshore.client.sse import _MOST_URL
+from longshore.errors import CallTimeout, ConnectError, ConnectionLost, HttpRefused
+from serving import eventually
+
+
+def entry(url: str) -> dict[str, str]:
+    return {"type": "sse", "url": url.replace("/mcp", "/sse")}
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("named", [False, True])
+def test_everything_once(own: bool, named: bool) -> None:
+    """Named as such in a configuration, or found out."""
+
+    async def test() -> None:
+        with served(own=own) as (server, seen):
+            target: Any = entry(server.url) if named else server.url.replace("/mcp", "/sse")
+            async with Client(target, on_sample=lambda _: "roses") as client:
+                assert client.server.revision in ("2024-11-05", "2025-11-25")
+                assert (await client.call("add", {"a": 1, "b": 2})).text == "3"
+                steps: list[Any] = []
+                await client.call("steps", {"n": 3}, on_progress=lambda done, *_: steps.append(done))
+                assert steps == [0, 1, 2]
+                assert (await client.call("rhyme")).text == "roses"
+                text = "é" * 500_000
+                assert (await client.call("echo", {"text": text})).text == text
+                results = await asyncio.gather(*(client.call("add", {"a": n, "b": 1}, returns=int) for n in range(50)))
+                assert results == [n + 1 for n in range(50)]
+                with pytest.raises(CallTimeout):
+                    await client.call("wait", timeout=0.3)
+                await asyncio.to_thread(eventually, lambda: seen.cancelled == 1)
+                async with client.watch(uris=["test://thing"]) as changes, asyncio.timeout(SECONDS):
+                    await client.call("change")
+                    assert (await anext(changes)).uri == "test://thing"
+
+    run(test)
+
+
+Take = Callable[[Got, Wire], Awaitable[None]]
+
+
+class Old:
+    """A server whose stream the test holds."""
+
+    def __init__(self, endpoint: str = "/post?session=1") -> None:
+        self.endpoint = endpoint
+        self.stream: Wire | None = None
+        self.status = 202
+        self.answering = True
+
+    async def __call__(self, got: Got, wire: Wire) -> None:
+        if got.method == "GET":
+            self.stream = wire
+            await wire.stream()
+            await wire.event(self.endpoint, event="endpoint")
+            await asyncio.sleep(60)
+            return
+        await wire.answer(self.status)
+        if self.answering and "id" in got.message:
+            assert self.stream is not None
+            found = {"protocolVersion": "2024-11-05", "capabilities": {"tools": {}}, "serverInfo": {"name": "s"}}
+            await self.stream.event(result(got.message, **found, content=[]), event="message")
+
+
+def attempt(old: Old, test: Callable[[Client, ScriptedServer], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        async with scripted(old) as server, Client(entry(server.url), timeout=SECONDS) as client:
+            await test(client, server)
+
+    run(whole)
+
+
+def test_where_it_sends() -> None:
+    async def test(client: Client, server: ScriptedServer) -> None:
+        await client.call("x")
+        assert [(got.method, got.path) for got in server.requests] == [("GET", "/sse")] + [
+            ("POST", "/post?session=1")
+        ] * 3
+        methods = [got.message["method"] for got in server.requests[1:]]
+        assert methods == ["initialize", "notifications/initialized", "tools/call"]
+
+    attempt(Old(), test)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "what"),
+    [
+        ("http://elsewhere.test/post", "another origin"),
+        ("//elsewhere.test/post", "another origin"),
+        ("https://127.0.0.1/post", "another origin"),
+        ("http://127.0.0.1:1/post", "another origin"),
+        ("http://127.0.0.1@elsewhere.test/", "name or a password"),
+        ("file:///etc/passwd", "no URL"),
+        ("http://[", "no URL|Invalid"),
+        ("x" * 5000, "too long"),
+    ],
+)
+def test_where_it_does_not_send(endpoint: str, what: str) -> None:
+    async def whole() -> None:
+        async with scripted(Old(endpoint)) as server:
+            with pytest.raises(ConnectError, match=what):
+                await Client(entry(server.url)).open()
+            assert len(server.requests) == 1
+
+    run(whole)
+
+
+def test_a_stream_that_names_no_address() -> None:
+    async def whole() -> None:
+        async def handler(_: Got, wire: Wire) -> None:
+            await wire.stream()
+            await wire.event({"jsonrpc": "2.0", "method": "x"})
+            wire.close()
+
+        async with scripted(handler) as server:
+            with pytest.raises(ConnectError, match="before it said where"):
+                await Client(entry(server.url)).open()
+
+    run(whole)
+
+
+def test_a_stream_that_never_names_one_has_a_deadline() -> None:
+    async def whole() -> None:
+        async def handler(_: Got, wire: Wire) -> None:
+            await wire.stream()
+            await asyncio.sleep(60)
+
+        async with scripted(handler) as server:
+            with pytest.raises(ConnectError, match=r"within 0\.3 s"):
+                await Client(entry(server.url), timeout=0.3).open()
+
+    run(whole)
+
+
+def test_a_message_that_is_refused() -> None:
+    old = Old()
+
+    async def test(client: Client, _: ScriptedServer) -> None:
+        old.status, old.answering = 500, False
+        with pytest.raises(HttpRefused, match="500"):
+            await client.call("x")
+
+    attempt(old, test)
+
+
+@pytest.mark.parametrize(("size", "fits"), [(_MOST_URL - 1, True), (_MOST_URL, True), (_MOST_URL + 1, False)])
+def test_where_it_sends_has_a_bound(size: int, fits: bool) -> None:
+    async def whole() -> None:
+        async with scripted(Old("/" + "x" * (size - 1))) as server:
+            if fits:
+                async with Client(entry(server.url), timeout=SECONDS) as client:
+                    await client.call("x")
+                assert len(server.requests[-1].path) == size
+            else:
+                with pytest.raises(ConnectError, match="too long"):
+                    await Client(entry(server.url)).open()
+
+    run(whole)
+
+
+def test_a_stream_that_breaks_before_it_names_one() -> None:
+    async def whole() -> None:
+        async def handler(_: Got, wire: Wire) -> None:
+            await wire.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 99\r\n\r\n: x\n\n")
+            wire.close()
+
+        async with scripted(handler) as server:
+            with pytest.raises(ConnectError, match="middle of its answer") as caught:
+                await Client(entry(server.url)).open()
+            assert caught.value.server == server.url.replace("/mcp", "/sse")
+
+    run(whole)
+
+
+def test_a_proof_is_of_where_a_message_goes_and_a_token_of_the_server() -> None:
+    asked: list[tuple[str, str, str]] = []
+
+    class Noting(Key):
+        def auth_flow(self, request: AuthRequest) -> Any:
+            asked.append((request.method, urlsplit(request.url).path, urlsplit(request.server).path))
+            return super().auth_flow(request)
+
+    async def whole() -> None:
+        async with scripted(Old()) as server, Client(entry(server.url), auth=Noting(), timeout=SECONDS) as client:
+            await client.call("x")
+        assert asked == [("GET", "/sse", "/sse")] + [("POST", "/post", "/sse")] * 3
+
+    run(whole)
+
+
+def test_messages_that_are_answered_with_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer that counts comes elsewhere, so nobody waits for the end of these."""
+    monkeypatch.setattr("longshore.client.endpoint._REFUSAL_SECONDS", 10 * SECONDS)
+    old = Old()
+
+    async def handler(got: Got, wire: Wire) -> None:
+        if got.method == "POST" and "id" not in got.message:
+            await wire.stream()
+            await asyncio.sleep(60)
+        await old(got, wire)
+
+    async def whole() -> None:
+        async with scripted(handler) as server, Client(entry(server.url), timeout=SECONDS) as client:
+            await client.call("x")
+
+    run(whole)
+
+
+@pytest.mark.parametrize("told", ["answer", "cancelled"])
+def test_so_many_messages_are_on_their_way(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More wait, but what a request may wait for waits for none, and what nobody wants any more is not sent."""
+    monkeypatch.setattr("longshore.client.sse.MOST_SENDING", 3)
+    old = Old()
+
+    async def handler(got: Got, wire: Wire) -> None:
+        if got.method == "POST" and b"tools/call" in got.body:
+            await hold.wait()
+        await old(got, wire)
+
+    def calls(server: ScriptedServer) -> int:
+        return sum(b"tools/call" in got.body for got in server.requests)
+
+    async def whole() -> None:
+        nonlocal hold
+        hold = asyncio.Event()
+        async with (
+            scripted(handler) as server,
+            Client(entry(server.url), timeout=SECONDS, roots=["file:///x"]) as client,
+        ):
+            waiting = [asyncio.ensure_future(client.call("x")) for _ in range(10)]
+            await server.until(lambda server: calls(server) == 3)
+            assert old.stream is not None
+            if told == "answer":
+                await old.stream.event({"jsonrpc": "2.0", "id": "q", "method": "roots/list"})
+                await server.until(lambda server: any(b'"roots"' in got.body for got in server.requests[3:]))
+            else:
+                waiting.pop(0).cancel()
+                await server.until(
+                    lambda server: any(b"notifications/cancelled" in got.body for got in server.requests)
+                )
+                waiting.pop().cancel()
+            assert calls(server) == 3
+            hold.set()
+            await asyncio.gather(*waiting)
+            assert calls(server) == (10 if told == "answer" else 9)
+            assert sum(b"notifications/cancelled" in got.body for got in server.requests) == (told == "cancelled")
+
+    hold: Any = None
+    run(whole)
+
+
+def test_what_is_sent_goes_where_it_was_meant_to() -> None:
+    """Also if the stream ends in the very turn in which it was handed over."""
+
+    async def test(client: Client, server: ScriptedServer) -> None:
+        await client.call("x")
+        channel: Any = client._line._current.channel  # type: ignore[union-attr]
+        call = asyncio.ensure_future(client.call("x"))
+        while not channel._sending._tasks:
+            await asyncio.sleep(0)
+        channel._post_to = ""
+        await call
+        assert server.requests[-1].path == "/post?session=1"
+
+    attempt(Old(), test)
+
+
+def test_a_stream_that_ends_in_a_call() -> None:
+    old = Old()
+
+    async def test(client: Client, server: ScriptedServer) -> None:
+        old.answering = False
+        call = asyncio.ensure_future(client.call("x"))
+        await server.until(lambda server: any(b"tools/call" in got.body for got in server.requests))
+        assert old.stream is not None
+        old.stream.close()
+        with pytest.raises(ConnectionLost, match=r"ended the stream|closed the connection"):
+            await call
+        old.answering = True
+        await client.call("x")  # over another one
+
+    attempt(old, test)
+
+
+def test_nothing_is_there() -> None:
+    async def whole() -> None:
+        async def handler(_: Got, wire: Wire) -> None:
+            await wire.answer(404)
+
+        async with scripted(handler) as server:
+            for target in (server.url, entry(server.url)):
+                with pytest.raises(ConnectError, match="no MCP server of any revision at this URL; is its path right"):
+                    await Client(target).open()
+
+    run(whole)
