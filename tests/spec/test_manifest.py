@@ -59,7 +59,13 @@ BOTH_SIDES = {
     *("BASE-14", "LEG-03", "LEG-04", "LEG-05", "MOD-15", "STD-01", "STD-06", "HTTP-05", "HDR-03", "PROG-01", "CAN-01"),
     *("CAN-02", "TASK-01", "EXT-01", "SCH-01", "SCH-02", "SCH-03", "SCH-04", "DEP-01"),
 }
-CLIENTS = ("tests/client/", "tests/interop/client/", "tests/conformance/", "tests/cli/test_client_")
+CLIENTS = (
+    "tests/client/",
+    "tests/http_client/",
+    "tests/interop/client/",
+    "tests/conformance/",
+    "tests/cli/test_client_",
+)
 """Where there is a client that is ours."""
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, run, scripted
 from client.http.speaking import attempt, call_ok, legacy
-from client.http.test_old import Old
+from client.http.test_sse import Old
 from longshore.client import Client, era
 from longshore.errors import ConnectError
 
