@@ -1,7 +1,7 @@
-"""The fast door: `longshore serve` and `python -m longshore` reach stdio without the command line's libraries.
+"""The entry point: `longshore serve` and `python -m longshore` reach stdio without the command line's libraries.
 
-What is not a plain `serve` goes to `longshore.cli`. A mistake of the user's ends with its message and its exit code,
-never with a trace.
+Every other command line goes to `longshore.cli`. A user's mistake ends with a message and an exit code, never with a
+traceback.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def find(target: str | None) -> Any:
         from longshore.builtin import make
 
         return make()
-    from longshore.load import load_server
+    from longshore.loader import load_server
 
     return load_server(target)
 
@@ -91,7 +91,7 @@ def _greet(name: str, target: str | None) -> None:
 
     named: list[str] = []
     if target is not None:
-        from longshore.load import absolute
+        from longshore.loader import absolute
 
         named = [absolute(target)]
     greet(name, [*longshore_command(), "serve", *named])

@@ -6,7 +6,7 @@ from longshore import __version__
 from longshore.app import Server
 
 CATEGORIES = ("browser-lifecycle", "navigation", "content-capture", "interaction", "discovery")
-"""What a tool of ours can be about. A new category is entered here first."""
+"""The categories of our tools. A new category is added here first."""
 
 INSTRUCTIONS = (
     "Longshore gives you tools on this machine. Call hello for an overview, list_tools to find one, "
@@ -26,6 +26,6 @@ def make() -> Server:
         standards="refuse",
         categories=CATEGORIES,
     )
-    app.asks_token = True  # it reaches into this machine, so whoever else is on it must not reach it
+    app.asks_token = True  # its tools act on this machine, so other users of the machine must not reach it
     app.add(Discovery(app))
     return app

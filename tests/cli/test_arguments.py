@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.schema.schemas import DOUBLING
 
-from longshore.cli import arguments, values
+from longshore.cli import argument_values, arguments
+from longshore.cli.argument_values import child, kinds, options, take_text
 from longshore.cli.arguments import BadArguments, Files, Word, build, read_base, read_words
 from longshore.cli.prompts import find_faults
 from longshore.cli.screen import clean, json_text
-from longshore.cli.values import child, kinds, options, take_text
 
 
 def schema(**properties: Any) -> dict[str, Any]:
@@ -252,14 +252,18 @@ def test_so_many_references_are_followed() -> None:
         return {"$defs": {**links, f"d{steps}": {"type": "string"}}}
 
     first = {"$ref": "#/$defs/d1"}
-    for steps, known in ((values._STEPS - 2, True), (values._STEPS - 1, True), (values._STEPS, False)):
+    for steps, known in (
+        (argument_values._STEPS - 2, True),
+        (argument_values._STEPS - 1, True),
+        (argument_values._STEPS, False),
+    ):
         assert kinds(first, chain(steps)) == ({"string"} if known else set())
 
 
 def test_so_many_parts_of_a_union_are_seen() -> None:
     for count in (198, 199, 200, 10_000):
         union = {"anyOf": [{"const": n} for n in range(count)]}
-        assert len(options(union, {})) == min(count, values._MOST_OPTIONS - 1)
+        assert len(options(union, {})) == min(count, argument_values._MOST_OPTIONS - 1)
 
 
 @pytest.mark.parametrize(

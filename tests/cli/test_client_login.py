@@ -12,7 +12,7 @@ import pytest
 
 from client.auth.conftest import first_headers, run
 from client.auth.town import Authority, Protected, Said, living
-from longshore.cli.login import TOKEN_BYTES, choose, hint, source
+from longshore.cli.credentials import TOKEN_BYTES, choose, hint, source
 from longshore.cli.options import Options
 from longshore.cli.target import locate
 
@@ -54,7 +54,7 @@ def test_a_person_logs_in_once_and_scripts_use_it(quay: Quay, server: Protected)
 def test_a_script_is_told_how(quay: Quay, server: Protected) -> None:
     done = quay.run("call", server.mcp, "hello")
     assert (done.returncode, done.stdout) == (3, b"")
-    assert b"it wants a login, and nobody is at a terminal; log in by the same command on a terminal" in done.stderr
+    assert b"it wants a login, which needs a terminal; log in with the same command on a terminal" in done.stderr
     assert done.stderr.count(b"--auth env:NAME") == 1
     assert server.authorities[0].count("/register") == 0, "nothing was begun that nobody could end"
 

@@ -11,7 +11,7 @@ from typing import Any, final
 import msgspec
 from msgspec import Struct
 
-from longshore.cli.values import child, expected, keys_of, kinds, part, take_text
+from longshore.cli.argument_values import child, expected, keys_of, kinds, part, take_text
 from longshore.files import read_bounded
 from longshore.nearest import nearest
 from longshore.schema.kinds import is_array, is_object

@@ -16,7 +16,7 @@ from longshore.nearest import nearest
 from longshore.schema.phrase import cut
 
 if TYPE_CHECKING:
-    from longshore.cli.output import Folder
+    from longshore.cli.printer import Folder
     from longshore.cli.target import Destination
     from longshore.client.client import Client
     from longshore.client.records import ToolInfo
@@ -74,7 +74,7 @@ def call_tool(
     options: Options,
 ) -> int:
     """Build the arguments, call the tool, show the result; the exit code."""
-    from longshore.cli.output import open_folder
+    from longshore.cli.printer import open_folder
     from longshore.cli.session import run_session
 
     screen = Screen()
@@ -128,7 +128,7 @@ def _unknown(name: str, tools: list[ToolInfo], place: Destination, problems: lis
 
 
 def _show(screen: Screen, tool: str, result: Result, folder: Folder | None, *, as_json: bool) -> int:
-    from longshore.cli.output import show_result
+    from longshore.cli.printer import show_result
 
     if as_json:
         screen.json(result.record)

@@ -1,4 +1,4 @@
-"""`longshore config`: show what is configured and by whom, check a file, print the schema."""
+"""`longshore config`: show values and their origins, check a file, print the schema."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def check(path: str | None) -> None:
 
     With PATH, that file alone; without, everything that `longshore serve` would read, started in this folder.
     """
-    # An empty environment leaves out the user's file and the variables: only the named file is on trial.
+    # An empty environment leaves out the user's file and the variables: only the named file is checked.
     found = configuration.load(path=path, environ={}) if path else configuration.load()
     click.echo("\n".join(f"{file}: ok" for file in found.files) or "no longshore.toml here; nothing to check")
 
@@ -65,7 +65,7 @@ def _titles(with_origin: bool) -> list[str]:
 
 
 def rows(listed: list[ConfigValue], with_origin: bool) -> list[list[str]]:
-    """Texts for the columns: key, value and, if asked for, origin."""
+    """The columns: key, value and, with `with_origin`, origin."""
     return [[each.key, spell(each.value), *([str(each.origin)] if with_origin else [])] for each in listed]
 
 

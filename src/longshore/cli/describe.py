@@ -1,4 +1,4 @@
-"""What a server offers: its tools for `longshore lint`, everything for `longshore schema`.
+"""Describing a server: its tools for `longshore lint`, everything that it offers for `longshore schema`.
 
 A server in Python is loaded and not run, a JSON file is read, any other server is asked. Tools are taken as they are
 listed, also those that our client would leave out: finding fault with them is the linter's job.
@@ -227,9 +227,9 @@ def _ask_for_snapshot(place: Destination, options: Options, screen: Screen) -> S
 
 
 def _load_snapshot(place: Destination, options: Options, screen: Screen) -> Snapshot:
-    """Of a server in Python, asked in memory. Raises the first RegistrationError: such a server would not start."""
+    """Ask a server in Python, in memory. Raises its first RegistrationError: such a server would not start."""
     from longshore.registry.migrations import Migrations
-    from longshore.testing.connection import in_memory
+    from longshore.testing.in_memory import in_memory
 
     app, refused = load(place.source)
     if refused:

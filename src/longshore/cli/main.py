@@ -26,7 +26,7 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command when it is asked for."""
+    """A group that imports a command when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
         return list(COMMANDS)
@@ -70,12 +70,12 @@ def cli() -> None:
 
 
 def _flush() -> None:
-    if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison] - it may be closed from the start
+    if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison] - the parent may have closed it
         sys.stdout.flush()
 
 
 def run(argv: list[str]) -> int:
-    """Run a command line (without the program's name) and return its exit code. Never raises for what a user did."""
+    """Run a command line (without the program's name); the exit code. It never raises for a user's mistake."""
     try:
         result = cli.main(argv, prog_name="longshore", standalone_mode=False)
         _flush()

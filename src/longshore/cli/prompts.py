@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, final
 
+from longshore.cli.argument_values import choices, expected, take_text
 from longshore.cli.screen import Screen, one_line
-from longshore.cli.values import choices, expected, take_text
 from longshore.client.answering import ElicitQuestion
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import quote
@@ -155,7 +155,7 @@ def _reader(field: dict[str, Any], listed: list[tuple[Any, str]], many: bool) ->
 
 
 def find_faults(name: str, field: dict[str, Any], value: Any) -> list[str]:
-    """What is wrong with an answer; nothing if the field's schema can't be used: the server decides then."""
+    """Validate an answer. A schema that can't be used finds nothing: the server decides then."""
     from longshore.schema.cost import compile_bounded
 
     validator = compile_bounded({"type": "object", "properties": {name: field}})

@@ -31,7 +31,7 @@ def read(target: str, uri: str, as_json: bool, save: str | None, **given: Any) -
 
 def read_resource(target: str, uri: str, *, as_json: bool, save: str | None, options: Options) -> int:
     """Print or save a resource; the exit code."""
-    from longshore.cli.output import open_folder, show_contents
+    from longshore.cli.printer import open_folder, show_contents
     from longshore.cli.screen import Screen
     from longshore.cli.session import run_session
 

@@ -1,4 +1,4 @@
-"""`longshore serve`: the full command line of what `longshore.__main__` parses by hand when it can."""
+"""`longshore serve`. `longshore.__main__` parses plain command lines itself, without click."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from longshore.config.keys import sections, show
 
 
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add an option for each flag. Their values stay texts: the configuration checks them, with its own words."""
+    """Add an option for each flag. Values stay texts: the configuration validates them."""
     for flag in reversed(FLAGS + HTTP_FLAGS):
         form: dict[str, Any] = {"metavar": flag.metavar} if flag.metavar else {"flag_value": "true", "is_flag": True}
         command = click.option(flag.option, _parameter(flag), default=None, help=_help(flag), **form)(command)
@@ -21,7 +21,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _parameter(flag: Flag) -> str:
-    """What click calls the option inside Python."""
+    """The name of the option's parameter in Python."""
     return flag.option.removeprefix("--").replace("-", "_")
 
 
@@ -46,10 +46,9 @@ def serve(target: str | None, http: bool, config_path: str | None, **flags: str 
     server runs.
     """
     _check_transport(http, flags)
-    # The front door stands outside the rooms; named like this, it is loaded only now.
-    door = import_module("longshore.__main__")
+    entry_point = import_module("longshore.__main__")  # it is outside the layers of packages, so no import statement
     given = {flag.key: flags[_parameter(flag)] for flag in FLAGS + HTTP_FLAGS if flags[_parameter(flag)] is not None}
-    run = door.serve_http if http else door.serve
+    run = entry_point.serve_http if http else entry_point.serve
     run(target, flags=given, config_path=config_path)
 
 

@@ -73,7 +73,7 @@ def run_session(target: str | Destination, options: Options, screen: Screen, wor
 def fetch(
     place: Destination, options: Options, screen: Screen, read: Callable[[Client, Destination], Awaitable[T]]
 ) -> T:
-    """What `read` returns in a session. Raises Exit if the session failed, after its error was shown."""
+    """Return the result of `read` in a session. Raises Exit if the session failed, after its error was shown."""
     found: list[T] = []
 
     async def work(client: Client, place: Destination) -> int:
@@ -131,7 +131,7 @@ def _url_options(place: Destination, options: Options, screen: Screen) -> dict[s
     headers = dict(_pair(each, ":", "--header") for each in options.header)
     if options.auth is None and any(name.lower() == "authorization" for name in (*headers, *place.headers)):
         return {"headers": headers}
-    from longshore.cli.login import choose, source
+    from longshore.cli.credentials import choose, source
 
     return {"headers": headers, "auth": choose(source(place, options), person=screen.person)}
 
@@ -226,7 +226,7 @@ def _explain(problem: ClientError, place: Destination, options: Options) -> str:
     if isinstance(problem, ServerError) and problem.code == CAPABILITY_MISSING:
         text += "\nIt wants to ask a question, which is offered on a terminal only."
     if isinstance(problem, AuthorizationError):
-        from longshore.cli.login import hint
+        from longshore.cli.credentials import hint
 
         text += hint(place, options)
     return text

@@ -1,4 +1,4 @@
-"""What TARGET means: a URL, a server file, a configured server's name, a command line, or a JSON file with a list.
+"""The meaning of TARGET: a URL, a server file, a configured server's name, a command line, or a JSON file.
 
 `locate` is for commands that connect (`call`, `list`, `read`), `resolve` for those that also take a file or only load a
 server in Python (`lint`, `schema`).

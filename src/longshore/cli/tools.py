@@ -1,4 +1,4 @@
-"""`longshore tools`: what a server offers, as a table, as a page of reference or as JSON."""
+"""`longshore tools`: the tools of a server as a table, a reference page or JSON."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def tools(target: str | None, form: str | None) -> None:
 
 
 def reference(name: str, entries: Sequence[Entry], target: str | None = None) -> str:
-    """A page about all tools of a server, which costs nothing to keep true."""
+    """A reference page of all tools of a server, in Markdown."""
     described = [entry.describe() for entry in entries]
     command = " ".join(["longshore tools", *([target] if target else []), "--markdown"])
     lines = [

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 # Loaded lazily: pytest imports this package in every project that has Longshore installed.
 _HOMES = {
-    "Answers": "longshore.testing.connection",
+    "Answers": "longshore.testing.in_memory",
     "acheck": "longshore.testing.checker",
     "assert_surface": "longshore.testing.snapshot",
     "check": "longshore.testing.checker",
-    "connect": "longshore.testing.connection",
-    "load_server": "longshore.load",
+    "connect": "longshore.testing.in_memory",
+    "load_server": "longshore.loader",
     "read_surface": "longshore.testing.snapshot",
-    "record": "longshore.testing.recorder",
+    "record": "longshore.testing.recording",
     "replay": "longshore.testing.replayer",
 }
 
 if TYPE_CHECKING:
-    from longshore.load import load_server as load_server
+    from longshore.loader import load_server as load_server
     from longshore.testing.checker import acheck as acheck
     from longshore.testing.checker import check as check
-    from longshore.testing.connection import Answers as Answers
-    from longshore.testing.connection import connect as connect
-    from longshore.testing.recorder import record as record
+    from longshore.testing.in_memory import Answers as Answers
+    from longshore.testing.in_memory import connect as connect
+    from longshore.testing.recording import record as record
     from longshore.testing.replayer import replay as replay
     from longshore.testing.snapshot import assert_surface as assert_surface
     from longshore.testing.snapshot import read_surface as read_surface

@@ -22,7 +22,7 @@ from longshore.protocol.revisions import MODERN, REVISIONS
 from longshore.schema.compatibility import same
 from longshore.schema.diff import differences
 from longshore.schema.kinds import is_array, is_object
-from longshore.testing.connection import in_memory
+from longshore.testing.in_memory import in_memory
 from longshore.testing.transcript import (
     ANY,
     LITERAL,
@@ -214,7 +214,7 @@ class _Player:
         self._adopt_revision(line, received)
 
     async def _counterpart(self, line: TranscriptLine) -> dict[str, Any]:
-        """What was received in the place of a recorded message."""
+        """The received message that corresponds to a recorded one."""
         end = asyncio.get_running_loop().time() + self._seconds
         while True:
             found = self._find(line)

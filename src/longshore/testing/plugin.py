@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from longshore.client.client import Client
     from longshore.client.sync import SyncClient
-    from longshore.testing.connection import Answers
+    from longshore.testing.in_memory import Answers
 
 _NO_SERVER = """no server to test. Either name it in pytest's configuration:
 
@@ -78,7 +78,7 @@ def mcp_server(pytestconfig: pytest.Config) -> Any:
     if not target:
         pytest.fail(_NO_SERVER, pytrace=False)
     from longshore.errors import LongshoreError
-    from longshore.load import load_server
+    from longshore.loader import load_server
 
     try:
         return load_server(target, os.path.dirname(pytestconfig.inipath or "") or str(pytestconfig.rootpath))
@@ -89,7 +89,7 @@ def mcp_server(pytestconfig: pytest.Config) -> Any:
 @pytest.fixture
 def _mcp_target(mcp_server: Any) -> Any:
     """The server without state of earlier tests."""
-    from longshore.testing.connection import renew
+    from longshore.testing.in_memory import renew
 
     renew(mcp_server)
     return mcp_server
@@ -98,7 +98,7 @@ def _mcp_target(mcp_server: Any) -> Any:
 @pytest.fixture
 def mcp_answers() -> Iterator[Answers]:
     """Answers to the server's questions: `mcp_answers.add(True)`. `mcp_answers.asked` has the questions."""
-    from longshore.testing.connection import Answers
+    from longshore.testing.in_memory import Answers
 
     answers = Answers()
     yield answers
@@ -119,7 +119,7 @@ def _mcp_options(request: pytest.FixtureRequest, mcp_era: str) -> dict[str, Any]
 def mcp_client(_mcp_target: Any, _mcp_options: dict[str, Any]) -> Iterator[SyncClient]:
     """A client of the server under test, open for the length of the test."""
     from longshore.client.sync import SyncClient
-    from longshore.testing.connection import in_memory
+    from longshore.testing.in_memory import in_memory
 
     with SyncClient(in_memory(_mcp_target), **_mcp_options) as client:
         yield client
@@ -130,7 +130,7 @@ def mcp_connect(_mcp_target: Any, _mcp_options: dict[str, Any]) -> Callable[...,
     """For async tests: `async with mcp_connect() as client`. Takes the options of `Client`."""
     from functools import partial
 
-    from longshore.testing.connection import connect
+    from longshore.testing.in_memory import connect
 
     return partial(connect, _mcp_target, **_mcp_options)
 
@@ -145,7 +145,7 @@ def mcp_surface(request: pytest.FixtureRequest, _mcp_target: Any, _mcp_options: 
     def compare(path: str | os.PathLike[str] | None = None, *, update: bool | None = None) -> None:
         __tracebackhide__ = True
         from longshore.client.sync import SyncClient
-        from longshore.testing.connection import in_memory
+        from longshore.testing.in_memory import in_memory
         from longshore.testing.snapshot import assert_surface
 
         own = request.path.parent / "surface.json"

@@ -34,7 +34,7 @@ _COMPARED: Final = {"initialize": ("protocolVersion",), "server/discover": ()}
 """Only these parameters are compared: the client's name and capabilities may change from test to test."""
 
 
-class Exchange(Struct):
+class RecordedExchange(Struct):
     """A message of the client, and what the server sent after it. A client's line among these answers a question."""
 
     line: TranscriptLine | None
@@ -50,7 +50,7 @@ class Exchange(Struct):
 class Replay(Target, frozen=True):
     """The target that `replay` returns."""
 
-    exchanges: list[Exchange] = field(default_factory=list[Exchange])
+    exchanges: list[RecordedExchange] = field(default_factory=list[RecordedExchange])
     problems: list[str] = field(default_factory=list[str])
     """Requests that were not recorded: code under test may have swallowed the exceptions."""
     used: set[int] = field(default_factory=set[int])
@@ -68,15 +68,15 @@ def replay(path: str | os.PathLike[str]) -> Replay:
     return found
 
 
-def _read_exchanges(lines: list[TranscriptLine], where: str) -> list[Exchange]:
+def _read_exchanges(lines: list[TranscriptLine], where: str) -> list[RecordedExchange]:
     """A response and progress belong to their request, everything else to the client's last message."""
-    last = Exchange(None)
+    last = RecordedExchange(None)
     found = [last]
-    waiting: dict[Any, Exchange] = {}
-    asked: dict[Any, Exchange] = {}
+    waiting: dict[Any, RecordedExchange] = {}
+    asked: dict[Any, RecordedExchange] = {}
     for line in lines:
         if line.client and line.method is not None:
-            last = Exchange(line)
+            last = RecordedExchange(line)
             found.append(last)
             if line.id is not None:
                 waiting[line.id] = last
@@ -103,7 +103,7 @@ def _read_exchanges(lines: list[TranscriptLine], where: str) -> list[Exchange]:
     return found
 
 
-def _progress_owner(line: TranscriptLine, waiting: dict[Any, Exchange]) -> Exchange | None:
+def _progress_owner(line: TranscriptLine, waiting: dict[Any, RecordedExchange]) -> RecordedExchange | None:
     token = _member(line.message, "params").get("progressToken") if line.method == PROGRESS else None
     owners = (each for each in waiting.values() if each.line is not None and progress_token(each.line.message) == token)
     return None if token is None else next(owners, None)

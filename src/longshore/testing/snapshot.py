@@ -24,7 +24,7 @@ from longshore.schema.diff import (
     worst_first,
     write_surface_file,
 )
-from longshore.testing.connection import in_memory
+from longshore.testing.in_memory import in_memory
 
 _AGAIN: Final = "pytest --mcp-update"
 

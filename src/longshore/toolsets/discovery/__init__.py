@@ -1,4 +1,4 @@
-"""Tools by which an agent finds out what a server offers: `app.add(Discovery(app))`."""
+"""Tools that describe a server to an agent: `app.add(Discovery(app))`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Discovery"]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
-    """Loaded when it is used: the commands want only what tells of tools."""
+    """Loads the toolset lazily: commands use `survey` only."""
     if name != "Discovery":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from longshore.toolsets.discovery.tools import Discovery

@@ -1,4 +1,4 @@
-"""What a server offers, told briefly: a plain library over its catalog."""
+"""Short descriptions of tools, for the discovery toolset and the command line."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def find(entries: Iterable[Entry], category: str | None, search: str | None) -> 
 
 
 def explain(entry: Entry) -> str:
-    """Everything about one tool, as text: what it does, what it takes, what it gives, how it fails.
+    """Everything about one tool, as text: description, arguments, result, errors.
 
-    The long help stands here and in no list, which every client reads whole.
+    The long help is only here: every client reads `tools/list` whole.
     """
-    from inspect import cleandoc  # 14 ms, for who asks
+    from inspect import cleandoc  # takes 14 ms
 
     described = entry.describe()
     parts = [f"{entry.name}: {described.get('description', 'no description')}"]
@@ -91,7 +91,7 @@ def explain(entry: Entry) -> str:
 
 
 def argument_lines(schema: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Each argument: its name, its kind with what happens if it is left out, and its description."""
+    """Each argument: its name, its kind with `required` or its default, and its description."""
     required = schema.get("required", [])
     lines: list[tuple[str, str, str]] = []
     for name, given in schema.get("properties", {}).items():
@@ -103,14 +103,14 @@ def argument_lines(schema: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def kind_of(schema: Any, root: dict[str, Any], within: tuple[str, ...] = ()) -> str:
-    """A schema in a few words; `root` holds the definitions that it may refer to, `within` those that it is part of."""
+    """A schema in a few words. `root` holds its definitions, `within` the references that led to it."""
     match schema:
         case {"enum": values}:
             return "one of " + ", ".join(_json(value) for value in values)
         case {"const": value}:
             return f"one of {_json(value)}"
         case {"$ref": str(ref)} if ref in within:
-            return ref.rpartition("/")[2]  # it holds itself, so its name has to do
+            return ref.rpartition("/")[2]  # a recursive schema: only its name
         case {"$ref": str(ref)}:
             from longshore.schema.walk import resolve
 

@@ -1,4 +1,4 @@
-"""The discovery toolset: how an agent finds out what is here."""
+"""The discovery toolset: tools that describe the server to an agent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PAGE = 50
 """Tools on a page: some 2,000 tokens."""
 MOST_OFFSET = 100_000
-"""More tools than any server has; a schema without an end is one that a client may drop."""
+"""More tools than any server has. Some clients drop schemas without a maximum."""
 
 
 class ToolsetStatus(Struct):
@@ -45,7 +45,7 @@ class Status(Struct):
 
 
 class Discovery(Toolset):
-    """What is here and how to use it."""
+    """Describes the server: overview, status, tools, help."""
 
     name = "discovery"
 
@@ -142,7 +142,7 @@ class Discovery(Toolset):
 
 
 def _details(toolset: Toolset) -> dict[str, object]:
-    """What a toolset says of itself. One that can't say it must not hide the rest of the server."""
+    """The status of a toolset. An error in it must not hide the rest of the server."""
     from longshore.schema.output import OutputMismatch, encode
 
     try:

@@ -1,4 +1,4 @@
-"""How a command gets credentials for a URL: as it was told, from an earlier login, or by one now."""
+"""The credentials of a command for a URL: given by option or variable, from an earlier login, or by a login now."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from longshore.files import read_bounded
 from longshore.http_client.urls import parse_url
 
 TOKEN_BYTES = 64 << 10
-"""A file that holds a token. One goes into a header of each request, where servers take no more than that."""
+"""Most bytes of a token file: servers accept no longer header."""
 VARIABLE = "LONGSHORE_AUTH_TOKEN"
-"""Holds the token of a server of ours, for the server and for the commands that visit it."""
+"""Holds the token of a Longshore server on this machine."""
 
 
 def source(place: Destination, options: Options) -> str | None:
     """Where the token comes from: --auth, else the variable.
 
-    That token is a secret of a server on this machine. No other host gets it unasked, nor a URL that a file names.
+    The variable's token is sent to loopback URLs of the command line only, never to another host or a file's URL.
     """
     if options.auth is not None or not os.environ.get(VARIABLE) or not place.is_url:
         return options.auth
@@ -35,18 +35,18 @@ def source(place: Destination, options: Options) -> str | None:
 
 
 def hint(place: Destination, options: Options) -> str:
-    """What to do about credentials that were refused, or missing."""
+    """Advice after credentials were refused, or missing."""
     if options.auth is not None:
         return ""
     if source(place, options) is not None:
         return f"\nThe token was that of {VARIABLE}; --auth gives another."
     if os.environ.get(VARIABLE):
         return f"\n{VARIABLE} is sent to URLs of this machine only; to send it there: --auth env:{VARIABLE}"
-    return "\nWith a token at hand: --auth env:NAME"
+    return "\nIf you have a token: --auth env:NAME"
 
 
 def choose(given: str | None, *, person: bool) -> Any:
-    """What `Client(auth=…)` takes. Raises click.UsageError."""
+    """The value for `Client(auth=…)`. Raises click.UsageError."""
     if given == "none":
         return None
     if given is not None:
@@ -54,7 +54,7 @@ def choose(given: str | None, *, person: bool) -> Any:
     try:
         return OAuth() if person else Stored()
     except AuthorizationError:
-        return None  # there is no folder to keep tokens in; most servers ask for none
+        return None  # no folder for tokens; most servers need none
 
 
 def _token(given: str) -> str:
@@ -86,7 +86,7 @@ def _bearer(token: str) -> Any:
 
 @final
 class Stored(TokenAuthorizer):
-    """The tokens of an earlier login, renewed as they were meant to be. Nobody is there to log in anew."""
+    """The tokens of an earlier login, refreshed as needed. Without a terminal there is no new login."""
 
     needs_person = True
 
@@ -97,8 +97,8 @@ class Stored(TokenAuthorizer):
     async def obtain(self, context: GrantContext) -> Tokens:
         if context.purpose.server.assumed:
             raise AuthorizationError("it wants a token, and says nowhere how to get one by OAuth")
-        what = "it wants a login, and nobody is at a terminal"
-        raise AuthorizationError(f"{what}; log in by the same command on a terminal")
+        what = "it wants a login, which needs a terminal"
+        raise AuthorizationError(f"{what}; log in with the same command on a terminal")
 
     async def identify(self, context: GrantContext) -> Identity | None:
         return await self._login.identify(context)

@@ -20,7 +20,7 @@ from longshore.files import write_atomic
 from longshore.limits import Limits
 from longshore.protocol.revisions import Revision
 from longshore.schema.kinds import is_array, is_object
-from longshore.testing.connection import WrappingChannel, in_memory
+from longshore.testing.in_memory import WrappingChannel, in_memory
 from longshore.testing.transcript import ANY, MOST_BYTES, find_fault, is_id, read_json, write_literal
 from longshore.wire.codec import BROKEN, encode
 from longshore.wire.messages import Id

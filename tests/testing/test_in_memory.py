@@ -9,7 +9,7 @@ import pytest
 
 from longshore import Server
 from longshore.testing import connect
-from longshore.testing.connection import renew
+from longshore.testing.in_memory import renew
 from waiting import eventually
 
 

@@ -16,9 +16,9 @@ from longshore import Ask, Client, ClientError, ConnectError, Context, HttpRefus
 from longshore.client.channel import About, Channel
 from longshore.client.targets import Target, Way, find
 from longshore.testing import check, record, replay
-from longshore.testing import recorder as recorder_module
-from longshore.testing.connection import WrappingChannel
-from longshore.testing.recorder import Redaction
+from longshore.testing import recording as recording_module
+from longshore.testing.in_memory import WrappingChannel
+from longshore.testing.recording import Redaction
 from longshore.testing.transcript import read_transcript
 from serving import serve
 
@@ -289,7 +289,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_recording_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder_module, "MOST_BYTES", 2000)
+    monkeypatch.setattr(recording_module, "MOST_BYTES", 2000)
     path = tmp_path / "t"
 
     async def work() -> None:
@@ -304,7 +304,7 @@ def test_a_recording_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_one_that_grew_too_long_is_not_lost_in_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that connects again is told too. Bytes are counted, not characters."""
-    monkeypatch.setattr(recorder_module, "MOST_BYTES", 3000)
+    monkeypatch.setattr(recording_module, "MOST_BYTES", 3000)
     app = Server("long")
 
     @app.tool(effects="read")
@@ -343,7 +343,7 @@ def test_one_connection_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_reconnection_that_led_nowhere_takes_nothing_away(tmp_path: Path) -> None:
-    recording = recorder_module.Recording(str(tmp_path / "t"), Redaction())
+    recording = recording_module.Recording(str(tmp_path / "t"), Redaction())
     for frame, agreed in ((b'{"a":1}', True), (b'{"b":1}', False), (b'{"c":1}', True)):
         recording.begin()
         recording.add(">", frame)
@@ -436,7 +436,7 @@ def test_a_server_that_answers_oddly_is_recorded(how: str, tmp_path: Path) -> No
 
 
 def test_what_is_no_message_is_cleaned_too(tmp_path: Path) -> None:
-    recording = recorder_module.Recording(str(tmp_path / "t"), Redaction())
+    recording = recording_module.Recording(str(tmp_path / "t"), Redaction())
     recording.add("<", b'{"id":[1],"result":{"token":"sk-12345678","text":"a sk-12345678"}}')
     [line] = vars(recording)["_lines"]
     assert line.startswith("# < no message (id is a text or a number)") and "12345678" not in line

@@ -1,4 +1,4 @@
-"""Finding somebody's server by the name that a person gives it: a file or a module, and which server in it is meant."""
+"""Loading the `Server` object of a file or a module."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _USUAL = ("app", "server", "mcp")
 
 
 def load_server(target: str, folder: str | os.PathLike[str] = "") -> Server:
-    """The server at `path/to/server.py[:name]` or `module[:name]`, as seen from a folder.
+    """The server at `path/to/server.py[:name]` or `module[:name]`, relative to a folder.
 
-    A module is imported once, under the name that others import it by: they get the same server. Raises TargetError.
+    A module is imported once, under the name that other imports use, so these get the same server. Raises TargetError.
     """
     place, name = _split(target)
     path = os.path.join(folder, place)
     if _is_path(place, path):
         return pick(_execute(lambda: _import_file(path), path), name, target)
-    _see(os.path.abspath(folder))
+    _add_path(os.path.abspath(folder))
     return pick(_execute(lambda: _import_module(place), place), name, target)
 
 
 def absolute(target: str) -> str:
-    """A target that was loaded, as it can be named from any other folder: by its file."""
+    """A loaded target by the absolute path of its file."""
     place, name = _split(target)
     if not _is_path(place, place):
         place = getattr(sys.modules.get(place), "__file__", None) or place
@@ -38,7 +38,7 @@ def absolute(target: str) -> str:
 
 
 def _split(target: str) -> tuple[str, str]:
-    """The file or module, and the server's name in it; empty where none is named."""
+    """The file or module, and the server's name in it or an empty text."""
     place, colon, name = target.rpartition(":")
     if not colon or os.sep in name or name.endswith(".py"):
         return target, ""
@@ -50,7 +50,7 @@ def _is_path(place: str, path: str) -> bool:
 
 
 def pick(module: ModuleType, name: str, target: str) -> Server:
-    """The server called `name`, or the one that is meant. `target` is what somebody wrote, for errors."""
+    """The server called `name`, or by default `app`, `server`, `mcp` or the only one. `target` is for errors."""
     servers = {key: value for key, value in vars(module).items() if isinstance(value, Server)}
     if name:
         if name in servers:
@@ -91,13 +91,13 @@ def _import_file(path: str) -> ModuleType:
     while os.path.isfile(os.path.join(root, "__init__.py")) and os.path.basename(root).isidentifier():
         root, package = os.path.split(root)
         name = package if name == "__init__" else f"{package}.{name}"
-    _see(root)
+    _add_path(root)
     if root != folder and "." not in stem:
-        sys.path.append(folder)  # last: a package may have a file that is named as one of Python's own
+        sys.path.append(folder)  # last: a file of a package may have the name of a standard module
         module = import_module(name)
         if _is(module, path):
             return module
-    for name in (stem, f"longshore_{stem}"):  # somebody else's module may have the name
+    for name in (stem, f"longshore_{stem}"):  # another module may have the name
         known = sys.modules.get(name)
         if known is None:
             return _execute_file(name, path)
@@ -126,14 +126,14 @@ def _execute_file(name: str, path: str) -> ModuleType:
     return module
 
 
-def _see(folder: str) -> None:
-    """Have imports look there first, as they do for a script."""
+def _add_path(folder: str) -> None:
+    """Put a folder first on the import path, as Python does for a script."""
     if sys.path[:1] != [folder]:
         sys.path.insert(0, folder)
 
 
 def _execute(step: Callable[[], ModuleType], where: str) -> ModuleType:
-    """Run somebody's top-level code. What it raises is shown whole: it is theirs to mend."""
+    """Import the author's module. Its exceptions are shown with their traceback."""
     try:
         return step()
     except LongshoreError:
@@ -143,12 +143,12 @@ def _execute(step: Callable[[], ModuleType], where: str) -> ModuleType:
     except Exception as problem:
         import traceback
 
-        trace = "".join(traceback.format_exception(problem.with_traceback(_theirs(problem))))
+        trace = "".join(traceback.format_exception(problem.with_traceback(_author_traceback(problem))))
         raise TargetError(f"{where} could not be imported:\n{trace.rstrip()}") from None
 
 
-def _theirs(problem: BaseException) -> Any:
-    """The trace without our own frames and the import machinery's."""
+def _author_traceback(problem: BaseException) -> Any:
+    """The traceback without the frames of Longshore and of the import system."""
     ours = ("<frozen", os.path.dirname(__file__), os.path.dirname(import_module.__code__.co_filename))
     trace = problem.__traceback__
     while trace is not None and trace.tb_next is not None and trace.tb_frame.f_code.co_filename.startswith(ours):

@@ -1,4 +1,4 @@
-"""What a text on a command line means as a value of a tool's JSON schema."""
+"""Reading a text of the command line as a value of a tool's JSON schema."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def _fix(wanted: set[str]) -> str:
 
 
 def expected(schema: Any, root: dict[str, Any]) -> str:
-    """What a schema asks for, in a few words. The schema may be malformed."""
+    """Describe in a few words what a schema accepts. The schema may be malformed."""
     try:
         return either([describe(option) for option in options(schema, root)])
     except Exception:
