@@ -17,12 +17,10 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from longshore.schema.kinds import is_array, is_object
-from longshore.schema.walk import ANNOTATIONS
+from longshore.schema.walk import ANNOTATIONS, Schema, rewrite, without
 
 MOST_CHARACTERS: Final = 2_000_000
 """Characters read while two schemas are compared: nested alternatives multiply. A third of a second."""
-_OF_NAMES: Final = frozenset(("properties", "patternProperties", "$defs", "definitions"))
-_OF_SCHEMAS: Final = frozenset(("anyOf", "oneOf", "allOf", "prefixItems", "items", "additionalProperties", "not"))
 _LEAST: Final = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
 _MOST: Final = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
 _COUNTS: Final = ("minLength", "minItems", "minProperties")
@@ -60,7 +58,7 @@ def incompatibilities(old: Any, new: Any, *, result: bool = False) -> list[str]:
 
     A result may have additional members.
     """
-    before, after = _by_one_draft(_strip(old), _strip(new))
+    before, after = _by_one_draft(rewrite(old, _strip), rewrite(new, _strip))
     if same(before, after):
         return []
     try:
@@ -72,21 +70,10 @@ def incompatibilities(old: Any, new: Any, *, result: bool = False) -> list[str]:
     return [f"{_name('', result)} is too involved to compare"]
 
 
-def _strip(schema: Any) -> Any:
-    """The schema without annotations."""
-    if is_array(schema):
-        return [_strip(each) for each in schema]
-    if not is_object(schema):
-        return schema
-    found = {key: value for key, value in schema.items() if key not in ANNOTATIONS}
-    if found.get("$schema") == _CURRENT:  # the default
-        del found["$schema"]
-    for key, value in found.items():
-        if key in _OF_SCHEMAS:
-            found[key] = _strip(value)
-        elif key in _OF_NAMES and is_object(value):
-            found[key] = {name: _strip(each) for name, each in value.items()}
-    return found
+def _strip(schema: Schema) -> Schema:
+    """The schema without annotations, and without `$schema` where it names the default draft."""
+    found = without(schema, *ANNOTATIONS)
+    return without(found, "$schema") if found.get("$schema") == _CURRENT else found
 
 
 def _by_one_draft(*schemas: Any) -> list[Any]:

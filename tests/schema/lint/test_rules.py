@@ -11,9 +11,10 @@ from tests.schema.schemas import DOUBLING
 from longshore.schema.lint.rule import COMMON, LEVELS, MESSAGE_CHARS, PROFILES, Finding, Rule
 from longshore.schema.lint.rules import RULES
 from longshore.schema.lint.run import MOST_FAULTS, find_rule, lint, lint_tool
-from longshore.schema.lint.tool_list import MOST_LEVELS, Declaration, ToolList, example, walk
+from longshore.schema.lint.tool_list import Declaration, ToolList, example, walk_schema
 from longshore.schema.phrase import SHOWN_CHARS
 from longshore.schema.validate import SchemaProblem, compile
+from longshore.schema.walk import MAX_DEPTH
 
 Json = dict[str, Any]
 
@@ -95,7 +96,7 @@ def with_tools(surface: ToolList, tools: list[Any]) -> ToolList:
 
 def samples(schema: Any) -> Iterator[Json]:
     """Arguments, right and wrong, about everything that a schema names."""
-    names = [node.name for node in walk(schema, "") if node.name]
+    names = [node.name for node in walk_schema(schema, "") if node.name]
     yield {}
     numbers, texts, lists = (0, 1, -1, 0.5, 1000), ("", "a", "a" * 1000), ([], ["a"], [1], [None], [1] * 1000)
     for value in (None, True, *numbers, *texts, *lists, {}, {"x": 1}, {"x": "a", "y": None}):
@@ -443,7 +444,7 @@ def test_what_is_hostile_is_told_shortly(schema: Any) -> None:
     assert found and len(found) < MOST_FAULTS * len(RULES)
     for each in found:
         assert len(each.message) <= MESSAGE_CHARS and each.message.isprintable()
-        assert len(each.path) < MOST_LEVELS * (SHOWN_CHARS * 8 + 20)
+        assert len(each.path) < MAX_DEPTH * (SHOWN_CHARS * 8 + 20)
 
 
 def test_one_rule_tells_only_so_many_places_of_a_tool() -> None:

@@ -12,9 +12,10 @@ from longshore.schema.lint.clients import CLIENTS, ClientName
 from longshore.schema.lint.rule import Rule
 from longshore.schema.lint.rules import RULES
 from longshore.schema.lint.run import find_rule, lint
-from longshore.schema.lint.tool_list import MOST_LEVELS, ToolList, example
+from longshore.schema.lint.tool_list import ToolList, example
 from longshore.schema.lint.view import ClientView, ToolView, view_as
 from longshore.schema.output import count_tokens
+from longshore.schema.walk import MAX_DEPTH
 
 EVERYONE: tuple[ClientName, ...] = get_args(ClientName)
 
@@ -284,9 +285,9 @@ def test_anything_can_be_looked_at(tools: list[Any]) -> None:
 
 def test_depth_exhausts_nothing() -> None:
     deep: Any = {"type": "array"}
-    for _ in range(MOST_LEVELS + 50):
+    for _ in range(MAX_DEPTH + 50):
         deep = {"type": "array", "items": deep}
     handed = schema_of(one(takes(x=deep), "codex"))
-    for _ in range(MOST_LEVELS + 50):
+    for _ in range(MAX_DEPTH + 50):
         handed = handed.get("items") or handed["properties"]["x"]
     assert "items" not in handed["items"]  # beyond the depth that is looked into

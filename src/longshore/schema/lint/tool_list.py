@@ -7,16 +7,13 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from longshore.protocol.subschemas import subschemas
+from longshore.protocol.subschemas import BY_NAME
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import cut
+from longshore.schema.walk import Node, walk
 
 Json = dict[str, Any]
 
-MOST_NODES: Final = 20_000
-"""Subschemas of one schema that are checked. No list that a client accepts has as many."""
-MOST_LEVELS: Final = 64
-"""The deepest level that is checked. Deeper schemas can't be compiled, which rule E13 reports."""
 PATH_CHARS: Final = 70
 """Characters of a path in a message. A longer one loses its beginning."""
 SCHEMAS: Final = ("inputSchema", "outputSchema")
@@ -131,7 +128,7 @@ class LintedTool:
         """Every subschema of both schemas, or of the one under `key`; roots first, outer before inner."""
         if self._nodes is None:
             roots = ((self.record[each], each) for each in SCHEMAS if each in self.record)
-            self._nodes = [node for schema, path in roots for node in walk(schema, path)]
+            self._nodes = [node for schema, path in roots for node in walk_schema(schema, path)]
         return [node for node in self._nodes if node.path.startswith(key)]
 
     def objects(self, key: str) -> list[SchemaNode]:
@@ -139,46 +136,29 @@ class LintedTool:
         return [node for node in self.nodes(key) if is_object(node.schema)]
 
 
-def walk(schema: Any, path: str) -> Iterator[SchemaNode]:
-    """Every subschema, the root first, within MOST_NODES and MOST_LEVELS."""
-    waiting = [SchemaNode(path, schema)]
-    for _ in range(MOST_NODES):
-        if not waiting:
-            return
-        node = waiting.pop()
-        yield node
-        waiting.extend(reversed(_below(node)))
-
-
 _DEEPER: Final = frozenset(
     ("properties", "patternProperties", "additionalProperties", "items", "prefixItems", "contains", "unevaluatedItems")
 )
+"""Keywords whose subschemas describe a part of the value."""
 
 
-def _below(node: SchemaNode) -> list[SchemaNode]:
-    if not is_object(node.schema) or node.level == MOST_LEVELS:
-        return []
-    found: list[SchemaNode] = []
-    level = node.level + 1
-    for keyword, value in node.schema.items():
-        depth = node.depth + (keyword in _DEEPER)
-        if is_object(value) and subschemas(keyword, {"": None}) == [None]:  # a mapping of names to schemas
-            named = keyword in ("properties", "patternProperties")
-            found += [
-                SchemaNode(
-                    f"{node.path}.{keyword}.{cut(str(name))}", inner, str(name) if named else "", depth, keyword, level
-                )
-                for name, inner in value.items()
-            ]
-        elif is_array(value):
-            inner = subschemas(keyword, value)
-            found += [
-                SchemaNode(f"{node.path}.{keyword}[{i}]", each, "", depth, keyword, level)
-                for i, each in enumerate(inner)
-            ]
-        elif inner := subschemas(keyword, value):
-            found.append(SchemaNode(f"{node.path}.{keyword}", inner[0], "", depth, keyword, level))
-    return found
+def walk_schema(schema: Any, root: str) -> Iterator[SchemaNode]:
+    """Every subschema, the root first, with its path below `root`."""
+    return (_locate(node, root) for node in walk(schema))
+
+
+def _locate(node: Node, root: str) -> SchemaNode:
+    path, depth, name, steps = root, 0, "", list(node.path)
+    while steps:
+        keyword, name = str(steps.pop(0)), ""
+        path, depth = f"{path}.{keyword}", depth + (keyword in _DEEPER)
+        if keyword in BY_NAME:
+            name = str(steps.pop(0))
+            path = f"{path}.{cut(name)}"
+        elif steps and isinstance(steps[0], int):
+            path = f"{path}[{steps.pop(0)}]"
+    named = name if node.keyword in ("properties", "patternProperties") else ""
+    return SchemaNode(path, node.schema, named, depth, node.keyword, node.level)
 
 
 def show(path: str) -> str:

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from longshore.protocol.subschemas import ALONE, BY_NAME, IN_LISTS
-from longshore.schema.kinds import is_array, is_object
+from longshore.schema.kinds import is_object
 from longshore.schema.lint.clients import CLIENTS, ClientEffect, ClientName, ClientProfile, Cost
 from longshore.schema.lint.rules import RULES
-from longshore.schema.lint.tool_list import MOST_LEVELS, MOST_NODES, Json, LintedTool, ToolList
+from longshore.schema.lint.tool_list import Json, LintedTool, ToolList
 from longshore.schema.output import count_tokens
+from longshore.schema.walk import MAX_DEPTH, MAX_NODES, edit_subschemas
 
 CUT: Final = "… [truncated]"
 HASH_CHARS: Final = 13
@@ -213,33 +213,29 @@ def _pack(
 
 
 class _Rewriting:
-    """Changes a schema as the client does. Beyond MOST_NODES and MOST_LEVELS it stays as it came."""
+    """Changes a schema as the client does. Beyond MAX_NODES and MAX_DEPTH it stays as it came."""
 
     def __init__(self, profile: ClientProfile, marks: list[ObservedEffect]) -> None:
         self._effects = [(effect, effect.change) for effect in profile.effects if effect.change is not None]
         self._marks = marks
-        self._left = MOST_NODES if self._effects else 0
+        self._left = MAX_NODES if self._effects else 0
 
     def visit(self, schema: Any, path: str, level: int = 0) -> Any:
         self._left -= 1
-        if level > MOST_LEVELS or self._left < 0:
+        if level > MAX_DEPTH or self._left < 0:
             return schema
         for effect, change in self._effects:
             if (after := change(schema)) is not None:
                 self._marks.append(_observe(effect, path, dropped=_dropped(schema, after)))
                 schema = after
-        if not is_object(schema):
-            return schema
-        return {key: self._inner(key, value, f"{path}.{key}", level + 1) for key, value in schema.items()}
 
-    def _inner(self, keyword: str, value: Any, path: str, level: int) -> Any:
-        if keyword in BY_NAME and is_object(value):
-            return {name: self.visit(each, f"{path}.{name}", level) for name, each in value.items()}
-        if keyword in IN_LISTS and is_array(value):
-            return [self.visit(each, f"{path}[{i}]", level) for i, each in enumerate(value)]
-        if keyword == "items" or (keyword in ALONE and is_object(value)):
-            return self.visit(value, path, level)
-        return value
+        def edit(inner: Any, keyword: str, key: str | int | None) -> Any:
+            if key is None and keyword != "items" and not is_object(inner):
+                return inner  # `additionalProperties: false` is no parameter
+            step = "" if key is None else f"[{key}]" if isinstance(key, int) else f".{key}"
+            return self.visit(inner, f"{path}.{keyword}{step}", level + 1)
+
+        return edit_subschemas(schema, edit) if is_object(schema) else schema
 
 
 def _dropped(before: Any, after: Any) -> str:
