@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from longshore.mounting.mounts import Mounts
     from longshore.protocol.content import Icon
     from longshore.registry.keywords import PromptKeywords, ResourceKeywords, ToolKeywords
-    from longshore.registry.lint import Policy as LintPolicy
+    from longshore.registry.tool_lint import Policy as LintPolicy
     from longshore.registry.toolset import Toolset, ToolsetCloser, ToolsetHandle
     from longshore.transports.http.app import HttpApp
 
@@ -464,5 +464,5 @@ def _is_inspected() -> bool:
     """Whether the file is loaded to be linted, not to be run."""
     import sys
 
-    lint = sys.modules.get("longshore.registry.lint")
+    lint = sys.modules.get("longshore.registry.tool_lint")
     return lint is not None and lint.is_collecting()

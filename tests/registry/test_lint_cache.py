@@ -13,8 +13,7 @@ import msgspec
 import pytest
 
 import longshore
-from longshore.registry import lint as registry_lint
-from longshore.registry import lint_cache
+from longshore.registry import lint_cache, tool_lint
 from longshore.registry.lint_cache import FILE_BYTES, MOST_TOOLS, LintCache
 from longshore.schema import validate
 from longshore.schema.lint import run
@@ -86,7 +85,7 @@ def test_the_stamp_follows_the_files_of_the_rules(tmp_path: Path, monkeypatch: p
     assert len(stamps) == 4
 
 
-@pytest.mark.parametrize("module", [registry_lint, run, naming, validate])
+@pytest.mark.parametrize("module", [tool_lint, run, naming, validate])
 def test_the_stamp_is_of_all_that_judges(module: ModuleType) -> None:
     folder = Path(module.__file__ or "").parent.relative_to(Path(longshore.__file__).parent)
     assert folder.as_posix() in lint_cache._SOURCES

@@ -20,8 +20,8 @@ from longshore.cli.rules import OFFERED
 from longshore.cli.session import fetch
 from longshore.cli.target import BUILTIN, LIST_FORMS, STDIN, Destination, load, name_of, read_list_file, resolve
 from longshore.errors import BadAnswer, TargetError, ToolError
-from longshore.registry.lint import declaration_of
 from longshore.registry.tool import Entry
+from longshore.registry.tool_lint import declaration_of
 from longshore.schema.diff import NOTHING, Renamed, Surface, read_lists, read_offers
 from longshore.schema.kinds import is_object
 from longshore.schema.lint.rule import COMMON, PROFILES, Finding, Level, Profile

@@ -216,7 +216,7 @@ def name_of(path: str) -> str:
 def load(source: str) -> tuple[Server, list[RegistrationError]]:
     """Import a server in Python; also return what it could not register. Raises TargetError."""
     from longshore.__main__ import find
-    from longshore.registry.lint import collect_refusals
+    from longshore.registry.tool_lint import collect_refusals
 
     with _stdout_to_stderr(), collect_refusals() as refused:
         try:

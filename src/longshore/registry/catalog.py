@@ -246,7 +246,7 @@ def _make_parts(handle: ToolsetHandle, context_type: type) -> Iterator[tuple[Par
         try:
             part, name, thing, entry = _make_part(mark, method, context_type)
         except RegistrationError as problem:
-            from longshore.registry.lint import collect
+            from longshore.registry.tool_lint import collect
 
             if not collect(problem):
                 raise

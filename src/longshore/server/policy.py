@@ -15,8 +15,8 @@ from longshore.registry.tool import Entry
 from longshore.telemetry.recorder import Recorder
 
 if TYPE_CHECKING:
-    from longshore.registry.lint import Policy as LintPolicy
-    from longshore.registry.lint import RegistrationLint
+    from longshore.registry.tool_lint import Policy as LintPolicy
+    from longshore.registry.tool_lint import RegistrationLint
     from longshore.schema.client_forms import Form
 
 
@@ -91,7 +91,7 @@ class Admission:
         self._server, self._catalog, self._recorder = server, catalog, recorder
         catalog.check = self.check
         if policy != "warn" or categories is not None or waive:
-            from longshore.registry.lint import read_categories, read_waivers
+            from longshore.registry.tool_lint import read_categories, read_waivers
 
             self.categories, self.waived = read_categories(categories), read_waivers(waive)
             self.standards = self._load()
@@ -113,7 +113,7 @@ class Admission:
             self.standards.save()
 
     def _load(self) -> RegistrationLint:
-        from longshore.registry.lint import RegistrationLint
+        from longshore.registry.tool_lint import RegistrationLint
 
         return RegistrationLint(self._server, self.policy, self.categories, self.waived, self._catalog)
 
@@ -126,7 +126,7 @@ def declare(step: Callable[[], object]) -> None:
     try:
         step()
     except RegistrationError as problem:
-        from longshore.registry.lint import collect
+        from longshore.registry.tool_lint import collect
 
         if not collect(problem):
             raise

@@ -1,4 +1,4 @@
-"""The rules of the Brooklyn standard, which a team chooses for itself. Rules about words look for plain signs only."""
+"""The rules of the Brooklyn standard about a tool as a whole. A team chooses the standard for itself."""
 
 from __future__ import annotations
 
@@ -7,18 +7,15 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any, Final
 
-from longshore.schema.kinds import is_array, is_object
-from longshore.schema.lint.parameters import ToolParameter, is_opaque, parameters, type_names
+from longshore.schema.kinds import is_object
 from longshore.schema.lint.rule import Rule, RuleFault, fault
-from longshore.schema.lint.tool_list import Declaration, Json, LintedTool, ToolList, example, show
-from longshore.schema.lint.wording import READ, find_words, restates, split_name
+from longshore.schema.lint.rules.brooklyn_parameters import PARAMETER_RULES, STANDARD
+from longshore.schema.lint.tool_list import Declaration, Json, LintedTool, ToolList, example
+from longshore.schema.lint.wording import READ, find_words, split_name
 from longshore.schema.phrase import cut, quote
 
-STANDARD: Final = "MCP JSON Schema Standards 1.0.1 (Brooklyn)"
 COMPLEX: Final = 3
 """The most parameters that a tool may have without an example."""
-TARGETS: Final = ("latest", "current", "byId")
-"""How a browser is found without an id."""
 
 _KEBAB: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _ABBREVIATED: Final = {
@@ -145,234 +142,15 @@ def _check_present(tool: LintedTool) -> Iterator[RuleFault]:
         yield fault("the tool has no category", fix="Add category=, or make it part of a toolset, whose name counts.")
 
 
-# -- single parameters
-
-_MEASURED: Final = (
-    (re.compile("timeout|delay|duration|interval|ttl|wait|latency|expiry|age|elapsed"), "milliseconds"),
-    (re.compile("width|height"), "pixels"),
-    (re.compile("size|memory"), "bytes"),
-    (re.compile("distance|radius"), "metres"),
-)
-"""A word in a number's name, and a unit that such a number often has."""
-_UNIT: Final = re.compile(
-    r"%|(?<![a-z'’])(?:ms|s|m|h|px|em|pt|km|mm|cm|[kmg]i?b|mins?|secs?|chars?|many|percent\w*|(?:milli)?seconds?|minutes?"
-    r"|hours?|days?|weeks?|months?|years?|bytes?|pixels?|characters?|lines?|rows?|columns?|tokens?|items?|entries"
-    r"|results?|pages?|counts?|numbers?|degrees|met(?:re|er)s?|miles?|elements?|messages?|files?|units?)(?![a-z])",
-    re.I,
-)
-_SAYS_OPTIONAL: Final = re.compile(
-    r"option|omit|default|only|\bif\b|\bwhen\b|unless|otherwise|without|instead|leave|left|empty|unset|none|also"
-    r"|\bmay\b|\bcan\b|\bor\b",
-    re.I,
-)
-_SAYS_OPEN: Final = re.compile(
-    r"e\.g\.|such as|for example|for instance|like |any |name of|etc|separated|list of", re.I
-)
-_VALUE: Final = r"['\"`]?[A-Za-z0-9_.+-]{0,39}[A-Za-z0-9_+-]['\"`]?"
-_QUOTED: Final = r"['\"`][A-Za-z0-9_.+-]{1,40}['\"`]"
-_ENDS: Final = r"(?=\s*(?:[.;:()\[\]\n]|,(?! or )|$))"
-"""After the last of several values: more words would make it a sentence."""
-_LISTED: Final = re.compile(
-    rf"\b(?:one of|values?|options?)[ :(\[]{{1,3}}({_VALUE}(?:, {_VALUE}){{1,30}}(?:,? or {_VALUE})?)\b{_ENDS}"
-    rf"|\(({_VALUE}(?:\|{_VALUE}){{1,30}})\)"
-    rf"|({_QUOTED}(?:, {_QUOTED}){{1,30}},? or {_QUOTED})",
-    re.I,
-)
-_BOUNDS: Final = (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
-_SAYS_KIND: Final = frozenset(("type", "enum", "const", "$ref", "anyOf", "oneOf", "allOf", "not", "if"))
-
-
-def _check_context(tool: LintedTool) -> Iterator[RuleFault]:
-    for parameter in parameters(tool):
-        text = parameter.description[:READ]
-        if not text.strip():
-            continue  # reported by W22
-        if restates(parameter.name, text):
-            message = f"{parameter.name!r} is described by its name again: {quote(text)}"
-            yield fault(message, parameter.path, fix="Say what it is for, in which form, and what happens without it.")
-        elif unit := _find_missing_unit(parameter, text):
-            fix = f"Say which unit, such as “… in {unit}”."
-            yield fault(f"{parameter.name!r} is a number without a unit", parameter.path, fix=fix)
-        elif _hides_optionality(parameter, text):
-            fix = "Begin with “Optional.” and say what happens without it, or give a default."
-            yield fault(f"{parameter.name!r} is optional and doesn't say so", parameter.path, fix=fix, level="info")
-
-
-def _find_missing_unit(parameter: ToolParameter, text: str) -> str:
-    words = split_name(parameter.name)
-    unit = next((unit for measured, unit in _MEASURED if any(map(measured.fullmatch, words))), "")
-    if not unit or not parameter.is_number:
-        return ""
-    return "" if _UNIT.search(f"{' '.join(words)} {text}") else unit
-
-
-def _hides_optionality(parameter: ToolParameter, text: str) -> bool:
-    if parameter.required or parameter.has("default") or parameter.types == {"boolean"}:
-        return False
-    return _SAYS_OPTIONAL.search(text) is None
-
-
-def _check_closed(tool: LintedTool) -> Iterator[RuleFault]:
-    for parameter in parameters(tool):
-        if not parameter.is_string or parameter.has("enum", "const", "pattern", "format"):
-            continue
-        if listed := _find_listed(parameter.description[:READ]):
-            fix = f'Add "enum": {quote(listed)}.'
-            yield fault(f"{parameter.name!r} lists its values in words only", parameter.path, fix=fix)
-
-
-def _find_listed(text: str) -> list[str]:
-    """The values that a description lists, unless it says that there are others."""
-    found = None if _SAYS_OPEN.search(text) else _LISTED.search(text)
-    values = re.findall(r"[A-Za-z0-9_.+-]+", next(filter(None, found.groups()))) if found else []
-    return [each for each in values if each != "or"]
-
-
-def _check_bounds(tool: LintedTool) -> Iterator[RuleFault]:
-    for parameter in parameters(tool):
-        if not parameter.is_number or parameter.has("enum", "const"):
-            continue
-        if missing := [names[0] for names in _BOUNDS if not parameter.has(*names)]:
-            fix = f"Add {' and '.join(quote(each) for each in missing)}: what the tool can really take."
-            yield fault(f"{parameter.name!r} has no {' and no '.join(missing)}", parameter.path, fix=fix)
-
-
-def _check_inside(tool: LintedTool) -> Iterator[RuleFault]:
-    for node in tool.objects("inputSchema"):
-        if node.inside and is_opaque(node.schema):
-            yield fault(f"{show(node.path)} is an object that doesn't say what is in it", node.path)
-
-
-def _check_typed(tool: LintedTool) -> Iterator[RuleFault]:
-    for node in tool.objects("inputSchema"):
-        if node.name and (_SAYS_KIND.isdisjoint(node.schema) or "any" in type_names(node.schema)):
-            yield fault(f"{node.name!r} has no type", node.path)
-
-
-# -- parameters that depend on one another
-
-_NAME: Final = r"['\"`“‘]?([A-Za-z_][\w.-]{0,63}?)['\"`”’]?"
-_EITHER: Final = re.compile(
-    rf"\b(?:either|one of) {_NAME} (?:or|and) {_NAME}(?= (?:must|is|are|has|needs?|should|can|may)\b|[.,;:)]|\s*$)"
-    rf"|{_NAME} or {_NAME} (?:is|are|must be) (?:required|needed|given|provided)\b",
-    re.I,
-)
-"""A sentence that lets one choose. Other words behind the names make it another sentence: "either a or b values"."""
-_INSTEAD: Final = re.compile(rf"\boptional if {_NAME} (?:is )?(?:provided|given|set)", re.I)
-
-
-def _check_either(tool: LintedTool) -> Iterator[RuleFault]:
-    described = {each.name: each for each in parameters(tool)}
-    stated = _find_pairs(tool.description, described)
-    for pair in stated:
-        yield from _check_pair(pair, described)
-    for one, other in _find_meant(tool, described) - stated:
-        sentence = f"Either '{one}' or '{other}' must be provided."
-        fix = f'Add to the description: "{sentence}", leave both out of "required", and check it in the tool.'
-        yield fault(f"one of {one!r} and {other!r} is needed, and the description doesn't say so", fix=fix)
-
-
-def _find_pairs(text: str, described: dict[str, ToolParameter]) -> set[tuple[str, str]]:
-    """The pairs of parameters of which a text says that one is enough."""
-    text = text[:READ].lower()
-    if " or " not in text and " and " not in text:
-        return set()
-    known = {name.lower(): name for name in described}
-    found = ([known.get(each, "") for each in match if each] for match in _EITHER.findall(text))
-    return {_pair(a, b) for a, b in found if a != b and a and b}
-
-
-def _pair(a: str, b: str) -> tuple[str, str]:
-    return (a, b) if a < b else (b, a)
-
-
-def _find_meant(tool: LintedTool, described: dict[str, ToolParameter]) -> set[tuple[str, str]]:
-    """The pairs in the descriptions of parameters, or in a schema that clients refuse."""
-    found = set[tuple[str, str]]()
-    for name, parameter in described.items():
-        found |= _find_pairs(parameter.description, described)
-        others = _INSTEAD.findall(parameter.description[:READ])
-        found |= {_pair(name, each) for each in others if each in described and each != name}
-    return found | _find_required_pair(tool.input, described)
-
-
-def _find_required_pair(schema: Json, described: dict[str, ToolParameter]) -> set[tuple[str, str]]:
-    """The pair of `anyOf: [{required: [a]}, {required: [b]}]`."""
-    for key in ("anyOf", "oneOf"):
-        choices = schema.get(key)
-        if is_array(choices) and len(choices) == 2:
-            names = [_only_required(each) for each in choices]
-            if names[0] != names[1] and all(name in described for name in names):
-                return {_pair(names[0], names[1])}
-    return set()
-
-
-def _only_required(choice: Any) -> str:
-    names = choice.get("required") if is_object(choice) else None
-    return names[0] if is_array(names) and len(names) == 1 and isinstance(names[0], str) else ""
-
-
-def _check_pair(pair: tuple[str, str], described: dict[str, ToolParameter]) -> Iterator[RuleFault]:
-    for name, other in (pair, pair[::-1]):
-        parameter = described[name]
-        if parameter.required:
-            message = f"the description lets one choose between {name!r} and {other!r}, and {name!r} is required"
-            yield fault(message, parameter.path, fix=f'Take {name!r} out of "required".', level="error")
-        elif not _SAYS_OPTIONAL.search(parameter.description[:READ]):
-            fix = f"Add to its description: (optional if {other} provided)."
-            yield fault(f"{name!r} doesn't say that {other!r} will do instead", parameter.path, fix=fix)
-
-
-def _check_target(tool: LintedTool) -> Iterator[RuleFault]:
-    found = {each.name: each for each in parameters(tool)}
-    browser = found.get("browserId") or found.get("browser_id")
-    if browser is None:
-        return
-    if browser.required:
-        yield fault(f"{browser.name!r} is required", browser.path, fix=f'Take {browser.name!r} out of "required".')
-    target, wanted = (
-        found.get("target"),
-        f'"target": {{"type": "string", "enum": {quote(TARGETS)}, "default": "latest"}}',
-    )
-    if target is None:
-        message = f"{browser.name!r} without 'target': nothing says which browser is meant without it"
-        yield fault(message, fix=f"Add {wanted}.")
-    elif not _is_of_all(target.find("enum")) or target.find("default") != TARGETS[0]:
-        yield fault("'target' is not the strategy that other browser tools have", target.path, fix=f"Write {wanted}.")
-
-
-def _is_of_all(values: Any) -> bool:
-    return is_array(values) and sorted(map(str, values)) == sorted(TARGETS)
-
-
-# -- the rules
-
-
 def _filed(category: str) -> ToolList:
     return example({"_meta": {"longshore/category": category}})
 
 
-def _takes(**properties: Json) -> Json:
-    return {"inputSchema": {"type": "object", "properties": properties}}
-
-
-def _takes_many(count: int) -> Json:
+def _takes(count: int) -> Json:
     names = ("city", "country", "language", "day")[:count]
-    properties = {name: _text(f"which {name} to report on") for name in names}
+    properties = {name: {"type": "string", "description": f"which {name} to report on"} for name in names}
     return {"inputSchema": {"type": "object", "properties": properties, "required": ["city"]}}
 
-
-def _text(description: str, **more: Any) -> Json:
-    return {"type": "string", "description": description, **more}
-
-
-def _number(description: str, **more: Any) -> Json:
-    return {"type": "number", "description": description, **more}
-
-
-_ENGINES: Final = ["chromium", "firefox", "webkit"]
-_SIDES: Final[Json] = {"width": {"type": "number", "default": 1280}, "height": {"type": "number", "default": 720}}
-_WHICH: Final = "Optional targeting strategy when browserId is omitted or invalid."
 
 RULES: Final[tuple[Rule, ...]] = (
     Rule(
@@ -401,104 +179,6 @@ RULES: Final[tuple[Rule, ...]] = (
         check=_check_action,
     ),
     Rule(
-        id="B52",
-        title="A parameter's description says what it is for, in which unit, and whether it may be left out",
-        level="warning",
-        profiles=("brooklyn",),
-        why="A name said twice helps nobody, and a number without its unit is wrong by a thousand half of the time.",
-        evidence=f"{STANDARD}, Parameter Descriptions and Missing Parameter Context",
-        fix="Say its purpose, its unit and what happens without it.",
-        good=example(
-            _takes(timeout=_number("Timeout in milliseconds", default=5000, minimum=100, maximum=30000)),
-        ),
-        bad=example(_takes(browserId={"type": "string", "description": "Browser ID"})),
-        check=_check_context,
-    ),
-    Rule(
-        id="B53",
-        title="Where one of two parameters is needed, the description says so and both are optional",
-        level="warning",
-        profiles=("brooklyn",),
-        why="Clients refuse the schema that says it, so the words must. A model that reads neither gives none or both.",
-        evidence=f"{STANDARD}, Optional Parameter Pattern",
-        fix="Say “Either 'a' or 'b' must be provided.”, and at each that it is optional if the other is provided.",
-        good=example(
-            {
-                "description": "Get the weather. Either 'city' or 'zip' must be provided.",
-                **_takes(
-                    city=_text("the city's name (optional if zip provided)"),
-                    zip=_text("the postal code (optional if city provided)"),
-                ),
-            }
-        ),
-        bad=example(
-            _takes(
-                city=_text("the city's name (optional if zip provided)"),
-                zip=_text("the postal code (optional if city provided)"),
-            )
-        ),
-        check=_check_either,
-    ),
-    Rule(
-        id="B54",
-        title="A tool for one of several browsers takes browserId and target",
-        level="warning",
-        profiles=("brooklyn",),
-        why="Models forget ids. The strategy says which browser is meant, in the same way for every tool.",
-        evidence=f"{STANDARD}, Browser Targeting Pattern",
-        fix="Take an optional browserId, and target: latest, current or byId, by default latest.",
-        good=example(
-            _takes(
-                browserId=_text("Optional. ID of the browser. If omitted or invalid, 'target' decides."),
-                target=_text(_WHICH, enum=list(TARGETS), default="latest"),
-            )
-        ),
-        bad=example(_takes(browserId=_text("Browser ID"))),
-        check=_check_target,
-    ),
-    Rule(
-        id="B55",
-        title="Where only some values are taken, they are an enum",
-        level="warning",
-        profiles=("brooklyn",),
-        why="A model invents values for an open text; from an enum it chooses.",
-        evidence=f"{STANDARD}, Enum Constraints",
-        fix='Add "enum".',
-        good=example(_takes(engine={"type": "string", "description": "Browser engine to launch", "enum": _ENGINES})),
-        bad=example(
-            _takes(engine={"type": "string", "description": "Engine to launch: one of chromium, firefox, webkit"})
-        ),
-        check=_check_closed,
-    ),
-    Rule(
-        id="B56",
-        title="A number has a minimum and a maximum",
-        level="warning",
-        profiles=("brooklyn",),
-        why="Without a range a model tries 0, -1 or a million, and the tool finds out what that does.",
-        evidence=f"{STANDARD}, Numeric Constraints: always specify ranges",
-        fix='Add "minimum" and "maximum".',
-        good=example(
-            _takes(quality=_number("JPEG quality (1-100, ignored for PNG)", minimum=1, maximum=100, default=90))
-        ),
-        bad=example(_takes(quality=_number("JPEG quality, ignored for PNG"))),
-        check=_check_bounds,
-    ),
-    Rule(
-        id="B57",
-        title="An object lists its properties",
-        level="warning",
-        profiles=("brooklyn",),
-        why="A model that isn't told what belongs into an object makes it up.",
-        evidence=f"{STANDARD}, Object Properties",
-        fix='Add "properties", or "additionalProperties" with the schema of its values where the names are free.',
-        good=example(
-            _takes(viewport={"type": "object", "properties": _SIDES, "description": "Browser viewport dimensions"})
-        ),
-        bad=example(_takes(viewport={"type": "object", "description": "Browser viewport dimensions"})),
-        check=_check_inside,
-    ),
-    Rule(
         id="B58",
         title="A tool with many parameters has examples, and examples keep the schema",
         level="warning",
@@ -507,9 +187,9 @@ RULES: Final[tuple[Rule, ...]] = (
         evidence=f"{STANDARD}, Tool Definition Structure and Tool Definition Validation",
         fix="Add examples that the tool accepts.",
         good=example(
-            _takes_many(4), declared=Declaration(category="weather", examples=({"city": "Paris", "day": "today"},))
+            _takes(4), declared=Declaration(category="weather", examples=({"city": "Paris", "day": "today"},))
         ),
-        bad=example(_takes_many(4), declared=Declaration(category="weather")),
+        bad=example(_takes(4), declared=Declaration(category="weather")),
         check=_check_examples,
     ),
     Rule(
@@ -521,22 +201,10 @@ RULES: Final[tuple[Rule, ...]] = (
         evidence=f"{STANDARD}, Tool Definition Structure",
         fix='Add errors={"no such city": "check the spelling"}.',
         good=example(
-            _takes_many(1), declared=Declaration(category="weather", errors={"no such city": "check the spelling"})
+            _takes(1), declared=Declaration(category="weather", errors={"no such city": "check the spelling"})
         ),
-        bad=example(_takes_many(1), declared=Declaration(category="weather")),
+        bad=example(_takes(1), declared=Declaration(category="weather")),
         check=_check_errors,
-    ),
-    Rule(
-        id="B60",
-        title="Every parameter has a type",
-        level="warning",
-        profiles=("brooklyn",),
-        why="A parameter that takes anything gets anything.",
-        evidence=f"{STANDARD}, Type Safety",
-        fix='Add "type", "enum", or the alternatives under "anyOf".',
-        good=example(_takes(value={"type": "string", "description": "text to type into the field"})),
-        bad=example(_takes(value={"description": "text to type into the field"})),
-        check=_check_typed,
     ),
     Rule(
         id="B61",
@@ -550,4 +218,5 @@ RULES: Final[tuple[Rule, ...]] = (
         bad=example({"description": ""}, declared=Declaration()),
         check=_check_present,
     ),
+    *PARAMETER_RULES,
 )

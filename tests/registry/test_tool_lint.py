@@ -14,8 +14,8 @@ from tests.schema.schemas import DOUBLING
 
 from longshore import Client, RegistrationError, Server, Tool, Toolset, tool
 from longshore.protocol.content import Icon
-from longshore.registry import lint as registry_lint
-from longshore.registry.lint import ENFORCED, MIXED, collect_refusals
+from longshore.registry import tool_lint
+from longshore.registry.tool_lint import ENFORCED, MIXED, collect_refusals
 from longshore.schema.lint import rules as all_rules
 from longshore.schema.lint.rules import RULES
 from longshore.schema.lint.run import lint_tool
@@ -63,7 +63,7 @@ def test_what_a_client_cant_take_is_told_in_a_users_server() -> None:
     app = Server("t")
     app.add_tool(raw(ROOT_CHOICE), handle)
     (line,) = told(app)
-    assert "test_lint.py:" in line and "handle(arguments, ctx): E04: the tool 'find'" in line
+    assert "test_tool_lint.py:" in line and "handle(arguments, ctx): E04: the tool 'find'" in line
     assert line.endswith("(longshore lint --explain E04)") and "optional" in line
     assert told(app) == [], "each thing is told once"
     assert [each["name"] for each in result(app, "tools/list")["tools"]] == ["find"]
@@ -72,7 +72,7 @@ def test_what_a_client_cant_take_is_told_in_a_users_server() -> None:
 def test_it_is_refused_where_the_server_says_so_with_place_and_fix() -> None:
     app = Server("t", standards="refuse")
     problem = refusal(lambda: app.add_tool(raw(ROOT_CHOICE), handle))
-    assert "test_lint.py:" in problem.where and problem.where.endswith("handle(arguments, ctx)")
+    assert "test_tool_lint.py:" in problem.where and problem.where.endswith("handle(arguments, ctx)")
     assert problem.what.startswith("E04: the tool 'find': ")
     assert "optional" in problem.fix and problem.fix.endswith("(longshore lint --explain E04)")
     assert app.catalog.tools == {}
@@ -129,7 +129,7 @@ def test_a_tool_that_comes_while_somebody_listens_is_told_of_at_once() -> None:
 
 
 def test_a_log_is_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry_lint, "MOST_WARNINGS", 3)
+    monkeypatch.setattr(tool_lint, "MOST_WARNINGS", 3)
     app = Server("t")
     for number in range(6):
         app.add_tool(raw(ROOT_CHOICE, f"find_{number}"), handle)
@@ -273,7 +273,7 @@ def test_a_tool_that_cant_be_sent_is_refused_for_with_it_no_list_could_be(option
     ):
         problem = refusal(declare)
         assert "has no form in JSON" in problem.what and why in problem.what
-        assert "test_lint.py:" in problem.where
+        assert "test_tool_lint.py:" in problem.where
 
 
 @pytest.mark.parametrize("schema", [lambda: _cyclic(), lambda: _deep(5000)], ids=["cyclic", "deep"])
@@ -404,7 +404,7 @@ def test_a_waiver_of_nothing_or_without_a_reason_is_refused(waive: Any, what: st
 
 def test_a_policy_that_does_not_exist_is_refused() -> None:
     problem = refusal(lambda: Server("t", standards="strict"))  # type: ignore[arg-type]
-    assert "test_lint.py:" in problem.where and "'strict'" in problem.what
+    assert "test_tool_lint.py:" in problem.where and "'strict'" in problem.what
 
 
 # -- categories and examples
@@ -442,7 +442,7 @@ def test_a_toolset_is_a_category_by_its_name() -> None:
 @pytest.mark.parametrize("waive", ["E04", ["E04"], {"E04"}, 3, [("E04", "why")]])
 def test_what_a_server_waives_is_a_mapping(waive: Any) -> None:
     problem = refusal(lambda: Server("t", waive=waive))
-    assert "is no mapping" in problem.what and "test_lint.py:" in problem.where
+    assert "is no mapping" in problem.what and "test_tool_lint.py:" in problem.where
 
 
 @pytest.mark.parametrize("categories", [3, [3], b"files", [None]])
@@ -515,7 +515,7 @@ def _failing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     rules = [msgspec.structs.replace(rule, check=fail) if rule.id == "E01" else rule for rule in RULES]
     monkeypatch.setattr(all_rules, "RULES", rules)
-    monkeypatch.setattr(registry_lint, "_error_rules", registry_lint._error_rules.__wrapped__)  # it remembers
+    monkeypatch.setattr(tool_lint, "_error_rules", tool_lint._error_rules.__wrapped__)  # it remembers
 
 
 def test_a_mistake_of_a_rules_keeps_no_server_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:
