@@ -184,7 +184,7 @@ def test_keys_that_are_no_names_are_looked_at_wherever_they_stand(kind: Any) -> 
     find.__annotations__["shelf"] = kind
     app = Server("t")
     app.tool(find)
-    assert app.catalog.tools["find"].odd
+    assert app.catalog.tools["find"].authored
 
 
 def test_a_plain_typed_tool_costs_no_look() -> None:

@@ -95,13 +95,13 @@ class Mounts:
         """Whether a list made now might lack something that is about to come."""
         return any(mount.pending for mount in self.all)
 
-    async def settle(self) -> None:
+    async def wait(self) -> None:
         """Wait until every server has said what it offers, or has had its time to."""
         from asyncio import gather
 
         await gather(*(mount.settled() for mount in self.all))
 
-    def absent(self) -> dict[str, str]:
+    def unavailable(self) -> dict[str, str]:
         return {mount.prefix: why for mount in self.all if (why := mount.absence) is not None}
 
     def watch(self, uris: set[str]) -> None:

@@ -24,11 +24,11 @@ class PendingMounts(Protocol):
         """Whether a list made now might lack entries that are about to come."""
         ...
 
-    async def settle(self) -> None:
+    async def wait(self) -> None:
         """Wait for those entries, for a short time."""
         ...
 
-    def absent(self) -> dict[str, str]:
+    def unavailable(self) -> dict[str, str]:
         """The prefixes of the servers that are down, each with the reason."""
         ...
 
@@ -109,13 +109,13 @@ class Catalog:
         tools: list[Entry] = [thing for part, _, thing in made if part == "tools"]
         self._check_aliases(tools, lambda there: leaving is not None and there.toolset is leaving)
         self.check(tools)
-        gone: set[Part] = self._drop(handle.name) if replace else set()
+        dropped: set[Part] = self._drop(handle.name) if replace else set()
         self.toolsets[handle.name] = handle
         for part, name, thing in made:
             table: dict[str, Any] = getattr(self, part)
             table[name] = thing
         parts: set[Part] = {part for part, _, _ in made}
-        self.changed(gone | parts)
+        self.changed(dropped | parts)
         return handle
 
     def add_handle(self, handle: ToolsetHandle) -> None:
@@ -214,15 +214,15 @@ class Catalog:
 
     def _drop(self, name: str) -> set[Part]:
         handle = self.toolsets.pop(name, None)
-        gone: set[Part] = set()
+        dropped: set[Part] = set()
         for part in ("tools", "prompts", "resources"):
             table: dict[str, Any] = getattr(self, part)
             for key in [k for k, v in table.items() if handle is not None and _entry(v).toolset is handle]:
                 del table[key]
-                gone.add(part)
+                dropped.add(part)
         for ref in [ref for ref, entry in self.completions.items() if handle is not None and entry.toolset is handle]:
             del self.completions[ref]
-        return gone
+        return dropped
 
 
 def _class_name(thing: object) -> str:

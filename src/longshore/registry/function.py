@@ -88,7 +88,7 @@ def tool_entry(fn: Callable[..., Any], options: ToolOptions, context_type: type)
         typed_result=options.output_schema is None and (output.structured or output.exact is str),
         keeps_frame=signature.context is not None or bool(signature.asked),
         aliases=read_aliases(fn, name, options.aliases),
-        odd=_authored(name, options, signature, output),
+        authored=_authored(name, options, signature, output),
         documented=bool(options.description or getattr(fn, "__doc__", None)),
         **tool_fields(options),
     )

@@ -218,7 +218,7 @@ class Template:
         return None if any("\0" in value for value in asked.values()) else values | asked
 
     def _refuse_ambiguous(self, literals: list[str], ends: list[str]) -> None:
-        """Refuse two variables between which nothing stands that one of them can't hold."""
+        """Refuse two variables if each character between them could belong to either."""
         for index, (before, literal, after) in enumerate(zip(ends, literals[1:], ends[1:], strict=False)):
             if not set(literal) & set(before + after) or before == after == _PATH_ENDS:
                 one, other = self.path_names[index : index + 2]
@@ -277,7 +277,7 @@ class Template:
         if not _NAME.fullmatch(name):
             raise TemplateProblem(f"{{{name}}} in {text!r} is no parameter's name", "use letters, digits and _")
         if name in self.names:
-            raise TemplateProblem(f"{{{name}}} stands twice in {text!r}", "name each variable once")
+            raise TemplateProblem(f"{{{name}}} occurs twice in {text!r}", "name each variable once")
 
     def _stays(self, name: str, value: str) -> bool:
         """Whether a decoded value stays in its place in the template."""

@@ -79,7 +79,7 @@ def completion_entry(ref: str, argument: str, fn: Callable[..., Any]) -> Entry:
     """The entry of a completion. The function takes the text so far, and may take the other arguments."""
     arity = read_arity(fn)
     if arity.fewest > 2 or arity.most < 1:
-        refuse(fn, "a completion takes the text so far, and maybe the settled arguments", "def complete(text, settled)")
+        refuse(fn, "a completion takes the text so far, and maybe the other arguments", "def complete(text, given)")
     both = arity.most >= 2
     return Entry(
         kind="completion",

@@ -132,7 +132,7 @@ class Entry(Struct, kw_only=True):
     help: str | None = None
     aliases: tuple[str, ...] = ()
     waived: dict[str, str] = {}
-    odd: list[Any] | Literal[True] | None = None
+    authored: list[Any] | Literal[True] | None = None
     """The parts of its description that the author wrote, so that lint has to check them.
 
     True where only the schema can tell.

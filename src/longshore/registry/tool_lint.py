@@ -136,11 +136,11 @@ class RegistrationLint:
     def _lint(self, entry: Entry) -> list[str]:
         """The warnings about one tool. A tool whose whole description follows from its types has none."""
         usual = self.categories is None or (entry.documented and category_of(entry) in self.categories)
-        if usual and not entry.raw and not entry.odd:
+        if usual and not entry.raw and not entry.authored:
             return []
         # If the parts that the author wrote are known, the schema need not be inferred to see whether it changed.
-        known = self.categories is None and entry.odd is not None and entry.odd is not True
-        shown = entry.odd if known else _describe(entry)
+        known = self.categories is None and entry.authored is not None and entry.authored is not True
+        shown = entry.authored if known else _describe(entry)
         declared = [entry.name, entry.raw, entry.checks, category_of(entry), entry.examples, entry.errors, entry.waived]
         key = [shown, declared, [self.policy, self.categories, self.waived]]
         return self._recall(key, lambda: _lint_entry(self, entry, _describe(entry)))

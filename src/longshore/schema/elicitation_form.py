@@ -7,6 +7,7 @@ from typing import Any
 from longshore.schema.custom_type import Schema
 from longshore.schema.infer import type_schema
 from longshore.schema.parameter import SignatureProblem
+from longshore.schema.rewrite import inlined
 from longshore.schema.walk import NULL, without_null
 
 _KEYWORDS = {
@@ -22,10 +23,8 @@ _FLAT = "ask for a bool, a text, a number, a Literal, an enum, a list of choices
 
 
 def form_schema(tp: Any, key: str) -> tuple[Schema, bool]:
-    """The form of a type, and whether it is one value that stands under `key`. SignatureProblem if it has none."""
-    schema = type_schema(tp)
-    defs = schema.get("$defs", {})
-    schema = _resolved(schema, defs)
+    """The form of a type, and whether it is a single field, named `key`. SignatureProblem if there is no form."""
+    schema = inlined(type_schema(tp))
     if len(options := _options(schema)) == 1 and options[0].get("type") == "object":
         schema = options[0]  # a record or nothing: to give nothing is to decline
     if schema.get("type") == "object":
@@ -33,7 +32,7 @@ def form_schema(tp: Any, key: str) -> tuple[Schema, bool]:
         if not properties:
             raise SignatureProblem("a form needs named fields", _FLAT)
         required = schema.get("required", [])
-        return _form({name: _resolved(field, defs) for name, field in properties.items()}, required), False
+        return _form(properties, required), False
     return _form({key: schema}, [key]), True
 
 
@@ -76,11 +75,3 @@ def _as_texts(schema: Schema) -> Schema:
 
 def _is_choice(items: Schema) -> bool:
     return items.get("type") == "string" and "enum" in items
-
-
-def _resolved(schema: Schema, defs: dict[str, Schema]) -> Schema:
-    """A reference to a shared definition, replaced by what it refers to; also where it may be null."""
-    if "anyOf" in schema:
-        return {**schema, "anyOf": [_resolved(option, defs) for option in schema["anyOf"]]}
-    name = schema.get("$ref", "").removeprefix("#/$defs/")
-    return {**defs[name], **{k: v for k, v in schema.items() if k != "$ref"}} if name else schema

@@ -20,7 +20,7 @@ from longshore.schema.kinds import is_array
 from longshore.schema.output import encode_special
 from longshore.schema.parameter import Parameter
 from longshore.schema.signature import Signature
-from longshore.schema.walk import NULL, edit_subschemas, list_null, without, without_null
+from longshore.schema.walk import NULL, edit_subschemas, list_null, resolve, without, without_null
 
 INLINE_USES = 12
 """A record used more often than this in one schema is moved to `$defs`: nested sharing would double at each level."""
@@ -122,8 +122,8 @@ class Schemas:
 
     def opened(self, schema: Schema) -> Schema:
         """A root must have a type of its own, so a bare reference is replaced by what it refers to."""
-        name = schema.get("$ref", "").removeprefix("#/$defs/")
-        return {**self.defs[name], **{k: v for k, v in schema.items() if k != "$ref"}} if name else schema
+        found = resolve({"$defs": self.defs}, schema.get("$ref"))
+        return schema if found is None else {**found, **without(schema, "$ref")}
 
     def optional(self, schema: Schema, default: Any, *, headed: bool = False) -> Schema:
         """`T | None = None` is written as T that may be left out: some clients choke on a union with null.
@@ -199,7 +199,7 @@ class Schemas:
 
 
 def _tagged(options: dict[str, Any]) -> list[tuple[str, Schema, bool, Any]]:
-    """The field that tells a Struct from the others of its union."""
+    """The tag field of a Struct, which tags it within a union."""
     name, tag = options.get("tag_field"), options.get("tag")
     return [] if name is None else [(name, common_type([tag]) | {"const": tag}, True, NODEFAULT)]
 

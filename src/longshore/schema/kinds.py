@@ -25,5 +25,5 @@ KEY_CHARACTERS = 64
 
 
 def is_plain_key(name: str) -> bool:
-    """A key that every client takes: an ASCII name, in which `-` may stand."""
+    """A key that every client accepts: an ASCII identifier, in which `-` is allowed, too."""
     return len(name) <= KEY_CHARACTERS and name.isascii() and name.replace("-", "_").isidentifier()

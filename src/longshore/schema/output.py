@@ -44,9 +44,9 @@ class Output(Struct, frozen=True):
         try:
             self.decode(text)
         except Exception as error:
-            from longshore.schema.return_types import judge
+            from longshore.schema.return_types import check_again
 
-            judge(value, self.returns, error)
+            check_again(value, self.returns, error)
         return text
 
     def schema(self) -> dict[str, Any] | None:

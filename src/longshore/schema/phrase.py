@@ -77,7 +77,7 @@ def _begun(value: Any, left: list[int]) -> Any:
 
 
 def cut(text: str) -> str:
-    """A text from outside, escaped and cut for a line of ours."""
+    """A text from outside, escaped and cut for use in a message."""
     if len(text) > SHOWN_CHARS:
         text = text[: SHOWN_CHARS - 1] + "…"
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -39,11 +39,11 @@ def read_returned(returns: Any, passthrough: tuple[type, ...]) -> Output:
     return Output(True, not _is_object(returns), None, ready, decoder.decode, reader.authored)
 
 
-def judge(value: Any, returns: Any, error: Exception) -> None:
-    """Raise `OutputMismatch` unless pydantic vouches for what did not decode.
+def check_again(value: Any, returns: Any, error: Exception) -> None:
+    """Raise `OutputMismatch` for a result that did not decode, unless it did so only because of pydantic.
 
     A model may write itself in a form that it would not read (a serializer, a computed field beside `extra="forbid"`).
-    An instance was validated when it was made, so here each stands as a token that only its own class accepts.
+    An instance was validated when it was made, so here a token replaces each one, which only its own class accepts.
     """
     if "pydantic" not in sys.modules:
         _mismatch(error, returns)

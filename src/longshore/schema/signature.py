@@ -21,7 +21,7 @@ _VARARGS, _VARKEYWORDS, _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x04, 0x08, 0
 
 _NoneType = type(None)
 
-# Annotations that msgspec takes as they are. `list` and `dict` carry no item type, so there is nothing to look into.
+# Annotations that msgspec takes as they are. `list` and `dict` have no item type that would have to be read.
 _PLAIN = frozenset((str, int, float, bool, list, dict, _NoneType))
 
 # Names that a quoted annotation may use without an import; others are looked up in the function's globals.
@@ -61,7 +61,7 @@ class Callee(Struct):
     skip: int = 0
     bound: frozenset[str] = frozenset()
     by_name: bool = False
-    """Parameters can only be handed in by name, because a partial has bound some by name."""
+    """Whether parameters can only be passed by name, because a partial has bound some by name."""
     is_async: bool = False
 
 

@@ -358,7 +358,7 @@ def _holds(tp: Any, classes: set[Any]) -> bool:
 
 
 def expand(tp: Any) -> Any:
-    """Follow aliases, NewTypes and type variables to what they stand for."""
+    """Replace aliases, NewTypes and type variables by the types that they name."""
     for _ in range(100):  # `type A = A` has no end
         if hasattr(tp, "__supertype__"):
             tp = tp.__supertype__

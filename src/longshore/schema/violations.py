@@ -309,7 +309,7 @@ def wrong_value(options: Sequence[Any], value: Any, close: str | None) -> str:
 
 
 def _to_leave_out(forms: Sequence[Any]) -> str:
-    """For alternatives that fit at once: the required names that tell them apart, if each has some."""
+    """For alternatives that fit at once: the required names in which they differ, if each has some."""
     found: list[Any] = [form.get("required") if is_object(form) else None for form in forms]
     names = [dict.fromkeys(map(str, each)) if is_array(each) else {} for each in found]
     apart = [

@@ -15,7 +15,7 @@ from longshore.schema.kinds import is_array, is_object
 Schema = dict[str, Any]
 Change = Callable[[Schema], Schema]
 Edit = Callable[[Any, str, str | int | None], Any]
-"""Makes a new subschema of one, the keyword that it stands under, and its name or index there."""
+"""Returns a new subschema for one, its keyword, and its name or index under that keyword."""
 
 MAX_DEPTH: Final = 64
 """Levels of subschemas. Few schemas have ten, and no client accepts as many as this."""
@@ -37,13 +37,13 @@ class SchemaTooLarge(Exception):
 
 
 class Node(NamedTuple):
-    """A subschema and where it stands."""
+    """A subschema and its place."""
 
     schema: Any
     path: tuple[str | int, ...] = ()
     """The keys and indices that lead to it from the root: `("properties", "a", "items")`."""
     keyword: str = ""
-    """The keyword of its parent that it stands under; empty for the root."""
+    """The keyword of its parent that holds it; empty for the root."""
     level: int = 0
     """The number of schemas around it."""
 

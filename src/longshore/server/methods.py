@@ -266,7 +266,7 @@ def _page(engine: Engine, request: MethodRequest) -> Raw:
 def _with_absent(engine: Engine, page: Raw) -> Raw:
     """Name the mounted servers that are down: their tools may be missing from the list."""
     arrivals = engine.catalog.pending_mounts
-    absent = {} if arrivals is None else arrivals.absent()
+    absent = {} if arrivals is None else arrivals.unavailable()
     if not absent:
         return page
     result = msgspec.json.decode(page)
@@ -298,7 +298,7 @@ def _after_mounts(engine: Engine, request: MethodRequest, go_on: Callable[[Call]
     async def wait(_: Any, call: Call) -> Any:
         executor.pause(call)
         try:
-            await arrivals.settle()
+            await arrivals.wait()
             found = go_on(call)
         finally:
             executor.resume(call)

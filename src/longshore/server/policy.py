@@ -99,7 +99,7 @@ class Admission:
     def check(self, entries: Sequence[Entry]) -> None:
         """Refuse or report new tools that break a rule. Plain ones can't break any, and are not checked."""
         if self.standards is None:
-            if not any(entry.raw or entry.odd for entry in entries):
+            if not any(entry.raw or entry.authored for entry in entries):
                 return
             self.standards = self._load()
         self.standards.check(entries)
