@@ -21,7 +21,7 @@ from longshore.telemetry.recorder import Listener, Recorder
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-    from longshore.mounting.mounts import Mounts
+    from longshore.mounting.mount import Mounts
     from longshore.protocol.content import Icon
     from longshore.registry.keywords import PromptKeywords, ResourceKeywords, ToolKeywords
     from longshore.registry.tool_lint import Policy as LintPolicy
@@ -177,7 +177,7 @@ class Server:
         `target` is a `Client(…)` that is not open, or anything that a client can connect to. The server is connected
         in the background, and started again when it dies.
         """
-        from longshore.mounting.mounts import Mounts
+        from longshore.mounting.mount import Mounts
 
         if self._mounts is None:
             self._mounts = Mounts(

@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.era._known", {})
+    monkeypatch.setattr("longshore.client.negotiate._known", {})
 
 
 @pytest.fixture

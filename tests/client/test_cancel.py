@@ -271,7 +271,7 @@ def test_what_could_not_be_sent_has_the_rest_of_its_time_for_the_answer(tmp_path
             calls = [asyncio.ensure_future(client.call("x", timeout=None))]
             await until("that it reads no more", (tmp_path / "stuck").exists)
             calls.append(asyncio.ensure_future(client.call("x", {"a": "x" * (4 << 20)}, timeout=None)))
-            channel: Any = client._line._current.channel  # type: ignore[union-attr]
+            channel: Any = client._connection._current.channel  # type: ignore[union-attr]
             await until("that it takes no more", lambda: channel.congested)
             second = asyncio.ensure_future(client.call("y", timeout=1.5))
             third = asyncio.ensure_future(client.call("z", timeout=0.2))

@@ -91,6 +91,6 @@ def test_a_closed_client_leaves_no_timer_behind() -> None:
         loop: Any = asyncio.get_running_loop()
         async with Client(_server()) as client:
             await client.call("steps", {"count": 0})
-        return sum(1 for timer in loop._scheduled if not timer.cancelled() and "Session" in repr(timer))
+        return sum(1 for timer in loop._scheduled if not timer.cancelled() and "clock.py" in repr(timer))
 
     assert asyncio.run(work()) == 0

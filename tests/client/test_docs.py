@@ -13,18 +13,17 @@ import pytest
 import longshore
 from longshore import Client, SyncClient
 from longshore.client import auth
-from longshore.client.answering import AT_ONCE
 from longshore.client.cache import MOST, MOST_CHARS
 from longshore.client.channel import CLIENT_LIMITS
 from longshore.client.child import EOF_SECONDS, TERM_SECONDS
-from longshore.client.era import PROBE_SECONDS
+from longshore.client.connection import ROUNDS
+from longshore.client.connector import RESTART_SECONDS, RESTARTS
+from longshore.client.handlers import AT_ONCE
 from longshore.client.http import MOST_REQUESTS
-from longshore.client.line import ROUNDS
-from longshore.client.listing import _PROBLEMS, ENTRIES, PAGES
-from longshore.client.opening import RESTART_SECONDS, RESTARTS
-from longshore.client.pending import CAP
-from longshore.client.session import _NOTES
-from longshore.client.stdio import SAID_BYTES, SAID_LINES
+from longshore.client.listing import ENTRIES, MOST_PROBLEMS, PAGES
+from longshore.client.negotiate import PROBE_SECONDS
+from longshore.client.session import CAP, MOST_NOTES
+from longshore.client.stdio import TAIL_BYTES, TAIL_LINES
 from longshore.client.sync import CLOSE_SECONDS
 
 ROOT = Path(__file__).parents[2]
@@ -97,12 +96,12 @@ def test_the_numbers_are_the_codes() -> None:
     for claim in (
         f"{CLIENT_LIMITS.frame_bytes >> 20} MiB; more",
         f"| {MOST_REQUESTS}; more wait",
-        f"last {SAID_LINES} lines, {SAID_BYTES >> 10} KiB",
+        f"last {TAIL_LINES} lines, {TAIL_BYTES >> 10} KiB",
         f"at most {PAGES:,} pages and {ENTRIES:,} entries",
         f"{MOST} answers, {MOST_CHARS >> 20} MiB",
         f"({ROUNDS} rounds at most)",
         f"questions at once | {AT_ONCE}; more are refused",
-        f"last {_NOTES} of what came, and {_PROBLEMS} entries that were left out",
+        f"last {MOST_NOTES} of what came, and {MOST_PROBLEMS} entries that were left out",
         f"holds up for {CLOSE_SECONDS:g} s",
         f"at most {RESTARTS} times in {RESTART_SECONDS:g} s",
         f"end of input, {EOF_SECONDS:g} s, SIGTERM to the group, {TERM_SECONDS:g} s, SIGKILL",

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from client.odd import heard, run, script, until
-from longshore.client import Client, era
+from longshore.client import Client, negotiate
 from longshore.errors import ClientError, ConnectError
 
 PREFIX = "io.modelcontextprotocol/"
@@ -223,7 +223,7 @@ def test_the_handshake_is_over_before_anything_else_is_said(tmp_path: Path, wish
 )
 @pytest.mark.usefixtures("hurried")
 def test_a_handshake_is_never_cancelled(tmp_path: Path, probed: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(era, "PROBE_SECONDS", 0.05 if probed == "silent" else 10.0)
+    monkeypatch.setattr(negotiate, "PROBE_SECONDS", 0.05 if probed == "silent" else 10.0)
 
     async def test() -> None:
         code = f"for m in log(): m['method'] == 'server/discover' and {probed == 'refused'} and refuse(m)"

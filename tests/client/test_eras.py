@@ -12,7 +12,7 @@ import pytest
 
 from client.odd import run, script
 from longshore import Server
-from longshore.client import Client, era
+from longshore.client import Client, negotiate
 from longshore.errors import ConnectError
 from longshore.protocol.revisions import LEGACY, MODERN
 
@@ -20,7 +20,7 @@ from longshore.protocol.revisions import LEGACY, MODERN
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that does not answer the probe is offered the handshake soon."""
-    monkeypatch.setattr(era, "PROBE_SECONDS", 0.2)
+    monkeypatch.setattr(negotiate, "PROBE_SECONDS", 0.2)
 
 
 def open_odd(folder: Path, code: str, **options: Any) -> Client:

@@ -275,7 +275,7 @@ def test_a_server_that_stops_reading_holds_up_no_deadline_and_no_close(tmp_path:
     async def test() -> None:
         async with open_odd(tmp_path, DEAF) as client:
             first = asyncio.ensure_future(client.call("x", timeout=None))
-            await until("it to stop", lambda: "I stop reading" in client.said())
+            await until("it to stop", lambda: "I stop reading" in client.stderr_tail())
             big = asyncio.ensure_future(client.call("x", {"a": "x" * (10 << 20)}, timeout=None))
             await asyncio.sleep(0)
             for _ in range(3):

@@ -59,7 +59,7 @@ ELSEWHERE = {
     "longshore.client.http",
     "longshore.client.memory",
     "longshore.client.auth",
-    "longshore.client.servers",
+    "longshore.client.configs",
     "longshore.client.stdio",
     "longshore.client.sync",
     "longshore.config",

@@ -310,7 +310,7 @@ def test_closing_ends_handlers_that_still_think(tmp_path: Path) -> None:
 @pytest.mark.parametrize("more", [-1, 0, 1])
 def test_a_handler_that_is_too_slow_misses_messages(tmp_path: Path, more: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Or whoever logs on and on would fill our memory."""
-    monkeypatch.setattr("longshore.client.session._UNTOLD", 5)
+    monkeypatch.setattr("longshore.client.session.HANDLER_TASKS", 5)
 
     async def test() -> None:
         begun: list[Any] = []
@@ -472,7 +472,7 @@ def test_a_loop_that_ends_in_the_turn_of_a_close_leaves_no_child(tmp_path: Path)
     async def main() -> None:
         client = Client(command)
         await client.open()
-        asyncio.ensure_future(client._line._current.channel.close())  # type: ignore[union-attr]  # noqa: RUF006
+        asyncio.ensure_future(client._connection._current.channel.close())  # type: ignore[union-attr]  # noqa: RUF006
 
     with nothing_left():
         asyncio.run(main())

@@ -12,8 +12,8 @@ import pytest
 from client.odd import run, script
 from longshore import Ask, ConnectError, Server
 from longshore.client import Channel, Client
-from longshore.client.channel import About
-from longshore.client.pending import CAP
+from longshore.client.channel import ChannelEvents, FrameInfo
+from longshore.client.session import CAP
 from longshore.client.tasks import Tasks
 
 TIMEOUT = 0.2
@@ -82,32 +82,26 @@ def test_nor_against_the_most_that_progress_can_add(tmp_path: Path) -> None:
 
 
 class Login(Channel):
-    """Where a person logs in for a while, after each request; it is answered a while later."""
+    """A person logs in for `login` seconds after each request; the answer takes `work` seconds more."""
 
-    logs_in = True
+    label = "login"
 
-    def __init__(self, login: float, work: float) -> None:
-        super().__init__()
-        self.where = "login"
+    def __init__(self, login: float, work: float, events: ChannelEvents) -> None:
+        super().__init__(events)
         self._login, self._work = login, work
-        self._waiting = False
         self._tasks = Tasks()
 
-    @property
-    def waiting(self) -> bool:
-        return self._waiting
+    def send(self, frame: bytes, info: FrameInfo) -> None:
+        if info.id is not None:
+            self._tasks.start(self._answer(info))
 
-    def send(self, frame: bytes, about: About) -> None:
-        if about.id is not None:
-            self._tasks.start(self._answer(about))
-
-    async def _answer(self, about: About) -> None:
-        self._waiting = True
+    async def _answer(self, info: FrameInfo) -> None:
+        self.events.on_login(True)
         await asyncio.sleep(self._login)
-        self._waiting = False
+        self.events.on_login(False)
         await asyncio.sleep(self._work)
-        result = GREETING if about.method == "initialize" else {"content": []}
-        self.hear(msgspec.json.encode({"jsonrpc": "2.0", "id": about.id, "result": result}))
+        result = GREETING if info.method == "initialize" else {"content": []}
+        self.events.on_frame(msgspec.json.encode({"jsonrpc": "2.0", "id": info.id, "result": result}))
 
     async def close(self) -> None:
         await self._tasks.end()
@@ -116,15 +110,13 @@ class Login(Channel):
 GREETING = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "login", "version": "1"}}
 
 
-def test_the_time_of_a_login_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_of_a_login_does_not_count() -> None:
     """Neither while it lasts, nor afterwards: for connecting and for a call."""
-    monkeypatch.setattr("longshore.client.clock.LOOK_SECONDS", 0.02)
-    monkeypatch.setattr("longshore.client.session.LOOK_SECONDS", 0.02)
 
     async def test() -> None:
-        async with Client(lambda: Login(0.9, 0.4), era="legacy", timeout=1.0) as client:
+        async with Client(lambda events: Login(0.9, 0.4, events), era="legacy", timeout=1.0) as client:
             await client.call("x")
-        slow = Client(lambda: Login(0.1, 60), era="legacy", timeout=0.3)
+        slow = Client(lambda events: Login(0.1, 60, events), era="legacy", timeout=0.3)
         with pytest.raises(ConnectError, match=r"within 0\.3 s"):
             await slow.open()
 

@@ -90,13 +90,13 @@ def test_a_watch_that_is_left_while_it_is_restored_leaves_the_connection(tmp_pat
             assert (await client.call("go")).text == "done"
             assert cancelled(tmp_path) == methods(tmp_path, "subscriptions/listen", True)
             assert len((tmp_path / "starts").read_text()) == 2
-            assert not client._watches._restoring
+            assert not client._connection.subscriptions._renewing
 
     run(test)
 
 
 def test_a_watch_that_can_not_be_restored_stops_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.watches._AGAIN", (0.0, 0.05))
+    monkeypatch.setattr("longshore.client.watch.RETRIES", (0.0, 0.05))
 
     async def test() -> None:
         code = """
@@ -249,14 +249,14 @@ def test_taking_back_what_is_no_subscription(tmp_path: Path) -> None:
 
 
 def test_a_watch_that_was_left_is_not_begun_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.watches._AGAIN", (0.05, 0.05))
+    monkeypatch.setattr("longshore.client.watch.RETRIES", (0.05, 0.05))
 
     async def test() -> None:
         async with open_odd(tmp_path, ending("reply(listen, {})")) as client:
             async with client.watch(tools=True) as watch:
                 await client.call("end")
-                await until("it is to be begun again", lambda: watch in client._watches._restoring)
-            await until("nothing is to be begun", lambda: not client._watches._restoring)
+                await until("it is to be begun again", lambda: watch in client._connection.subscriptions._renewing)
+            await until("nothing is to be begun", lambda: not client._connection.subscriptions._renewing)
             await client.call("x")
             assert len(methods(tmp_path, "subscriptions/listen")) == 1
 
@@ -271,7 +271,7 @@ def test_a_watch_that_is_left_while_it_begins_again(tmp_path: Path) -> None:
                 await until("it is begun again", lambda: len(methods(tmp_path, "subscriptions/listen")) == 2)
             await client.call("x")
             assert cancelled(tmp_path) == methods(tmp_path, "subscriptions/listen")[1:]
-            assert not client._watches._restoring
+            assert not client._connection.subscriptions._renewing
 
     run(test)
 
@@ -279,8 +279,8 @@ def test_a_watch_that_is_left_while_it_begins_again(tmp_path: Path) -> None:
 def test_a_server_that_ends_every_subscription_is_asked_ever_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longshore.client.watches._AGAIN", (0.0, 0.0, 600.0))
-    monkeypatch.setattr("longshore.client.watches._SHORT_SECONDS", 600.0)
+    monkeypatch.setattr("longshore.client.watch.RETRIES", (0.0, 0.0, 600.0))
+    monkeypatch.setattr("longshore.client.watch.STABLE_SECONDS", 600.0)
 
     async def test() -> None:
         async with open_odd(tmp_path, ending("reply(listen, {})")) as client:
@@ -298,7 +298,7 @@ def test_a_server_that_ends_every_subscription_is_asked_ever_later(
 
 
 def test_one_that_honours_nothing_the_second_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.watches._AGAIN", (0.0, 0.0))
+    monkeypatch.setattr("longshore.client.watch.RETRIES", (0.0, 0.0))
 
     async def test() -> None:
         code = ending("reply(listen, {})", "acknowledge(m) if ends else acknowledge(m, other=True)")

@@ -12,8 +12,8 @@ import pytest
 
 from longshore import BadAnswer, Client, ConnectError, ConnectionLost, Context, Server, ServerError, SyncClient
 from longshore.client import Change
-from longshore.client.answering import ElicitQuestion, read_elicit
 from longshore.client.cache import MOST, MOST_CHARS, Cache
+from longshore.client.handlers import ElicitQuestion, read_elicit
 
 from .odd import heard, run, script, until
 

@@ -11,8 +11,16 @@ from typing import Any
 
 import pytest
 
-from longshore.client import Client, servers
-from longshore.client.servers import File, Listed, NoSuchServer, find_server, look_up, read_servers, url_of
+from longshore.client import Client, configs
+from longshore.client.configs import (
+    ConfigFile,
+    ConfiguredServer,
+    NoSuchServer,
+    find_server,
+    look_up,
+    read_servers,
+    url_of,
+)
 from longshore.errors import ConfigError
 
 
@@ -130,7 +138,7 @@ def test_a_relative_folder_leads_into_no_project(
 
 
 def expanded(value: Any, **environ: str) -> Any:
-    listed = Listed("s", File("f.json", folder="/work/it"), {"command": "x", "args": [value]})
+    listed = ConfiguredServer("s", ConfigFile("f.json", folder="/work/it"), {"command": "x", "args": [value]})
     return listed.entry({"HOME": "/me", **environ})["args"][0]
 
 
@@ -171,7 +179,7 @@ def test_what_a_person_is_asked_for_elsewhere_is_refused() -> None:
 
 def test_variables_anywhere_in_the_entry() -> None:
     raw = {"url": "${U}", "headers": {"A": "Bearer ${T}"}, "env": {"X": "${T}"}, "n": 3}
-    entry = Listed("s", File("f"), raw).entry({"U": "http://x", "T": "t"})
+    entry = ConfiguredServer("s", ConfigFile("f"), raw).entry({"U": "http://x", "T": "t"})
     assert entry == {"url": "http://x", "headers": {"A": "Bearer t"}, "env": {"X": "t"}, "n": 3}
 
 
@@ -316,7 +324,7 @@ def test_whose_file_it_is(home: Home) -> None:
 @pytest.mark.parametrize(("path", "limit"), [("project/.mcp.json", "FILE_BYTES"), (".claude.json", "CLAUDE_BYTES")])
 def test_files_may_have_so_many_bytes(home: Home, path: str, limit: str) -> None:
     text = json.dumps({"mcpServers": {"a": {"command": "x"}}})
-    most = getattr(servers, limit)
+    most = getattr(configs, limit)
     for size in (most - 1, most):
         home.write(path, text.ljust(size))
         assert home.names() == {"a"}
@@ -334,7 +342,7 @@ def test_a_hostile_file_is_looked_at_once(home: Home, body: str) -> None:
 
 
 def test_an_entry_that_is_nested_too_deep_is_refused(home: Home) -> None:
-    for levels, refused in ((servers.DEPTH - 1, False), (servers.DEPTH, True), (900, True)):
+    for levels, refused in ((configs.DEPTH - 1, False), (configs.DEPTH, True), (900, True)):
         home.write("project/.mcp.json", '{"mcpServers": {"a": {"args": ' + "[" * levels + "]" * levels + "}}}")
         with pytest.raises(ConfigError, match="nested too deep") if refused else nullcontext():
             home.find("a")

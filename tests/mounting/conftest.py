@@ -7,4 +7,4 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.era._known", {})
+    monkeypatch.setattr("longshore.client.negotiate._known", {})

@@ -22,8 +22,8 @@ from longshore.client import Client
 from longshore.config import Config, ToolConfig, ToolsetConfig
 from longshore.errors import ConnectionLost, ServerError
 from longshore.limits import Limits
-from longshore.mounting.keeper import last_words
-from longshore.mounting.mount import TOLD
+from longshore.mounting.mount import LOGGED
+from longshore.mounting.supervisor import stderr_of
 from serving import serve
 
 from .behind import make_server
@@ -34,9 +34,9 @@ theirs = pytest.mark.parametrize("inner", ERAS)
 ours = pytest.mark.parametrize("outer", ERAS)
 
 
-def keeper(gate: Server, prefix: str = "b") -> Any:
+def supervisor(gate: Server, prefix: str = "b") -> Any:
     mount: Any = gate.catalog.toolsets[prefix].toolset
-    return mount.keeper()
+    return mount.supervisor()
 
 
 @theirs
@@ -61,7 +61,7 @@ def test_one_that_dies_in_a_call_is_started_again(inner: str, outer: str) -> Non
             await until_async("the new one", back)
             assert (await client.call("b_counts", returns=dict))["pid"] != first
             await until("the news", lambda: len(told) == 2)
-            assert "warning: mounted b: the server is gone" in told[0]
+            assert "warning: mounted b: the server is down" in told[0]
             assert "notice: mounted b: the server is back" in told[1]
 
     run(main)
@@ -76,7 +76,7 @@ def test_one_that_is_killed_between_calls_is_there_for_the_next(inner: str) -> N
             for _ in range(2):
                 pid = (await client.call("b_counts", returns=dict))["pid"]
                 os.kill(pid, signal.SIGKILL)
-                await until("the loss", lambda: keeper(gate).state != "ready")
+                await until("the loss", lambda: supervisor(gate).state != "ready")
                 assert (await client.call("b_add", {"a": 1, "b": 2})).text == "3"
 
     run(main)
@@ -102,7 +102,7 @@ def test_what_was_watched_is_watched_again_at_the_new_one(inner: str, reconnect:
 
                 assert await until_async("the first change", told)
                 os.kill((await client.call("b_counts", returns=dict))["pid"], signal.SIGKILL)
-                await until("the loss", lambda: keeper(gate).state != "ready")
+                await until("the loss", lambda: supervisor(gate).state != "ready")
                 assert await until_async("a change at the new one", told)
 
     run(main)
@@ -125,7 +125,7 @@ def test_one_that_cannot_be_started_is_explained(outer: str) -> None:
             assert (await client.call("own")).text == "ours"
             with pytest.raises(ToolFailed) as absent:
                 await client.call("b_anything")
-            assert "the mounted server 'b' has been down for" in absent.value.what
+            assert "mounted server 'b' has been down for" in absent.value.what
             assert "exit code 7" in absent.value.what
             assert "no key was given" in absent.value.what
             assert len(told) == 1
@@ -179,7 +179,7 @@ def test_the_tools_of_one_that_went_stay_listed_and_say_why(tmp_path: Path) -> N
             pid = (await client.call("b_counts", returns=dict))["pid"]
             (tmp_path / "gone").touch()
             os.kill(pid, signal.SIGTERM)
-            await until("its absence", lambda: "exit code 1" in getattr(keeper(gate).problem, "what", ""))
+            await until("its absence", lambda: "exit code 1" in getattr(supervisor(gate).problem, "what", ""))
             assert "b_add" in {tool.name for tool in await client.list_tools(fresh=True)}
             with pytest.raises(ToolFailed, match=r"(?s)has been down for.*not today"):
                 await client.call("b_add", {"a": 1, "b": 2})
@@ -197,8 +197,8 @@ def test_the_tools_of_one_that_went_stay_listed_and_say_why(tmp_path: Path) -> N
 
 @ours
 def test_one_that_never_answers_holds_up_a_list_only_once(outer: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.mounting.keeper.FIRST_LIST_SECONDS", 0.3)
-    monkeypatch.setattr("longshore.mounting.keeper.CALL_SECONDS", 0.3)
+    monkeypatch.setattr("longshore.mounting.supervisor.FIRST_LIST_SECONDS", 0.3)
+    monkeypatch.setattr("longshore.mounting.supervisor.CALL_SECONDS", 0.3)
 
     async def main() -> None:
         gate = Server("gate")
@@ -295,15 +295,15 @@ def test_one_that_dies_again_and_again_is_started_with_pauses(reconnect: bool, t
 
             await until_async("four starts", fourth)
             assert len(told) == 3
-            assert "the server is gone again; until it stays for 10 s, no more is said" in told[2]
+            assert "the server is down again; until it runs for 10 s, nothing more is logged" in told[2]
 
     run(main)
 
 
 def test_there_is_a_pause_between_two_starts_whoever_calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """So long a pause that nobody sees its end: however often it is called meanwhile, it is not started."""
-    monkeypatch.setattr("longshore.mounting.keeper.LEAST_PAUSE", 3600.0)
-    monkeypatch.setattr("longshore.mounting.keeper.CALL_SECONDS", 0.05)
+    monkeypatch.setattr("longshore.mounting.supervisor.LEAST_PAUSE", 3600.0)
+    monkeypatch.setattr("longshore.mounting.supervisor.CALL_SECONDS", 0.05)
     starts = tmp_path / "starts"
 
     async def main() -> None:
@@ -320,8 +320,8 @@ def test_there_is_a_pause_between_two_starts_whoever_calls(monkeypatch: pytest.M
 
 
 def test_one_that_has_stayed_is_told_of_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.mounting.keeper.STEADY_SECONDS", 0.0)
-    monkeypatch.setattr("longshore.mounting.keeper.LEAST_PAUSE", 0.0)
+    monkeypatch.setattr("longshore.mounting.supervisor.STEADY_SECONDS", 0.0)
+    monkeypatch.setattr("longshore.mounting.supervisor.LEAST_PAUSE", 0.0)
 
     async def main() -> None:
         gate = Server("gate")
@@ -330,7 +330,7 @@ def test_one_that_has_stayed_is_told_of_again(monkeypatch: pytest.MonkeyPatch) -
         async with through(gate) as client:
             for n in range(3):
                 pid = (await client.call("b_counts", returns=dict))["pid"]
-                await until("its stay", lambda: keeper(gate)._tries == 0)
+                await until("its stay", lambda: supervisor(gate)._tries == 0)
                 os.kill(pid, signal.SIGKILL)
                 await until("the news", lambda n=n: len(told) == 2 * n + 2 and "is back" in told[-1])
 
@@ -344,9 +344,9 @@ def test_what_is_told_of_one_server_is_bounded(monkeypatch: pytest.MonkeyPatch) 
     mount: Any = gate.catalog.toolsets["b"].toolset
     for n in range(100):
         mount._warn(f"line {n}")
-    assert len(told) == TOLD + 1
-    assert "there is more to tell" in told[-1]
-    monkeypatch.setattr("longshore.mounting.mount.TOLD_SECONDS", -1.0)
+    assert len(told) == LOGGED + 1
+    assert "more problems are not logged" in told[-1]
+    monkeypatch.setattr("longshore.mounting.mount.LOGGED_SECONDS", -1.0)
     mount._warn("after a while")
     assert told[-1] == "warning: mounted b: after a while"
 
@@ -373,14 +373,14 @@ def test_calls_that_wait_for_an_absent_server_hold_up_nobody() -> None:
 
 
 def test_so_many_calls_wait_for_one_server_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.mounting.keeper.WAITING", 2)
+    monkeypatch.setattr("longshore.mounting.supervisor.WAITING", 2)
 
     async def main() -> None:
         gate = Server("gate")
         gate.mount(hostile("never"), prefix="b")
         async with through(gate) as client:
             calls = [asyncio.ensure_future(client.call(f"b_x{n}", check=False)) for n in range(2)]
-            await until("the calls", lambda: keeper(gate)._waiting == 2)
+            await until("the calls", lambda: supervisor(gate)._waiting == 2)
             refused = await client.call("b_one_more", check=False)
             assert "has not answered yet" in refused.text
             assert "2 calls wait for it already" in refused.text
@@ -490,7 +490,7 @@ def test_arguments_that_are_none_are_refused_before_the_server_is_there_too() ->
 
 
 def test_one_that_takes_too_long_over_its_lists_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.mounting.keeper.LIST_SECONDS", 0.2)
+    monkeypatch.setattr("longshore.mounting.supervisor.LIST_SECONDS", 0.2)
 
     async def main() -> None:
         gate = Server("gate")
@@ -506,7 +506,7 @@ def test_one_that_takes_too_long_over_its_lists_is_absent(monkeypatch: pytest.Mo
 def test_one_that_tells_of_no_changes_is_asked_again(
     seconds: float, again: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longshore.mounting.keeper.RELIST_SECONDS", seconds)
+    monkeypatch.setattr("longshore.mounting.supervisor.RELIST_SECONDS", seconds)
 
     async def main() -> None:
         gate = Server("gate")
@@ -516,7 +516,7 @@ def test_one_that_tells_of_no_changes_is_asked_again(
             if again:
                 await until("the next list", lambda: gate.catalog.tools and "b_go1" not in gate.catalog.tools)
             else:
-                assert keeper(gate)._old_at({"tools"}) - keeper(gate)._listed_at == pytest.approx(seconds)
+                assert supervisor(gate)._old_at({"tools"}) - supervisor(gate)._listed_at == pytest.approx(seconds)
 
     run(main)
 
@@ -524,8 +524,8 @@ def test_one_that_tells_of_no_changes_is_asked_again(
 @pytest.mark.parametrize("how", ["refuses", "tells of nothing", "ends", "never says"])
 def test_one_that_does_not_tell_of_changes_though_it_said_so(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It works all the same: its lists are read again at times."""
-    monkeypatch.setattr("longshore.mounting.keeper.RELIST_SECONDS", 0.05)
-    monkeypatch.setattr("longshore.mounting.keeper.TELL_SECONDS", 0.2)
+    monkeypatch.setattr("longshore.mounting.supervisor.RELIST_SECONDS", 0.05)
+    monkeypatch.setattr("longshore.mounting.supervisor.SUBSCRIBE_SECONDS", 0.2)
 
     async def main() -> None:
         gate = Server("gate")
@@ -536,11 +536,11 @@ def test_one_that_does_not_tell_of_changes_though_it_said_so(how: str, monkeypat
             assert (await client.call("b_go")).text == "went"
             await until("the next list", lambda: gate.catalog.tools and [*gate.catalog.tools] != first)
             assert len(told) == 1
-            assert "notice: mounted b: it does not tell of changes, so its lists are read again at times: " in told[0]
+            assert "notice: mounted b: it does not report changes, so its lists are read again at times: " in told[0]
 
     run(main)
 
 
 @pytest.mark.parametrize(("printed", "kept"), [(999, 999), (1000, 1000), (1001, 1000)])
 def test_the_last_words_are_cut(printed: int, kept: int) -> None:
-    assert last_words(ConnectionLost("gone", said="x" * printed)) == "\nit last said:\n" + "x" * kept
+    assert stderr_of(ConnectionLost("gone", said="x" * printed)) == "\nit last said:\n" + "x" * kept

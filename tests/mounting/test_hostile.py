@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from longshore import Server, ToolFailed
-from longshore.mounting.names import mounted_name, seen
-from longshore.mounting.parts import ENTRIES
+from longshore.mounting.entries import ENTRIES, mounted_name, visible
 
 from .gateway import hostile, problems, run, through, until
 
@@ -30,7 +29,7 @@ def offered(mode: str, *more: str) -> tuple[list[Any], list[str]]:
         mount: Any = gate.catalog.toolsets["h"].toolset
         async with through(gate) as client:
             await client.list_tools()
-            await until("what it offers", lambda: not mount.pending and mount.keeper().state != "starting")
+            await until("what it offers", lambda: not mount.pending and mount.supervisor().state != "starting")
             tools = await client.list_tools(fresh=True)
             assert (await client.call("h_own")).text == "ours"
         return [tool for tool in tools if tool.name != "h_own"], told
@@ -210,11 +209,11 @@ def test_arguments_go_through_as_they_were_written() -> None:
 
 @pytest.mark.parametrize("code", [0x200B, 0x2060, 0x2064, 0x206A, 0x206F, 0xE0001, 0xE0041, 0xE0100, 0xE01EF, 0xE0FFF])
 def test_letters_that_only_models_see_are_taken_out(code: int) -> None:
-    assert seen(f"a{chr(code)}b") == "ab"
+    assert visible(f"a{chr(code)}b") == "ab"
 
 
 @pytest.mark.parametrize(
     "text", ["\U0001f468\u200d\U0001f469", "\u2764\ufe0f", "\u0645\u200c\u06cc", "a\u00a0b", "a\u205fb"]
 )
 def test_what_joins_letters_stays(text: str) -> None:
-    assert seen(text) == text
+    assert visible(text) == text

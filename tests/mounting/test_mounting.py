@@ -326,7 +326,7 @@ def test_a_resource_that_is_watched_here_is_watched_there(way: str, inner: str, 
 
 async def bare(client: Client, tool: str, arguments: dict[str, Any]) -> Any:
     """A call without the second try that our client makes."""
-    return await client._line.send("tools/call", {"name": tool, "arguments": arguments})
+    return await client._connection.send("tools/call", {"name": tool, "arguments": arguments})
 
 
 @every_way
@@ -358,7 +358,7 @@ def test_what_was_unmounted_is_not_started_again_by_a_late_call() -> None:
             mount: Any = gate.catalog.toolsets["b"].toolset
             gate.unmount("b")
             with pytest.raises(ToolError, match="'b' was unmounted"):
-                mount.keeper()
+                mount.supervisor()
             await until("its end", lambda: not gate._closing)
 
     run(main)

@@ -149,7 +149,7 @@ def test_mounting_a_command_imports_neither_client_nor_asyncio_before_it_is_need
         check=True,
     )
     loaded = set(json.loads(done.stdout))
-    assert not loaded & {"asyncio", "longshore.client.client", "longshore.mounting.keeper", "subprocess"}
+    assert not loaded & {"asyncio", "longshore.client.client", "longshore.mounting.supervisor", "subprocess"}
 
 
 HTTP = """

@@ -12,7 +12,7 @@ import pytest
 
 from longshore import Context, Server, ToolFailed
 from longshore.client import Client
-from longshore.client.line import later
+from longshore.client.connection import busy_delay
 from longshore.errors import ServerError, ToolError
 from longshore.limits import Limits
 from longshore.mounting.questions import capabilities_of, read_question
@@ -20,6 +20,7 @@ from longshore.protocol.peer import Peer
 from longshore.protocol.questions import Elicit, Sample
 from longshore.protocol.revisions import REVISIONS
 from longshore.protocol.session import Session
+from longshore.retry import Backoff
 from serving import serve
 
 from .behind import make_server
@@ -348,7 +349,7 @@ def test_the_same_question_in_two_rounds_is_asked_twice(outer: str) -> None:
 
 @pytest.mark.parametrize(("rounds", "fails"), [(15, False), (16, False), (17, True)])
 def test_one_that_says_come_again_and_again(rounds: int, fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.line.WAITS", (0.0, 0.0))
+    monkeypatch.setattr("longshore.client.connection.BACKOFF", Backoff(0.0, 0.0))
 
     async def main() -> None:
         gate = Server("gate")
@@ -362,7 +363,7 @@ def test_one_that_says_come_again_and_again(rounds: int, fails: bool, monkeypatc
 
 
 def test_one_that_says_come_again_is_given_more_time_each_time() -> None:
-    assert [later(n) for n in (0, 1, 2, 3, 4, 5, 99)] == [0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
+    assert [busy_delay(n) for n in (0, 1, 2, 3, 4, 5, 99)] == [0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("seconds", ["0", "0.0001", "0.0005", "0.002", "0.01"])
@@ -383,7 +384,7 @@ def test_a_result_that_comes_while_the_question_leaves_is_not_lost(seconds: str)
 def test_calls_are_held_up_to_a_bound_whether_they_have_ended_or_not(
     held: int, asks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longshore.mounting.flights.HELD", 2)
+    monkeypatch.setattr("longshore.mounting.pending.HELD", 2)
 
     async def main() -> None:
         gate = Server("gate")

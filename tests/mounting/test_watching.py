@@ -9,7 +9,7 @@ import pytest
 
 from longshore import Server
 from longshore.client import Client
-from longshore.client.watching import Watch
+from longshore.client.watch import Watch
 from longshore.registry.catalog import Catalog
 
 from .behind import make_server
@@ -144,7 +144,7 @@ def test_another_watch_looks_up_no_more_than_itself(inner: str, monkeypatch: pyt
 def test_so_many_are_watched_there_and_no_more(
     wanted: int, heard: int, inner: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longshore.mounting.following.FOLLOWED", 3)
+    monkeypatch.setattr("longshore.mounting.supervisor.FOLLOWED", 3)
 
     async def main() -> None:
         behind = make_server()

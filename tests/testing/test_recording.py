@@ -13,8 +13,8 @@ import pytest
 
 from client.odd import script
 from longshore import Ask, Client, ClientError, ConnectError, Context, HttpRefused, Server, Tool, ToolError
-from longshore.client.channel import About, Channel
-from longshore.client.targets import Target, Way, find
+from longshore.client.channel import Channel, FrameInfo
+from longshore.client.targets import Target, TransportOptions, find
 from longshore.testing import check, record, replay
 from longshore.testing import recording as recording_module
 from longshore.testing.in_memory import WrappingChannel
@@ -272,11 +272,11 @@ def test_a_way_that_led_nowhere_is_not_in_the_recording(tmp_path: Path) -> None:
     """Servers of the first revision are found by the second way over HTTP; what the first way said is nobody's."""
 
     class Wrong(Channel):
-        def send(self, frame: bytes, about: About) -> None:
-            if about.id is not None:
-                self.fail(about.id, HttpRefused(404))
+        def send(self, frame: bytes, info: FrameInfo) -> None:
+            if info.id is not None:
+                self.events.on_failure(info.id, HttpRefused(404))
 
-    target = Target("x", (Wrong, *find(till(), Way()).channels))
+    target = Target("x", (Wrong, *find(till(), TransportOptions()).channels))
     path = tmp_path / "t"
     assert asyncio.run(use(record(target, path)))[0] == "3"
     assert asyncio.run(use(replay(path)))[0] == "3"
@@ -366,18 +366,15 @@ def test_a_client_with_a_name_is_recorded(tmp_path: Path) -> None:
 class Peculiar(Channel):
     """Other than any channel is by itself, in all that one is asked."""
 
-    where, shared, handshake_only, logs_in, waiting, ended = "elsewhere", True, True, True, True, True
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.congested = True
+    label, shared, handshake_only, ended, congested = "elsewhere", True, True, True, True  # type: ignore[assignment]
 
 
 def test_what_looks_on_is_what_it_looks_at() -> None:
     """Whatever else a channel will be asked one day as well."""
-    plain, inner = Channel(), Peculiar()
-    outer = WrappingChannel(inner)
-    asked = [name for name in dir(Channel) if name[0] != "_" and not callable(getattr(Channel, name))] + ["congested"]
+    events: Any = None
+    plain, inner = Channel(events), Peculiar(events)
+    outer = WrappingChannel(lambda _: inner, events)
+    asked = [name for name in dir(Channel) if name[0] != "_" and not callable(getattr(Channel, name))]
     for name in asked:
         assert getattr(plain, name) != getattr(inner, name) == getattr(outer, name), name
 

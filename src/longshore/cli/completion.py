@@ -32,7 +32,7 @@ def completion(ctx: click.Context, shell: str) -> None:
 
 def complete_target(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
     """Complete TARGET: the servers of the configuration files, `builtin`, and file names."""
-    from longshore.client.servers import read_servers
+    from longshore.client.configs import read_servers
     from longshore.errors import ConfigError
 
     config: str | None = ctx.params.get("config")

@@ -148,7 +148,7 @@ def _file_of(source: str) -> str:
 
 def _with_mounts(app: Server, options: Options, screen: Screen) -> tuple[ToolList, list[Finding]]:
     """Connect the mounted servers too; the findings say which of their tools can't be passed on."""
-    from longshore.mounting.mounts import Mounts
+    from longshore.mounting.mount import Mounts
 
     async def connect(client: Client, place: Destination) -> tuple[ToolList, list[Finding]]:  # noqa: ARG001
         from asyncio import gather
@@ -167,12 +167,12 @@ def _with_mounts(app: Server, options: Options, screen: Screen) -> tuple[ToolLis
 
 async def _wait_for(mount: Mount, seconds: float, screen: Screen) -> None:
     """Wait until a mounted server is connected; note it if it is not."""
-    keeper = mount.keeper()
+    supervisor = mount.supervisor()
     try:
-        await keeper.ready(seconds or float("inf"))
+        await supervisor.ready(seconds or float("inf"))
     except ToolError:
-        more = "; give it more by --timeout" if keeper.problem is None else ""
-        screen.note(f"{keeper.reason()}{more}; its tools are not looked at")
+        more = "; give it more by --timeout" if supervisor.problem is None else ""
+        screen.note(f"{supervisor.reason()}{more}; its tools are not looked at")
 
 
 def _left_out(mount: Mount) -> list[Finding]:

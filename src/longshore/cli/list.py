@@ -17,7 +17,7 @@ from longshore.schema.kinds import is_array
 if TYPE_CHECKING:
     from longshore.cli.target import Destination
     from longshore.client.client import Client
-    from longshore.client.records import PromptInfo, ResourceInfo, ServerInfo, TemplateInfo, ToolInfo
+    from longshore.client.models import PromptInfo, ResourceInfo, ServerInfo, TemplateInfo, ToolInfo
 
 Lists = dict[str, list[Any]]
 

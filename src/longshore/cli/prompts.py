@@ -10,7 +10,7 @@ from typing import Any, final
 
 from longshore.cli.argument_values import choices, expected, take_text
 from longshore.cli.screen import Screen, one_line
-from longshore.client.answering import ElicitQuestion
+from longshore.client.handlers import ElicitQuestion
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import quote
 

@@ -15,7 +15,7 @@ from longshore.cli.options import FAILED, INTERRUPTED, SIGNALLED, USAGE, Options
 from longshore.cli.screen import Screen, abandon_stdout, json_text, one_line
 from longshore.cli.target import Destination, locate
 from longshore.client.client import Client
-from longshore.client.records import LogMessage
+from longshore.client.models import LogMessage
 from longshore.errors import (
     CAPABILITY_MISSING,
     AuthorizationError,
@@ -51,13 +51,13 @@ def run_session(target: str | Destination, options: Options, screen: Screen, wor
     try:
         code = asyncio.run(_run(client, place, options, screen, work, signals))
         if code == FAILED:
-            _show_traces(client.said(), screen)
+            _show_traces(client.stderr_tail(), screen)
         return code
     except (KeyboardInterrupt, asyncio.CancelledError):
         screen.clear()
         return SIGNALLED + signals[0] if signals else INTERRUPTED
     except ClientError as problem:
-        problem.said = _readable(client.said() or problem.said)  # complete, since the child has ended by now
+        problem.said = _readable(client.stderr_tail() or problem.said)  # complete, since the child has ended by now
         screen.fail(_explain(problem, place, options))
         return problem.exit_code
     except BrokenPipeError:

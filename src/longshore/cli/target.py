@@ -19,7 +19,7 @@ import click
 from msgspec import Struct
 
 from longshore.client.channel import CLIENT_LIMITS
-from longshore.client.servers import Listed, NoSuchServer, look_up, url_of
+from longshore.client.configs import ConfiguredServer, NoSuchServer, look_up, url_of
 from longshore.client.targets import FILE, serve_command
 from longshore.errors import ConfigError, RegistrationError, TargetError
 from longshore.files import read_bounded
@@ -149,7 +149,7 @@ def _split(text: str) -> list[str]:
         raise click.UsageError(f"the command line {text!r} can't be read: {problem}") from None
 
 
-def _configured(listed: Listed) -> Destination:
+def _configured(listed: ConfiguredServer) -> Destination:
     file = listed.file
     entry = listed.entry()
     url = url_of(entry)

@@ -1,4 +1,4 @@
-"""Answers that a modern server lets its clients keep for a while."""
+"""The cache of answers that a modern server allows to be cached."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any, final
 from msgspec import to_builtins
 
 MOST = 256
-"""Answers that are kept. The one that was unused for longest makes room."""
+"""Cached answers. The least recently used one makes room."""
 MOST_CHARS = 16 << 20
-"""Of text in all of them. One that is longer by itself is not kept."""
+"""Characters in all of them. An answer that is longer by itself is not cached."""
 
 MOST_SECONDS = 24 * 3600
-"""A day, also where the server says longer: who never asks again never sees what it has forgotten to tell."""
+"""A day, also where the server says longer: it may have forgotten to report a change."""
 Key = tuple[str, str | None]
 
 
 @final
 class Cache:
-    """By method and what it is about (a URI, a cursor). A result without `ttlMs`, or with a bad one, is not kept."""
+    """Answers by method and subject (a URI, a cursor). A result without a valid `ttlMs` is not cached."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[Key, tuple[float, int, dict[str, Any]]] = OrderedDict()
+        self._entries: OrderedDict[Key, tuple[float, int, dict[str, Any]]] = OrderedDict()
         self._chars = 0
         self.changes = 0
         """How often something was dropped."""
@@ -31,17 +31,17 @@ class Cache:
         self._cleared = 0
 
     def get(self, key: Key, now: float) -> dict[str, Any] | None:
-        found = self._kept.get(key)
+        found = self._entries.get(key)
         if found is None:
             return None
         if found[0] <= now:
             self._remove(key)
             return None
-        self._kept.move_to_end(key)
-        return _copy(found[2])  # who gets it may change it
+        self._entries.move_to_end(key)
+        return _copy(found[2])  # the caller may change it
 
     def put(self, key: Key, result: Mapping[str, Any], now: float, since: int | None = None) -> None:
-        """Keep an answer. `since` is what `changes` was when it was asked for: a notice may have overtaken it."""
+        """Cache an answer. `since` is `changes` at the time of the request: a notification may have overtaken it."""
         self._remove(key)
         if since is not None and since != self.changes:
             return
@@ -51,37 +51,37 @@ class Cache:
         chars = weigh(result)
         if chars > MOST_CHARS:
             return
-        self._kept[key] = now + seconds, chars, _copy(result)
+        self._entries[key] = now + seconds, chars, _copy(result)
         self._chars += chars
-        while len(self._kept) > MOST or self._chars > MOST_CHARS:
-            self._remove(next(iter(self._kept)))
+        while len(self._entries) > MOST or self._chars > MOST_CHARS:
+            self._remove(next(iter(self._entries)))
 
     def _remove(self, key: Key) -> None:
-        found = self._kept.pop(key, None)
+        found = self._entries.pop(key, None)
         if found is not None:
             self._chars -= found[1]
 
     def drop(self, method: str, about: str | None = None) -> None:
-        """Something has changed: all answers to a method, or those about a URI or what it is part of, do not hold."""
+        """Drop all answers to a method, or those about a URI or what it is part of: they have changed."""
         self.changes += 1
         self._dropped[method] = self._dropped.get(method, 0) + 1
-        for key in [key for key in self._kept if key[0] == method and (about is None or covers(key[1], about))]:
+        for key in [key for key in self._entries if key[0] == method and (about is None or covers(key[1], about))]:
             self._remove(key)
 
     def changes_of(self, method: str) -> int:
-        """How often answers to a method, kept or not, have ceased to hold."""
+        """How often answers to a method, cached or not, were dropped."""
         return self._cleared + self._dropped.get(method, 0)
 
     def clear(self) -> None:
-        """It may be another server now: nothing holds."""
+        """Drop everything: it may be another server now."""
         self.changes += 1
         self._cleared += 1
-        self._kept.clear()
+        self._entries.clear()
         self._chars = 0
 
 
 def covers(whole: str | None, part: str) -> bool:
-    """Whether a resource is another one, or a part of it: servers may tell of a part of what was asked for."""
+    """Whether a resource is `whole` or a part of it: servers may report changes of parts."""
     return whole is not None and (part == whole or part.startswith(whole.rstrip("/") + "/"))
 
 
@@ -91,7 +91,7 @@ def _copy(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def lifetime(result: Mapping[str, Any]) -> float:
-    """For how many seconds an answer may be kept, by the server's word. 0.0: not at all, or it does not say."""
+    """Seconds for which the server allows an answer to be cached. 0.0: not at all."""
     ttl = result.get("ttlMs")
     if not isinstance(ttl, (int, float)) or isinstance(ttl, bool) or ttl <= 0:
         return 0.0

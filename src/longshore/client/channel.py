@@ -1,12 +1,14 @@
-"""A way to one server: it carries frames there and back, and knows nothing of what they say.
+"""The interface between a session and a transport: a channel carries frames and does not look into them.
 
-There are two kinds. A duplex one (a child's pipes, memory) has one stream each way. Over HTTP each request has its own
-stream of answers, so a request can fail alone, and giving up on it closes its stream. The session treats both alike.
+There are two kinds. A duplex channel (a child's pipes, memory) has one stream in each direction. Over HTTP each request
+has its own response stream, so a request can fail alone, and cancelling it closes its stream. A session treats both
+alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -16,79 +18,85 @@ from longshore.protocol.revisions import Revision
 from longshore.wire.messages import Id
 
 CLIENT_LIMITS = Limits(frame_bytes=64 << 20, batch=10_000)
-"""A client takes larger frames and batches than a server: it chose whom to talk to, and results outgrow arguments."""
+"""A client takes larger frames and batches than a server: it chose its peer, and results outgrow arguments."""
 
 
-class About(Struct, frozen=True):
-    """What a frame is, for a transport that must say so beside the frame."""
+class FrameInfo(Struct, frozen=True):
+    """What a frame holds, for a transport that repeats it beside the frame."""
 
     method: str
     id: Id | None = None
     """None: a notification, or an answer of ours."""
     name: str | None = None
-    """The tool, prompt or URI that it is about."""
+    """The tool, prompt or URI that the request is about."""
     headers: tuple[tuple[str, str], ...] = ()
-    """Arguments that headers repeat."""
+    """Arguments that HTTP headers repeat."""
+
+
+class ChannelEvents(Protocol):
+    """Receives what a channel reports. A session is one."""
+
+    def on_frame(self, frame: bytes) -> None:
+        """A whole frame came."""
+
+    def on_failure(self, id: Id, problem: ClientError) -> None:
+        """This request will get no answer."""
+
+    def on_lost(self, problem: ClientError) -> None:
+        """No request will get an answer any more. Reported at most once, and never after `close` began."""
+
+    def on_login(self, started: bool) -> None:
+        """A person began to log in, or is done. Deadlines stop in between."""
+
+    def note(self, text: str) -> None:
+        """Something unexpected happened that fails nothing."""
 
 
 class Channel:
     """Subclasses do the I/O. A channel is opened once, lives on one event loop, and is closed once or more.
 
-    - `hear` is called with every whole frame that comes.
-    - `fail` is called when one request will get no answer; `lose` when none ever will, at most once and never after
-      `close` began.
-    - `send` never blocks and never raises for what the other side does: it reports by `fail` or `lose`.
-    - `note` is called with what is odd and fails nothing.
+    `send` never blocks and never raises for what the peer does: that goes to `events`.
     """
 
-    where: str = ""
+    label: str = ""
+    """The server's name in error messages."""
     shared: bool = False
-    """Whether each request has its own stream of answers."""
+    """Whether each request has its own response stream."""
     handshake_only: bool = False
-    """Whether only servers of the handshake era are reached this way."""
-    logs_in: bool = False
-    """Whether a person may have to log in, so that it should be looked whether one is waited for."""
+    """Whether only servers of the handshake era can be reached by this transport."""
+    congested: bool = False
+    """Whether a sender should await `ready` first."""
 
-    def __init__(self) -> None:
-        self.congested = False
-        self.hear: Callable[[bytes], None] = _unset
-        self.fail: Callable[[Id, ClientError], None] = _unset
-        self.lose: Callable[[ClientError], None] = _unset
-        self.note: Callable[[str], None] = _unset
+    def __init__(self, events: ChannelEvents) -> None:
+        self.events = events
 
     async def open(self) -> None:
         """Start or reach the server. Raises ConnectError."""
 
-    def send(self, frame: bytes, about: About) -> None:
+    def send(self, frame: bytes, info: FrameInfo) -> None:
         raise NotImplementedError
 
-    def cancel(self, id: Id, frame: bytes) -> None:  # noqa: ARG002 - for those with a stream for each request
-        """We gave up on a request. `frame` is the notification that says so."""
-        self.send(frame, About("notifications/cancelled"))
-
-    @property
-    def waiting(self) -> bool:
-        """Whether it waits for a person, who logs in somewhere. No clock runs meanwhile."""
-        return False
+    def cancel(self, id: Id, frame: bytes) -> None:  # noqa: ARG002 - for transports with a stream for each request
+        """Cancel a request. `frame` is the notification that says so."""
+        self.send(frame, FrameInfo("notifications/cancelled"))
 
     @property
     def ended(self) -> bool:
-        """Whether the server is a process, and has ended."""
+        """Whether the server is a child process that has ended."""
         return False
 
     async def ready(self) -> None:
-        """Wait until what was sent is on its way."""
+        """Wait while the channel is congested."""
 
     def speak(self, revision: Revision) -> None:
-        """The two sides have agreed on a revision."""
+        """The revision was negotiated."""
 
     async def close(self) -> None:
-        """End it. Nothing of it is left then."""
+        """Release everything."""
 
-    def said(self) -> str:
-        """The last that the server printed beside the protocol."""
+    def stderr_tail(self) -> str:
+        """The last lines that the server printed on its stderr."""
         return ""
 
 
-def _unset(*_: object) -> None:
-    raise AssertionError("the channel was not given to a session")
+ChannelFactory = Callable[[ChannelEvents], Channel]

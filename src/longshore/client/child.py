@@ -1,7 +1,7 @@
-"""A server as a child process: how it is started, and how it is ended for certain.
+"""A server as a child process: starting it, and ending it for certain.
 
-It leads a process group of its own, so that what it starts ends with it. Ending it is a ladder with a deadline at each
-rung: end of input, which every good server obeys, then SIGTERM, then SIGKILL, the last two for the whole group.
+It leads a process group of its own, so that its own children end with it. Ending has three steps, each with a deadline:
+end of input, which every good server obeys, then SIGTERM, then SIGKILL, the last two for the whole group.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ EOF_SECONDS = 2.0
 """After end of input a server may finish what it does. Ours needs less than one."""
 TERM_SECONDS = 1.0
 KILL_SECONDS = 2.0
-"""A killed process is gone at once, unless the kernel holds it; nobody should wait for that."""
+"""A killed process ends at once, unless the kernel holds it; that is not waited for."""
 _POLL_SECONDS = 0.01
 _DEATH_SECONDS = 0.5
 
 
 @final
 class Child:
-    """A process that was started. `ended` comes to be when it has; it is reaped by `end` alone."""
+    """A process that was started. `ended` is done when it has ended; only `end` reaps it."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
@@ -42,7 +42,7 @@ class Child:
 
     @property
     def pipes(self) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
-        """Its input, its output, and where it complains."""
+        """Its stdin, stdout and stderr."""
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
@@ -50,7 +50,7 @@ class Child:
         return process.stdin, process.stdout, process.stderr
 
     def _look(self) -> None:
-        """Where the kernel does not tell of an end, ask."""
+        """Poll for the end where the kernel has no pidfd."""
         if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             self._poll = self._loop.call_later(_POLL_SECONDS, self._look)
         else:
@@ -69,7 +69,7 @@ class Child:
             self._loop.remove_reader(watched)
             os.close(watched)
 
-    def story(self) -> str:
+    def how_it_ended(self) -> str:
         """How it ended; empty while it has not."""
         if self._process.returncode is None:
             state = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -86,13 +86,13 @@ class Child:
             return f"it was ended by signal {-code}"
 
     async def end(self) -> None:
-        """End it and its group. Its input is closed already. Cancelled, it kills at once and gives way."""
+        """End it and its group, once its input is closed. If this is cancelled, the group is killed at once."""
         try:
-            if not await self._gone_within(EOF_SECONDS):
+            if not await self._ended_within(EOF_SECONDS):
                 self._send(signal.SIGTERM)
-                if not await self._gone_within(TERM_SECONDS):
+                if not await self._ended_within(TERM_SECONDS):
                     self._send(signal.SIGKILL)
-                    await self._gone_within(KILL_SECONDS)
+                    await self._ended_within(KILL_SECONDS)
             await self._end_rest()
         except asyncio.CancelledError:
             self._send(signal.SIGKILL)
@@ -103,23 +103,23 @@ class Child:
             self._process.poll()  # which reaps it
 
     def kill(self) -> None:
-        """End it at once. For where nobody can wait any more."""
+        """End it at once, without awaiting anything."""
         if self._process.returncode is None:
             self._send(signal.SIGKILL)
             self._await_death()
             self._unwatch()
 
     def _await_death(self) -> None:
-        """The loop ends, so nobody will come back to bury it. A killed process needs a moment, worth a halt."""
+        """Reap it now, blocking for a moment: the loop ends, so no later turn could."""
         try:
             self._process.wait(_DEATH_SECONDS)
         except subprocess.TimeoutExpired:
             pass
 
     async def _end_rest(self) -> None:
-        """What it started and left behind. A number is nobody else's while a group has it, so no stranger is hit.
+        """End the processes that it left behind. Its number stays reserved while the group exists, so no other is hit.
 
-        Its own zombie is in the group too: it is reaped first, or the group would never be seen to be empty.
+        Its own zombie is in the group too: it is reaped first, or the group would never be empty.
         """
         self._send(signal.SIGTERM)
         self._process.poll()
@@ -138,7 +138,7 @@ class Child:
             return False
         return True
 
-    async def _gone_within(self, seconds: float) -> bool:
+    async def _ended_within(self, seconds: float) -> bool:
         done, _ = await asyncio.wait((self.ended,), timeout=seconds)
         return bool(done)
 
@@ -146,7 +146,7 @@ class Child:
         try:
             os.killpg(self.pid, number)
         except (ProcessLookupError, PermissionError):
-            pass  # nobody is left
+            pass  # the group is empty
 
 
 def spawn(command: Sequence[str], env: Mapping[str, str] | None, cwd: str | None) -> Child:

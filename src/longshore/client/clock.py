@@ -1,4 +1,4 @@
-"""The time that counts. What somebody is owed is not late while they let others wait themselves."""
+"""A clock that stops while a person answers a question or logs in, so that deadlines do not count that time."""
 
 from __future__ import annotations
 
@@ -6,55 +6,84 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, final
 
-LOOK_SECONDS = 0.25
-"""How often it is looked whether a person still logs in: nobody tells when that begins and ends."""
+
+@final
+class Timer:
+    """Calls back when the clock reaches `due`, unless it is cancelled before."""
+
+    __slots__ = ("_callback", "_clock", "_handle", "due")
+
+    def __init__(self, clock: Clock, due: float, callback: Callable[[], object]) -> None:
+        self.due = due
+        self._clock, self._callback = clock, callback
+        self._handle: asyncio.TimerHandle | None = None
+
+    def schedule(self, seconds: float) -> None:
+        self._handle = self._clock.loop.call_later(max(seconds, 0.0), self._fire)
+
+    def suspend(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+
+    def cancel(self) -> None:
+        self.suspend()
+        self._clock.timers.discard(self)
+
+    def _fire(self) -> None:
+        self._clock.timers.discard(self)
+        self._callback()
 
 
 @final
 class Clock:
-    """It stands while somebody is waited for who may take long. Whoever stops it has it go on again."""
+    """The loop's time without the time between `stop` and `resume`. The two may be nested."""
 
-    __slots__ = ("_lost", "_since", "_stops", "_time")
+    __slots__ = ("_stopped_at", "_stopped_for", "_stops", "loop", "timers")
 
-    def __init__(self, time: Callable[[], float]) -> None:
-        self._time = time
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.timers: set[Timer] = set()
         self._stops = 0
-        self._since = 0.0
-        self._lost = 0.0
-        """The time in all for which it has stood."""
+        self._stopped_at = self._stopped_for = 0.0
 
     def now(self) -> float:
-        return (self._since if self._stops else self._time()) - self._lost
-
-    @property
-    def stands(self) -> bool:
-        return self._stops > 0
+        return (self._stopped_at if self._stops else self.loop.time()) - self._stopped_for
 
     def stop(self) -> None:
         if not self._stops:
-            self._since = self._time()
+            self._stopped_at = self.loop.time()
+            for timer in self.timers:
+                timer.suspend()
         self._stops += 1
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         self._stops -= 1
         if not self._stops:
-            self._lost += self._time() - self._since
+            self._stopped_for += self.loop.time() - self._stopped_at
+            now = self.now()
+            for timer in self.timers:
+                timer.schedule(timer.due - now)
 
+    def call_at(self, due: float, callback: Callable[[], object]) -> Timer:
+        timer = Timer(self, due, callback)
+        self.timers.add(timer)
+        if not self._stops:
+            timer.schedule(due - self.now())
+        return timer
 
-async def patiently(work: asyncio.Future[Any], seconds: float | None, waits: Callable[[], bool]) -> float:
-    """Wait until it is done; gives the time that it took, without that in which a person was waited for.
+    async def wait_excluding_login(self, work: asyncio.Future[Any], seconds: float | None) -> float:
+        """Wait until the work is done; gives the seconds that it took by this clock.
 
-    Raises TimeoutError if that is more than `seconds`. The work goes on then.
-    """
-    time = asyncio.get_running_loop().time
-    took, before = 0.0, time()
-    while not work.done():
-        left = None if seconds is None else min(LOOK_SECONDS, max(seconds - took, 0.0))
-        await asyncio.wait((work,), timeout=left)
-        now = time()
-        if not waits():
-            took += now - before
-            if seconds is not None and took >= seconds and not work.done():
-                raise TimeoutError
-        before = now
-    return took
+        Raises TimeoutError if that would be more than `seconds`. The work goes on then.
+        """
+        begun = self.now()
+        expired: asyncio.Future[None] = self.loop.create_future()
+        timer = None if seconds is None else self.call_at(begun + seconds, lambda: expired.set_result(None))
+        try:
+            await asyncio.wait((work, expired), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if timer is not None:
+                timer.cancel()
+        if not work.done():
+            raise TimeoutError
+        return self.now() - begun

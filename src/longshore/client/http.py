@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final, final
 
-from longshore.client.channel import CLIENT_LIMITS, About, Channel
+from longshore.client.channel import CLIENT_LIMITS, Channel, ChannelEvents, FrameInfo
 from longshore.client.endpoint import (
     EVENT_STREAM,
     JSON,
@@ -24,12 +24,12 @@ from longshore.client.endpoint import (
     refuse,
 )
 from longshore.client.event_stream import EventStreamReader, EventTooLarge, drain
-from longshore.client.mirror import write_value
 from longshore.client.tasks import Tasks, end
 from longshore.errors import BadAnswer, ClientError, ConnectionLost
 from longshore.http_client.response import HttpResponse, Unreachable
 from longshore.http_client.urls import HeaderPairs, parse_url
 from longshore.limits import Limits
+from longshore.protocol.http_headers import write_value
 from longshore.protocol.revisions import MODERN, R2506, Revision
 from longshore.wire.messages import Id
 
@@ -57,26 +57,23 @@ class HttpChannel(Channel):
     """A channel to an MCP endpoint."""
 
     shared = True
-    logs_in = True
 
     def __init__(
         self,
         url: str,
+        events: ChannelEvents,
         *,
         headers: HeaderPairs = (),
         authorizer: Authorizer | None = None,
         limits: Limits = CLIENT_LIMITS,
     ) -> None:
-        super().__init__()
-        self._endpoint = Endpoint(url, headers, authorizer, self._set_logging_in)
-        self.where = self._endpoint.label
+        super().__init__(events)
+        self._endpoint = Endpoint(url, headers, authorizer, events.on_login)
+        self.label = self._endpoint.label
         self._limit = limits.frame_bytes
-        self._streams = EventStreamReader(
-            self._open_stream, self._receive, lambda text: self.note(text), limits.frame_bytes
-        )
+        self._streams = EventStreamReader(self._open_stream, self._receive, events.note, limits.frame_bytes)
         self._revision: Revision | None = None
         self._session: str | None = None
-        self._logging_in = False
         self._requests: dict[Id, asyncio.Task[None]] = {}
         self._unanswered = 0
         """Requests that were sent and have no response yet."""
@@ -94,25 +91,19 @@ class HttpChannel(Channel):
     async def open(self) -> None:
         """The first request connects."""
         if not parse_url(self._endpoint.url).is_confidential:
-            self.note(f"the connection to {self.where} is not encrypted: others on the network can read it; use https")
+            what = f"the connection to {self.label} is not encrypted: others on the network can read it; use https"
+            self.events.note(what)
 
-    @property
-    def waiting(self) -> bool:
-        return self._logging_in
-
-    def _set_logging_in(self, logging_in: bool) -> None:
-        self._logging_in = logging_in
-
-    def send(self, frame: bytes, about: About) -> None:
-        id = about.id
+    def send(self, frame: bytes, info: FrameInfo) -> None:
+        id = info.id
         if self._closed or self._session_over:
             if id is not None:
                 what = _SESSION_OVER if self._session_over else "the connection is closed"
-                self.fail(id, ConnectionLost(what, unsent=True))
+                self.events.on_failure(id, ConnectionLost(what, unsent=True))
         elif id is None:
-            self._deliveries.start(self._deliver_in_order(frame, about))
+            self._deliveries.start(self._deliver_in_order(frame, info))
         else:
-            task = asyncio.get_running_loop().create_task(self._request(frame, about, id))
+            task = asyncio.get_running_loop().create_task(self._request(frame, info, id))
             self._requests[id] = task
             task.add_done_callback(lambda _: self._remove(id))
             self.congested = len(self._requests) >= MOST_REQUESTS
@@ -120,7 +111,7 @@ class HttpChannel(Channel):
     def cancel(self, id: Id, frame: bytes) -> None:
         """Closing its stream cancels a modern request. An older server gets the notification too."""
         if self._revision is not None and not self._revision.modern:
-            self.send(frame, About("notifications/cancelled"))
+            self.send(frame, FrameInfo("notifications/cancelled"))
         task = self._requests.get(id)
         if task is not None:
             task.cancel()
@@ -153,7 +144,7 @@ class HttpChannel(Channel):
                 await self._others.end()
                 await self._delete_session()
             finally:
-                await self._endpoint.close(self.note)
+                await self._endpoint.close(self.events.note)
 
     async def _delete_session(self) -> None:
         if self._session is None or self._session_over:
@@ -166,24 +157,24 @@ class HttpChannel(Channel):
         except (TimeoutError, ClientError):
             pass
         except Exception as problem:  # from an authorizer of the caller's
-            self.note(f"the session could not be ended ({problem!r})")
+            self.events.note(f"the session could not be ended ({problem!r})")
 
     # -- headers
 
-    def _headers(self, about: About | None) -> list[tuple[str, str]]:
-        """The protocol's headers. `about` is None for a request without a body."""
-        headers = self._version_headers(about)
+    def _headers(self, info: FrameInfo | None) -> list[tuple[str, str]]:
+        """The protocol's headers. `info` is None for a request without a body."""
+        headers = self._version_headers(info)
         session = self._used_session
         if session is not None:
             headers.append(("Mcp-Session-Id", session))
         return headers
 
-    def _version_headers(self, about: About | None) -> list[tuple[str, str]]:
+    def _version_headers(self, info: FrameInfo | None) -> list[tuple[str, str]]:
         revision = self._revision
         if revision is None:
-            return [] if about is None or about.method != "server/discover" else _modern_headers(MODERN[-1], about)
+            return [] if info is None or info.method != "server/discover" else _modern_headers(MODERN[-1], info)
         if revision.modern:
-            return [] if about is None else _modern_headers(revision.name, about)
+            return [] if info is None else _modern_headers(revision.name, info)
         return [("MCP-Protocol-Version", revision.name)] if revision.index >= R2506 else []
 
     @property
@@ -191,16 +182,16 @@ class HttpChannel(Channel):
         """None for a modern server: it may have begun a session before the revision was agreed on."""
         return None if self._revision is not None and self._revision.modern else self._session
 
-    def _may_be_modern(self, about: About) -> bool:
-        return about.method == "server/discover" if self._revision is None else self._revision.modern
+    def _may_be_modern(self, info: FrameInfo) -> bool:
+        return info.method == "server/discover" if self._revision is None else self._revision.modern
 
     # -- requests
 
-    async def _request(self, frame: bytes, about: About, id: Id) -> None:
+    async def _request(self, frame: bytes, info: FrameInfo, id: Id) -> None:
         problem: ClientError = BadAnswer("its answer belongs to no request of ours")
         try:
             await self._initialized.wait()
-            await self._exchange(frame, about, id)
+            await self._exchange(frame, info, id)
         except ClientError as failed:
             problem = self._endpoint.explain(failed)
         except EventTooLarge as failed:
@@ -208,7 +199,7 @@ class HttpChannel(Channel):
         except Exception as failed:  # the caller must get an answer, whatever it is
             problem = ClientError(f"the request failed ({failed!r})")
             problem.__cause__ = failed
-        self.fail(id, problem)  # has no effect if the answer came
+        self.events.on_failure(id, problem)  # has no effect if the answer came
 
     def _remove(self, id: Id) -> None:
         del self._requests[id]
@@ -228,44 +219,44 @@ class HttpChannel(Channel):
         while self._waiters:
             self._wake_next()
 
-    async def _exchange(self, frame: bytes, about: About, id: Id) -> None:
+    async def _exchange(self, frame: bytes, info: FrameInfo, id: Id) -> None:
         session = self._used_session
         self._unanswered += 1
         try:
-            headers = [*POST_HEADERS, *self._headers(about), *about.headers]
+            headers = [*POST_HEADERS, *self._headers(info), *info.headers]
             response = await self._endpoint.send("POST", headers, frame)
         finally:
             self._unanswered -= 1
         try:
-            await self._read_response(response, about, id, session)
+            await self._read_response(response, info, id, session)
         finally:
             response.close()
 
-    async def _read_response(self, response: HttpResponse, about: About, id: Id, session: str | None) -> None:
+    async def _read_response(self, response: HttpResponse, info: FrameInfo, id: Id, session: str | None) -> None:
         if not 200 <= response.status < 300:
-            await self._read_refusal(response, about, id, session)
+            await self._read_refusal(response, info, id, session)
             return
-        if about.method == "initialize":
+        if info.method == "initialize":
             self._set_session(response)
         kind = media_type(response)
         if kind == EVENT_STREAM:
-            await self._streams.read_answer(response, id, resumable=not self._may_be_modern(about))
+            await self._streams.read_answer(response, id, resumable=not self._may_be_modern(info))
         elif kind == JSON:
-            self.hear(await response.read(self._limit))
+            self.events.on_frame(await response.read(self._limit))
         else:
             refuse(await read_refusal(response))
 
-    async def _read_refusal(self, response: HttpResponse, about: About, id: Id, session: str | None) -> None:
+    async def _read_refusal(self, response: HttpResponse, info: FrameInfo, id: Id, session: str | None) -> None:
         await read_refusal(response)
-        modern = self._may_be_modern(about)
+        modern = self._may_be_modern(info)
         if session is not None and not modern and is_session_over(response, id):
-            self.fail(id, ConnectionLost(_SESSION_OVER, unsent=True))
+            self.events.on_failure(id, ConnectionLost(_SESSION_OVER, unsent=True))
             self._end_session()
             return
         error = error_for(response.body, id, accept_null_id=modern)
         if error is None:
             refuse(response)
-        self.hear(error)
+        self.events.on_frame(error)
 
     def _set_session(self, response: HttpResponse) -> None:
         session = response.header("mcp-session-id")
@@ -294,30 +285,30 @@ class HttpChannel(Channel):
     def _lose(self, problem: ConnectionLost) -> None:
         if not self._closed and not self._lost:
             self._lost = True
-            self.lose(problem)
+            self.events.on_lost(problem)
             self._wake_all()
 
     # -- notifications and responses of ours
 
-    async def _deliver_in_order(self, frame: bytes, about: About) -> None:
+    async def _deliver_in_order(self, frame: bytes, info: FrameInfo) -> None:
         """Send notifications one after the other. Responses and cancellations wait for none of them."""
-        if about.method == "notifications/initialized":
-            await self._confirm_handshake(frame, about)
+        if info.method == "notifications/initialized":
+            await self._confirm_handshake(frame, info)
             return
         await self._initialized.wait()
-        if about.method in ("response", "notifications/cancelled"):
-            await self._deliver(frame, about)
+        if info.method in ("response", "notifications/cancelled"):
+            await self._deliver(frame, info)
         else:
             async with self._order:
-                await self._deliver(frame, about)
+                await self._deliver(frame, info)
 
-    async def _confirm_handshake(self, frame: bytes, about: About) -> None:
+    async def _confirm_handshake(self, frame: bytes, info: FrameInfo) -> None:
         """End the handshake and open the stream of the session.
 
         A server may use that stream to ask questions about a request, so it is opened before any request is sent.
         """
         try:
-            if await self._deliver(frame, about) and not self._closed:
+            if await self._deliver(frame, info) and not self._closed:
                 opened = asyncio.Event()
                 self._others.start(self._listen(opened))
                 async with asyncio.timeout(_LISTEN_SECONDS):
@@ -327,26 +318,26 @@ class HttpChannel(Channel):
         finally:
             self._initialized.set()
 
-    async def _deliver(self, frame: bytes, about: About) -> bool:
+    async def _deliver(self, frame: bytes, info: FrameInfo) -> bool:
         """Whether the server accepted a notification or response."""
         session = self._used_session
         try:
-            headers = [*POST_HEADERS, *self._headers(about)]
+            headers = [*POST_HEADERS, *self._headers(info)]
             response = await self._endpoint.send("POST", headers, frame, seconds=DELIVERY_SECONDS)
             if 200 <= response.status < 300:
                 self._others.start(drain(response))  # some servers answer by a stream and leave it open
                 return True
             await read_refusal(response)
         except ClientError as problem:
-            self.note(f"{about.method} could not be delivered: {problem.what}")
+            self.events.note(f"{info.method} could not be delivered: {problem.what}")
             return False
         except Exception as problem:  # from an authorizer of the caller's
-            self.note(f"{about.method} could not be delivered: {problem!r}")
+            self.events.note(f"{info.method} could not be delivered: {problem!r}")
             return False
         if session is not None and is_session_over(response):
             self._end_session()
         else:
-            self.note(f"{about.method} was refused with HTTP status {response.status}")
+            self.events.note(f"{info.method} was refused with HTTP status {response.status}")
         return False
 
     # -- the stream that belongs to no request
@@ -361,7 +352,7 @@ class HttpChannel(Channel):
             pass  # it ended with the session
         except Exception as problem:  # a login that failed, an authorizer of the caller's
             what = problem.what if isinstance(problem, ClientError) else repr(problem)
-            self.note(f"the stream of the session has ended ({what}); requests go on without it")
+            self.events.note(f"the stream of the session has ended ({what}); requests go on without it")
         finally:
             opened.set()
 
@@ -379,7 +370,7 @@ class HttpChannel(Channel):
 
     def _receive(self, frame: bytes, id: Id | None) -> None:
         """Pass on a message of a stream. An answer may come on another stream than its own, which then ends."""
-        self.hear(frame)
+        self.events.on_frame(frame)
         if id is None and self._requests:
             for each in answered_ids(frame):
                 task = self._requests.get(each)
@@ -387,9 +378,9 @@ class HttpChannel(Channel):
                     task.cancel()
 
 
-def _modern_headers(version: str, about: About) -> list[tuple[str, str]]:
+def _modern_headers(version: str, info: FrameInfo) -> list[tuple[str, str]]:
     """The parts of a modern request's body that its headers repeat."""
-    headers = [("MCP-Protocol-Version", version), ("Mcp-Method", about.method)]
-    if about.name is not None:
-        headers.append(("Mcp-Name", write_value(about.name)))
+    headers = [("MCP-Protocol-Version", version), ("Mcp-Method", info.method)]
+    if info.name is not None:
+        headers.append(("Mcp-Name", write_value(info.name)))
     return headers

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, final
 
-from longshore.client.channel import About, Channel
+from longshore.client.channel import Channel, ChannelEvents, FrameInfo
 from longshore.errors import ConnectionLost
 from longshore.server.engine import Engine
 from longshore.server.link import Link
@@ -15,23 +15,23 @@ from longshore.telemetry.stderr import print_problem
 
 @final
 class MemoryChannel(Channel):
-    """Frames go straight to the engine. What it sends at once comes a turn of the loop later, so that no caller
+    """Passes frames straight to the engine. Its immediate answers come a turn of the loop later, so that no caller
     starves another.
 
-    A server lives on one event loop. If that is another than ours, of another thread, frames cross over.
+    A server lives on one event loop. If that is another thread's, frames are passed between the two loops.
     """
 
-    def __init__(self, server: Any) -> None:
-        super().__init__()
-        self.where = f"{server.name} (in memory)"
+    def __init__(self, server: Any, events: ChannelEvents) -> None:
+        super().__init__(events)
+        self.label = f"{server.name} (in memory)"
         self._engine: Engine = server.engine
         self._link: _Back | None = None
         self._home: asyncio.AbstractEventLoop | None = None
-        """The loop that the server lives on, if that is not ours."""
+        """The loop of the server, if that is not ours."""
 
     async def open(self) -> None:
         recorder = self._engine.recorder
-        if recorder.fallback is None:  # nobody serves it, so whoever runs this process is its developer
+        if recorder.fallback is None:  # nothing serves it: this process is its developer's
             recorder.fallback = lambda: print_problem
         loop = asyncio.get_running_loop()
         home = self._engine.executor.loop
@@ -42,15 +42,15 @@ class MemoryChannel(Channel):
             self._home = home
             self._link = _Back(self, loop.call_soon_threadsafe)
 
-    def send(self, frame: bytes, about: About) -> None:
+    def send(self, frame: bytes, info: FrameInfo) -> None:
         link = self._link
         if link is None:
-            if about.id is not None:
-                self.fail(about.id, ConnectionLost("the connection is closed", self.where, unsent=True))
+            if info.id is not None:
+                self.events.on_failure(info.id, ConnectionLost("the connection is closed", unsent=True))
         elif self._home is None:
             self._handle(frame, link)
         elif not self._cross(self._handle, frame, link):
-            self.lose(ConnectionLost("the loop that the server lived on has ended"))
+            self.events.on_lost(ConnectionLost("the loop that the server lived on has ended"))
 
     def _handle(self, frame: bytes, link: _Back) -> None:
         link.at_once = False
@@ -62,7 +62,7 @@ class MemoryChannel(Channel):
             link.send(reply)
 
     def _cross(self, work: Callable[..., None], *arguments: Any) -> bool:
-        """Have it done on the server's loop, unless that has ended."""
+        """Schedule work on the server's loop. False: that has ended."""
         assert self._home is not None
         if not self._home.is_running():
             return False
@@ -89,33 +89,33 @@ class MemoryChannel(Channel):
 
 @final
 class _Back(Link):
-    __slots__ = ("_channel", "_soon", "_under_way", "at_once", "open")
+    __slots__ = ("_channel", "_scheduled", "_soon", "at_once", "open")
 
     def __init__(self, channel: MemoryChannel, soon: Callable[..., Any]) -> None:
         super().__init__()
         self._channel = channel
         self._soon = soon
-        self._under_way = 0
-        """Frames that come in a later turn; nothing may overtake them."""
+        self._scheduled = 0
+        """Frames scheduled for a later turn; no other may overtake them."""
         self.at_once = False
-        """Whether an answer may be handed over now: its request was sent in an earlier turn, and on this loop."""
+        """Whether an answer may be passed on now: its request was sent in an earlier turn, and on this loop."""
         self.open = True
 
     def send(self, frame: bytes) -> None:
         if self.open:
             try:
-                self._soon(self._hand_over, frame)
-                self._under_way += 1
-            except RuntimeError:  # the client's loop has ended, without a word
+                self._soon(self._pass_on, frame)
+                self._scheduled += 1
+            except RuntimeError:  # the client's loop has ended
                 self.open = False
 
     def answer(self, frame: bytes | None) -> None:
-        if frame is not None and self.at_once and not self._under_way and self.open:
-            self._channel.hear(frame)
+        if frame is not None and self.at_once and not self._scheduled and self.open:
+            self._channel.events.on_frame(frame)
         elif frame is not None:
             self.send(frame)
 
-    def _hand_over(self, frame: bytes) -> None:
-        self._under_way -= 1
+    def _pass_on(self, frame: bytes) -> None:
+        self._scheduled -= 1
         if self.open:
-            self._channel.hear(frame)
+            self._channel.events.on_frame(frame)

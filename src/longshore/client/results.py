@@ -1,4 +1,4 @@
-"""What calls give back."""
+"""The results of requests, read from their JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from longshore.client.records import Completion
+from longshore.client.models import Completion
 from longshore.errors import BadAnswer
 from longshore.protocol.content import Audio, Block, Contents, EmbeddedResource, Image, Message, ResourceLink, Text
 from longshore.schema.kinds import is_array, is_object
@@ -58,7 +58,7 @@ def read_object(raw: Raw) -> dict[str, Any]:
 
 
 def read_result(record: dict[str, Any]) -> Result:
-    """A tool's result. A server of ours or of others may leave `content` out when there is none."""
+    """A tool's result. Servers may leave an empty `content` out."""
     content: Any = record.get("content", [])
     if not is_array(content):
         raise BadAnswer("the result's content is no list")
@@ -73,7 +73,7 @@ def read_result(record: dict[str, Any]) -> Result:
 
 
 def read_block(block: Any) -> Any:
-    """A content block as its record; of a kind that we don't know, the object as it came. Raises BadAnswer."""
+    """A content block as its record; a block of an unknown kind as it came. Raises BadAnswer."""
     if not isinstance(block, dict):
         raise BadAnswer(f"a content block is no object: {str(block)[:100]}")
     fields = cast("dict[str, Any]", block)
@@ -87,7 +87,7 @@ def read_block(block: Any) -> Any:
 
 
 def read_contents(record: dict[str, Any]) -> list[Contents]:
-    """What reading a resource gave."""
+    """The contents of a resource."""
     try:
         return msgspec.convert(record.get("contents"), list[Contents])
     except msgspec.ValidationError as problem:
@@ -106,7 +106,7 @@ def read_prompt(record: dict[str, Any]) -> PromptResult:
 
 
 def as_type(result: Result, wanted: type[T]) -> T:
-    """The result as a type of the caller's: of the structured content, else of the text, as JSON or as it is."""
+    """The result as a type of the caller's: from the structured content, else from the text, as JSON or as it is."""
     value = result.structured
     if value is UNSET:
         return _from_text(result.text, wanted)
@@ -114,7 +114,7 @@ def as_type(result: Result, wanted: type[T]) -> T:
         return _convert(value, wanted)
     except BadAnswer:
         if isinstance(value, dict) and set(cast("dict[str, Any]", value)) == {"result"}:
-            # Before 2026-07-28 structured content is an object, so what is none travels wrapped.
+            # Before 2026-07-28 structured content is an object, so other values are wrapped in one.
             return _convert(cast("dict[str, Any]", value)["result"], wanted)
         raise
 
@@ -130,7 +130,7 @@ def _from_text(text: str, wanted: type[T]) -> T:
 
 
 def _convert(value: Any, wanted: type[T]) -> T:
-    """By the rules for a tool's parameters: whatever can be one there can be asked for here."""
+    """Convert by the rules for a tool's parameters."""
     from longshore.schema.custom_type import convert
     from longshore.schema.parameter import SignatureProblem
     from longshore.schema.types import read_type_cached

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, final
 from urllib.parse import urljoin
 
-from longshore.client.channel import CLIENT_LIMITS, About, Channel
+from longshore.client.channel import CLIENT_LIMITS, Channel, ChannelEvents, FrameInfo
 from longshore.client.endpoint import EVENT_STREAM, Endpoint, media_type, read_refusal, refuse
 from longshore.client.event_stream import EventTooLarge, SseParser, drain
 from longshore.client.http import POST_HEADERS
@@ -34,22 +34,21 @@ class SseChannel(Channel):
     """A channel to a server of the first revision."""
 
     handshake_only = True
-    logs_in = True
 
     def __init__(
         self,
         url: str,
+        events: ChannelEvents,
         *,
         headers: HeaderPairs = (),
         authorizer: Authorizer | None = None,
         limits: Limits = CLIENT_LIMITS,
     ) -> None:
-        super().__init__()
-        self._endpoint = Endpoint(url, headers, authorizer, self._set_logging_in)
-        self.where = self._endpoint.label
+        super().__init__(events)
+        self._endpoint = Endpoint(url, headers, authorizer, events.on_login)
+        self.label = self._endpoint.label
         self._parser = SseParser(limits.frame_bytes)
         self._post_url = ""
-        self._logging_in = False
         self._sending, self._others = Tasks(), Tasks()
         self._free = asyncio.Semaphore(MOST_SENDING)
         self._unsent: dict[Id | None, asyncio.Task[None]] = {}
@@ -60,13 +59,6 @@ class SseChannel(Channel):
 
     # -- called by the session
 
-    @property
-    def waiting(self) -> bool:
-        return self._logging_in
-
-    def _set_logging_in(self, logging_in: bool) -> None:
-        self._logging_in = logging_in
-
     async def open(self) -> None:
         try:
             response = await self._endpoint.send("GET", [("Accept", EVENT_STREAM)])
@@ -75,23 +67,23 @@ class SseChannel(Channel):
             first = await self._read_post_url(response)
         except HttpRefused as refused:
             what = f"{refused.what}: there is no MCP server of any revision at this URL; is its path right?"
-            raise ConnectError(what, self.where) from refused
+            raise ConnectError(what, self.label) from refused
         except EventTooLarge as problem:
-            raise ConnectError(f"it sent {problem}", self.where) from None
+            raise ConnectError(f"it sent {problem}", self.label) from None
         except ConnectError as problem:
-            problem.at(self.where)
+            problem.at(self.label)
             raise
-        self.note("it speaks only the HTTP+SSE of 2024-11-05, which later revisions deprecate")
+        self.events.note("it speaks only the HTTP+SSE of 2024-11-05, which later revisions deprecate")
         self._others.start(self._read(response, first))
 
-    def send(self, frame: bytes, about: About) -> None:
+    def send(self, frame: bytes, info: FrameInfo) -> None:
         if self._closed or not self._post_url:
-            if about.id is not None:
-                self.fail(about.id, ConnectionLost("the connection is closed", unsent=True))
+            if info.id is not None:
+                self.events.on_failure(info.id, ConnectionLost("the connection is closed", unsent=True))
             return
-        task = self._sending.start(self._send(frame, about, self._post_url))
-        if about.id is not None:
-            self._unsent[about.id] = task
+        task = self._sending.start(self._send(frame, info, self._post_url))
+        if info.id is not None:
+            self._unsent[info.id] = task
 
     def cancel(self, id: Id, frame: bytes) -> None:
         """A request that was not sent yet is dropped without a notification."""
@@ -112,7 +104,7 @@ class SseChannel(Channel):
                 await self._sending.end()
                 await self._others.end()
             finally:
-                await self._endpoint.close(self.note)
+                await self._endpoint.close(self.events.note)
 
     # -- the stream
 
@@ -125,7 +117,7 @@ class SseChannel(Channel):
                     if event.kind == "endpoint":
                         self._post_url = self._resolve(event.data)
                         return [later.data for later in events[n + 1 :] if later.kind == "message"]
-            raise ConnectError("its stream ended before it said where to send to", self.where)
+            raise ConnectError("its stream ended before it said where to send to", self.label)
         except BaseException:
             response.close()
             raise
@@ -133,26 +125,26 @@ class SseChannel(Channel):
     def _resolve(self, data: bytes) -> str:
         """The URL to POST to. It must have the origin of the stream: else a server could have us POST anywhere."""
         if len(data) > _MOST_URL:
-            raise ConnectError("the URL that it gives to send to is too long", self.where)
+            raise ConnectError("the URL that it gives to send to is too long", self.label)
         try:
             url = urljoin(self._endpoint.current_url, data.decode("utf-8", "replace").strip())
         except ValueError as problem:
-            raise ConnectError(f"what it gives to send to is no URL ({problem})", self.where) from None
+            raise ConnectError(f"what it gives to send to is no URL ({problem})", self.label) from None
         origin = parse_url(url).origin
         if origin != self._endpoint.origin:
             what = f"it wants messages sent to {origin}, which is another origin than its own"
-            raise ConnectError(f"{what}; that is not done", self.where)
+            raise ConnectError(f"{what}; that is not done", self.label)
         return url
 
     async def _read(self, response: HttpResponse, first: list[bytes]) -> None:
         what = "it ended the stream"
         try:
             for frame in first:
-                self.hear(frame)
+                self.events.on_frame(frame)
             async for chunk in response:
                 for event in self._parser.feed(chunk):
                     if event.kind == "message":
-                        self.hear(event.data)
+                        self.events.on_frame(event.data)
         except ExchangeBroken as problem:
             what = problem.what
         except EventTooLarge as problem:
@@ -161,39 +153,39 @@ class SseChannel(Channel):
             response.close()
         self._post_url = ""
         if not self._closed:
-            self.lose(ConnectionLost(what))
+            self.events.on_lost(ConnectionLost(what))
 
     # -- messages of ours
 
-    async def _send(self, frame: bytes, about: About, url: str) -> None:
-        confirms = about.method == "notifications/initialized"
+    async def _send(self, frame: bytes, info: FrameInfo, url: str) -> None:
+        confirms = info.method == "notifications/initialized"
         problem: ClientError | None = None
         try:
             if not confirms:
                 await self._initialized.wait()
-            problem = await self._post(frame, about, url)
+            problem = await self._post(frame, info, url)
         except Exception as failed:  # the caller must get an answer, whatever it is
             problem = ClientError(f"the request failed ({failed!r})")
         finally:
-            self._unsent.pop(about.id, None)
+            self._unsent.pop(info.id, None)
             if confirms:
                 self._initialized.set()
         if problem is None or self._closed:
             return
-        if about.id is not None:
-            self.fail(about.id, problem)
+        if info.id is not None:
+            self.events.on_failure(info.id, problem)
         else:
-            self.note(f"{about.method} could not be delivered: {problem.what}")
+            self.events.note(f"{info.method} could not be delivered: {problem.what}")
 
-    async def _post(self, frame: bytes, about: About, url: str) -> ClientError | None:
+    async def _post(self, frame: bytes, info: FrameInfo, url: str) -> ClientError | None:
         """Send a message, and return the failure if there is one.
 
         A response of ours does not wait for a free place: a request in flight may wait for it. Nor does a cancellation.
         """
-        if about.method in ("response", "notifications/cancelled"):
+        if info.method in ("response", "notifications/cancelled"):
             return await self._post_now(frame, url)
         async with self._free:
-            self._unsent.pop(about.id, None)
+            self._unsent.pop(info.id, None)
             return await self._post_now(frame, url)
 
     async def _post_now(self, frame: bytes, url: str) -> ClientError | None:

@@ -7,50 +7,51 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, final
 
-from longshore.client.channel import CLIENT_LIMITS, About, Channel
+from longshore.client.channel import CLIENT_LIMITS, Channel, ChannelEvents, FrameInfo
 from longshore.client.child import Child, spawn
-from longshore.errors import ConnectError, ConnectionLost
+from longshore.errors import ConnectionLost
 from longshore.limits import Limits
 from longshore.wire.framing import Framer, TooLong
 
-SAID_BYTES = 24 << 10
-SAID_LINES = 20
-"""What is kept of what a server complains: enough for a log line with the longest traceback, not for a log."""
-_STORY_SECONDS = 1.0
-"""How long an exit code is waited for once the output has ended."""
+TAIL_BYTES = 24 << 10
+TAIL_LINES = 20
+"""The part of a server's stderr that is kept: enough for the longest traceback, not for a log."""
+_EXIT_SECONDS = 1.0
+"""Time to wait for the exit code once the output has ended."""
 _DRAIN_SECONDS = 0.3
-"""How long output is read on after the process has ended: somebody else may hold the pipe open for ever."""
+"""Time to read on after the process has ended: another process may hold the pipe open for ever."""
 _READ_BYTES = 64 << 10
-"""What a pipe holds. asyncio makes room for four times as much, mapped anew each time: a third of what a call costs."""
-_USELESS_BYTES = 1 << 20
-"""What is read on when nobody listens any more, so that a server can finish what it was saying. More is a flood."""
+"""The size of a pipe. asyncio allocates four times as much for each read: a third of the cost of a call."""
+_IGNORED_BYTES = 1 << 20
+"""Output that is read and ignored after the end, so that a server can finish writing. Then reading stops."""
 
 
 @final
 class StdioChannel(Channel):
-    """Starts a server, one message a line."""
+    """Starts a server and exchanges messages with it, one a line."""
 
     def __init__(
         self,
         command: Sequence[str],
+        events: ChannelEvents,
         *,
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
         limits: Limits = CLIENT_LIMITS,
     ) -> None:
-        super().__init__()
-        self.where = shlex.join(command)
+        super().__init__(events)
+        self.label = shlex.join(command)
         self._command, self._env, self._cwd = list(command), env, cwd
         self._framer = Framer(limits.frame_bytes)
         self._limit = limits.frame_bytes
-        self._said = bytearray()
-        self._useless = 0
+        self._stderr = bytearray()
+        self._ignored = 0
         self._child: Child | None = None
         self._input: asyncio.WriteTransport | None = None
         self._output: asyncio.ReadTransport | None = None
         self._starting = asyncio.Lock()
         self._unused: list[IO[bytes]] = []
-        """Pipes that the loop has not taken yet: a start may be cancelled half-way."""
+        """Pipes that the loop has not taken over yet: a start may be cancelled half-way."""
         self._pipes: list[asyncio.BaseTransport] = []
         self._open_pipes: list[asyncio.Future[None]] = []
         self._lost = False
@@ -63,22 +64,19 @@ class StdioChannel(Channel):
             await self._start()
 
     async def _start(self) -> None:
-        try:
-            self._child = child = spawn(self._command, self._env, self._cwd)
-        except ConnectError as problem:
-            raise problem.at(self.where) from None
-        self.where = f"{self.where} (pid {child.pid})"
+        self._child = child = spawn(self._command, self._env, self._cwd)
+        self.label = f"{self.label} (pid {child.pid})"
         stdin, stdout, stderr = self._unused = list(child.pipes)
         loop = asyncio.get_running_loop()
         self._output, output_ended = await self._read_pipe(stdout, self._take)
-        await self._read_pipe(stderr, self._complain)
-        gone = loop.create_future()
-        self._open_pipes.append(gone)
+        await self._read_pipe(stderr, self._take_stderr)
+        closed = loop.create_future()
+        self._open_pipes.append(closed)
         self._unused.remove(stdin)
-        transport, _ = await loop.connect_write_pipe(lambda: _Input(self, gone), stdin)
+        transport, _ = await loop.connect_write_pipe(lambda: _Input(self, closed), stdin)
         self._input = transport
         self._pipes.append(transport)
-        self._watching = loop.create_task(self._watch(child, output_ended, gone))
+        self._watching = loop.create_task(self._watch(child, output_ended, closed))
 
     async def _read_pipe(
         self, pipe: IO[bytes], take: Callable[[bytes], None]
@@ -95,10 +93,10 @@ class StdioChannel(Channel):
 
     # -- both ways
 
-    def send(self, frame: bytes, about: About) -> None:
+    def send(self, frame: bytes, info: FrameInfo) -> None:
         if self._input is None or self._lost or self._closing is not None:
-            if about.id is not None:
-                self.fail(about.id, ConnectionLost("the connection is closed", unsent=True))
+            if info.id is not None:
+                self.events.on_failure(info.id, ConnectionLost("the connection is closed", unsent=True))
             return
         self._input.write(frame + b"\n")
 
@@ -107,7 +105,7 @@ class StdioChannel(Channel):
             await self._ready.wait()
 
     def pause(self) -> None:
-        """For the pipe: it takes no more for now."""
+        """The pipe is full."""
         self.congested = True
         self._ready.clear()
 
@@ -117,32 +115,32 @@ class StdioChannel(Channel):
 
     def _take(self, chunk: bytes) -> None:
         if self._lost or self._closing is not None:
-            self._pass_over(chunk)
+            self._ignore(chunk)
             return
         for frame in self._framer.feed(chunk):
             if isinstance(frame, TooLong):
                 self._end_too_long()
             elif not self._lost:
-                self.hear(bytes(frame))
+                self.events.on_frame(bytes(frame))
         if self._framer.overlong:
             self._end_too_long()
 
     def _end_too_long(self) -> None:
         self._end_with(ConnectionLost(f"it sent a message of more than {self._limit:,} bytes"))
 
-    def _pass_over(self, chunk: bytes) -> None:
-        self._useless += len(chunk)
-        if self._useless > _USELESS_BYTES and self._output is not None:
+    def _ignore(self, chunk: bytes) -> None:
+        self._ignored += len(chunk)
+        if self._ignored > _IGNORED_BYTES and self._output is not None:
             self._output.pause_reading()
 
-    def _complain(self, chunk: bytes) -> None:
-        self._said += chunk
-        if len(self._said) > 2 * SAID_BYTES:
-            del self._said[:-SAID_BYTES]
+    def _take_stderr(self, chunk: bytes) -> None:
+        self._stderr += chunk
+        if len(self._stderr) > 2 * TAIL_BYTES:
+            del self._stderr[:-TAIL_BYTES]
 
-    def said(self) -> str:
-        text = bytes(self._said[-SAID_BYTES:]).decode("utf-8", "replace")
-        return "\n".join(text.splitlines()[-SAID_LINES:])
+    def stderr_tail(self) -> str:
+        text = bytes(self._stderr[-TAIL_BYTES:]).decode("utf-8", "replace")
+        return "\n".join(text.splitlines()[-TAIL_LINES:])
 
     # -- the end
 
@@ -150,22 +148,22 @@ class StdioChannel(Channel):
     def ended(self) -> bool:
         return self._child is not None and self._child.ended.done()
 
-    async def _watch(self, child: Child, output_ended: asyncio.Future[None], input_gone: asyncio.Future[None]) -> None:
-        """Tell when it is gone: when it has ended and its output too, or nearly so, or when nothing can reach it."""
-        await asyncio.wait((child.ended, output_ended, input_gone), return_when=asyncio.FIRST_COMPLETED)
+    async def _watch(self, child: Child, output_ended: asyncio.Future[None], input_ended: asyncio.Future[None]) -> None:
+        """Report the end: of the process and its output, or of its input."""
+        await asyncio.wait((child.ended, output_ended, input_ended), return_when=asyncio.FIRST_COMPLETED)
         if not child.ended.done():
-            await asyncio.wait((child.ended,), timeout=_STORY_SECONDS)
+            await asyncio.wait((child.ended,), timeout=_EXIT_SECONDS)
         if child.ended.done():
             await asyncio.wait(self._open_pipes[:2], timeout=_DRAIN_SECONDS)
         which = "output" if output_ended.done() else "input"
-        self._end_with(ConnectionLost(child.story() or f"it closed its {which}"))
+        self._end_with(ConnectionLost(child.how_it_ended() or f"it closed its {which}"))
 
     def _end_with(self, problem: ConnectionLost) -> None:
         if self._lost or self._closing is not None:
             return
         self._lost = True
         self._ready.set()
-        self.lose(problem.at(self.where, self.said()))
+        self.events.on_lost(problem)
 
     async def close(self) -> None:
         if self._child is None:
@@ -177,7 +175,7 @@ class StdioChannel(Channel):
         await asyncio.shield(self._closing)
 
     def _closed(self, closing: asyncio.Task[None]) -> None:
-        """A task that is cancelled before its first step, as where the loop ends, has done nothing at all."""
+        """Kill the child if the task was cancelled before its first step, as where the loop ends."""
         if closing.cancelled() and self._child is not None:
             self._child.kill()
             self._close_pipes()
@@ -190,7 +188,7 @@ class StdioChannel(Channel):
             if self._watching is not None:
                 self._watching.cancel()
             if self._input is not None and not self._input.is_closing():
-                self._input.abort()  # what it has not read by now, it will not
+                self._input.abort()  # unread input stays unread
             await child.end()
         finally:
             self._close_pipes()
@@ -205,7 +203,7 @@ class StdioChannel(Channel):
 
 @final
 class _Output(asyncio.Protocol):
-    """A pipe of the child's that we read."""
+    """Reads a pipe of the child's."""
 
     def __init__(self, take: Callable[[bytes], None], ended: asyncio.Future[None]) -> None:
         self._take, self._ended = take, ended
@@ -220,10 +218,10 @@ class _Output(asyncio.Protocol):
 
 @final
 class _Input(asyncio.BaseProtocol):
-    """The child's input. That it is broken shows at its other end, too."""
+    """Writes to the child's input."""
 
-    def __init__(self, channel: StdioChannel, gone: asyncio.Future[None]) -> None:
-        self._channel, self._gone = channel, gone
+    def __init__(self, channel: StdioChannel, closed: asyncio.Future[None]) -> None:
+        self._channel, self._closed = channel, closed
 
     def pause_writing(self) -> None:
         self._channel.pause()
@@ -233,5 +231,5 @@ class _Input(asyncio.BaseProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the name is asyncio's
         self._channel.resume()
-        if not self._gone.done():
-            self._gone.set_result(None)
+        if not self._closed.done():
+            self._closed.set_result(None)

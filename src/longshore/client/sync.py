@@ -1,6 +1,6 @@
 """The client for scripts and notebooks: the same methods, without await.
 
-Each has an event loop on a thread of its own, so it also works where a loop is running already, as in a notebook.
+Each has an event loop on its own thread, so it also works where a loop is running already, as in a notebook.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from inspect import iscoroutinefunction
 from types import TracebackType
 from typing import Any, Self, TypeVar, final, overload
 
-from longshore.client.answering import check_callbacks
 from longshore.client.client import Client
-from longshore.client.records import (
+from longshore.client.handlers import check_callbacks
+from longshore.client.models import (
     Change,
     Completion,
     PromptInfo,
@@ -26,16 +26,16 @@ from longshore.client.records import (
     ToolInfo,
 )
 from longshore.client.results import PromptResult, Result
-from longshore.client.threads import on_thread
+from longshore.client.tasks import on_thread
 from longshore.errors import CallTimeout, ConnectError, ConnectionLost
 from longshore.protocol.content import Contents
 
 T = TypeVar("T")
 
 _END_SECONDS = 2.0
-"""What a handler of the user's may take to end when the client is closed."""
+"""Time for a handler of the user's to end when the client is closed."""
 CLOSE_SECONDS = 15.0
-"""What closing may take, a child that must be killed included. More: a handler holds the loop's thread up."""
+"""Time for closing, with a child that must be killed. More means that a handler blocks the loop's thread."""
 _QUESTIONS = ("on_elicit", "on_sample", "roots")
 """Handlers that may wait for a person."""
 
@@ -46,12 +46,12 @@ class SyncClient:
 
     def __init__(self, target: Any, **options: Any) -> None:
         check_callbacks(options)
-        self._client = Client(target, **{name: _freed(name, value) for name, value in options.items()})
+        self._client = Client(target, **{name: _off_loop(name, value) for name, value in options.items()})
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._engine: Any = getattr(target, "engine", None)
-        """Of a server in this process."""
+        """The engine of a server in this process."""
 
     # -- the connection
 
@@ -78,8 +78,8 @@ class SyncClient:
 
     def close(self) -> None:
         """End the connection, and its thread."""
-        self._must_not_be_ours()
-        with self._lock:  # from here on nobody else begins anything
+        self._check_thread()
+        with self._lock:  # other threads begin nothing from here on
             loop, thread = self._loop, self._thread
             self._loop = self._thread = None
         if loop is None or thread is None:
@@ -98,9 +98,9 @@ class SyncClient:
         self._wait(closing)
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
-        """Have it done on the loop's thread. Ctrl-C here cancels it there."""
+        """Run it on the loop's thread. Ctrl-C here cancels it there."""
         try:
-            self._must_not_be_ours()
+            self._check_thread()
             with self._lock:
                 if self._loop is None:
                     raise ConnectError("the client is not open; write `with SyncClient(…)`", self._client.name)
@@ -119,8 +119,8 @@ class SyncClient:
             future.cancel()
             raise
 
-    def _must_not_be_ours(self) -> None:
-        """Whoever waits for what only its own thread can do waits for ever."""
+    def _check_thread(self) -> None:
+        """Refuse a call that would wait for its own thread for ever."""
         if threading.current_thread() is self._thread:
             what = "what is only told (on_log, on_change, on_progress), and async handlers, run on the client's thread"
             what += " and can't use the client; use Client and async def"
@@ -150,8 +150,8 @@ class SyncClient:
     def connected(self) -> bool:
         return self._client.connected
 
-    def said(self) -> str:
-        return self._client.said()
+    def stderr_tail(self) -> str:
+        return self._client.stderr_tail()
 
     # -- the same as Client's
 
@@ -204,7 +204,7 @@ class SyncClient:
 
     @contextmanager
     def watch(self, **wanted: Any) -> Generator[Iterator[Change]]:
-        """Hear of changes: `with client.watch(tools=True) as changes: for change in changes: …`."""
+        """Watch for changes: `with client.watch(tools=True) as changes: for change in changes: …`."""
         watch = self._client.watch(**wanted)
         self._do(watch.__aenter__())
         try:
@@ -226,13 +226,13 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def _end(client: Client) -> None:
-    """Close it, and stop the loop. Whoever waits in another thread, for whatever, gets an end too."""
+    """Close the client and stop the loop. Calls that wait in other threads end too."""
     try:
         await client.close()
     finally:
         await _end_all()
         loop = asyncio.get_running_loop()
-        loop.call_soon(loop.stop)  # in the turn in which it is told that this is done
+        loop.call_soon(loop.stop)  # after the waiting thread was notified
 
 
 async def _end_all() -> None:
@@ -243,13 +243,12 @@ async def _end_all() -> None:
         await asyncio.wait(tasks, timeout=_END_SECONDS)
 
 
-def _freed(name: str, value: Any) -> Any:
-    """A plain function that answers questions, on a thread of its own: it may wait, as `input` does."""
+def _off_loop(name: str, value: Any) -> Any:
+    """Have a blocking function that answers questions run on its own thread: it may wait, as `input` does."""
     return on_thread(value) if name in _QUESTIONS and callable(value) and not iscoroutinefunction(value) else value
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:
-    """The loop that runs on this thread."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

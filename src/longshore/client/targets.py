@@ -1,4 +1,4 @@
-"""What a client can be pointed at, and the channels that lead there."""
+"""What `Client(target)` accepts, and the channels to it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from longshore.client.channel import CLIENT_LIMITS, Channel
+from longshore.client.channel import CLIENT_LIMITS, Channel, ChannelEvents, ChannelFactory
 from longshore.errors import ConnectError
 from longshore.limits import Limits
 from longshore.schema.kinds import is_array, is_object
@@ -22,20 +23,20 @@ if TYPE_CHECKING:
 
 FILE = re.compile(r"(?P<path>.+\.py)(?P<name>:\w+)?")
 _RUNNING = ("run", "serve", "serve_http")
-"""The methods by which a server serves."""
+"""Methods that serve a `Server`."""
 
 
 class Target(Struct, frozen=True):
-    """Where a server is. `channels` lead there, tried in order: a later one only where the server is an older one."""
+    """A server to connect to. Its `channels` are tried in order: a later one only where the server is an older one."""
 
     name: str
-    channels: tuple[Callable[[], Channel], ...]
+    channels: tuple[ChannelFactory, ...]
     key: str = ""
-    """Under which what was learned of the server is remembered; empty: nowhere."""
+    """The address under which its revision is remembered; empty: it is not."""
 
 
-class Way(Struct, frozen=True):
-    """How to get there: what a caller gives beside the target."""
+class TransportOptions(Struct, frozen=True):
+    """The arguments of `Client` that belong to the transport."""
 
     env: Mapping[str, str] | None = None
     cwd: str | None = None
@@ -44,53 +45,53 @@ class Way(Struct, frozen=True):
     limits: Limits = CLIENT_LIMITS
 
 
-def find(target: Any, way: Way) -> Target:
+def find(target: Any, options: TransportOptions) -> Target:
     """What `Client(target)` means. Raises ConnectError."""
     if isinstance(target, Target):
-        if way.env or way.cwd or way.headers or way.auth is not None:
+        if options.env or options.cwd or options.headers or options.auth is not None:
             raise ConnectError(
                 "env, cwd, headers and auth are too late here; give them to what made this target, such as record(…)"
             )
         return target
     if isinstance(target, str):
-        return _from_text(target, way)
+        return _from_text(target, options)
     if isinstance(target, os.PathLike):
-        return _file(os.fspath(cast("os.PathLike[str]", target)), "", way)
+        return _file(os.fspath(cast("os.PathLike[str]", target)), "", options)
     if isinstance(target, Mapping):
-        return _from_mapping(cast("Mapping[str, Any]", target), way)
+        return _from_mapping(cast("Mapping[str, Any]", target), options)
     if isinstance(target, (list, tuple)):
         words = [str(word) for word in cast("Sequence[Any]", target)]
         if not words:
             raise ConnectError('an empty command; give a program and its arguments, such as ["python", "server.py"]')
-        return _child(words, way)
+        return _child(words, options)
     if hasattr(target, "engine"):
         return _memory(target)
     if callable(target):
-        return Target("server", (cast("Callable[[], Channel]", target),))
+        return Target("server", (cast("ChannelFactory", target),))
     what = f"a client can't be pointed at {target!r}"
     raise ConnectError(f"{what}; give a Server, a command, a URL or an entry of mcpServers")
 
 
-def _from_mapping(target: Mapping[str, Any], way: Way) -> Target:
+def _from_mapping(target: Mapping[str, Any], options: TransportOptions) -> Target:
     """An entry of `mcpServers`, or the whole of it where it has one entry."""
     servers: Any = target.get("mcpServers")
     if servers is None:
-        return from_entry(target, way)
+        return from_entry(target, options)
     if not is_object(servers) or not servers or not all(map(is_object, servers.values())):
         raise ConnectError('"mcpServers" is an object of servers by name, such as {"weather": {"command": …}}')
     if len(servers) > 1:
         fix = f'write Client(config["mcpServers"]["{next(iter(servers))}"])'
         raise ConnectError(f"mcpServers has several servers ({', '.join(servers)}), and a client is for one; {fix}")
     [(name, entry)] = servers.items()
-    return from_entry(entry, way, name)
+    return from_entry(entry, options, name)
 
 
-def from_entry(entry: Mapping[str, Any], way: Way, name: str = "") -> Target:
+def from_entry(entry: Mapping[str, Any], options: TransportOptions, name: str = "") -> Target:
     """An entry of a client's `mcpServers`: a command with `args`, `env`, `cwd`, or a `url` with `headers`."""
     url = url_of(entry)
     if url is not None:
-        headers = {**_texts(entry, "headers"), **(way.headers or {})}
-        return _url(url, Way(way.env, way.cwd, headers, way.auth, way.limits), name, old=entry.get("type") == "sse")
+        headers = {**_texts(entry, "headers"), **(options.headers or {})}
+        return _url(url, replace(options, headers=headers), name, sse=entry.get("type") == "sse")
     command = entry.get("command")
     if not isinstance(command, str) or not command:
         raise ConnectError(
@@ -99,16 +100,16 @@ def from_entry(entry: Mapping[str, Any], way: Way, name: str = "") -> Target:
     arguments: Any = entry.get("args", [])
     if not is_array(arguments):
         raise ConnectError('"args" of an entry of mcpServers is a list')
-    env = {**_texts(entry, "env"), **(way.env or {})}
-    cwd: Any = way.cwd or entry.get("cwd")
+    env = {**_texts(entry, "env"), **(options.env or {})}
+    cwd: Any = options.cwd or entry.get("cwd")
     if not (cwd is None or isinstance(cwd, str)):
         raise ConnectError('"cwd" of an entry of mcpServers is a text')
     words = [command, *(str(each) for each in arguments)]
-    return _child(words, Way(env, cwd, way.headers, way.auth, way.limits), name)
+    return _child(words, replace(options, env=env, cwd=cwd), name)
 
 
 def url_of(entry: Mapping[str, Any]) -> str | None:
-    """Where connecting leads; None where it starts a program."""
+    """The URL of an entry; None if it starts a program."""
     texts = (entry.get(key) for key in ("url", "serverUrl", "httpUrl"))
     return next((text for text in texts if isinstance(text, str) and text), None)
 
@@ -120,35 +121,35 @@ def _texts(entry: Mapping[str, Any], key: str) -> dict[str, str]:
     return {str(name): str(value) for name, value in cast("Mapping[str, Any]", found).items()}
 
 
-def _from_text(text: str, way: Way) -> Target:
+def _from_text(text: str, options: TransportOptions) -> Target:
     if text.startswith(("http://", "https://")):
-        return _url(text, way)
+        return _url(text, options)
     file = FILE.fullmatch(text)
     if file is not None and os.path.isfile(file["path"]):
-        return _file(file["path"], file["name"] or "", way)
+        return _file(file["path"], file["name"] or "", options)
     try:
         words = shlex.split(text)
     except ValueError as problem:
         raise ConnectError(f"the command {text!r} can't be read: {problem}; give it as a list") from None
     if not words:
         raise ConnectError("an empty target; give a Server, a command, a URL or an entry of mcpServers")
-    return _child(words, way)
+    return _child(words, options)
 
 
-def _file(path: str, name: str, way: Way) -> Target:
-    """A Python file: run, or served where it only declares a server, or where `name` says which of its servers."""
+def _file(path: str, name: str, options: TransportOptions) -> Target:
+    """A Python file: served if it only declares a server or `name` names one of its servers, else run."""
     if name or _only_declares(path):
-        return _child(serve_command(os.path.abspath(path) + name), way, path + name)
-    return _child([sys.executable, path], way)
+        return _child(serve_command(os.path.abspath(path) + name), options, path + name)
+    return _child([sys.executable, path], options)
 
 
 def serve_command(target: str | None = None, *options: str) -> list[str]:
-    """The command that serves it. -P: a file in this folder that is called like a library must not be taken for it."""
+    """The command that serves a target. -P: a file in this folder must not shadow a library of the same name."""
     return [sys.executable, "-P", "-m", "longshore", "serve", *options, *([target] if target is not None else [])]
 
 
 def _only_declares(path: str) -> bool:
-    """Whether a file makes a `Server` of ours and has nothing that would run it when the file is run."""
+    """Whether a file makes a `Server` of ours and does not serve it when it is run."""
     import ast
 
     try:
@@ -174,32 +175,32 @@ def _makes_server(node: ast.expr | None) -> bool:
     return "Server" in (getattr(func, "id", None), getattr(func, "attr", None))
 
 
-def _child(words: list[str], way: Way, name: str = "") -> Target:
-    def make() -> Channel:
+def _child(words: list[str], options: TransportOptions, name: str = "") -> Target:
+    def make(events: ChannelEvents) -> Channel:
         from longshore.client.stdio import StdioChannel
 
-        return StdioChannel(words, env=way.env, cwd=way.cwd, limits=way.limits)
+        return StdioChannel(words, events, env=options.env, cwd=options.cwd, limits=options.limits)
 
     shown = shlex.join(words)
-    return Target(name or shown, (make,), key=f"{way.cwd or ''}\0{shown}")
+    return Target(name or shown, (make,), key=f"{options.cwd or ''}\0{shown}")
 
 
-def _url(url: str, way: Way, name: str = "", *, old: bool = False) -> Target:
+def _url(url: str, options: TransportOptions, name: str = "", *, sse: bool = False) -> Target:
     from longshore.http_client.urls import without_secrets
 
-    headers = tuple((way.headers or {}).items())
+    headers = tuple((options.headers or {}).items())
 
-    def make() -> Channel:
+    def make(events: ChannelEvents) -> Channel:
         from longshore.client.http import HttpChannel
 
-        return HttpChannel(url, headers=headers, authorizer=_authorizer(way.auth), limits=way.limits)
+        return HttpChannel(url, events, headers=headers, authorizer=_authorizer(options.auth), limits=options.limits)
 
-    def make_old() -> Channel:
+    def make_sse(events: ChannelEvents) -> Channel:
         from longshore.client.sse import SseChannel
 
-        return SseChannel(url, headers=headers, authorizer=_authorizer(way.auth), limits=way.limits)
+        return SseChannel(url, events, headers=headers, authorizer=_authorizer(options.auth), limits=options.limits)
 
-    return Target(name or without_secrets(url), (make_old,) if old else (make, make_old), key=url)
+    return Target(name or without_secrets(url), (make_sse,) if sse else (make, make_sse), key=url)
 
 
 def _authorizer(auth: Any) -> Any:
@@ -211,9 +212,9 @@ def _authorizer(auth: Any) -> Any:
 
 
 def _memory(server: Any) -> Target:
-    def make() -> Channel:
+    def make(events: ChannelEvents) -> Channel:
         from longshore.client.memory import MemoryChannel
 
-        return MemoryChannel(server)
+        return MemoryChannel(server, events)
 
     return Target(str(server.name), (make,))

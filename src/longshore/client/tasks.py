@@ -1,15 +1,17 @@
-"""Tasks that a channel has under way, and ending them for certain."""
+"""Background tasks with an end that can be awaited, and a user's blocking functions on threads."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+import inspect
+import threading
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, final
 
 
 @final
 class Tasks:
-    """A set of tasks that forgets those that are done."""
+    """A set of running tasks. A task leaves it when it is done."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
@@ -24,7 +26,7 @@ class Tasks:
         return task
 
     async def wait(self, seconds: float) -> None:
-        """Let them come to their ends."""
+        """Wait until all are done, at most for so long."""
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=seconds)
 
@@ -33,8 +35,58 @@ class Tasks:
 
 
 async def end(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel tasks and wait until they are gone. Not the one that asks: it goes by itself."""
+    """Cancel tasks, except the current one, and wait until they are done."""
     others = [task for task in tasks if task is not asyncio.current_task()]
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+
+
+def on_thread(function: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """The async form of a blocking function. Each call runs on a thread of its own, which a cancelled caller leaves."""
+
+    async def run(*arguments: Any) -> Any:
+        loop = asyncio.get_running_loop()
+        outcome: asyncio.Future[Any] = loop.create_future()
+
+        def work() -> None:
+            try:
+                report = outcome.set_result, function(*arguments)
+            except BaseException as problem:
+                report = outcome.set_exception, _as_exception(problem)
+            try:
+                loop.call_soon_threadsafe(_report, outcome, *report)
+            except RuntimeError:
+                pass  # the loop has ended
+
+        threading.Thread(target=work, name="longshore-handler", daemon=True).start()
+        found = await outcome
+        return await found if inspect.isawaitable(found) else found
+
+    return run
+
+
+def _report(outcome: asyncio.Future[Any], set: Callable[[Any], None], value: Any) -> None:
+    if not outcome.done():
+        set(value)
+
+
+def _as_exception(problem: BaseException) -> Exception:
+    """As a future can hold it: SystemExit on the thread ends only the work there."""
+    return problem if isinstance(problem, Exception) and not isinstance(problem, StopIteration) else _Ended(problem)
+
+
+class _Ended(RuntimeError):
+    """Replaces an exception that a future can't hold, and prints like it."""
+
+    def __init__(self, problem: BaseException) -> None:
+        super().__init__(repr(problem))
+        self.__cause__ = problem
+
+    def __repr__(self) -> str:
+        return repr(self.__cause__)
+
+
+def name_of(problem: BaseException) -> str:
+    """The class name of what a function raised."""
+    return type(problem.__cause__ if isinstance(problem, _Ended) else problem).__name__

@@ -1,46 +1,59 @@
-"""One mounted server, as a toolset whose tools come when it has said what they are."""
+"""Mounted servers: each is a toolset whose entries come when the server has listed them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, final
 
-from longshore.errors import ClientError, ConnectError, RegistrationError, ToolError
-from longshore.registry.catalog import Catalog
+from msgspec import ValidationError
+
+from longshore.errors import ClientError, ConnectError, ProtocolError, RegistrationError, ToolError
+from longshore.registry.catalog import Catalog, find_alias
+from longshore.registry.function import no_timeout
 from longshore.registry.source_location import caller
+from longshore.registry.tool import Entry, report_problem
 from longshore.registry.toolset import Toolset, ToolsetHandle
 from longshore.telemetry.recorder import Recorder
+from longshore.wire.codec import INVALID_PARAMS
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     from longshore.client.client import Client
     from longshore.mounting.calls import Calls
-    from longshore.mounting.keeper import Keeper
-    from longshore.mounting.surface import Surface
-    from longshore.registry.tool import Entry
+    from longshore.mounting.entries import RemoteList
+    from longshore.mounting.supervisor import Supervisor
     from longshore.server.call import Call
 
-TOLD = 20
-TOLD_SECONDS = 60.0
-"""What whoever runs us is told of one server: at most so much within so long."""
+LOGGED = 20
+LOGGED_SECONDS = 60.0
+"""Problems of one server that are logged: at most so many within so long."""
+LAST_SECONDS = 0.2
+"""Time for tasks to notice that their child processes have been ended."""
+
+Timeout = float | Literal[False] | None
+Offered = Callable[[], dict[str, Entry]]
+Limit = Callable[[str, str | None, Timeout], float]
 
 
 @final
 class Mount(Toolset):
-    """Connects on the loop that calls run on, when it is first wanted there. Until then it costs next to nothing.
+    """One mounted server. It connects on the loop that calls run on, when it is first used there.
 
-    `changed` hears of resources that should be read again, `arrived` that there are other resources than before.
+    `on_updated` gets resources that have changed; `on_resources` is called when the list of resources has.
     """
 
     def __init__(
         self,
         target: Any,
         prefix: str,
-        timeout: float | Literal[False] | None,
+        timeout: Timeout,
         catalog: Catalog,
         recorder: Recorder,
-        changed: Callable[[str], None],
-        arrived: Callable[[], None],
+        on_updated: Callable[[str], None],
+        on_resources: Callable[[], None],
     ) -> None:
         self.prefix = prefix
         self.holder = ToolsetHandle(self)
@@ -49,37 +62,38 @@ class Mount(Toolset):
         self._catalog, self._recorder = catalog, recorder
         self._client: Client | None = None
         self._calls: Calls | None = None
-        self._keeper: Keeper | None = None
-        self._changed, self._arrived = changed, arrived
+        self._supervisor: Supervisor | None = None
+        self._on_updated, self._on_resources = on_updated, on_resources
         self._watched: frozenset[str] = frozenset()
-        self._surfaces: dict[str, Surface] = {}
+        self._lists: dict[str, RemoteList] = {}
         self._taken: dict[str, list[str]] = {}
-        """Of each list, the names that others have."""
-        self._odd: list[str] = []
-        """What was odd about what it said, as far as it was told."""
-        self._told, self._told_since = 0, monotonic()
+        """For each list, the names that other entries have."""
+        self._noted: list[str] = []
+        """Problems of the client that were logged."""
+        self._logged, self._logged_since = 0, monotonic()
         self.left_out: dict[str, list[str]] = {}
-        """Of each list, what could not be used, and why."""
-        if getattr(target, "relaying", None) is not None:
-            self._relay_now()
+        """For each list, the entries that could not be used, and why."""
+        if _is_client(target):
+            self._take_client()
         else:
             _check(target)
 
     # -- for the server
 
-    def keeper(self) -> Keeper:
-        """Who keeps the connection, on the loop that runs. Begins with it, if nobody does yet."""
-        from longshore.mounting.keeper import Keeper
+    def supervisor(self) -> Supervisor:
+        """The supervisor of the connection, started on the running loop if there is none."""
+        from longshore.mounting.supervisor import Supervisor
 
         if self.holder.removed:
             raise ToolError(f"the mounted server {self.prefix!r} was unmounted")
-        keeper = self._keeper
-        if keeper is None or not keeper.alive:
+        supervisor = self._supervisor
+        if supervisor is None or not supervisor.alive:
             self._collect_problems()
-            client = self._relayed()
-            keeper = self._keeper = Keeper(self.prefix, client, self._take_over, self._tell, self._changed)
-            keeper.following.follow(self._watched)
-        return keeper
+            client = self._connected_client()
+            supervisor = Supervisor(self.prefix, client, self._take_lists, self._log, self._on_updated)
+            self._supervisor = supervisor
+            supervisor.resources.watch(self._watched)
+        return supervisor
 
     def _collect_problems(self) -> None:
         """Report the problems of a `Server` in this process as our own."""
@@ -88,177 +102,183 @@ class Mount(Toolset):
             recorder.fallback = lambda: self._recorder.report
 
     @property
+    def _alive(self) -> Supervisor | None:
+        supervisor = self._supervisor
+        return supervisor if supervisor is not None and supervisor.alive else None
+
+    @property
     def pending(self) -> bool:
-        """Whether it is still to be found out what the server offers, and worth waiting for."""
-        keeper = self._keeper
-        return keeper is None or not keeper.alive or keeper.pending
+        """Whether a list should still wait for the server's first answer."""
+        supervisor = self._alive
+        return supervisor is None or supervisor.pending
 
     @property
     def ready(self) -> bool:
-        return self._keeper is not None and self._keeper.alive and self._keeper.is_ready
+        supervisor = self._alive
+        return supervisor is not None and supervisor.is_ready
 
     @property
     def absence(self) -> str | None:
-        """Why the server can't be used, if it is known that it can't."""
-        keeper = self._keeper
-        if keeper is None or not keeper.alive or keeper.is_ready or keeper.pending:
+        """Why the server can't be used, if that is known."""
+        supervisor = self._alive
+        if supervisor is None or supervisor.is_ready or supervisor.pending:
             return None
-        return keeper.absence()
+        return supervisor.absence()
 
-    async def settled(self) -> None:
-        """Wait until it is known what the server offers, or for as long as a list waits for that."""
+    async def wait_listed(self) -> None:
+        """Wait until the server has listed its entries, or for as long as a list waits for that."""
         if not self.holder.removed:
-            await self.keeper().settled()
+            await self.supervisor().wait_listed()
 
     def watch(self, uris: frozenset[str]) -> None:
-        """Clients of ours watch these resources of the server's."""
+        """Watch these resources of the server's."""
         self._watched = uris
-        if self._keeper is not None and self._keeper.alive:
-            self._keeper.following.follow(uris)
+        supervisor = self._alive
+        if supervisor is not None:
+            supervisor.resources.watch(uris)
 
     async def stop(self) -> None:
-        keeper, self._keeper = self._keeper, None
-        if keeper is not None and keeper.alive:
-            await keeper.stop()
+        supervisor, self._supervisor = self._alive, None
+        if supervisor is not None:
+            await supervisor.stop()
 
     def status(self) -> dict[str, Any]:
-        keeper = self._keeper
-        if keeper is None:
+        supervisor = self._supervisor
+        if supervisor is None:
             return {"state": "not started"}
-        known: dict[str, Any] = {"state": keeper.state, "seconds": round(monotonic() - keeper.since, 1)}
-        if keeper.problem is not None:
-            known["problem"] = keeper.problem.what
-        if keeper.state == "ready":
-            server = keeper.client.server
+        known: dict[str, Any] = {"state": supervisor.state, "seconds": round(monotonic() - supervisor.since, 1)}
+        if supervisor.problem is not None:
+            known["problem"] = supervisor.problem.what
+        if supervisor.state == "ready":
+            server = supervisor.client.server
             known |= {"server": server.name, "version": server.version, "revision": server.revision}
         left_out = [line for lines in self.left_out.values() for line in lines]
         return known | ({"left_out": left_out[:20]} if left_out else {})
 
     async def ready_client(self, call: Call) -> Client:
-        """Wait until the server is there. Nobody's place is taken meanwhile. Raises ToolError, which says why not."""
-        from longshore.mounting.keeper import in_time
+        """Wait until the server is there, without a place in the executor. Raises ToolError with the reason."""
+        from longshore.mounting.supervisor import seconds_for
 
-        keeper = self.keeper()
-        if keeper.is_ready or not call.running:
-            return await keeper.ready(in_time(call))
-        seconds = in_time(call)
+        supervisor = self.supervisor()
+        seconds = seconds_for(call)
+        if supervisor.is_ready or not call.running:
+            return await supervisor.ready(seconds)
         call.executor.pause(call)
         try:
-            return await keeper.ready(seconds)
+            return await supervisor.ready(seconds)
         finally:
             call.executor.resume(call)
 
     # -- for its entries
 
     async def call_tool(self, name: str, arguments: Any, call: Call) -> dict[str, Any]:
-        return await self._passing().call_tool(name, arguments, call)
+        return await self._forwarder().call_tool(name, arguments, call)
 
     async def ask(self, method: str, params: dict[str, Any], call: Call) -> dict[str, Any]:
-        return await self._passing().ask(method, params, call)
+        return await self._forwarder().ask(method, params, call)
 
-    def _passing(self) -> Calls:
-        self.keeper()
+    def _forwarder(self) -> Calls:
+        self.supervisor()
         assert self._calls is not None
         return self._calls
 
     # -- the client
 
-    def _relayed(self) -> Client:
-        """The client, which hands on to us what it does not answer itself. The same one on every loop."""
-        from longshore.client.client import Client
-        from longshore.client.relay import Relay
+    def _connected_client(self) -> Client:
+        """The client, with us as its relay. The same one on every loop."""
+        from longshore.client.client import Client, Relay, take_over
         from longshore.mounting.calls import Calls
         from longshore.mounting.questions import RELAYED
 
         if self._client is None:
-            client = self._target if isinstance(self._target, Client) else Client(self._target)
-            calls = self._calls = Calls(self.prefix, self.ready_client, lambda: self._keeper is None, self._warn)
-            calls.own = client.relaying.begin(Relay(RELAYED, calls.flights.ask, calls.flights.log, self._lost))
-            self._client = client
+            calls = Calls(self.prefix, self.ready_client, lambda: self._supervisor is None, self._warn)
+            relay = Relay(RELAYED, calls.pending.ask, calls.pending.log, self._on_lost)
+            target = self._target
+            self._client = take_over(target, relay) if isinstance(target, Client) else Client(target, relay=relay)
+            self._calls = calls
         return self._client
 
-    def _relay_now(self) -> None:
-        """A client that its author made is taken over at once, so that who uses it elsewhere hears of it."""
+    def _take_client(self) -> None:
+        """Take over the author's client at once, so that its use elsewhere fails."""
         try:
-            self._relayed()
+            self._connected_client()
         except ClientError:
             fix = "mount a client of its own: app.mount(Client(…), prefix=…)"
             raise RegistrationError(caller(), "this client is open already, or mounted", fix) from None
 
-    def _lost(self, problem: Any) -> None:
-        if self._keeper is not None:
-            self._keeper.lost(problem)
+    def _on_lost(self, problem: ClientError) -> None:
+        if self._supervisor is not None:
+            self._supervisor.on_lost(problem)
 
     def _warn(self, text: str) -> None:
-        self._tell("warning", f"mounted {self.prefix}: {text}")
+        self._log("warning", f"mounted {self.prefix}: {text}")
 
-    def _tell(self, level: Any, text: str) -> None:
-        """Tell whoever runs us, but not without end: a bad server could fill any log."""
+    def _log(self, level: Any, text: str) -> None:
+        """Log a problem, within a limit: a bad server could fill any log."""
         now = monotonic()
-        if now - self._told_since > TOLD_SECONDS:
-            self._told_since, self._told = now, 0
-        self._told += 1
-        if self._told <= TOLD:
+        if now - self._logged_since > LOGGED_SECONDS:
+            self._logged_since, self._logged = now, 0
+        self._logged += 1
+        if self._logged <= LOGGED:
             self._recorder.problem(level, text)
-        elif self._told == TOLD + 1:
-            self._recorder.problem("warning", f"mounted {self.prefix}: there is more to tell, but not within a minute")
+        elif self._logged == LOGGED + 1:
+            self._recorder.problem("warning", f"mounted {self.prefix}: more problems are not logged within a minute")
 
-    # -- what it offers
+    # -- its entries
 
-    async def _take_over(self, client: Client, kinds: set[str]) -> None:
-        """Have the catalog hold what the server offers now."""
-        from longshore.mounting.surface import REFUSED, Reader, unlisted
+    async def _take_lists(self, client: Client, kinds: set[str]) -> None:
+        """Put the server's lists into the catalog."""
+        from longshore.mounting.entries import REFUSED, RemoteEntries, read_list, unlisted
 
-        reader = Reader(self.prefix, self.holder, self, self.timeout, self._aliases_of)
         for kind in sorted(kinds):
+            entries = RemoteEntries(self.prefix, self.holder, self, self.timeout, self._aliases_of)
             try:
-                surface = await reader.read(client, kind)
+                found = await read_list(client, kind, entries)
             except REFUSED as problem:
-                self._note(kind, [unlisted(kind, problem)])  # what it offered before may still be there
+                self._note(kind, [unlisted(kind, problem)])  # the entries of before may still be there
                 continue
             if not self.holder.removed:
-                self._put(surface)
-        left_out = client.relaying.left_out
+                self._take_list(found)
+        left_out = client.left_out
         self._note("entries", left_out)
-        known = {*left_out, *self._odd, *client.absent.values()}
+        known = {*left_out, *self._noted, *client.absent.values()}
         for text in [each for each in client.problems if each not in known]:
-            if len(self._odd) < TOLD:
-                self._odd.append(text)
-                self._tell("notice", f"mounted {self.prefix}: {text}")
+            if len(self._noted) < LOGGED:
+                self._noted.append(text)
+                self._log("notice", f"mounted {self.prefix}: {text}")
 
     def _aliases_of(self, name: str) -> tuple[str, ...]:
-        """What a tool was called before. No list tells it, so it is known only of a server in this process."""
+        """The earlier names of a tool. No list has them, so they are known only of a server in this process."""
         engine: Any = getattr(self._target, "engine", None)
         entry: Entry | None = None if engine is None else engine.tools.get(name)
         return () if entry is None else entry.aliases
 
-    def _put(self, surface: Surface) -> None:
-        before = self._surfaces.get(surface.part)
-        if surface.definitions == ({} if before is None else before.definitions):
-            self._note_left_out(surface)
+    def _take_list(self, found: RemoteList) -> None:
+        before = self._lists.get(found.part)
+        if found.definitions == ({} if before is None else before.definitions):
+            self._note_left_out(found)
             return
-        self._surfaces[surface.part] = surface
-        self._fit(surface)
+        self._lists[found.part] = found
+        self._swap(found)
         if before is not None:
-            self._tell_changed(surface.part, before.definitions, surface.definitions)
+            self._warn_of_changes(found.part, before.definitions, found.definitions)
 
     def refit(self) -> None:
-        """Offer what others had the names of, where those are free now."""
-        for surface in tuple(self._surfaces.values()):
-            names: dict[str, Any] = getattr(self._catalog, surface.part)
-            if any(name not in names for name in self._taken.get(surface.part, ())):
-                self._fit(surface)
+        """Add the entries whose names have become free."""
+        for found in tuple(self._lists.values()):
+            names: dict[str, Any] = getattr(self._catalog, found.part)
+            if any(name not in names for name in self._taken.get(found.part, ())):
+                self._swap(found)
 
-    def _fit(self, surface: Surface) -> None:
-        taken = self._catalog.swap(self.holder, surface.part, surface.made, surface.completions)
-        self._taken[surface.part] = taken
-        self._note_left_out(surface)
-        if surface.part == "resources":
-            self._arrived()
+    def _swap(self, found: RemoteList) -> None:
+        self._taken[found.part] = self._catalog.swap(self.holder, found.part, found.entries, found.completions)
+        self._note_left_out(found)
+        if found.part == "resources":
+            self._on_resources()
 
-    def _note_left_out(self, surface: Surface) -> None:
-        taken = [f"{name}: the name is taken" for name in self._taken.get(surface.part, ())]
-        self._note(surface.part, [*surface.left_out, *taken])
+    def _note_left_out(self, found: RemoteList) -> None:
+        taken = [f"{name}: the name is taken" for name in self._taken.get(found.part, ())]
+        self._note(found.part, [*found.left_out, *taken])
 
     def _note(self, part: str, left_out: list[str]) -> None:
         new = [line for line in left_out if line not in self.left_out.get(part, [])]
@@ -267,20 +287,169 @@ class Mount(Toolset):
             shown = "; ".join(new[:10]) + (f"; and {len(new) - 10} more" if len(new) > 10 else "")
             self._warn(f"left out: {shown}")
 
-    def _tell_changed(self, part: str, before: dict[str, Any], after: dict[str, Any]) -> None:
-        """A definition that a person has agreed to is another now: whoever runs us should know."""
+    def _warn_of_changes(self, part: str, before: dict[str, Any], after: dict[str, Any]) -> None:
+        """Warn of definitions that have changed under the same name: a person may have agreed to the old ones."""
         other = [name for name in before.keys() & after.keys() if before[name] != after[name]]
         if other:
             names = ", ".join(sorted(other)[:10])
             self._warn(f"other {part} under the same name: {names}")
 
 
+def _is_client(target: Any) -> bool:
+    """Whether the target is a `Client`. Its module is not imported for that: its author has, then."""
+    module = sys.modules.get("longshore.client.client")
+    return module is not None and isinstance(target, module.Client)
+
+
 def _check(target: Any) -> None:
-    """Refuse what leads nowhere while its author looks on: later it would fail lists that everybody waits for."""
-    from longshore.client.targets import Way, find
+    """Refuse an unusable target at registration: later it would fail every list."""
+    from longshore.client.targets import TransportOptions, find
 
     try:
-        find(target, Way())
+        find(target, TransportOptions())
     except ConnectError as problem:
         fix = "give a Server, a Client, a command, a URL or an entry of mcpServers"
         raise RegistrationError(caller(), f"this can't be mounted: {problem.what}", fix) from None
+
+
+@final
+class Mounts:
+    """All servers that are mounted in one of ours.
+
+    `offered` gives the tools that the configuration allows, `limit` the time limit of one, `on_updated` gets resources
+    that have changed, `guard` refuses a call that is not allowed.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        recorder: Recorder,
+        offered: Offered,
+        limit: Limit,
+        on_updated: Callable[[str], None],
+        guard: Callable[[Entry, Call], None],
+    ) -> None:
+        self._catalog, self._recorder, self._offered, self._limit = catalog, recorder, offered, limit
+        self._on_updated, self._guard = on_updated, guard
+        self._watched: dict[str, ToolsetHandle | None] = {}
+        """The watched resources and their owners. To look all up at each watch would take too long."""
+        self._made = 0
+
+    def add(self, target: Any, prefix: str, timeout: Timeout, owner: Any) -> Mount:
+        """Mount a server. It is not connected to yet."""
+        from longshore.mounting.entries import check_prefix
+
+        if target is owner:
+            raise RegistrationError(caller(), "a server can't be mounted in itself", "mount another one")
+        check_prefix(prefix, [each.prefix for each in self.all])
+        wrong = no_timeout(timeout)
+        if wrong is not None:
+            raise RegistrationError(caller(), *wrong)
+        self._catalog.check_toolset_name(prefix)
+        mount = Mount(target, prefix, timeout, self._catalog, self._recorder, self._on_updated, self.refit)
+        self._made += 1
+        mount.holder.rank = self._made
+        self._catalog.add_handle(mount.holder)
+        return mount
+
+    @property
+    def all(self) -> list[Mount]:
+        toolsets = (holder.toolset for holder in tuple(self._catalog.toolsets.values()))
+        return [each for each in toolsets if isinstance(each, Mount)]
+
+    def expected(self, names: Iterable[str]) -> list[str]:
+        """Those that may yet become tools: the configuration may name them before they are listed."""
+        prefixes = tuple(mount.prefix + "_" for mount in self.all)
+        return [name for name in names if name.startswith(prefixes)]
+
+    def start(self) -> None:
+        """Begin to connect, on the running loop."""
+        for mount in self.all:
+            mount.supervisor()
+
+    def let_end(self, loop: AbstractEventLoop) -> None:
+        """The process is about to end, and has ended its children: let the tasks notice that."""
+        from asyncio import all_tasks, wait
+
+        tasks = all_tasks(loop)
+        if tasks:
+            _, left = loop.run_until_complete(wait(tasks, timeout=LAST_SECONDS))
+            for task in left:
+                task._log_destroy_pending = False  # type: ignore[attr-defined]  # it had its time
+
+    @property
+    def pending(self) -> bool:
+        """Whether a list made now might lack entries that are about to come."""
+        return any(mount.pending for mount in self.all)
+
+    async def wait(self) -> None:
+        """Wait until every server has listed its entries, or its time is up."""
+        from asyncio import gather
+
+        await gather(*(mount.wait_listed() for mount in self.all))
+
+    def unavailable(self) -> dict[str, str]:
+        return {mount.prefix: why for mount in self.all if (why := mount.absence) is not None}
+
+    def watch(self, uris: set[str]) -> None:
+        """Watch these resources at the servers that they belong to, now and later."""
+        known = self._watched
+        if uris != set(known):
+            self._watched = {uri: known[uri] if uri in known else self._owner_of(uri) for uri in uris}
+            self._pass_watched()
+
+    def refit(self) -> None:
+        """The entries have changed: names may be free, and watched resources may have other owners."""
+        for mount in self.all:
+            mount.refit()
+        self._watched = {uri: self._owner_of(uri) for uri in self._watched}
+        self._pass_watched()
+
+    def _owner_of(self, uri: str) -> ToolsetHandle | None:
+        found = self._catalog.find_resource(uri)
+        return None if found is None else found[0].entry.toolset
+
+    def _pass_watched(self) -> None:
+        for mount in self.all:
+            mount.watch(frozenset(uri for uri, owner in self._watched.items() if owner is mount.holder))
+
+    def placeholder(self, name: str) -> Entry | None:
+        """A placeholder for a tool that is not known, but may belong to a server that has not listed its tools."""
+        for mount in self.all:
+            if name.startswith(mount.prefix + "_") and not mount.ready:
+                return self._placeholder(mount, name)
+        return None
+
+    def _placeholder(self, mount: Mount, name: str) -> Entry:
+        async def call_later(arguments: Any, call: Call) -> Any:
+            await mount.ready_client(call)
+            offered = self._offered()
+            entry = offered.get(name) or find_alias(offered, name)
+            if entry is None:
+                raise ProtocolError(INVALID_PARAMS, f"no tool {name[:100]!r}")
+            if entry.name != name:
+                call.remarks = (f"{name} is now {entry.name}",)
+            if entry.guarded:
+                self._guard(entry, call)
+            call.entry = entry
+            try:
+                call.arguments = entry.decode(arguments)
+            except ValidationError as problem:
+                raise ToolError(f"{name}: invalid arguments\n{problem}") from None
+            return await entry.invoke(call.arguments, call)
+
+        return Entry(
+            kind="tool",
+            name=name,
+            where=f"mounted {mount.prefix}",
+            run="async",
+            decode=lambda raw: raw,
+            invoke=call_later,
+            render=lambda value, call: call.entry.render(value, call),
+            explain=report_problem,
+            describe=dict,
+            raw=True,
+            replay=True,
+            meter=mount.prefix,
+            limit=self._limit(name, mount.prefix, mount.timeout),
+        )

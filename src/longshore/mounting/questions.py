@@ -1,4 +1,4 @@
-"""Questions of a mounted server, as questions of ours: who is asked learns which server wants to know."""
+"""Questions of a mounted server as questions of ours. The user sees which server asks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from longshore.errors import CapabilityMissing, ToolError
-from longshore.mounting.names import seen, seen_in
+from longshore.mounting.entries import visible, visible_in
 from longshore.protocol.peer import Peer
 from longshore.protocol.questions import (
     Elicit,
@@ -24,9 +24,9 @@ from longshore.protocol.questions import (
 from longshore.schema.kinds import is_object
 
 MESSAGE_CHARACTERS = 4000
-"""Of what a person is asked. More is no question."""
+"""Characters of a question to a person. The rest is cut."""
 RELAYED: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
-"""What a server of the handshake era is told that its client can do: it is told once, for all callers to come."""
+"""The capabilities declared to a server of the handshake era: once, for all callers to come."""
 _KINDS: dict[str, tuple[Question, dict[str, Any]]] = {
     "form": (Elicit(""), {"elicitation": {"form": {}}}),
     "url": (Elicit("", url="https:"), {"elicitation": {"url": {}}}),
@@ -46,7 +46,7 @@ class _Items(Struct, rename="camel"):
 
 
 class _Field(Struct, rename="camel"):
-    """One field of a form, as far as anybody here looks into it."""
+    """The part of a form's field that is checked."""
 
     type: str = "string"
     title: str = ""
@@ -79,7 +79,7 @@ class _Sampling(Struct, rename="camel"):
 
 
 def capabilities_of(peer: Peer) -> dict[str, Any]:
-    """What can be asked of a caller, in the words of the stateless era."""
+    """What a caller can be asked, as capabilities of the stateless era."""
     able: dict[str, Any] = {}
     for question, words in _KINDS.values():
         try:
@@ -94,7 +94,7 @@ def capabilities_of(peer: Peer) -> dict[str, Any]:
 
 
 def read_question(prefix: str, method: str, params: Mapping[str, Any]) -> Question:
-    """What a mounted server asks. Raises ToolError for what can't be put to anybody."""
+    """A question of a mounted server. Raises ToolError for one that can't be put."""
     match method:
         case "elicitation/create":
             return _read_elicit(prefix, params)
@@ -107,7 +107,7 @@ def read_question(prefix: str, method: str, params: Mapping[str, Any]) -> Questi
 
 
 def _read_elicit(prefix: str, params: Mapping[str, Any]) -> Elicit:
-    message = f"[{prefix}] {seen(str(params.get('message', '')))[:MESSAGE_CHARACTERS]}"
+    message = f"[{prefix}] {visible(str(params.get('message', '')))[:MESSAGE_CHARACTERS]}"
     if params.get("mode") == "url":
         url = params.get("url")
         if not isinstance(url, str) or not url.startswith(("https://", "http://")):
@@ -118,7 +118,7 @@ def _read_elicit(prefix: str, params: Mapping[str, Any]) -> Elicit:
         msgspec.convert(form, _Form)
     except msgspec.ValidationError as problem:
         raise ToolError(f"{prefix} asks by a form that can't be read: {problem}") from None
-    return Elicit(message, schema=seen_in(form))
+    return Elicit(message, schema=visible_in(form))
 
 
 def _read_sample(prefix: str, params: Mapping[str, Any]) -> Sample:
@@ -140,7 +140,7 @@ def _read_sample(prefix: str, params: Mapping[str, Any]) -> Sample:
 
 
 def write_answer(answer: Any) -> dict[str, Any]:
-    """What the caller answered, as the mounted server reads it."""
+    """The caller's answer, as the mounted server reads it."""
     if isinstance(answer, ElicitAnswer):
         filled: Any = answer.value
         content = {"content": filled} if answer.action == "accept" and is_object(filled) else {}

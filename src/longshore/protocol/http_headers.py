@@ -131,6 +131,16 @@ def read_value(raw: bytes) -> str | None:
         return None
 
 
+def write_value(text: str) -> str:
+    """A text as a header can hold it: as it is, or in the base64 form."""
+    marked = text.startswith(_OPEN) and text.endswith(_CLOSE)
+    if not marked and text.isascii() and text.isprintable() and _plain(text.encode()) == text:
+        return text
+    from binascii import b2a_base64
+
+    return _OPEN + b2a_base64(text.encode(), newline=False).decode() + _CLOSE
+
+
 def _plain(raw: bytes) -> str | None:
     """A value without surrounding blanks. None if it has characters that need the base64 form."""
     text = raw.strip(b" \t").decode("latin-1")

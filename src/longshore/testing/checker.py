@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, final
 
 from longshore.app import Server
-from longshore.client.channel import CLIENT_LIMITS, About, Channel
-from longshore.client.targets import Way, find
+from longshore.client.channel import CLIENT_LIMITS, ChannelFactory, FrameInfo
+from longshore.client.targets import TransportOptions, find
 from longshore.errors import ClientError, LongshoreError
 from longshore.protocol.http_headers import NAME_BEARING
 from longshore.protocol.peer import PREFIX
@@ -80,8 +80,8 @@ async def acheck(
     if isinstance(volatile, str):
         raise TypeError(f"volatile={volatile!r}: it takes a list of names; write volatile=[{volatile!r}]")
     lines = read_transcript(path)
-    make = find(in_memory(target), Way(limits=CLIENT_LIMITS)).channels[0]
-    player = _Player(make(), os.fspath(path), frozenset(volatile), dict(given or {}), timeout)
+    make = find(in_memory(target), TransportOptions(limits=CLIENT_LIMITS)).channels[0]
+    player = _Player(make, os.fspath(path), frozenset(volatile), dict(given or {}), timeout)
     try:
         async with asyncio.timeout(timeout):
             await player.channel.open()
@@ -110,9 +110,8 @@ class _Player:
     """Plays the client's side."""
 
     def __init__(
-        self, channel: Channel, where: str, volatile: frozenset[str], given: dict[str, Any], seconds: float
+        self, make_channel: ChannelFactory, where: str, volatile: frozenset[str], given: dict[str, Any], seconds: float
     ) -> None:
-        self.channel = channel
         self._where, self._volatile, self._given, self._seconds = where, volatile, given, seconds
         self._received: list[dict[str, Any]] = []
         self._changed = asyncio.Event()
@@ -124,12 +123,11 @@ class _Player:
         """Recorded id of a server's request -> its id now."""
         self._handed: dict[str, str] = {}
         """Recorded cursor or state -> the one of now."""
-        channel.hear, channel.fail, channel.lose = self._hear, self._fail, self._lose
-        channel.note = lambda _: None
+        self.channel = make_channel(self)
 
     # -- the channel's callbacks
 
-    def _hear(self, frame: bytes) -> None:
+    def on_frame(self, frame: bytes) -> None:
         if not frame.strip():
             return
         try:
@@ -142,13 +140,19 @@ class _Player:
             self._received.append(each if fault is None else {_MALFORMED: fault, "it was": repr(each)[:_SHOWN]})
         self._changed.set()
 
-    def _fail(self, id: Id, problem: ClientError) -> None:
+    def on_failure(self, id: Id, problem: ClientError) -> None:
         self._received.append({"id": id, "failed": problem.what})
         self._changed.set()
 
-    def _lose(self, problem: ClientError) -> None:
+    def on_lost(self, problem: ClientError) -> None:
         self._lost = problem
         self._changed.set()
+
+    def on_login(self, started: bool) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        pass
 
     # -- the client's messages
 
@@ -280,10 +284,10 @@ class _Player:
         return f"{text}\nit said:\n{_shown(self._received)}" if self._received else text
 
 
-def _about(line: TranscriptLine, params: Any) -> About:
+def _about(line: TranscriptLine, params: Any) -> FrameInfo:
     key = NAME_BEARING.get(line.method or "")
     name = str(params.get(key)) if key is not None and is_object(params) else None
-    return About(line.method or "response", line.id if line.method is not None else None, name)
+    return FrameInfo(line.method or "response", line.id if line.method is not None else None, name)
 
 
 def _shown(messages: list[dict[str, Any]]) -> str:

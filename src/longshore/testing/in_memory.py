@@ -16,9 +16,9 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 
 from longshore.app import Server
-from longshore.client.answering import ElicitQuestion
-from longshore.client.channel import About, Channel
+from longshore.client.channel import Channel, ChannelEvents, ChannelFactory, FrameInfo
 from longshore.client.client import Client
+from longshore.client.handlers import ElicitQuestion
 from longshore.client.memory import MemoryChannel
 from longshore.client.targets import Target
 from longshore.errors import ClientError
@@ -45,7 +45,7 @@ def in_memory(target: Any) -> Any:
     """A `Server` as a target that closes its toolsets with its last connection; any other target unchanged."""
     if not isinstance(target, Server):
         return target
-    return _InMemory(target.name, (lambda: _TestChannel(target),), engine=target.engine)
+    return _InMemory(target.name, (lambda events: _TestChannel(target, events),), engine=target.engine)
 
 
 def renew(target: Any) -> None:
@@ -60,53 +60,45 @@ def renew(target: Any) -> None:
 class WrappingChannel(Channel):
     """Passes everything on to another channel and back."""
 
-    def __init__(self, inner: Channel) -> None:
-        self._inner = inner
-        super().__init__()
-        self.shared, self.handshake_only, self.logs_in = inner.shared, inner.handshake_only, inner.logs_in
-        inner.hear, inner.fail, inner.lose = self.heard, self.failed, self.lost
-        inner.note = lambda text: self.note(text)
+    def __init__(self, make_inner: ChannelFactory, events: ChannelEvents) -> None:
+        super().__init__(events)
+        self._inner = inner = make_inner(self)
+        self.shared, self.handshake_only = inner.shared, inner.handshake_only
 
     # These change when the server is reached.
 
     @property
-    def where(self) -> str:
-        return self._inner.where
-
-    @where.setter
-    def where(self, where: str) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        self._inner.where = where
+    def label(self) -> str:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self._inner.label
 
     @property
-    def congested(self) -> bool:
+    def congested(self) -> bool:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
         return self._inner.congested
-
-    @congested.setter
-    def congested(self, _: bool) -> None:
-        """Read-only: the inner channel decides."""
-
-    @property
-    def waiting(self) -> bool:
-        return self._inner.waiting
 
     @property
     def ended(self) -> bool:
         return self._inner.ended
 
-    def heard(self, frame: bytes) -> None:
-        self.hear(frame)
+    def on_frame(self, frame: bytes) -> None:
+        self.events.on_frame(frame)
 
-    def failed(self, id: Id, problem: ClientError) -> None:
-        self.fail(id, problem)
+    def on_failure(self, id: Id, problem: ClientError) -> None:
+        self.events.on_failure(id, problem)
 
-    def lost(self, problem: ClientError) -> None:
-        self.lose(problem)
+    def on_lost(self, problem: ClientError) -> None:
+        self.events.on_lost(problem)
+
+    def on_login(self, started: bool) -> None:
+        self.events.on_login(started)
+
+    def note(self, text: str) -> None:
+        self.events.note(text)
 
     async def open(self) -> None:
         await self._inner.open()
 
-    def send(self, frame: bytes, about: About) -> None:
-        self._inner.send(frame, about)
+    def send(self, frame: bytes, info: FrameInfo) -> None:
+        self._inner.send(frame, info)
 
     def cancel(self, id: Id, frame: bytes) -> None:
         self._inner.cancel(id, frame)
@@ -120,8 +112,8 @@ class WrappingChannel(Channel):
     async def close(self) -> None:
         await self._inner.close()
 
-    def said(self) -> str:
-        return self._inner.said()
+    def stderr_tail(self) -> str:
+        return self._inner.stderr_tail()
 
 
 class _LoopUse(Struct):
@@ -137,8 +129,8 @@ _USES: Final[WeakKeyDictionary[Server, _LoopUse]] = WeakKeyDictionary()
 
 @final
 class _TestChannel(WrappingChannel):
-    def __init__(self, server: Server) -> None:
-        super().__init__(MemoryChannel(server))
+    def __init__(self, server: Server, events: ChannelEvents) -> None:
+        super().__init__(lambda inner: MemoryChannel(server, inner), events)
         self._server, self._executor = server, server.engine.executor
         self._use: _LoopUse | None = None
 

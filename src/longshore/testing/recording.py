@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, final
 
 from msgspec.structs import replace
 
-from longshore.client.channel import CLIENT_LIMITS, About, Channel
-from longshore.client.targets import Target, Way, find
+from longshore.client.channel import CLIENT_LIMITS, ChannelEvents, ChannelFactory, FrameInfo
+from longshore.client.targets import Target, TransportOptions, find
 from longshore.errors import ClientError, ConnectError
 from longshore.files import write_atomic
 from longshore.limits import Limits
@@ -58,11 +58,11 @@ def record(
     Headers and times are not recorded. Values of keys that end in one of SECRETS or of the names in `redact` are
     written as `"…"`, and so is every later text that holds one of them; `redact=None` leaves out nothing.
     """
-    found = find(in_memory(target), Way(env, cwd, headers, auth, limits))
+    found = find(in_memory(target), TransportOptions(env, cwd, headers, auth, limits))
     recording = Recording(os.path.realpath(path), Redaction(redact))
 
-    def recorded(make: Callable[[], Channel]) -> Callable[[], Channel]:
-        return lambda: RecordingChannel(make(), recording)
+    def recorded(make: ChannelFactory) -> ChannelFactory:
+        return lambda events: RecordingChannel(make, events, recording)
 
     # Without a key the client remembers nothing of the server: each recording begins with a full negotiation.
     return replace(found, channels=tuple(recorded(make) for make in found.channels), key="")
@@ -198,8 +198,8 @@ class Recording:
 class RecordingChannel(WrappingChannel):
     """Records what passes."""
 
-    def __init__(self, inner: Channel, recording: Recording) -> None:
-        super().__init__(inner)
+    def __init__(self, make_inner: ChannelFactory, events: ChannelEvents, recording: Recording) -> None:
+        super().__init__(make_inner, events)
         self._recording = recording
         self._begun = False
         self._waiting: set[Id] = set()
@@ -210,25 +210,25 @@ class RecordingChannel(WrappingChannel):
         self._begun = True
         await super().open()
 
-    def heard(self, frame: bytes) -> None:
+    def on_frame(self, frame: bytes) -> None:
         if frame.strip():
             self._waiting.difference_update(self._add("<", frame))
-        super().heard(frame)
+        super().on_frame(frame)
 
-    def failed(self, id: Id, problem: ClientError) -> None:
+    def on_failure(self, id: Id, problem: ClientError) -> None:
         if id in self._waiting:
             self._recording.comment(f"the request {id!r} failed: {problem.what}")
-        super().failed(id, problem)
+        super().on_failure(id, problem)
 
-    def lost(self, problem: ClientError) -> None:
+    def on_lost(self, problem: ClientError) -> None:
         self._recording.comment(f"the connection was lost: {problem.what}")
-        super().lost(problem)
+        super().on_lost(problem)
 
-    def send(self, frame: bytes, about: About) -> None:
+    def send(self, frame: bytes, info: FrameInfo) -> None:
         self._add(">", frame)
-        if about.id is not None:
-            self._waiting.add(about.id)
-        super().send(frame, about)
+        if info.id is not None:
+            self._waiting.add(info.id)
+        super().send(frame, info)
 
     def cancel(self, id: Id, frame: bytes) -> None:
         self._add(">", frame)  # over HTTP the stream is closed instead, which means the same
@@ -238,7 +238,7 @@ class RecordingChannel(WrappingChannel):
         was_too_long = self._recording.too_long
         answered = self._recording.add(mark, frame)
         if self._recording.too_long and not was_too_long:
-            self.lose(ClientError(self._recording.problem, self.where))
+            self.events.on_lost(ClientError(self._recording.problem, self.label))
         return answered
 
     def speak(self, revision: Revision) -> None:

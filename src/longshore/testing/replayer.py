@@ -14,7 +14,7 @@ from typing import Any, Final, final
 import msgspec
 from msgspec import Struct, field
 
-from longshore.client.channel import About, Channel
+from longshore.client.channel import Channel, ChannelEvents, FrameInfo
 from longshore.client.targets import Target
 from longshore.errors import ClientError, ConnectionLost, LongshoreError
 from longshore.protocol.peer import PREFIX, SUBSCRIPTION_ID
@@ -64,7 +64,9 @@ class Replay(Target, frozen=True):
 def replay(path: str | os.PathLike[str]) -> Replay:
     """A target for `Client(…)`: a server that answers as a transcript says. Raises LongshoreError."""
     where = os.fspath(path)
-    found = Replay(where, (lambda: ReplayChannel(found),), exchanges=_read_exchanges(read_transcript(where), where))
+    found = Replay(
+        where, (lambda events: ReplayChannel(found, events),), exchanges=_read_exchanges(read_transcript(where), where)
+    )
     return found
 
 
@@ -140,9 +142,9 @@ class _Running(Struct):
 class ReplayChannel(Channel):
     """Answers what the client sends."""
 
-    def __init__(self, replay: Replay) -> None:
-        super().__init__()
-        self.where = replay.name
+    def __init__(self, replay: Replay, events: ChannelEvents) -> None:
+        super().__init__(events)
+        self.label = replay.name
         self._replay = replay
         self._left = replay.exchanges[1:]
         self._ids: dict[Any, Any] = {}
@@ -161,10 +163,10 @@ class ReplayChannel(Channel):
     async def close(self) -> None:
         self._loop = None
 
-    def send(self, frame: bytes, about: About) -> None:
+    def send(self, frame: bytes, info: FrameInfo) -> None:
         if self._loop is None:
-            if about.id is not None:
-                self.fail(about.id, ConnectionLost("the connection is closed", self.where, unsent=True))
+            if info.id is not None:
+                self.events.on_failure(info.id, ConnectionLost("the connection is closed", self.label, unsent=True))
             return
         message: dict[str, Any] = msgspec.json.decode(frame)
         if "method" not in message:
@@ -221,7 +223,7 @@ class ReplayChannel(Channel):
 
     def _deliver(self, frame: bytes) -> None:
         if self._loop is not None:
-            self.hear(frame)
+            self.events.on_frame(frame)
 
     def _translate(self, line: TranscriptLine) -> dict[str, Any]:
         """The message with the ids and tokens of this connection."""
@@ -252,7 +254,7 @@ class ReplayChannel(Channel):
     def _fail(self, id: Id | None, what: str) -> None:
         self._replay.problems.append(what)
         if id is not None:
-            self.fail(id, ClientError(what, self.where))
+            self.events.on_failure(id, ClientError(what, self.label))
 
 
 def _name(message: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ import pytest
 from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, run, scripted
 from client.http.speaking import attempt, call_ok, legacy
 from client.http.test_sse import Old
-from longshore.client import Client, era
+from longshore.client import Client, negotiate
 from longshore.errors import ConnectError
 
 MODERN = "2026-07-28"
@@ -53,7 +53,7 @@ def test_these_say_nothing_of_what_it_speaks(status: int, wish: str) -> None:
 @pytest.mark.parametrize("order", ["probe", "hello"])
 def test_a_slow_server_of_the_first_revision_is_reached(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It refuses both what it was asked, in either order, after the handshake was offered for want of an answer."""
-    monkeypatch.setattr(era, "PROBE_SECONDS", 0.05)
+    monkeypatch.setattr(negotiate, "PROBE_SECONDS", 0.05)
     old = Old()
     first = asyncio.Event()
 
@@ -81,7 +81,7 @@ def test_a_slow_server_of_the_first_revision_is_reached(order: str, monkeypatch:
 
 @pytest.mark.parametrize(("status", "slow"), [(500, False), (500, True), (503, True)])
 def test_a_handshake_that_is_refused_is_no_connection(status: int, slow: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(era, "PROBE_SECONDS", 0.05)
+    monkeypatch.setattr(negotiate, "PROBE_SECONDS", 0.05)
 
     async def handler(got: Got, wire: Wire) -> None:
         if b"server/discover" in got.body:

@@ -10,7 +10,7 @@ import pytest
 
 from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, result, run, scripted
 from client.http.speaking import MODERN, Key, attempt, call_ok, done, legacy
-from longshore.client import Client, era
+from longshore.client import Client, negotiate
 from longshore.client import http as http_channel
 from longshore.client.auth import AuthRequest
 from longshore.client.http import _SESSION_CHARS
@@ -77,7 +77,7 @@ def test_the_name_of_a_session_has_a_bound(size: int, fits: bool) -> None:
 
 def test_a_session_that_began_too_late_is_ended_and_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server answers the handshake when it has turned out to be a modern one."""
-    monkeypatch.setattr(era, "PROBE_SECONDS", 0.05)
+    monkeypatch.setattr(negotiate, "PROBE_SECONDS", 0.05)
     offered, answered = asyncio.Event(), asyncio.Event()
 
     async def handler(got: Got, wire: Wire) -> None:
@@ -99,7 +99,7 @@ def test_a_session_that_began_too_late_is_ended_and_not_used(monkeypatch: pytest
     async def test(client: Client, server: ScriptedServer) -> None:
         assert client.server.revision == MODERN
         answered.set()
-        channel: Any = client._line._current.channel  # type: ignore[union-attr]
+        channel: Any = client._connection._current.channel  # type: ignore[union-attr]
         async with asyncio.timeout(SECONDS):
             while channel._session is None:
                 await asyncio.sleep(0.002)
@@ -205,7 +205,7 @@ class Buggy(Key):
 def test_an_authorizer_with_a_bug_breaks_what_it_must_and_no_more(word: str, noted: str) -> None:
     async def test(client: Client, server: ScriptedServer) -> None:
         assert (await client.call("x")).text == "ok"
-        notes = client._line._current.notes  # type: ignore[union-attr]
+        notes = client._connection._current.notes  # type: ignore[union-attr]
         assert any(noted in note for note in notes) or not noted
         await client.close()
         assert noted or any("bug" in note for note in notes)

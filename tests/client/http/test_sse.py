@@ -270,7 +270,7 @@ def test_what_is_sent_goes_where_it_was_meant_to() -> None:
 
     async def test(client: Client, server: ScriptedServer) -> None:
         await client.call("x")
-        channel: Any = client._line._current.channel  # type: ignore[union-attr]
+        channel: Any = client._connection._current.channel  # type: ignore[union-attr]
         call = asyncio.ensure_future(client.call("x"))
         while not channel._sending._tasks:
             await asyncio.sleep(0)

@@ -11,7 +11,7 @@ from typing import Any, final
 
 from msgspec import Struct
 
-from longshore.client.threads import name_of
+from longshore.client.tasks import name_of
 from longshore.errors import AuthorizationError
 from longshore.single_flight import SingleFlight
 

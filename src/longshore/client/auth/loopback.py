@@ -18,7 +18,7 @@ from longshore.addresses import is_loopback
 from longshore.client.auth.flow import MOST_FIELDS
 from longshore.client.auth.token_authorizer import call_user
 from longshore.client.auth.url_policy import plain_url
-from longshore.client.threads import name_of
+from longshore.client.tasks import name_of
 from longshore.errors import AuthorizationError
 
 SECONDS = 300.0

@@ -13,7 +13,7 @@ from longshore.client.auth.server_credentials import GrantContext, ServerCredent
 from longshore.client.auth.token_endpoint import Identity, Tokens
 from longshore.client.auth.token_storage import Storage
 from longshore.client.auth.token_store import TokenStore, server_key
-from longshore.client.threads import on_thread
+from longshore.client.tasks import on_thread
 
 if TYPE_CHECKING:
     from longshore.http_client.response import HttpResponse

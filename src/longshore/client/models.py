@@ -1,4 +1,4 @@
-"""What servers offer, as records. Each keeps the entry as it came in `record`: what we don't know is not lost."""
+"""What a client gets from servers, as records. The entries of lists keep their whole JSON object in `record`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from longshore.schema.kinds import is_object
 
 
 class ServerInfo(Struct, frozen=True, kw_only=True):
-    """Who the other side says it is, what it can do, and the revision that was agreed on."""
+    """A server's name, capabilities and instructions, and the revision that was agreed on."""
 
     name: str
     version: str
@@ -21,7 +21,7 @@ class ServerInfo(Struct, frozen=True, kw_only=True):
     capabilities: dict[str, Any]
     revision: str
     info: dict[str, Any]
-    """The label as it came."""
+    """The server's `serverInfo` as it came."""
 
     def can(self, capability: str, part: str | None = None) -> bool:
         found = self.capabilities.get(capability)
@@ -46,7 +46,7 @@ class ToolInfo(_Entry, kw_only=True, rename="camel"):
 
     @property
     def repeatable(self) -> bool:
-        """Whether calling it twice does no more than calling it once, by its own word."""
+        """Whether it declares that calling it twice does no more than calling it once."""
         return self.annotations.get("readOnlyHint") is True or self.annotations.get("idempotentHint") is True
 
 
@@ -82,7 +82,7 @@ KEYS: dict[str, tuple[str, type[Any]]] = {
     "resources/templates/list": ("resourceTemplates", TemplateInfo),
     "prompts/list": ("prompts", PromptInfo),
 }
-"""For each method that lists: where the entries stand, and what they are."""
+"""For each method that lists: the key of the entries, and their type."""
 
 
 def read_entry(kind: type[Any], entry: Any) -> Any:
@@ -99,14 +99,14 @@ def read_entry(kind: type[Any], entry: Any) -> Any:
 
 
 class Change(Struct, frozen=True):
-    """Something that the server offers is not what it was: `tools`, `resources`, `prompts`, or the one at `uri`."""
+    """A change at the server: of the list `tools`, `resources` or `prompts`, or of the resource at `uri`."""
 
     kind: str
     uri: str | None = None
 
 
 class LogMessage(Struct, frozen=True):
-    """What a server logs to its client."""
+    """A log message of a server's."""
 
     level: str
     data: Any
@@ -114,7 +114,7 @@ class LogMessage(Struct, frozen=True):
 
 
 class Completion(Struct, rename="camel"):
-    """What could be meant."""
+    """Possible values of an argument."""
 
     values: list[str]
     total: int | None = None

@@ -1,4 +1,4 @@
-"""The servers that a person has configured for some client already, by their names.
+"""The servers in the configuration files of MCP clients, by their names.
 
 `Client(find_server("github"))` connects as Claude, Cursor, VS Code, Codex or Gemini would. The first file that has the
 name wins: a project's before the user's own.
@@ -17,7 +17,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from longshore.client.targets import url_of as url_of
-from longshore.client.variables import Scope, expand
 from longshore.errors import ConfigError
 from longshore.files import read_bounded, read_regular
 from longshore.schema.kinds import is_array, is_object
@@ -25,44 +24,49 @@ from longshore.schema.kinds import is_array, is_object
 DEPTH = 32
 """Levels of an entry. Real ones have three."""
 FILE_BYTES = 1 << 20
-"""A larger file is none of these, and whoever wrote it into a project wants Tab to hang."""
+"""A larger file is no configuration file."""
 CLAUDE_BYTES = 64 << 20
-"""For .claude.json, where Claude keeps histories beside its servers, and for a file that a person named."""
+"""For .claude.json, which holds histories beside the servers, and for a file that the user named."""
 
 
 class NoSuchServer(ConfigError):
-    """No file has a server of this name."""
+    """No file has a server of this name. `near` is the most similar name that there is."""
+
+    def __init__(self, text: str, name: str, near: str | None) -> None:
+        super().__init__(text)
+        self.name, self.near = name, near
 
 
-class File(Struct, frozen=True):
-    """A configuration file that may be there."""
+class ConfigFile(Struct, frozen=True):
+    """A configuration file that may exist."""
 
     path: str
     keys: tuple[str, ...] = ("mcpServers",)
     folder: str = ""
-    """Where its programs start. The user's own files have none."""
+    """The working directory of its programs. The user's own files have none."""
     expands: bool = True
-    """Whether the client that it belongs to fills variables in."""
+    """Whether its client expands variables."""
     project: bool = False
-    """Whether it was found in a project: who wrote that chose what is in it, not who stands there."""
+    """Whether it was found in a project: its author chose what is in it, not the user."""
     most: int = FILE_BYTES
 
 
-class Listed(Struct, frozen=True):
-    """A server in a file, as it stands there."""
+class ConfiguredServer(Struct, frozen=True):
+    """An entry of a file, as it is written there."""
 
     name: str
-    file: File
+    file: ConfigFile
     raw: dict[str, Any]
 
     def entry(self, environ: Mapping[str, str] | None = None, folder: str | None = None) -> dict[str, Any]:
-        """The entry as `Client` takes it, its variables filled in. Raises ConfigError."""
+        """The entry as `Client` takes it, with its variables expanded. Raises ConfigError."""
         known = os.environ if environ is None else environ
         where = f"{self.file.path}: {self.name}"
-        scope = Scope(known, self.file.folder or _here(folder))
         if _is_deeper(self.raw, DEPTH):
             raise ConfigError(f"{where}: it is nested too deep; entries have at most {DEPTH} levels")
-        made: dict[str, Any] = expand(self.raw, scope, where) if self.file.expands else dict(self.raw)
+        made: dict[str, Any] = (
+            _expand(self.raw, known, self.file.folder or _here(folder), where) if self.file.expands else dict(self.raw)
+        )
         if self.file.folder and "command" in made:
             made["cwd"] = os.path.join(self.file.folder, str(made.get("cwd") or ""))
         return _with_headers(made, known, where)
@@ -77,9 +81,9 @@ def find_server(
 
 def read_servers(
     config: str | None = None, *, folder: str | None = None, environ: Mapping[str, str] | None = None
-) -> dict[str, Listed]:
+) -> dict[str, ConfiguredServer]:
     """All servers by name, of `config` or of all files. A file that can't be read is an error only if it was named."""
-    found: dict[str, Listed] = {}
+    found: dict[str, ConfiguredServer] = {}
     for file in _files(config, folder, environ):
         try:
             listed = _read(file, _here(folder), named=config is not None)
@@ -94,11 +98,8 @@ def read_servers(
 
 def look_up(
     name: str, config: str | None = None, *, folder: str | None = None, environ: Mapping[str, str] | None = None
-) -> Listed:
-    """Where a name stands. A broken file that might have had it first is an error, not passed over.
-
-    Raises ConfigError, and NoSuchServer where nobody knows the name.
-    """
+) -> ConfiguredServer:
+    """The entry of this name. Raises NoSuchServer, and ConfigError for an unreadable file, which might have it too."""
     others: list[str] = []
     files = _files(config, folder, environ)
     for file in files:
@@ -106,48 +107,49 @@ def look_up(
             if each.name == name:
                 return each
             others.append(each.name)
-    raise NoSuchServer(_not_found(name, others, config))
+    raise _not_found(name, others, config)
 
 
-def _not_found(name: str, others: list[str], config: str | None) -> str:
+def _not_found(name: str, others: list[str], config: str | None) -> NoSuchServer:
     from longshore.nearest import nearest
 
     where = config or ".mcp.json and the files of Claude, Cursor, VS Code, Codex and Gemini"
     near = nearest(name, others)
-    if near is not None:
-        return f"no server {name!r} in {where}; did you mean {near!r}?"
     shown = ", ".join(dict.fromkeys(others[:20]))
-    return f"no server {name!r} in {where}; " + (f"there are {shown}" if shown else "they name none")
+    hint = f"there are {shown}" if shown else "they name none"
+    if near is not None:
+        hint = f"did you mean {near!r}?"
+    return NoSuchServer(f"no server {name!r} in {where}; {hint}", name, near)
 
 
 # -- which files
 
 
-def _files(config: str | None, folder: str | None, environ: Mapping[str, str] | None) -> list[File]:
+def _files(config: str | None, folder: str | None, environ: Mapping[str, str] | None) -> list[ConfigFile]:
     if config is None:
         return list(_usual(_here(folder), os.environ if environ is None else environ))
     path = os.path.expanduser(config)
     if not os.path.exists(path):
         raise ConfigError(f"{config}: no such file")
     keys = ("mcpServers", "servers", "mcp_servers")
-    return [File(path, keys, _project_of(path), expands=not path.endswith(".toml"), most=CLAUDE_BYTES)]
+    return [ConfigFile(path, keys, _project_of(path), expands=not path.endswith(".toml"), most=CLAUDE_BYTES)]
 
 
-def _usual(here: str, environ: Mapping[str, str]) -> Iterator[File]:
+def _usual(here: str, environ: Mapping[str, str]) -> Iterator[ConfigFile]:
     root = _root(here)
     for place in dict.fromkeys((here, root)):
-        yield File(os.path.join(place, ".mcp.json"), folder=place, project=True)
-        yield File(os.path.join(place, ".cursor", "mcp.json"), folder=place, project=True)
-        yield File(os.path.join(place, ".vscode", "mcp.json"), ("servers",), place, project=True)
+        yield ConfigFile(os.path.join(place, ".mcp.json"), folder=place, project=True)
+        yield ConfigFile(os.path.join(place, ".cursor", "mcp.json"), folder=place, project=True)
+        yield ConfigFile(os.path.join(place, ".vscode", "mcp.json"), ("servers",), place, project=True)
     home = environ.get("HOME", "")
     if not os.path.isabs(home):
         return
-    yield File(os.path.join(_named(environ, "CLAUDE_CONFIG_DIR", home), ".claude.json"), most=CLAUDE_BYTES)
+    yield ConfigFile(os.path.join(_named(environ, "CLAUDE_CONFIG_DIR", home), ".claude.json"), most=CLAUDE_BYTES)
     for settings in _desktop(home, environ):
-        yield File(os.path.join(settings, "claude_desktop_config.json"), expands=False)
+        yield ConfigFile(os.path.join(settings, "claude_desktop_config.json"), expands=False)
     codex = _named(environ, "CODEX_HOME", os.path.join(home, ".codex"))
-    yield File(os.path.join(codex, "config.toml"), ("mcp_servers",), expands=False)
-    yield File(os.path.join(home, ".gemini", "settings.json"))
+    yield ConfigFile(os.path.join(codex, "config.toml"), ("mcp_servers",), expands=False)
+    yield ConfigFile(os.path.join(home, ".gemini", "settings.json"))
 
 
 def _desktop(home: str, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -156,7 +158,7 @@ def _desktop(home: str, environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _named(environ: Mapping[str, str], variable: str, usual: str) -> str:
-    """A folder of the user's. A relative one is void: what it leads to is of the project that one stands in."""
+    """A folder of the user's. A relative path is ignored: it would lead into the project."""
     folder = environ.get(variable, "")
     return folder if os.path.isabs(folder) else usual
 
@@ -165,11 +167,11 @@ def _here(folder: str | None) -> str:
     try:
         return os.path.abspath(folder or os.getcwd())
     except FileNotFoundError:
-        return os.sep  # it was deleted under us
+        return os.sep  # the working directory was deleted
 
 
 def _root(folder: str) -> str:
-    """The project's folder: the nearest upward with a `.git`, else this one. No farther: others may write there."""
+    """The project's folder: the nearest upward with a `.git`, else this one."""
     place = folder
     while not os.path.exists(os.path.join(place, ".git")):
         parent = os.path.dirname(place)
@@ -180,7 +182,7 @@ def _root(folder: str) -> str:
 
 
 def _project_of(path: str) -> str:
-    """The project of a file that somebody named, where its place tells."""
+    """The project of a file that the user named, as far as its path shows that."""
     folder = os.path.dirname(os.path.abspath(path))
     if os.path.basename(folder) in (".cursor", ".vscode", ".gemini", ".codex"):
         return os.path.dirname(folder)
@@ -190,8 +192,8 @@ def _project_of(path: str) -> str:
 # -- what is in them
 
 
-def _read(file: File, here: str, *, named: bool) -> list[Listed]:
-    """The servers of a file; none if it is not there. Raises ConfigError."""
+def _read(file: ConfigFile, here: str, *, named: bool) -> list[ConfiguredServer]:
+    """The servers of a file; none if it does not exist. Raises ConfigError."""
     data = _named_bytes(file) if named else _found_bytes(file)
     if len(data) > file.most:
         raise ConfigError(f"{file.path}: it has more than {file.most:,} bytes")
@@ -199,18 +201,18 @@ def _read(file: File, here: str, *, named: bool) -> list[Listed]:
     return [*_local(file, record, here), *_entries(file, record, file.keys)]
 
 
-def _named_bytes(file: File) -> bytes:
-    """What a person named is read, be it a pipe."""
+def _named_bytes(file: ConfigFile) -> bytes:
+    """The content of a file that the user named, which may be a pipe."""
     try:
         return read_bounded(file.path, file.most)
     except OSError as problem:
         raise ConfigError(f"{file.path}: it can't be read: {problem.strerror}") from None
 
 
-def _found_bytes(file: File) -> bytes:
-    """What nobody named: nothing where it is no file, not ours to read, or another user's.
+def _found_bytes(file: ConfigFile) -> bytes:
+    """The content of a file that was found: empty if it is no file, unreadable, or another user's.
 
-    Whoever puts a file into a shared folder must not choose what we start; --config does.
+    Another user must not choose what we start by putting a file into a shared folder.
     """
     try:
         data, found = read_regular(file.path, file.most)
@@ -219,8 +221,8 @@ def _found_bytes(file: File) -> bytes:
     return data if stat.S_ISREG(found.st_mode) and found.st_uid in (os.geteuid(), 0) else b""
 
 
-def _local(file: File, record: dict[str, Any], here: str) -> list[Listed]:
-    """What Claude keeps for one project in the user's file."""
+def _local(file: ConfigFile, record: dict[str, Any], here: str) -> list[ConfiguredServer]:
+    """The servers of one project in the user's file of Claude."""
     projects: Any = record.get("projects")
     if not is_object(projects) or not file.path.endswith(".claude.json"):
         return []
@@ -231,18 +233,20 @@ def _local(file: File, record: dict[str, Any], here: str) -> list[Listed]:
     return []
 
 
-def _entries(file: File, record: dict[str, Any], keys: tuple[str, ...]) -> list[Listed]:
-    found: list[Listed] = []
+def _entries(file: ConfigFile, record: dict[str, Any], keys: tuple[str, ...]) -> list[ConfiguredServer]:
+    found: list[ConfiguredServer] = []
     for key in keys:
         servers: Any = record.get(key)
         if servers is not None and not is_object(servers):
             raise ConfigError(f'{file.path}: "{key}" is an object of servers by name')
-        found += [Listed(str(name), file, entry) for name, entry in (servers or {}).items() if is_object(entry)]
+        found += [
+            ConfiguredServer(str(name), file, entry) for name, entry in (servers or {}).items() if is_object(entry)
+        ]
     return found
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
-    """Level by level: how much of a stack there is depends on the Python."""
+    """Whether a value is nested deeper. Without recursion: the stack depends on the Python."""
     layer: list[Any] = [value]
     for _ in range(levels):
         layer = [inner for each in layer for inner in (each.values() if is_object(each) else each)]
@@ -256,7 +260,7 @@ def _decode(path: str, data: bytes) -> dict[str, Any]:
     decode = _decode_toml if path.endswith(".toml") else _decode_json
     try:
         record: Any = decode(data) if data.strip() else {}
-    except (ValueError, RecursionError) as problem:  # all that both decoders raise
+    except (ValueError, RecursionError) as problem:
         raise ConfigError(f"{path}: it can't be read: {problem}") from None
     if not is_object(record):
         raise ConfigError(f"{path}: it holds no object")
@@ -276,20 +280,20 @@ def _decode_json(data: bytes) -> Any:
         return msgspec.json.decode(_without_comments(data.decode("utf-8-sig")))
 
 
-# What is not closed goes to the end. It is broken either way, but looked at once, not once for each letter.
+# An unclosed text or comment extends to the end: it is broken either way, and this takes linear time.
 _TEXT = r'("(?:[^"\\]|\\.)*(?:"|\\?\Z))'
 _COMMENT = re.compile(_TEXT + r"|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _LAST_COMMA = re.compile(_TEXT + r"|,(?=\s*[}\]])", re.DOTALL)
 
 
 def _without_comments(text: str) -> str:
-    """JSON as editors write it, made plain: no comments, no comma after the last."""
-    keep: Callable[[re.Match[str]], str] = lambda found: found[1] or ""  # noqa: E731 - of both
+    """JSON without comments and trailing commas, which editors allow."""
+    keep: Callable[[re.Match[str]], str] = lambda found: found[1] or ""  # noqa: E731 - used twice
     return _LAST_COMMA.sub(keep, _COMMENT.sub(lambda found: found[1] or " ", text))
 
 
 def _with_headers(entry: dict[str, Any], environ: Mapping[str, str], where: str) -> dict[str, Any]:
-    """Codex's ways to say headers, in everybody else's."""
+    """The entry with Codex's keys for headers as `headers`."""
     if "url" not in entry:
         return entry
     headers: dict[str, Any] = {**_object(entry, "headers"), **_object(entry, "http_headers")}
@@ -306,3 +310,44 @@ def _with_headers(entry: dict[str, Any], environ: Mapping[str, str], where: str)
 def _object(entry: dict[str, Any], key: str) -> dict[str, Any]:
     found: Any = entry.get(key)
     return found if is_object(found) else {}
+
+
+# -- variables: `${NAME}`, `${NAME:-default}`, `${env:NAME}` …
+
+_VARIABLE = re.compile(r"\$\{([^{}\n]*)\}")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _expand(value: Any, environ: Mapping[str, str], folder: str, where: str) -> Any:
+    """A value with its variables expanded, at any depth. Raises ConfigError for a variable that is not set."""
+    if isinstance(value, str):
+        return _VARIABLE.sub(lambda found: _variable(found[1], found[0], environ, folder, where), value)
+    if is_object(value):
+        return {key: _expand(each, environ, folder, f"{where}.{key}") for key, each in value.items()}
+    if is_array(value):
+        return [_expand(each, environ, folder, f"{where}[{n}]") for n, each in enumerate(value)]
+    return value
+
+
+def _variable(inner: str, whole: str, environ: Mapping[str, str], folder: str, where: str) -> str:
+    places = {
+        "workspaceFolder": folder,
+        "workspaceFolderBasename": os.path.basename(folder),
+        "userHome": environ.get("HOME", ""),
+        "pathSeparator": os.sep,
+        "/": os.sep,
+    }
+    if inner in places:
+        return places[inner]
+    if inner.startswith("input:"):
+        fix = "only VS Code asks for it: write the value, or ${env:NAME}, into a file for --config"
+        raise ConfigError(f"{where}: {whole} is a question to a person; {fix}")
+    name, has_default, default = inner.removeprefix("env:").partition(":-")
+    if not _NAME.fullmatch(name):
+        return whole  # the server itself may expand it
+    found = environ.get(name)
+    if has_default:
+        return found or default  # as a shell does: an empty one counts as unset
+    if found is None:
+        raise ConfigError(f"{where}: the variable {name} is not set; set it, or write ${{{name}:-default}}")
+    return found

@@ -1,0 +1,332 @@
+"""Answers what servers ask their client: a question to the user, a model's message, the folders that it works in.
+
+The same handlers answer a request of the handshake era and the questions inside a modern result. A kind without a
+handler is not declared, so no server may ask it; a server that asks all the same is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, cast, final
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+
+from longshore.client.session import Session
+from longshore.client.tasks import end, name_of
+from longshore.errors import Unanswerable
+from longshore.protocol.content import Text
+from longshore.protocol.questions import ElicitAnswer, Root, SampleAnswer
+from longshore.schema.kinds import is_object
+from longshore.wire.codec import BROKEN, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
+from longshore.wire.messages import Id, Message
+
+REJECTED = -1
+"""The code in the specification's examples for a user who says no."""
+AT_ONCE = 64
+"""Questions of a server that are answered at the same time; more are refused."""
+_RECENT = 100
+"""Completed URL elicitations that are remembered: the notification may come before anything waits for it."""
+
+Roots = Sequence[str | Root] | Callable[[], Any]
+RelayQuestion = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
+CALLBACKS = {
+    "on_elicit": ("question",),
+    "on_sample": ("params",),
+    "roots": (),
+    "on_log": ("message",),
+    "on_change": ("change",),
+    "on_progress": ("done", "total", "message"),
+}
+"""The arguments of a client's callbacks."""
+_OPTIONS = {"elicitation/create": "on_elicit", "sampling/createMessage": "on_sample", "roots/list": "roots"}
+
+
+def check_callbacks(given: Mapping[str, Any]) -> None:
+    """Refuse callbacks with the wrong parameters. Raises RegistrationError."""
+    for name, arguments in CALLBACKS.items():
+        callback = given.get(name)
+        if callback is not None and (name != "roots" or callable(callback)):
+            from longshore.registry.arity import check_callback
+
+            check_callback(callback, name, *arguments)
+
+
+class ElicitQuestion(Struct, frozen=True):
+    """A question to the user. In `mode` "url" the server wants them to visit a page instead."""
+
+    message: str
+    schema: dict[str, Any] | None = None
+    mode: str = "form"
+    url: str | None = None
+    id: str | None = None
+    """The id by which a server of 2025-11-25 reports that the visit is complete."""
+
+
+@final
+class RequestHandlers:
+    """The handlers of one client. `relay` answers what has no handler here, for a gateway."""
+
+    def __init__(
+        self,
+        on_elicit: Callable[..., Any] | None,
+        on_sample: Callable[..., Any] | None,
+        roots: Roots | None,
+        *,
+        sample_tools: bool = False,
+        relay: RelayQuestion | None = None,
+    ) -> None:
+        check_roots(roots)
+        self._on_elicit, self._on_sample, self.roots = on_elicit, on_sample, roots
+        self._sample_tools, self._relay = sample_tools, relay
+        self._running: dict[tuple[Session, Id], asyncio.Task[None]] = {}
+
+    def handles(self, method: str) -> bool:
+        """Whether there is a handler for this kind of question."""
+        handlers = {"on_elicit": self._on_elicit, "on_sample": self._on_sample, "roots": self.roots}
+        return method in _OPTIONS and handlers[_OPTIONS[method]] is not None
+
+    def capabilities(self) -> dict[str, Any]:
+        """What to declare."""
+        declared: dict[str, Any] = {}
+        if self._on_elicit is not None:
+            declared["elicitation"] = {"form": {}, "url": {}}
+        if self._on_sample is not None:
+            declared["sampling"] = {"tools": {}} if self._sample_tools else {}
+        if self.roots is not None:
+            declared["roots"] = {"listChanged": True}
+        return declared
+
+    async def answer(self, method: str, params: Mapping[str, Any]) -> Any:
+        """The answer to one question. Raises Unanswerable, or what the handler raises."""
+        if method == "elicitation/create" and self._on_elicit is not None:
+            question = _read_question(params)
+            return read_elicit(question, await _call(self._on_elicit, question))
+        if method == "sampling/createMessage" and self._on_sample is not None:
+            if not self._sample_tools and not {"tools", "toolChoice"}.isdisjoint(params):
+                raise Unanswerable(INVALID_PARAMS, "the model has no tools here; they were not declared")
+            return read_sample(await _call(self._on_sample, dict(params)))
+        if method == "roots/list" and self.roots is not None:
+            found = await _call(self.roots) if callable(self.roots) else self.roots
+            return {"roots": [_root(each) for each in cast("Sequence[str | Root]", found)]}
+        if self._relay is not None:
+            return await self._relay(method, params)
+        if method in _OPTIONS:
+            what, options = f"the server asks {method}", (_OPTIONS[method],)
+            raise Unanswerable(METHOD_NOT_FOUND, what, fix="give the client {}", options=options)
+        raise Unanswerable(METHOD_NOT_FOUND, f"no method {method[:100]!r}")
+
+    async def answer_all(self, questions: Mapping[str, Any]) -> dict[str, Any]:
+        """The answers to all questions of a result, one after the other: a person reads one at a time."""
+        answers: dict[str, Any] = {}
+        for key, question in questions.items():
+            if not is_object(question):
+                raise Unanswerable(INVALID_PARAMS, f"the question {key[:100]!r} is no object")
+            params = question.get("params")
+            answers[key] = await self.answer(str(question.get("method")), params if is_object(params) else {})
+        return answers
+
+    # -- requests of the handshake era
+
+    def take(self, session: Session, message: Message) -> None:
+        """Answer a request of the server's, in a task."""
+        assert message.id is not UNSET
+        key = (session, message.id)
+        if message.method == "ping" and not session.stalled:
+            session.answer(message.id, {})
+        elif len(self._running) >= AT_ONCE:
+            if session.stalled:  # it does not read its answers, so it gets no more of them
+                session.note(f"it asks on and on and does not read the answers: {message.method[:100]} was passed over")
+            else:
+                session.refuse(message.id, INTERNAL_ERROR, f"{AT_ONCE} questions are being answered; ask again later")
+        elif key in self._running:
+            session.note(f"it asks again under the id {message.id!r:.100}, which it has not got an answer for yet")
+        else:
+            task = asyncio.get_running_loop().create_task(self._work(session, message, message.id))
+            self._running[key] = task
+            task.add_done_callback(lambda _: self._running.pop(key, None))
+
+    def on_cancelled(self, session: Session, request: Id) -> None:
+        """The server has cancelled a request of its own."""
+        task = self._running.get((session, request))
+        if task is not None:
+            task.cancel()
+
+    async def _work(self, session: Session, message: Message, id: Id) -> None:
+        try:
+            params: Any = msgspec.json.decode(message.params)
+            answer: Any = {} if message.method == "ping" else await self._answer_off_clock(session, message, params)
+            await _wait_until_read(session)
+            session.answer(id, answer)
+        except Unanswerable as problem:
+            await _refuse(session, id, problem.code, problem.what)
+        except BROKEN as problem:
+            await _refuse(session, id, INVALID_PARAMS, str(problem)[:200])
+        except Exception as problem:
+            session.note(f"the handler of {message.method} raised {problem!r}")
+            await _refuse(session, id, INTERNAL_ERROR, f"the client failed to answer: {name_of(problem)}")
+
+    async def _answer_off_clock(self, session: Session, message: Message, params: Any) -> Any:
+        """Answer while the deadlines stop: a person may take long, and the server waits for them."""
+        session.clock.stop()
+        try:
+            return await self.answer(message.method, params)
+        finally:
+            session.clock.resume()
+
+    def on_lost(self, session: Session) -> None:
+        """Cancel the answers to a lost connection."""
+        for (asker, _), task in self._running.items():
+            if asker is session:
+                task.cancel()
+
+    async def close(self) -> None:
+        await end(self._running.values())
+
+
+async def _refuse(session: Session, id: Id, code: int, text: str) -> None:
+    await _wait_until_read(session)
+    session.refuse(id, code, text)
+
+
+async def _wait_until_read(session: Session) -> None:
+    """Wait until the server reads our answers. Not for a call to end: it may be the one that needs this answer."""
+    if session.stalled:
+        await session.channel.ready()
+
+
+async def _call(handler: Callable[..., Any], *arguments: Any) -> Any:
+    found = handler(*arguments)
+    return await found if inspect.isawaitable(found) else found
+
+
+# -- roots
+
+
+def check_roots(roots: Roots | None) -> None:
+    """Raise ValueError for roots that are no folders. What a function gives is checked when it is called."""
+    if roots is not None and not callable(roots):
+        for each in roots:
+            _root(each)
+
+
+def _root(each: str | Root) -> dict[str, Any]:
+    root = Root(each) if isinstance(each, str) else each
+    uri = root.uri if "://" in root.uri else _file_uri(root.uri)
+    if not uri.startswith("file://"):
+        raise ValueError(f"a root is a folder: a path or file://…, not {uri[:100]!r}")
+    return {"uri": uri} if root.name is None else {"uri": uri, "name": root.name}
+
+
+def _file_uri(path: str) -> str:
+    from pathlib import Path
+
+    return Path(path).absolute().as_uri()
+
+
+# -- elicitation and sampling
+
+
+def _read_question(params: Mapping[str, Any]) -> ElicitQuestion:
+    mode, url = params.get("mode", "form"), params.get("url")
+    if mode not in ("form", "url"):
+        raise Unanswerable(INVALID_PARAMS, f"no way to ask {str(mode)[:50]!r}; form or url")
+    if mode == "url" and not (isinstance(url, str) and url.lower().startswith(("https://", "http://"))):
+        raise Unanswerable(INVALID_PARAMS, f"a page to visit begins with https://, not {str(url)[:50]!r}")
+    schema, id = params.get("requestedSchema"), params.get("elicitationId")
+    return ElicitQuestion(
+        message=str(params.get("message", "")),
+        schema=schema if is_object(schema) else None,
+        mode=mode,
+        url=url if mode == "url" else None,
+        id=id if mode == "url" and isinstance(id, str) else None,
+    )
+
+
+def read_elicit(question: ElicitQuestion, given: Any) -> dict[str, Any]:
+    """What a handler gave, as the protocol writes it.
+
+    True accepts with the form's defaults, and ticks a form's only box; a dict accepts with these values and the
+    defaults of the rest; False declines; None cancels.
+    """
+    if isinstance(given, ElicitAnswer):
+        if given.action != "accept":
+            return {"action": given.action}
+        given = True if given.value is None else given.value
+    if given is None:
+        return {"action": "cancel"}
+    if given is False:
+        return {"action": "decline"}
+    if question.mode == "url":
+        return {"action": "accept"}
+    properties: Any = (question.schema or {}).get("properties")
+    fields: dict[str, Any] = properties if is_object(properties) else {}
+    content: Any = _ticked(fields) if given is True else msgspec.to_builtins(given)
+    if not is_object(content):
+        if len(fields) != 1:
+            raise TypeError(f"on_elicit gives a dict of {', '.join(fields)}, True, False or None, not {given!r}")
+        content = dict.fromkeys(fields, content)
+    return {"action": "accept", "content": {**_defaults(fields), **content}}
+
+
+def _ticked(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The content that accepts a form: a form of nothing but one box has it ticked."""
+    boxes = {name: True for name, each in fields.items() if is_object(each) and each.get("type") == "boolean"}
+    return boxes if len(fields) == 1 and not _defaults(fields) else {}
+
+
+def _defaults(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: each["default"] for name, each in fields.items() if is_object(each) and "default" in each}
+
+
+def read_sample(given: Any) -> Any:
+    """What a handler gave as the model's message: a text, or the whole result; None: the user refused."""
+    if given is None:
+        raise Unanswerable(REJECTED, "the user rejected it")
+    if isinstance(given, str):
+        return {"role": "assistant", "content": Text(given), "model": "unknown", "stopReason": "endTurn"}
+    if isinstance(given, SampleAnswer):
+        plain: dict[str, Any] = msgspec.to_builtins(given)
+        return {key: value for key, value in plain.items() if value is not None}
+    if is_object(given) and {"role", "content", "model"} <= given.keys():
+        return given
+    raise TypeError("on_sample gives a text, a SampleAnswer, or a dict with role, content and model")
+
+
+class _Completed(Struct, rename="camel"):
+    elicitation_id: str
+
+
+_read_completed = msgspec.json.Decoder(_Completed).decode
+
+
+@final
+class UrlElicitations:
+    """The pages that the user was asked to visit, and the notifications that a visit is complete."""
+
+    def __init__(self) -> None:
+        self._completed: deque[str] = deque(maxlen=_RECENT)
+        self._waiting: set[asyncio.Event] = set()
+
+    def on_complete(self, params: Raw) -> None:
+        """Take a notification. Raises what msgspec raises for a malformed one."""
+        self._completed.append(_read_completed(params).elicitation_id)
+        for waiting in self._waiting:
+            waiting.set()
+
+    async def wait(self, ids: set[str], seconds: float | None) -> None:
+        """Wait until these are complete, or until the time is up: servers need not report completion."""
+        news = asyncio.Event()
+        self._waiting.add(news)
+        try:
+            async with asyncio.timeout(seconds):
+                while not ids <= set(self._completed):
+                    news.clear()
+                    await news.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self._waiting.discard(news)
