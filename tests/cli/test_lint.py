@@ -504,7 +504,7 @@ def test_mounted_servers_are_looked_at_and_absent_ones_told_of(shore: Shore) -> 
     assert {(each["level"], each["where"]) for each in lost} == {("warning", "mounted odd")}
     assert "left out: the definition of 'no_schema' can't be used" in lost[0]["message"]
     assert [each["level"] for each in findings] == sorted(each["level"] for each in findings)
-    assert "the mounted server 'sunk' has been down for" in done.err and "its tools are not looked at" in done.err
+    assert "mounted server 'sunk' has been down for" in done.err and "its tools are not looked at" in done.err
 
 
 def test_a_mounted_server_that_says_nothing_is_waited_for_as_long_as_one_likes(shore: Shore) -> None:

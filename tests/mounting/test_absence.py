@@ -160,7 +160,7 @@ def test_mcp_rest_and_the_command_line_give_the_same_reason() -> None:
         called, listed = run(over_mcp)
         commands = by_command("call", served.url, "b_anything"), by_command("list", served.url)
         for text in (called, listed, over_rest(), *commands):
-            reason = r"the mounted server 'b' has been down for \d+ s: it ended with exit code 7; it is .*\n"
+            reason = r"mounted server 'b' has been down for \d+ s: it ended with exit code 7; it is .*\n"
             assert re.search(reason + "it last said:\nno key was given", text), text
 
 
@@ -330,7 +330,7 @@ def test_one_that_has_stayed_is_told_of_again(monkeypatch: pytest.MonkeyPatch) -
         async with through(gate) as client:
             for n in range(3):
                 pid = (await client.call("b_counts", returns=dict))["pid"]
-                await until("its stay", lambda: supervisor(gate)._tries == 0)
+                await until("its stay", lambda: supervisor(gate)._failures == 0)
                 os.kill(pid, signal.SIGKILL)
                 await until("the news", lambda n=n: len(told) == 2 * n + 2 and "is back" in told[-1])
 
@@ -516,7 +516,7 @@ def test_one_that_tells_of_no_changes_is_asked_again(
             if again:
                 await until("the next list", lambda: gate.catalog.tools and "b_go1" not in gate.catalog.tools)
             else:
-                assert supervisor(gate)._old_at({"tools"}) - supervisor(gate)._listed_at == pytest.approx(seconds)
+                assert supervisor(gate)._expiry({"tools"}) - supervisor(gate)._listed_at == pytest.approx(seconds)
 
     run(main)
 

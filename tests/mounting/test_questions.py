@@ -154,7 +154,7 @@ def test_a_question_never_reaches_a_stranger(outer: str) -> None:
                 hers = asyncio.ensure_future(ann.call("b_go"))
                 await thinking.wait()
                 his = asyncio.ensure_future(bob.call("b_other"))
-                await until("his call", lambda: len(mount._calls.flights._flights) == 2)
+                await until("his call", lambda: len(mount._calls.pending._pending) == 2)
                 go_on.set()
                 told = json.loads((await hers).text)
                 assert told == json.loads((await his).text)
@@ -375,7 +375,7 @@ def test_a_result_that_comes_while_the_question_leaves_is_not_lost(seconds: str)
         async with through(gate, on_elicit=lambda _: "x") as client:
             for _ in range(10):
                 assert (await client.call("b_go")).text == "went without an answer"
-            assert mount._calls.flights._flights == {}
+            assert mount._calls.pending._pending == {}
 
     run(main)
 
@@ -394,11 +394,11 @@ def test_calls_are_held_up_to_a_bound_whether_they_have_ended_or_not(
             await client.list_tools()
             for _ in range(held):
                 await client.request("tools/call", {"name": "b_go", "arguments": {}})
-            flights = mount._calls.flights._flights
-            await until("their ends", lambda: all(flight.task.done() for flight in flights.values()))
+            pending = mount._calls.pending._pending
+            await until("their ends", lambda: all(each.task.done() for each in pending.values()))
             last = await client.request("tools/call", {"name": "b_go", "arguments": {}})
             assert (last["resultType"] == "input_required") is asks
-            assert len(flights) <= 2
+            assert len(pending) <= 2
 
     run(main)
 
@@ -469,9 +469,9 @@ def test_a_server_that_does_not_wait_for_the_answer(outer: str) -> None:
         answered = asyncio.Event()
 
         async def think(_: Any) -> str:
-            flights = mount._calls.flights._flights
+            pending = mount._calls.pending._pending
             await until(
-                "the end of the call behind", lambda: not flights or all(f.task.done() for f in flights.values())
+                "the end of the call behind", lambda: not pending or all(f.task.done() for f in pending.values())
             )
             answered.set()
             return "Rome"
@@ -479,7 +479,7 @@ def test_a_server_that_does_not_wait_for_the_answer(outer: str) -> None:
         async with through(gate, outer, on_elicit=think) as client:
             assert (await client.call("b_go")).text == "went without an answer"
             assert outer == "legacy" or answered.is_set()
-            assert mount._calls.flights._flights == {}
+            assert mount._calls.pending._pending == {}
 
     run(main)
 
@@ -491,7 +491,7 @@ def test_an_answer_in_another_process_is_told_so() -> None:
             await client.list_tools()
             first = await client.request("tools/call", {"name": "b_greet", "arguments": {}})
             mount: Any = gate.catalog.toolsets["b"].toolset
-            mount._calls.flights._flights.clear()  # as if it were held elsewhere
+            mount._calls.pending._pending.clear()  # as if it were held elsewhere
             params = {"name": "b_greet", "arguments": {}, "requestState": first["requestState"], "inputResponses": {}}
             late = await client.request("tools/call", params)
             assert "came too late, or to another process; call again" in late["content"][0]["text"]
@@ -610,7 +610,7 @@ def test_who_is_held_can_be_taken_for_nobody_else() -> None:
         async with through(gate, on_elicit=lambda _: "x") as client:
             await client.list_tools()
             await client.request("tools/call", {"name": "b_greet", "arguments": {}})
-            (held,) = mount._calls.flights._flights.values()
+            (held,) = mount._calls.pending._pending.values()
             assert held.call is None
             assert isinstance(held.caller, Session)
 
@@ -653,7 +653,7 @@ def test_a_question_too_many_leaves_nothing_behind(rounds: int, fails: bool) -> 
         async with through(gate, on_elicit=lambda _: "x") as client:
             answer = await client.call("b_often", {"rounds": rounds}, check=False)
             assert answer.text == ("b_often asked in 8 rounds and still has questions" if fails else "x" * rounds)
-            assert mount._calls.flights._flights == {}
+            assert mount._calls.pending._pending == {}
             async with Client(gate, on_elicit=lambda _: "y") as other:
                 assert (await other.call("b_often", {"rounds": 1})).text == "y"
 

@@ -88,10 +88,8 @@ async def negotiate(session: Session, hello: ClientHello, timeout: float | None,
     try:
         found = await within(session.clock, _negotiate(session, hello, key), timeout)
     except TimeoutError:
-        what, fix = (
-            f"it did not answer within {timeout:g} s{session.last_note()}",
-            "is it an MCP server? give it more by {}",
-        )
+        what = f"it did not answer within {timeout:g} s{session.last_note()}"
+        fix = "is it an MCP server? give it more by {}"
         raise Unanswered(what, fix=fix, options=("timeout",)) from None
     except (ConnectionLost, ServerError, BadAnswer) as problem:
         raise ConnectError(problem.what, problem.server, problem.said) from problem
