@@ -254,7 +254,7 @@ def test_the_first_mount_has_the_address_whoever_answers_first() -> None:
         gate.mount(make_server(), prefix="second")
         second = gate.catalog.toolsets["second"].toolset
         async with through(gate) as client:
-            second.keeper()  # type: ignore[attr-defined]
+            second.supervisor()  # type: ignore[attr-defined]
             await until("the second", lambda: "test://thing" in gate.catalog.resources)
             assert (await client.list_resources())[0].uri == "test://thing"
             assert (await client.read("test://thing"))[0].text == "slow"

@@ -93,7 +93,7 @@ def test_one_that_the_server_refuses_takes_no_other_with_it(outer: str) -> None:
                 Client(gate, era=outer) as other,
                 other.watch(uris=["test://bad"]),
             ):
-                await until("the refusal", lambda: any("'test://bad' are not told" in text for text in heard))
+                await until("the refusal", lambda: any("'test://bad' are not reported" in text for text in heard))
                 assert await until_async("the change", lambda: told(client, "b_go", changes))
 
     run(main)
@@ -113,7 +113,7 @@ def test_a_stateless_server_that_refuses_to_tell_of_all_is_asked_for_each() -> N
             await client.list_resources()
             async with client.watch(uris=["test://one", "test://two", "test://three"]):
                 await until("two of three", lambda: len(behind.engine.subscriptions.watched()) == 2)
-                await until("word of the third", lambda: any("are not told" in text for text in heard))
+                await until("word of the third", lambda: any("are not reported" in text for text in heard))
 
     run(main)
 

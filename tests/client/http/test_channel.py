@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from unittest.mock import Mock
 from urllib.parse import urlsplit
 
 import pytest
@@ -455,11 +456,9 @@ def test_a_way_that_others_can_read_is_noted() -> None:
     from longshore.client.http import HttpChannel
 
     def notes(url: str) -> list[str]:
-        found: list[str] = []
-        channel = HttpChannel(url)
-        channel.note = found.append
-        asyncio.run(channel.open())
-        return found
+        events: Any = Mock()
+        asyncio.run(HttpChannel(url, events).open())
+        return [call.args[0] for call in events.note.call_args_list]
 
     assert notes("http://127.0.0.1:1/mcp") == []
     assert notes("https://example.test/mcp") == []
