@@ -24,7 +24,7 @@ class SingleFlight(Generic[K, T]):
         return key in self._tasks
 
     def running(self, key: K) -> asyncio.Task[T] | None:
-        """The task of a key. One that belongs to another event loop has ended with that loop."""
+        """The task of a key, unless it is done or belongs to another event loop, with which it ended."""
         task = self._tasks.get(key)
         if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
             return None

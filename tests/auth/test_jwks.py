@@ -437,6 +437,7 @@ def test_who_is_given_up_during_the_handshake_is_asked_nothing(
 
     def answer() -> None:
         peer, _ = listener.accept()
+        peer.recv(1, socket.MSG_PEEK)  # the handshake has begun
         connected.set()
         closed.wait(10)
         try:

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from longshore.auth import verifiers
 from longshore.auth.credentials import Challenges, CredentialReader, Headers, MalformedCredential, OtherScheme, Refusal
 from longshore.auth.metadata import WELL_KNOWN, canonical, document, metadata_url
-from longshore.auth.tokens import StaticTokens
-from longshore.auth.verified_tokens import RejectedToken, Unavailable, Verified, VerifiedTokens
+from longshore.auth.static_tokens import StaticTokens
+from longshore.auth.verified_tokens import IssuerUnavailable, RejectedToken, Verified, VerifiedTokens
 from longshore.auth.verifiers import Verifier
 from longshore.config.sections import AuthConfig, TokenConfig
 from longshore.protocol.peer import Principal
@@ -202,7 +202,7 @@ class Guard:
             verified = await verifier.verify(token)
         except RejectedToken as error:
             return self._challenges.invalid(str(error))
-        except Unavailable as error:
+        except IssuerUnavailable as error:
             self._note(str(error))
             return self._challenges.uncheckable
         self.trouble = None

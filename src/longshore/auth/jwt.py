@@ -17,8 +17,8 @@ from joserfc.jwk import ECKey, JWKRegistry, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 from msgspec import Struct
 
-from longshore.auth.tokens import read_file
-from longshore.auth.verified_tokens import Claims, RejectedToken, Unavailable, Verified
+from longshore.auth.static_tokens import read_file
+from longshore.auth.verified_tokens import Claims, IssuerUnavailable, RejectedToken, Verified
 from longshore.auth.verifiers import MOST_BYTES, IssuerEndpoint
 from longshore.config.sections import AuthConfig
 from longshore.errors import ConfigError
@@ -103,7 +103,7 @@ class KeyStore:
         self._fetches: SingleFlight[bytes, None] = SingleFlight()
 
     async def find(self, kid: str | None, algorithm: str) -> list[Key]:
-        """The keys that a token of this header may be signed with. Raises Unavailable."""
+        """The keys that a token of this header may be signed with. Raises IssuerUnavailable."""
         if not _within(FRESH_SECONDS, self._fetched, self._clock()):
             await self._refresh()
         found = self._matching(kid, algorithm)
@@ -126,7 +126,7 @@ class KeyStore:
         pause = RETRY_SECONDS if self._failure else REFETCH_SECONDS
         if _within(pause, self._tried, self._clock()) and not self._fetches:
             if self._failure:
-                raise Unavailable(self._failure)
+                raise IssuerUnavailable(self._failure)
             return
         await self._fetches.run(b"", self._fetch)
 
@@ -134,7 +134,7 @@ class KeyStore:
         self._tried = self._clock()
         try:
             keys = parse_keys(await self._load(), self._source)
-        except Unavailable as error:
+        except IssuerUnavailable as error:
             self._failure = str(error)
             raise
         is_less = bool(self._keys.keys() - keys.keys())
@@ -144,14 +144,14 @@ class KeyStore:
 
 
 def parse_keys(data: bytes, source: str) -> Keys:
-    """The usable keys of a JWKS document. Raises Unavailable if there is none."""
+    """The usable keys of a JWKS document. Raises IssuerUnavailable if there is none."""
     try:
         listed = _key_set.decode(data).keys
     except (ValueError, RecursionError):
-        raise Unavailable(f"{source} is not a JWKS document") from None
+        raise IssuerUnavailable(f"{source} is not a JWKS document") from None
     keys = [key for key in map(_import_key, listed[:MOST_KEYS]) if key is not None]
     if not keys:
-        raise Unavailable(f"{source} holds no key that can be used")
+        raise IssuerUnavailable(f"{source} holds no key that can be used")
     return {(key.thumbprint(), key.kid): key for key in keys}
 
 
@@ -215,7 +215,7 @@ class JwtVerifier:
         return parts is not None and parts[1].startswith(b"ey")  # `{"` in base64
 
     async def verify(self, token: bytes) -> Verified:
-        """Raises RejectedToken or Unavailable."""
+        """Raises RejectedToken or IssuerUnavailable."""
         parts = _COMPACT.fullmatch(token)
         if parts is None:
             raise RejectedToken(_MALFORMED)
@@ -259,13 +259,13 @@ class JwtVerifier:
         try:
             return read_file("auth.jwks", self._path, MOST_BYTES).data
         except ConfigError as error:
-            raise Unavailable(str(error)) from None
+            raise IssuerUnavailable(str(error)) from None
 
 
 def _check_file(path: str) -> None:
     try:
         parse_keys(read_file("auth.jwks", path, MOST_BYTES).data, repr(path))
-    except Unavailable as error:
+    except IssuerUnavailable as error:
         raise ConfigError(f"auth.jwks: {error}") from None
 
 

@@ -1,4 +1,4 @@
-"""What checking an access token found: its claims, whom it is for, and the cache of good tokens."""
+"""Verified access tokens: their claims, their principals, and a cache."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RejectedToken(Exception):
     """The token is not valid. The text is for the client."""
 
 
-class Unavailable(Exception):
+class IssuerUnavailable(Exception):
     """The token can't be checked now. The text is for the operator."""
 
 

@@ -11,7 +11,7 @@ from urllib.parse import quote_plus, urlencode
 import msgspec
 
 from longshore.auth.metadata import trusted
-from longshore.auth.verified_tokens import Claims, RejectedToken, Unavailable, Verified
+from longshore.auth.verified_tokens import Claims, IssuerUnavailable, RejectedToken, Verified
 from longshore.config.sections import AuthConfig
 from longshore.errors import ConfigError, ConnectError
 from longshore.http_client.pool import HttpClient
@@ -110,9 +110,9 @@ class IssuerEndpoint:
         self._closed = False
 
     async def fetch(self, body: bytes | None = None) -> bytes:
-        """The document; with a body, the response to a POST. Raises Unavailable."""
+        """The document; with a body, the response to a POST. Raises IssuerUnavailable."""
         if self._closed:
-            raise Unavailable("the server is stopping")
+            raise IssuerUnavailable("the server is stopping")
         task = asyncio.create_task(self._fetch(body))
         self._requests.add(task)
         try:
@@ -120,13 +120,13 @@ class IssuerEndpoint:
         except asyncio.CancelledError:
             if not self._closed:
                 raise
-            raise Unavailable(f"{self.url}: the server is stopping") from None
+            raise IssuerUnavailable(f"{self.url}: the server is stopping") from None
         finally:
             self._requests.discard(task)
             task.cancel()
 
     def close(self) -> None:
-        """End the requests that are running; their callers get Unavailable."""
+        """End the requests that are running; their callers get IssuerUnavailable."""
         self._closed = True
         for task in self._requests:
             task.cancel()
@@ -139,12 +139,13 @@ class IssuerEndpoint:
                 method, self.url, self._headers, body or b"", seconds=SECONDS, limit=MOST_BYTES
             )
         except ConnectError as error:
-            raise Unavailable(f"{self.url}: {error.what}") from None
+            raise IssuerUnavailable(f"{self.url}: {error.what}") from None
         finally:
             await client.close()
+            await asyncio.sleep(0)  # the loop closes the socket of a cancelled TLS handshake in its next turn
         if response.status != 200:
             redirect = "; redirects are not followed" if 300 <= response.status < 400 else ""
-            raise Unavailable(f"{self.url} answered with status {response.status}{redirect}")
+            raise IssuerUnavailable(f"{self.url} answered with status {response.status}{redirect}")
         return response.body
 
 
@@ -172,7 +173,7 @@ class Introspection:
         return True
 
     async def verify(self, token: bytes) -> Verified:
-        """Raises RejectedToken or Unavailable."""
+        """Raises RejectedToken or IssuerUnavailable."""
         body = urlencode({"token": token, "token_type_hint": "access_token"}).encode()
         return self._check(self._read(await self._endpoint.fetch(body)))
 
@@ -183,9 +184,9 @@ class Introspection:
         try:
             claims = _claims.decode(answer)
         except (ValueError, RecursionError):
-            raise Unavailable(f"{self._endpoint.url} answered with something else than RFC 7662 says") from None
+            raise IssuerUnavailable(f"{self._endpoint.url} answered with something else than RFC 7662 says") from None
         if claims.active is None:
-            raise Unavailable(f"{self._endpoint.url} did not say whether the token is active")
+            raise IssuerUnavailable(f"{self._endpoint.url} did not say whether the token is active")
         return claims
 
     def _check(self, claims: Claims) -> Verified:

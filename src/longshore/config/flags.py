@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 CONFIG_OPTION = "--config"
-"""Stands in for the project file. It is no key, so it is not in the table."""
+"""Replaces the project file. It is no key, so it is not in the table."""
 
 
 HTTP_OPTION = "--http"
@@ -22,7 +22,7 @@ class Flag(Struct, frozen=True):
 
 
 FLAGS = (
-    Flag("--timeout", "server.timeout", "SECONDS", "Stop a tool that says nothing else after this long; 0: never."),
+    Flag("--timeout", "server.timeout", "SECONDS", "Stop a tool without a limit of its own after this long; 0: never."),
     Flag("--eof-grace", "server.eof_grace", "SECONDS", "After end of input, let calls in flight finish for this long."),
     Flag(
         "--log-level",
@@ -31,7 +31,12 @@ FLAGS = (
         "Least severe record on stderr: debug, info, notice, warning, error.",
     ),
     Flag("--log-format", "server.log_format", "FORMAT", "Records on stderr: auto, pretty or json."),
-    Flag("--schemas", "server.schemas", "CLIENT", "List tools as one kind of client takes them: claude, openai, …"),
+    Flag(
+        "--schemas",
+        "server.schemas",
+        "CLIENT",
+        "List tools in the form that one client takes: claude, openai, …",
+    ),
 )
 
 HTTP_FLAGS = (
@@ -49,11 +54,11 @@ HTTP_FLAGS = (
         "--allow-unauthenticated-remote",
         "http.allow_unauthenticated_remote",
         "",
-        "Listen beyond loopback without authentication: whoever reaches the port can use every tool.",
+        "Listen beyond loopback without authentication: anyone who reaches the port can use every tool.",
     ),
 )
-"""What makes sense with HTTP alone."""
+"""Options of HTTP."""
 
 KEY_OF_OPTION = {flag.option: flag.key for flag in FLAGS}
-"""Those of stdio: what has another option takes the long way, through the command line."""
+"""The options that the fast entry handles; others go through the command line."""
 OPTION_OF_KEY = {flag.key: flag.option for flag in FLAGS + HTTP_FLAGS}

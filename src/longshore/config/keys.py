@@ -68,7 +68,7 @@ HIDDEN = "…"
 """Stands for a secret wherever values are shown."""
 
 SHOWN_CHARACTERS = 40
-"""What an error shows of a value: enough to recognise it."""
+"""How much an error shows of a value: enough to recognise it."""
 
 _EXPECTED: dict[Kind, str] = {
     "switch": "true or false",
@@ -140,7 +140,7 @@ class Key(Struct, frozen=True):
                 return text if self.kind == "text" else text.replace(",", " ").split()
 
     def schema(self) -> dict[str, Any]:
-        """What the key takes, as JSON Schema."""
+        """The JSON Schema of the key's values."""
         if self.words:
             return {"enum": list(self.words)}
         if self.kind in _SCHEMAS:
@@ -187,7 +187,7 @@ class Section(Struct, frozen=True):
         return HIDDEN if any(key.secret for key in self.keys.values()) else show(value)
 
     def unknown(self, name: str) -> str:
-        """What an error says about a key that the section does not have."""
+        """The error text for a key that the section does not have."""
         moved = MOVED.get(f"{self.name}.{name}")
         if moved:
             return f"no such key; use {moved}"
@@ -240,7 +240,7 @@ def _default(field: FieldInfo) -> Any:
 
 
 def unknown_section(name: str) -> str:
-    """What an error says about a top-level name that is no section."""
+    """The error text for a top-level name that is no section."""
     near = nearest(name, sections()) or _elsewhere(name)
     return "no such section" + (f"; did you mean {near}?" if near else f"; there are {', '.join(sections())}")
 

@@ -27,7 +27,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     """How the server behaves."""
 
     timeout: Timeout = DEFAULT_LIMITS.timeout_seconds
-    """A tool that says nothing else is stopped after this many seconds; false or 0: never."""
+    """A tool without a limit of its own is stopped after this many seconds; false or 0: never."""
 
     eof_grace: float = DEFAULT_LIMITS.eof_grace_seconds
     """After end of input, calls in flight may finish for this many seconds."""
@@ -36,7 +36,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     """Show the model the text of unexpected exceptions. Masked by default: they may hold paths and secrets."""
 
     instructions: str | None = None
-    """What the server tells the model about itself, in place of the author's own text."""
+    """Instructions to the model, in place of the author's."""
 
     log_level: LogLevel = "warning"
     """The least severe record that is written to stderr."""
@@ -45,7 +45,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     """How records look on stderr; auto: pretty on a terminal, JSON lines otherwise."""
 
     schemas: SchemaForm | None = None
-    """List tools as one kind of client takes them. Unset: as their authors wrote them. Checked is the author's own."""
+    """List tools in the form that one kind of client takes. Unset: as written. Arguments are checked as written."""
 
 
 class ToolsetConfig(Struct, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ class ToolsetConfig(Struct, frozen=True, kw_only=True):
     """Seconds that each of its tools may run; false or 0: no limit. Unset: as the tool declares."""
 
     options: dict[str, Any] = {}
-    """The toolset's own options. None takes any yet: what is set here is named in a warning."""
+    """The toolset's own options. No toolset takes any yet; the server warns about those that are set."""
 
 
 class ToolConfig(Struct, frozen=True, kw_only=True):
@@ -75,7 +75,7 @@ class ToolConfig(Struct, frozen=True, kw_only=True):
 
 
 class TelemetryConfig(Struct, frozen=True, kw_only=True):
-    """What is recorded about the server's work."""
+    """Records of the server's work."""
 
     records: bool = True
     """Make a record of each request and call. Off, nothing is logged about them."""
@@ -136,17 +136,17 @@ class HttpConfig(Struct, frozen=True, kw_only=True):
     """Also take JSON-RPC lines on the same port, on loopback only."""
 
     allow_unauthenticated_remote: bool = False
-    """Listen beyond loopback without authentication. Whoever reaches the port can then use every tool."""
+    """Listen beyond loopback without authentication. Anyone who reaches the port can then use every tool."""
 
 
 class AuthConfig(Struct, frozen=True, kw_only=True):
-    """Who may use the server over HTTP."""
+    """Access to the server over HTTP."""
 
     mode: Literal["auto", "required", "off"] = "auto"
     """auto: the built-in server asks for a token, others where one is configured; required: always; off: never."""
 
     token: str | None = None
-    """A bearer token that opens the server. Better given as LONGSHORE_AUTH_TOKEN or by token_file than in a file."""
+    """A bearer token for the server. LONGSHORE_AUTH_TOKEN or token_file is better than this file."""
 
     token_file: str | None = None
     """A file that holds the bearer token."""
@@ -158,10 +158,10 @@ class AuthConfig(Struct, frozen=True, kw_only=True):
     """The cookie in which a browser may hold a token, got by POST /auth/cookie. Empty: none."""
 
     issuer: str | None = None
-    """Who issues the access tokens (JWT): compared with `iss`."""
+    """The issuer of the access tokens (JWT): compared with `iss`."""
 
     audience: str | None = None
-    """Whom access tokens must be for: compared with `aud`. Unset: the address of this server."""
+    """The audience of access tokens: compared with `aud`. Unset: the address of this server."""
 
     jwks: str | None = None
     """The issuer's keys: a URL or a file with a JWKS document."""
@@ -179,7 +179,7 @@ class AuthConfig(Struct, frozen=True, kw_only=True):
     """Our client secret there."""
 
     authorization_servers: list[str] = []
-    """Issuers that clients may turn to, named in the protected-resource metadata. Unset: the issuer."""
+    """Issuers that the protected-resource metadata names. Unset: the issuer."""
 
     scopes: list[str] = []
     """Scopes that every request needs."""
@@ -198,14 +198,14 @@ class TokenConfig(Struct, frozen=True, kw_only=True):
     """Its SHA-256, in hex, so that the file holds no secret."""
 
     scopes: list[str] | None = None
-    """What the caller may do. Unset: everything."""
+    """The scopes of the caller. Unset: all."""
 
 
 class LintConfig(Struct, frozen=True, kw_only=True):
-    """What `longshore lint` looks at, unless its options say otherwise."""
+    """Defaults for `longshore lint`; its options override them."""
 
     profiles: list[str] = []
-    """Whose rules hold: mcp, claude, openai, openai-strict, gemini, vscode, cursor, brooklyn. None: the usual ones."""
+    """Rules that apply: mcp, claude, openai, openai-strict, gemini, vscode, cursor, brooklyn. None: the usual ones."""
 
     level: Literal["error", "warning", "info"] = "info"
     """The least severe finding that is shown."""
@@ -214,7 +214,7 @@ class LintConfig(Struct, frozen=True, kw_only=True):
     """Warnings fail too."""
 
     waive: dict[str, Any] = {}
-    """Rules that do not hold here, each with the reason: `E04 = "why"`, or of one tool `"get_weather:E04" = "why"`."""
+    """Rules that do not apply here, each with the reason: `E04 = "why"`, or of one tool `"get_weather:E04" = "why"`."""
 
 
 class Sections(Struct, frozen=True, kw_only=True):
@@ -284,7 +284,7 @@ def limits_of(config: Config, authors: Limits | None) -> Limits:
 
 
 def fixed_part(config: Config) -> Any:
-    """What a running server can't change: a change takes effect at the next start."""
+    """The part that a running server can't change: a change takes effect at the next start."""
     from msgspec.structs import replace
 
     return (

@@ -16,10 +16,10 @@ from longshore.limits import FOREVER
 from longshore.nearest import nearest
 
 PROBLEMS = 20
-"""What one error lists."""
+"""Problems that one error lists."""
 
 KEY_CHARACTERS = 120
-"""What an error shows of a key."""
+"""How much an error shows of a key."""
 
 Path: TypeAlias = tuple[str, ...]
 

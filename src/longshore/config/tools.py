@@ -1,4 +1,4 @@
-"""What the configuration says about one tool, its own table and its toolset's taken together."""
+"""The settings of one tool: its own table over its toolset's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNSET_TOOLSET = ToolsetConfig()
 
 
 def tool_config(config: Config, tool: str) -> ToolConfig:
-    """The tool's table, however a variable had to spell its name. Use this, not `config.tools[...]`."""
+    """The tool's table, also if a variable set it. Use this, not `config.tools[...]`."""
     tools = config.tools
     if not tools:
         return _UNSET_TOOL
@@ -46,7 +46,7 @@ def tool_enabled(config: Config, tool: str, toolset: str | None) -> bool:
 
 
 def unmatched(config: Config, tools: Iterable[str], toolsets: Iterable[str]) -> list[str]:
-    """A line for each table that nobody reads, with the nearest name: worth a warning."""
+    """A warning for each table without a tool or toolset, with the nearest name."""
     there = list(toolsets)
     return [
         *_unmatched(config, "tools", config.tools, tools),
@@ -56,7 +56,7 @@ def unmatched(config: Config, tools: Iterable[str], toolsets: Iterable[str]) -> 
 
 
 def _unread_options(config: Config, toolsets: list[str]) -> list[str]:
-    """No toolset takes options yet; who sets some should not believe that they hold."""
+    """No toolset takes options yet, so each that is set gets a warning."""
     keys = [dotted(("toolsets", name, "options")) for name in toolsets if toolset_config(config, name).options]
     return [f"{_where(config, key)}: {key}: this toolset takes no options" for key in keys]
 
@@ -76,5 +76,5 @@ def _missing(config: Config, section: str, name: str, present: list[str]) -> str
 
 
 def _where(config: Config, key: str) -> str:
-    """Where the first key of a table was set."""
+    """The source of the first key of a table."""
     return next(origin.where for path, origin in config.origins.items() if path.startswith(key + "."))

@@ -15,7 +15,7 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, NamedTuple, final
 
 from longshore.registry.source_location import locate_frame
-from longshore.telemetry.frames import is_own
+from longshore.telemetry.recorder import is_own
 
 if TYPE_CHECKING:
     from longshore.server.call import Call

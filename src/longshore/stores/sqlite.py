@@ -44,7 +44,7 @@ READS, WRITES = False, True
 
 @final
 class SqliteStore:
-    """`Tables` has the operations, `Worker` runs them. The file is opened by the first operation."""
+    """`Tables` has the operations, `CommitThread` runs them. The file is opened by the first operation."""
 
     shared: bool = True
 
@@ -52,7 +52,7 @@ class SqliteStore:
         self, path: str, *, patience: float = PATIENCE_SECONDS, clock: Callable[[], float] = time.time
     ) -> None:
         inbox = Inbox(path + BUS_SUFFIX)
-        self._worker = Worker(path, patience=patience, clock=clock, posted=inbox.notify_others)
+        self._worker = CommitThread(path, patience=patience, clock=clock, posted=inbox.notify_others)
         self._ask = self._worker.ask
         self._bus = Bus(inbox, self._collect)
 
@@ -118,7 +118,7 @@ class _Job(Struct, eq=False):
 
 
 @final
-class Worker:
+class CommitThread:
     """The thread and its queue. `ask` and `close` run on the event loop, all else on the thread.
 
     `posted` is called on the thread after a commit that wrote messages.

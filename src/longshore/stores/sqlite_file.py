@@ -292,7 +292,7 @@ def is_broken(error: Exception) -> bool:
 
 
 def explain(path: str, error: sqlite3.Error, patience: float) -> StoreError:
-    """What happened, where, and what to do about it."""
+    """A StoreError that says what happened, where, and what to do."""
     match _code(error):
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             fix = f"see who holds it (fuser {path}) and end that"

@@ -9,7 +9,7 @@ Hear: TypeAlias = Callable[[bytes], None]
 Stop: TypeAlias = Callable[[], None]
 
 MISSED = b""
-"""What a listener hears when messages may have been missed."""
+"""The message that a listener gets when messages may have been missed."""
 
 
 class Store(Protocol):
@@ -18,7 +18,7 @@ class Store(Protocol):
     - A key's *family* is what stands up to its first colon: `session:` of `session:42`. `count` takes one, and
       `find` a prefix that names at least one, because that is what backends can look up without reading everything.
     - A value and a log of one name are two things; only `delete` drops both.
-    - `seconds` counts from now. What has expired is as if it had never been: a log begins again at position 1.
+    - `seconds` counts from now. An expired value or log does not exist: a new log begins at position 1.
     """
 
     shared: bool
@@ -29,15 +29,15 @@ class Store(Protocol):
     async def set(self, key: str, value: bytes, seconds: float) -> None: ...
 
     async def add(self, key: str, value: bytes, seconds: float) -> bool:
-        """Set it unless there is one. False: there is one, and it stays as it was."""
+        """Set it unless it exists. False: it exists, and was not changed."""
         ...
 
     async def swap(self, key: str, old: bytes, new: bytes, seconds: float) -> bool:
-        """Set it if it is exactly `old`. False: somebody has changed it, or it is gone; it stays as it was."""
+        """Set it if it is exactly `old`. False: it has another value or does not exist; nothing was changed."""
         ...
 
     async def touch(self, key: str, seconds: float) -> bool:
-        """Give a value a new expiry. False: it is gone."""
+        """Give a value a new expiry. False: it does not exist."""
         ...
 
     async def delete(self, *keys: str) -> None:
@@ -66,8 +66,8 @@ class Store(Protocol):
     async def post(self, topic: str, message: bytes) -> None:
         """Give a message to every listener of a topic in every process, also our own.
 
-        Each listener hears the messages of one process in the order they were posted. A process that loses its
-        connection, or stands still for a minute, misses what was posted meanwhile, and hears MISSED.
+        Each listener gets the messages of one process in their order. A process that loses its connection, or is
+        blocked for a minute, misses the messages of that time, and its listeners get MISSED.
         """
         ...
 
@@ -80,7 +80,7 @@ class Store(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of everything. What is in flight completes or raises StoreError."""
+        """Close connections and files. Operations in flight complete or raise StoreError."""
         ...
 
 
@@ -109,7 +109,7 @@ class Listeners:
         return topic in self._topics
 
     def deliver(self, messages: Iterable[tuple[str, bytes]]) -> None:
-        """Call the listeners of each message's topic. One that raises is reported to the loop; the others go on."""
+        """Call the listeners of each message's topic. An exception of a listener is reported to the loop."""
         for topic, message in messages:
             tickets = self._topics.get(topic, {})
             for ticket in tuple(tickets):

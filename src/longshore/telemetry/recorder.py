@@ -1,14 +1,18 @@
-"""Where records go. With nobody listening, a call costs one look at `on`."""
+"""The recorder hands records to listeners. Without a listener, a call costs one look at `on`."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from time import time
+from types import TracebackType
 from typing import final
 
 from longshore.telemetry.records import Level, Problem, Record
 
 Listener = Callable[[Record], None]
+
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
 @final
@@ -22,10 +26,10 @@ class Recorder:
         self.on = False
         self.dropped = 0
         self.fallback: Callable[[], Listener] | None = None
-        """Makes who hears of problems when nobody listens to everything."""
+        """Makes the listener of problems while there is no other listener."""
 
     def add(self, listener: Listener) -> Callable[[], None]:
-        """Listen to every record from now on; call the result to stop."""
+        """Call `listener` with every record from now on; the result removes it."""
         self._listeners = (*self._listeners, listener)
         self.on = True
         return lambda: self.remove(listener)
@@ -43,7 +47,7 @@ class Recorder:
                 self.remove(listener)
 
     def problem(self, level: Level, text: str, error: BaseException | None = None) -> None:
-        """Tell whoever runs the server."""
+        """Report a problem to the operator."""
         if self.on or self.fallback is not None:
             self.report(Problem(level, text, time(), _trace(error)))
 
@@ -59,8 +63,17 @@ class Recorder:
 
 
 def _trace(error: BaseException | None) -> str:
+    """The traceback from the author's first frame on; all of it if every frame is ours."""
     if error is None:
         return ""
-    from longshore.telemetry.frames import format_trace
+    import traceback  # slow to import, and needed only after an error
 
-    return format_trace(error)
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None and is_own(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    return "".join(traceback.format_exception(type(error), error, trace or error.__traceback__))
+
+
+def is_own(path: str) -> bool:
+    """Whether a source file belongs to Longshore."""
+    return path.startswith(_PACKAGE)

@@ -1,4 +1,4 @@
-"""What happened, one typed record an event. Names, sizes and durations; never arguments or results."""
+"""One typed record for each event, with names, sizes and durations; never arguments or results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from longshore.config.sections import LogLevel
 Outcome = Literal["ok", "error", "failed", "cancelled", "timeout", "refused", "asked"]
 Level = LogLevel
 LEVELS: tuple[Level, ...] = get_args(Level)
-"""From the quietest."""
+"""From the least severe."""
 
 
 class RequestReceived(Struct, frozen=True, tag="request_received"):
@@ -23,7 +23,7 @@ class RequestReceived(Struct, frozen=True, tag="request_received"):
 
 
 class RequestCompleted(Struct, frozen=True, tag="request_completed"):
-    """A request was answered, or will not be."""
+    """A request was answered, or dropped without an answer."""
 
     method: str
     id: int | str
@@ -51,7 +51,7 @@ class ToolCompleted(Struct, frozen=True, tag="tool_completed"):
 
 
 class ArgumentsMended(Struct, frozen=True, tag="arguments_mended"):
-    """A call used an old name, or its arguments were not as the tool declares them; it was understood all the same."""
+    """A call used an old name, or its arguments were repaired to fit the tool's declaration."""
 
     tool: str
     id: int | str
@@ -60,7 +60,7 @@ class ArgumentsMended(Struct, frozen=True, tag="arguments_mended"):
 
 
 class Problem(Struct, frozen=True, tag="problem"):
-    """Something that whoever runs the server should see, with its trace if it has one."""
+    """Something that the operator should see, with its trace if it has one."""
 
     level: Level
     text: str
@@ -72,7 +72,7 @@ Record = RequestReceived | RequestCompleted | ToolInvoked | ToolCompleted | Argu
 
 
 def level_of(record: Record) -> Level:
-    """How loud a record is: requests are chatter, failures are not."""
+    """The level of a record: debug for requests, info and notice for results."""
     match record:
         case Problem(level=level):
             return level

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from longshore.addresses import is_loopback
 from longshore.auth.credentials import MOST_BYTES, TOKEN
 from longshore.auth.guard import Guard
-from longshore.auth.tokens import LEAST_CHARACTERS
+from longshore.auth.static_tokens import LEAST_CHARACTERS
 from longshore.config import Config
 from longshore.errors import ConfigError
 from longshore.files import read_regular, user_directory
