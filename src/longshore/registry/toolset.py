@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, final, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Unpack, cast, final, overload
 
 from msgspec import Struct
 
@@ -16,6 +16,8 @@ from longshore.registry.tool import ToolOptions
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
+
+    from longshore.registry.decorator_keywords import PromptKeywords, ResourceKeywords, ToolKeywords
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__longshore__"
@@ -53,9 +55,9 @@ class Mark(Struct, frozen=True):
 @overload
 def tool(fn: F, /) -> F: ...
 @overload
-def tool(**options: Any) -> Callable[[F], F]: ...
+def tool(**options: Unpack[ToolKeywords]) -> Callable[[F], F]: ...
 def tool(fn: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
-    """Mark a method of a toolset as a tool; takes what `@app.tool` takes."""
+    """Mark a method of a toolset as a tool, with the options of `@app.tool`."""
     check_function(fn, "@tool")
     return cast(F, _marking(fn, Mark("tool", read_options(ToolOptions, options, "@tool(…)"))))
 
@@ -63,15 +65,15 @@ def tool(fn: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
 @overload
 def prompt(fn: F, /) -> F: ...
 @overload
-def prompt(**options: Any) -> Callable[[F], F]: ...
+def prompt(**options: Unpack[PromptKeywords]) -> Callable[[F], F]: ...
 def prompt(fn: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
-    """Mark a method of a toolset as a prompt; takes what `@app.prompt` takes."""
+    """Mark a method of a toolset as a prompt, with the options of `@app.prompt`."""
     check_function(fn, "@prompt")
     return cast(F, _marking(fn, Mark("prompt", read_options(PromptOptions, options, "@prompt(…)"))))
 
 
-def resource(uri: str, **options: Any) -> Callable[[F], F]:
-    """Mark a method of a toolset as a resource; takes what `@app.resource` takes."""
+def resource(uri: str, **options: Unpack[ResourceKeywords]) -> Callable[[F], F]:
+    """Mark a method of a toolset as a resource, with the options of `@app.resource`."""
     check_uri(uri, "@resource")
     made = read_options(ResourceOptions, options, "@resource(…)")
     return cast(Callable[[F], F], _marking(None, Mark("resource", made, uri)))
@@ -214,7 +216,7 @@ class ToolsetCloser:
         """Tasks that did not end in time, which was reported."""
 
     async def close_all(self, handles: Iterable[ToolsetHandle], seconds: float | None = None) -> None:
-        """Close toolsets concurrently. Those that take longer than `seconds` are cancelled."""
+        """Close toolsets concurrently. One that takes longer than `seconds` is cancelled."""
         from asyncio import get_running_loop, wait
 
         closing = {

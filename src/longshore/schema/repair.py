@@ -4,7 +4,7 @@
 - Null for an argument that may be left out and can't be null: some APIs make a model fill in everything.
 - A whole number written as 3.0, which JSON Schema calls an integer.
 
-Repaired arguments are checked again, so nothing is accepted that the tool would not accept. All violations are listed
+RepairedArguments arguments are checked again, so nothing is accepted that the tool would not accept. All violations are listed
 at once, one line each.
 """
 
@@ -145,7 +145,7 @@ def _why(error: Exception) -> str:
 # -- repairs
 
 
-class Repaired(NamedTuple):
+class RepairedArguments(NamedTuple):
     """Arguments after repairs, their remaining violations, and what was repaired."""
 
     value: dict[str, Any]
@@ -155,7 +155,7 @@ class Repaired(NamedTuple):
     """The arguments that were changed."""
 
 
-def repair(value: dict[str, Any], find: Find) -> Repaired:
+def repair(value: dict[str, Any], find: Find) -> RepairedArguments:
     """Repair a value in place, until it is valid or nothing helps."""
     notes: list[str] = []
     touched: set[str | int] = set()
@@ -167,7 +167,7 @@ def repair(value: dict[str, Any], find: Find) -> Repaired:
         notes += [note for _, note in helped]
         touched |= {where[0] for where, _ in helped}
         violations = find(value)
-    return Repaired(value, violations, tuple(shorten(notes)), frozenset(touched))
+    return RepairedArguments(value, violations, tuple(shorten(notes)), frozenset(touched))
 
 
 def _try(value: Any, violation: Violation) -> str | None:
