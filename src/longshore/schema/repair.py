@@ -4,7 +4,7 @@
 - Null for an argument that may be left out and can't be null: some APIs make a model fill in everything.
 - A whole number written as 3.0, which JSON Schema calls an integer.
 
-RepairedArguments arguments are checked again, so nothing is accepted that the tool would not accept. All violations are listed
+Repaired arguments are checked again, so nothing is accepted that the tool would not accept. All violations are listed
 at once, one line each.
 """
 
