@@ -16,12 +16,12 @@ from longshore.client import auth
 from longshore.client.cache import MOST, MOST_CHARS
 from longshore.client.channel import CLIENT_LIMITS
 from longshore.client.child import EOF_SECONDS, TERM_SECONDS
-from longshore.client.connection import ROUNDS
 from longshore.client.connector import RESTART_SECONDS, RESTARTS
 from longshore.client.handlers import AT_ONCE
 from longshore.client.http import MOST_REQUESTS
 from longshore.client.listing import ENTRIES, MOST_PROBLEMS, PAGES
 from longshore.client.negotiate import PROBE_SECONDS
+from longshore.client.reconnecting_session import ROUNDS
 from longshore.client.session import CAP, MOST_NOTES
 from longshore.client.stdio import TAIL_BYTES, TAIL_LINES
 from longshore.client.sync import CLOSE_SECONDS

@@ -12,7 +12,7 @@ from client.odd import run, script
 from longshore import Server
 from longshore.client import Client, ElicitQuestion, SyncClient
 from longshore.client.auth import JwtBearer, OAuth
-from longshore.client.connection import ROUNDS
+from longshore.client.reconnecting_session import ROUNDS
 from longshore.errors import BadAnswer, CallTimeout, ClientError, RegistrationError, ServerError, Unanswerable
 from longshore.retry import Backoff
 from longshore.testing import Answers
@@ -96,7 +96,7 @@ for m in modern_calls():
 
 @pytest.mark.parametrize("more", [f"inputRequests=dict(q={ELICIT})", "requestState='x'"])
 def test_questions_without_end_are_given_up(tmp_path: Path, more: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.connection.BACKOFF", Backoff(0.001, 0.001))
+    monkeypatch.setattr("longshore.client.reconnecting_session.BACKOFF", Backoff(0.001, 0.001))
 
     async def test() -> None:
         asked = 0

@@ -96,7 +96,7 @@ def test_a_watch_that_is_left_while_it_is_restored_leaves_the_connection(tmp_pat
 
 
 def test_a_watch_that_can_not_be_restored_stops_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.watch.RETRIES", (0.0, 0.05))
+    monkeypatch.setattr("longshore.client.watches.RETRIES", (0.0, 0.05))
 
     async def test() -> None:
         code = """
@@ -249,7 +249,7 @@ def test_taking_back_what_is_no_subscription(tmp_path: Path) -> None:
 
 
 def test_a_watch_that_was_left_is_not_begun_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.watch.RETRIES", (0.05, 0.05))
+    monkeypatch.setattr("longshore.client.watches.RETRIES", (0.05, 0.05))
 
     async def test() -> None:
         async with open_odd(tmp_path, ending("reply(listen, {})")) as client:
@@ -279,8 +279,8 @@ def test_a_watch_that_is_left_while_it_begins_again(tmp_path: Path) -> None:
 def test_a_server_that_ends_every_subscription_is_asked_ever_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longshore.client.watch.RETRIES", (0.0, 0.0, 600.0))
-    monkeypatch.setattr("longshore.client.watch.STABLE_SECONDS", 600.0)
+    monkeypatch.setattr("longshore.client.watches.RETRIES", (0.0, 0.0, 600.0))
+    monkeypatch.setattr("longshore.client.watches.STABLE_SECONDS", 600.0)
 
     async def test() -> None:
         async with open_odd(tmp_path, ending("reply(listen, {})")) as client:
@@ -298,7 +298,7 @@ def test_a_server_that_ends_every_subscription_is_asked_ever_later(
 
 
 def test_one_that_honours_nothing_the_second_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.watch.RETRIES", (0.0, 0.0))
+    monkeypatch.setattr("longshore.client.watches.RETRIES", (0.0, 0.0))
 
     async def test() -> None:
         code = ending("reply(listen, {})", "acknowledge(m) if ends else acknowledge(m, other=True)")

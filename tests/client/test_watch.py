@@ -103,7 +103,7 @@ def changed(m): notify("notifications/tools/list_changed", _meta={SUB: m["id"]})
 
 
 def test_one_that_refuses_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.watch.RETRIES", (0.0, 0.0))  # so that pings don't overtake another try
+    monkeypatch.setattr("longshore.client.watches.RETRIES", (0.0, 0.0))  # so that pings don't overtake another try
 
     async def test() -> None:
         code = LISTENED + "for m in modern_calls():\n    mark('asked', m['method'])\n    refuse(m, -32603, 'not now')"
@@ -130,7 +130,7 @@ def test_one_that_ends_it_at_once(tmp_path: Path) -> None:
 
 
 def test_one_that_never_acknowledges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.watch.ACKNOWLEDGE_SECONDS", 0.2)
+    monkeypatch.setattr("longshore.client.watches.ACKNOWLEDGE_SECONDS", 0.2)
 
     async def test() -> None:
         code = (
@@ -229,7 +229,7 @@ for m in {"modern_calls" if era == "modern" else "calls"}():
 
 
 def test_who_watches_one_that_does_not_come_back_hears_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.watch.RETRIES", (0.05, 0.05))
+    monkeypatch.setattr("longshore.client.watches.RETRIES", (0.05, 0.05))
 
     async def test() -> None:
         code = (

@@ -12,7 +12,7 @@ import pytest
 
 from longshore import Context, Server, ToolFailed
 from longshore.client import Client
-from longshore.client.connection import busy_delay
+from longshore.client.reconnecting_session import busy_delay
 from longshore.errors import ServerError, ToolError
 from longshore.limits import Limits
 from longshore.mounting.questions import capabilities_of, read_question
@@ -349,7 +349,7 @@ def test_the_same_question_in_two_rounds_is_asked_twice(outer: str) -> None:
 
 @pytest.mark.parametrize(("rounds", "fails"), [(15, False), (16, False), (17, True)])
 def test_one_that_says_come_again_and_again(rounds: int, fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.connection.BACKOFF", Backoff(0.0, 0.0))
+    monkeypatch.setattr("longshore.client.reconnecting_session.BACKOFF", Backoff(0.0, 0.0))
 
     async def main() -> None:
         gate = Server("gate")
@@ -384,7 +384,7 @@ def test_a_result_that_comes_while_the_question_leaves_is_not_lost(seconds: str)
 def test_calls_are_held_up_to_a_bound_whether_they_have_ended_or_not(
     held: int, asks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longshore.mounting.pending.HELD", 2)
+    monkeypatch.setattr("longshore.mounting.pending_calls.HELD", 2)
 
     async def main() -> None:
         gate = Server("gate")

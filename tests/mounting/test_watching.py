@@ -9,7 +9,7 @@ import pytest
 
 from longshore import Server
 from longshore.client import Client
-from longshore.client.watch import Watch
+from longshore.client.watches import Watch
 from longshore.registry.catalog import Catalog
 
 from .behind import make_server

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longshore import Ask, CallResult, Context, RegistrationError, Server, SyncClient, Text, Tool, ToolError, Was
-from longshore.client.results import Result
+from longshore.client.models import Result
 
 TRANSLATED = "the arguments are those of an earlier version; the list of tools has today's"
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
 from longshore.client.client import Result
-from longshore.client.results import as_type
+from longshore.client.models import as_type
 from longshore.errors import BadAnswer
 from longshore.schema.infer import input_schema
 from longshore.schema.output import OutputMismatch, read_output

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from longshore.cli.printer import Folder
     from longshore.cli.target import Destination
     from longshore.client.client import Client
-    from longshore.client.models import ToolInfo
-    from longshore.client.results import Result
+    from longshore.client.models import Result, ToolInfo
 
 NAMED = 20
 """Most tools that an error lists."""

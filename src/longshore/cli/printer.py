@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET
 
 from longshore.cli.screen import Screen, json_text
-from longshore.client.results import Result
+from longshore.client.models import Result
 from longshore.protocol.content import Audio, Contents, EmbeddedResource, Image, ResourceLink, Text
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")

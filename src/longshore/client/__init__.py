@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from longshore.client.models import Completion as Completion
     from longshore.client.models import LogMessage as LogMessage
     from longshore.client.models import PromptInfo as PromptInfo
+    from longshore.client.models import PromptResult as PromptResult
     from longshore.client.models import ResourceInfo as ResourceInfo
+    from longshore.client.models import Result as Result
     from longshore.client.models import ServerInfo as ServerInfo
     from longshore.client.models import TemplateInfo as TemplateInfo
     from longshore.client.models import ToolInfo as ToolInfo
-    from longshore.client.results import PromptResult as PromptResult
-    from longshore.client.results import Result as Result
     from longshore.client.sync import SyncClient as SyncClient
 
 # The module of each name. It is loaded at the first use: `longshore.client.configs` needs no connection.
@@ -30,9 +30,9 @@ _MODULES = {
     "ElicitQuestion": "handlers",
     "LogMessage": "models",
     "PromptInfo": "models",
-    "PromptResult": "results",
+    "PromptResult": "models",
     "ResourceInfo": "models",
-    "Result": "results",
+    "Result": "models",
     "ServerInfo": "models",
     "TemplateInfo": "models",
     "ToolInfo": "models",

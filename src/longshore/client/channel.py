@@ -22,7 +22,7 @@ CLIENT_LIMITS = Limits(frame_bytes=64 << 20, batch=10_000)
 
 
 class FrameInfo(Struct, frozen=True):
-    """What a frame holds, for a transport that repeats it beside the frame."""
+    """The method and subject of a frame, which HTTP repeats in headers."""
 
     method: str
     id: Id | None = None

@@ -12,7 +12,6 @@ from msgspec import Struct
 from longshore import __version__
 from longshore.client.cache import Cache
 from longshore.client.channel import CLIENT_LIMITS
-from longshore.client.connection import DEFAULT, ConnectionOptions, ReconnectingSession
 from longshore.client.handlers import RequestHandlers, Roots, check_callbacks, check_roots
 from longshore.client.listing import Listing
 from longshore.client.models import (
@@ -20,15 +19,12 @@ from longshore.client.models import (
     Completion,
     LogMessage,
     PromptInfo,
+    PromptResult,
     ResourceInfo,
+    Result,
     ServerInfo,
     TemplateInfo,
     ToolInfo,
-)
-from longshore.client.negotiate import ClientHello
-from longshore.client.results import (
-    PromptResult,
-    Result,
     as_type,
     read_completion,
     read_contents,
@@ -36,9 +32,11 @@ from longshore.client.results import (
     read_prompt,
     read_result,
 )
+from longshore.client.negotiate import ClientHello
+from longshore.client.reconnecting_session import DEFAULT, ConnectionOptions, ReconnectingSession
 from longshore.client.session import Headers, Progress
 from longshore.client.targets import TransportOptions, find
-from longshore.client.watch import Watch
+from longshore.client.watches import Watch
 from longshore.errors import BadAnswer, ClientError, ServerError, ToolFailed
 from longshore.limits import Limits
 from longshore.protocol.content import Contents
@@ -50,7 +48,7 @@ Send = Callable[..., Awaitable[T]]
 
 
 class Relay(Struct, frozen=True):
-    """What a gateway does for a client that it stands behind.
+    """A gateway's part in a client that it owns.
 
     `ask` answers the server's questions for which the client has no handler, or raises Unanswerable; `log` gets its log
     messages, `lost` the reason of a lost connection. The gateway reconnects, not the client.
@@ -190,7 +188,7 @@ class Client:
 
     @property
     def problems(self) -> list[str]:
-        """What was wrong with the server's messages, and the entries that were left out of lists."""
+        """Problems with the server's messages, and the entries that were left out of lists."""
         return [*self.listing.problems, *self.absent.values(), *self._connection.notes]
 
     @property

@@ -13,7 +13,7 @@ class Timer:
 
     __slots__ = ("_callback", "_clock", "_handle", "due")
 
-    def __init__(self, clock: Clock, due: float, callback: Callable[[], object]) -> None:
+    def __init__(self, clock: PausableClock, due: float, callback: Callable[[], object]) -> None:
         self.due = due
         self._clock, self._callback = clock, callback
         self._handle: asyncio.TimerHandle | None = None
@@ -35,7 +35,7 @@ class Timer:
 
 
 @final
-class Clock:
+class PausableClock:
     """The loop's time without the time between `stop` and `resume`. The two may be nested."""
 
     __slots__ = ("_stopped_at", "_stopped_for", "_stops", "loop", "timers")

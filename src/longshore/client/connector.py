@@ -11,7 +11,7 @@ from typing import final
 from msgspec.structs import replace
 
 from longshore.client.channel import ChannelFactory
-from longshore.client.clock import Clock
+from longshore.client.clock import PausableClock
 from longshore.client.models import ServerInfo
 from longshore.client.negotiate import (
     ClientHello,
@@ -22,7 +22,7 @@ from longshore.client.negotiate import (
     remember,
     within,
 )
-from longshore.client.session import Session
+from longshore.client.session import ClientSession
 from longshore.client.targets import Target
 from longshore.client.tasks import end
 from longshore.errors import ClientError, ConnectError
@@ -31,8 +31,8 @@ RESTARTS = 5
 RESTART_SECONDS = 10.0
 """A server that was connected to so many times within this time is not tried again at once."""
 
-MakeSession = Callable[[ChannelFactory, Clock], Session]
-OnOpened = Callable[[Session, bool], Awaitable[None]]
+MakeSession = Callable[[ChannelFactory, PausableClock], ClientSession]
+OnOpened = Callable[[ClientSession, bool], Awaitable[None]]
 
 
 @final
@@ -49,23 +49,23 @@ class Connector:
         on_opened: OnOpened,
     ) -> None:
         self._target, self._hello = target, hello
-        self.current: Session | None = None
+        self.current: ClientSession | None = None
         self.server: ServerInfo | None = None
         self.closed = False
         self._timeout, self._reconnect = timeout, reconnect
         self._make_session, self._on_opened = make_session, on_opened
-        self._clock = Clock()
-        self._attempt: asyncio.Task[Session] | None = None
+        self._clock = PausableClock()
+        self._attempt: asyncio.Task[ClientSession] | None = None
         self._attempts: deque[float] = deque(maxlen=RESTARTS)
-        self._opening: Session | None = None
+        self._opening: ClientSession | None = None
         self._last_failure: ClientError | None = None
         """Why the last attempt to replace a lost connection failed."""
 
-    async def session(self) -> Session:
+    async def session(self) -> ClientSession:
         """The connection, made anew if it was lost. Raises ConnectError, or why it was lost."""
         return (await self.session_within(None))[0]
 
-    async def session_within(self, seconds: float | None) -> tuple[Session, float]:
+    async def session_within(self, seconds: float | None) -> tuple[ClientSession, float]:
         """The connection, and the seconds that it took. Raises TimeoutError; the attempt then goes on for others."""
         current = self.current
         if current is not None and current.closed is None:
@@ -82,7 +82,7 @@ class Connector:
             raise copy.copy(problem) from problem.__cause__
         return attempt.result(), took
 
-    async def _connect(self) -> Session:
+    async def _connect(self) -> ClientSession:
         current = self.current
         if self.closed:
             raise ConnectError("the client is closed; open it first", self._target.name)
@@ -108,7 +108,7 @@ class Connector:
             raise ConnectError(what, lost.server, lost.said)
         self._attempts.append(now)
 
-    async def _open(self, *, again: bool) -> Session:
+    async def _open(self, *, again: bool) -> ClientSession:
         """Try the target's channels in order: a later one only where the server may be an older one."""
         refused: OlderTransport | None = None
         for make_channel in self._target.channels:
@@ -123,7 +123,7 @@ class Connector:
         assert refused is not None
         raise refused
 
-    async def _open_channel(self, make_channel: ChannelFactory, again: bool) -> Session:
+    async def _open_channel(self, make_channel: ChannelFactory, again: bool) -> ClientSession:
         try:
             return await self._open_session(make_channel, self._hello, again)
         except EndedByProbe as ended:
@@ -135,7 +135,7 @@ class Connector:
             remember(self._target.key, self.server)
             return session
 
-    async def _open_session(self, make_channel: ChannelFactory, hello: ClientHello, again: bool) -> Session:
+    async def _open_session(self, make_channel: ChannelFactory, hello: ClientHello, again: bool) -> ClientSession:
         if self.closed:
             raise self._closed_meanwhile()
         session = self._opening = self._make_session(make_channel, self._clock)
@@ -176,7 +176,7 @@ class Connector:
             await end((self._attempt,))
 
 
-def _retrieve(attempt: asyncio.Task[Session]) -> None:
+def _retrieve(attempt: asyncio.Task[ClientSession]) -> None:
     """All awaiters may have left; asyncio must not complain of an exception never retrieved."""
     if not attempt.cancelled():
         attempt.exception()

@@ -15,7 +15,7 @@ from typing import Any, cast, final
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from longshore.client.session import Session
+from longshore.client.session import ClientSession
 from longshore.client.tasks import end, name_of
 from longshore.errors import Unanswerable
 from longshore.protocol.content import Text
@@ -82,7 +82,7 @@ class RequestHandlers:
         check_roots(roots)
         self._on_elicit, self._on_sample, self.roots = on_elicit, on_sample, roots
         self._sample_tools, self._relay = sample_tools, relay
-        self._running: dict[tuple[Session, Id], asyncio.Task[None]] = {}
+        self._running: dict[tuple[ClientSession, Id], asyncio.Task[None]] = {}
 
     def handles(self, method: str) -> bool:
         """Whether there is a handler for this kind of question."""
@@ -90,7 +90,7 @@ class RequestHandlers:
         return method in _OPTIONS and handlers[_OPTIONS[method]] is not None
 
     def capabilities(self) -> dict[str, Any]:
-        """What to declare."""
+        """The capabilities to declare."""
         declared: dict[str, Any] = {}
         if self._on_elicit is not None:
             declared["elicitation"] = {"form": {}, "url": {}}
@@ -131,7 +131,7 @@ class RequestHandlers:
 
     # -- requests of the handshake era
 
-    def take(self, session: Session, message: Message) -> None:
+    def take(self, session: ClientSession, message: Message) -> None:
         """Answer a request of the server's, in a task."""
         assert message.id is not UNSET
         key = (session, message.id)
@@ -149,13 +149,13 @@ class RequestHandlers:
             self._running[key] = task
             task.add_done_callback(lambda _: self._running.pop(key, None))
 
-    def on_cancelled(self, session: Session, request: Id) -> None:
+    def on_cancelled(self, session: ClientSession, request: Id) -> None:
         """The server has cancelled a request of its own."""
         task = self._running.get((session, request))
         if task is not None:
             task.cancel()
 
-    async def _work(self, session: Session, message: Message, id: Id) -> None:
+    async def _work(self, session: ClientSession, message: Message, id: Id) -> None:
         try:
             params: Any = msgspec.json.decode(message.params)
             answer: Any = {} if message.method == "ping" else await self._answer_off_clock(session, message, params)
@@ -169,7 +169,7 @@ class RequestHandlers:
             session.note(f"the handler of {message.method} raised {problem!r}")
             await _refuse(session, id, INTERNAL_ERROR, f"the client failed to answer: {name_of(problem)}")
 
-    async def _answer_off_clock(self, session: Session, message: Message, params: Any) -> Any:
+    async def _answer_off_clock(self, session: ClientSession, message: Message, params: Any) -> Any:
         """Answer while the deadlines stop: a person may take long, and the server waits for them."""
         session.clock.stop()
         try:
@@ -177,7 +177,7 @@ class RequestHandlers:
         finally:
             session.clock.resume()
 
-    def on_lost(self, session: Session) -> None:
+    def on_lost(self, session: ClientSession) -> None:
         """Cancel the answers to a lost connection."""
         for (asker, _), task in self._running.items():
             if asker is session:
@@ -187,12 +187,12 @@ class RequestHandlers:
         await end(self._running.values())
 
 
-async def _refuse(session: Session, id: Id, code: int, text: str) -> None:
+async def _refuse(session: ClientSession, id: Id, code: int, text: str) -> None:
     await _wait_until_read(session)
     session.refuse(id, code, text)
 
 
-async def _wait_until_read(session: Session) -> None:
+async def _wait_until_read(session: ClientSession) -> None:
     """Wait until the server reads our answers. Not for a call to end: it may be the one that needs this answer."""
     if session.stalled:
         await session.channel.ready()
@@ -207,7 +207,7 @@ async def _call(handler: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def check_roots(roots: Roots | None) -> None:
-    """Raise ValueError for roots that are no folders. What a function gives is checked when it is called."""
+    """Raise ValueError for roots that are no folders. The result of a function is checked when it is called."""
     if roots is not None and not callable(roots):
         for each in roots:
             _root(each)
@@ -247,7 +247,7 @@ def _read_question(params: Mapping[str, Any]) -> ElicitQuestion:
 
 
 def read_elicit(question: ElicitQuestion, given: Any) -> dict[str, Any]:
-    """What a handler gave, as the protocol writes it.
+    """A handler's answer, as the protocol writes it.
 
     True accepts with the form's defaults, and ticks a form's only box; a dict accepts with these values and the
     defaults of the rest; False declines; None cancels.
@@ -283,7 +283,7 @@ def _defaults(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_sample(given: Any) -> Any:
-    """What a handler gave as the model's message: a text, or the whole result; None: the user refused."""
+    """A handler's message of the model: a text, or the whole result; None: the user refused."""
     if given is None:
         raise Unanswerable(REJECTED, "the user rejected it")
     if isinstance(given, str):

@@ -11,8 +11,7 @@ from msgspec import Raw, to_builtins
 from msgspec.json import decode
 
 from longshore.client.cache import Cache, lifetime, weigh
-from longshore.client.models import KEYS, ToolInfo, read_entry
-from longshore.client.results import Result
+from longshore.client.models import KEYS, Result, ToolInfo, read_entry
 from longshore.errors import BadAnswer
 from longshore.protocol.http_headers import PARAM, HeaderParam, write_value
 from longshore.protocol.peer import ABSENT

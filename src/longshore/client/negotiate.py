@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Raw, Struct, field
 
-from longshore.client.clock import Clock
+from longshore.client.clock import PausableClock
 from longshore.client.models import ServerInfo
-from longshore.client.session import Sent, Session
+from longshore.client.session import ClientSession, Sent
 from longshore.errors import BadAnswer, CallTimeout, ConnectError, ConnectionLost, HttpRefused, ServerError
 from longshore.protocol.peer import PREFIX, SERVER_INFO, UNSUPPORTED_VERSION
 from longshore.protocol.revisions import LEGACY, MODERN, REVISIONS, Revision
@@ -39,7 +39,7 @@ _known: dict[str, str] = {}
 
 
 class ClientHello(Struct, frozen=True):
-    """What a client brings to a negotiation: the era or revision that it wants, its capabilities, its name."""
+    """A client's side of a negotiation: the era or revision that it wants, its capabilities, its name."""
 
     era: str
     capabilities: Mapping[str, Any]
@@ -83,7 +83,7 @@ _read_discovered = msgspec.json.Decoder(_Discovered).decode
 _read_initialized = msgspec.json.Decoder(_Initialized).decode
 
 
-async def negotiate(session: Session, hello: ClientHello, timeout: float | None, key: str = "") -> ServerInfo:
+async def negotiate(session: ClientSession, hello: ClientHello, timeout: float | None, key: str = "") -> ServerInfo:
     """Agree with the server on a revision. `key` is its address. Raises ConnectError."""
     try:
         found = await within(session.clock, _negotiate(session, hello, key), timeout)
@@ -98,7 +98,7 @@ async def negotiate(session: Session, hello: ClientHello, timeout: float | None,
     return found
 
 
-async def within(clock: Clock, work: Coroutine[Any, Any, T], timeout: float | None) -> T:
+async def within(clock: PausableClock, work: Coroutine[Any, Any, T], timeout: float | None) -> T:
     """Do the work within the timeout, not counting the time of a login. Raises TimeoutError."""
     task = clock.loop.create_task(work)
     try:
@@ -112,7 +112,7 @@ async def within(clock: Clock, work: Coroutine[Any, Any, T], timeout: float | No
             task.exception()  # a cancelled caller does not retrieve it
 
 
-async def _negotiate(session: Session, hello: ClientHello, key: str) -> ServerInfo:
+async def _negotiate(session: ClientSession, hello: ClientHello, key: str) -> ServerInfo:
     if hello.era == "modern" or hello.era in MODERN:
         return await _discover(session, hello, hello.era)
     if hello.era == "legacy" or hello.era in LEGACY:
@@ -127,7 +127,7 @@ async def _negotiate(session: Session, hello: ClientHello, key: str) -> ServerIn
     return await _find_era(session, hello)
 
 
-async def _find_era(session: Session, hello: ClientHello) -> ServerInfo:
+async def _find_era(session: ClientSession, hello: ClientHello) -> ServerInfo:
     probe = _probe(session, hello)
     if await _answered(session, probe):
         return await _judge(session, hello, probe)
@@ -145,7 +145,7 @@ async def _find_era(session: Session, hello: ClientHello) -> ServerInfo:
             session.cancel(sent.id, "not needed any more")
 
 
-async def _answered(session: Session, probe: Sent) -> bool:
+async def _answered(session: ClientSession, probe: Sent) -> bool:
     """Whether the probe is answered within PROBE_SECONDS."""
     try:
         await session.clock.wait_excluding_login(probe.answer, PROBE_SECONDS)
@@ -154,12 +154,12 @@ async def _answered(session: Session, probe: Sent) -> bool:
     return True
 
 
-def _probe(session: Session, hello: ClientHello, revision: str = MODERN[-1]) -> Sent:
+def _probe(session: ClientSession, hello: ClientHello, revision: str = MODERN[-1]) -> Sent:
     session.envelope = _make_envelope(REVISIONS[revision], hello)
     return session.start("server/discover", {})
 
 
-async def _judge(session: Session, hello: ClientHello, probe: Sent, handshake: Sent | None = None) -> ServerInfo:
+async def _judge(session: ClientSession, hello: ClientHello, probe: Sent, handshake: Sent | None = None) -> ServerInfo:
     """Decide by the answer to the probe."""
     try:
         found = _discovered(await probe.answer)
@@ -191,7 +191,7 @@ def _offered(problem: ServerError) -> str:
     return mutual[-1] if mutual else MODERN[-1]
 
 
-async def _discover(session: Session, hello: ClientHello, revision: str) -> ServerInfo:
+async def _discover(session: ClientSession, hello: ClientHello, revision: str) -> ServerInfo:
     """Discover a modern server. A revision that it refuses is exchanged for one that it names, once."""
     named = revision if revision in MODERN else MODERN[-1]
     try:
@@ -206,7 +206,7 @@ async def _discover(session: Session, hello: ClientHello, revision: str) -> Serv
     return _agreed(session, hello, found)
 
 
-async def _ask_discover(session: Session, hello: ClientHello, revision: str) -> _Discovered:
+async def _ask_discover(session: ClientSession, hello: ClientHello, revision: str) -> _Discovered:
     try:
         return _discovered(await _probe(session, hello, revision).answer)
     except HttpRefused as refused:
@@ -225,7 +225,7 @@ def _discovered(raw: Raw) -> _Discovered:
     return found
 
 
-def _agreed(session: Session, hello: ClientHello, found: _Discovered) -> ServerInfo:
+def _agreed(session: ClientSession, hello: ClientHello, found: _Discovered) -> ServerInfo:
     name = [version for version in MODERN if version in found.supported_versions][-1]
     revision = REVISIONS[name]
     session.envelope = _make_envelope(revision, hello)
@@ -244,13 +244,13 @@ def _make_envelope(revision: Revision, hello: ClientHello) -> dict[str, Any]:
     }
 
 
-def _initialize(session: Session, hello: ClientHello) -> Sent:
+def _initialize(session: ClientSession, hello: ClientHello) -> Sent:
     asked = hello.era if hello.era in LEGACY else LEGACY[-1]
     params = {"protocolVersion": asked, "capabilities": hello.capabilities, "clientInfo": hello.info}
     return session.start("initialize", params)
 
 
-async def _shake_hands(session: Session, hello: ClientHello, handshake: Sent | None = None) -> ServerInfo:
+async def _shake_hands(session: ClientSession, hello: ClientHello, handshake: Sent | None = None) -> ServerInfo:
     """Initialize, or wait for the answer to an `initialize` that was sent already."""
     try:
         return _initialized(session, hello, await (handshake or _initialize(session, hello)).answer)
@@ -264,7 +264,7 @@ def _refused(refused: HttpRefused, before: str = "") -> ConnectError:
     return ConnectError(before + refused.what, refused.server, refused.said, fix=refused.fix, options=refused.options)
 
 
-def _initialized(session: Session, hello: ClientHello, raw: Raw) -> ServerInfo:
+def _initialized(session: ClientSession, hello: ClientHello, raw: Raw) -> ServerInfo:
     try:
         found = _read_initialized(raw)
     except BROKEN as broken:
@@ -279,7 +279,7 @@ def _initialized(session: Session, hello: ClientHello, raw: Raw) -> ServerInfo:
     return _info(name, found.server_info, found.capabilities, found.instructions)
 
 
-def _set_revision(session: Session, revision: Revision) -> None:
+def _set_revision(session: ClientSession, revision: Revision) -> None:
     session.revision = revision
     session.channel.speak(revision)
 

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from longshore.client.channel import ChannelFactory, FrameInfo
-from longshore.client.clock import Clock, Timer
+from longshore.client.clock import PausableClock, Timer
 from longshore.client.tasks import Tasks
 from longshore.errors import BadAnswer, CallTimeout, ClientError, ConnectionLost, ServerError
 from longshore.limits import Limits
@@ -78,17 +78,17 @@ class Pending:
 class SessionEvents(Protocol):
     """Receives what the server sends unasked. A `ReconnectingSession` is one."""
 
-    def on_notification(self, session: Session, method: str, params: Raw) -> None: ...
-    def on_request(self, session: Session, message: Message) -> None: ...
-    def on_session_lost(self, session: Session) -> None: ...
+    def on_notification(self, session: ClientSession, method: str, params: Raw) -> None: ...
+    def on_request(self, session: ClientSession, message: Message) -> None: ...
+    def on_session_lost(self, session: ClientSession) -> None: ...
 
 
 @final
-class Session:
+class ClientSession:
     """A connection over a channel. `name` precedes the channel's label in error messages."""
 
     def __init__(
-        self, make_channel: ChannelFactory, clock: Clock, limits: Limits, events: SessionEvents, name: str = ""
+        self, make_channel: ChannelFactory, clock: PausableClock, limits: Limits, events: SessionEvents, name: str = ""
     ) -> None:
         self.clock = clock
         self.limits = limits
@@ -390,7 +390,7 @@ class Session:
         self.call_handler("on_progress", pending.progress, advance.progress, advance.total, advance.message)
 
     def call_handler(self, name: str, handler: Callable[..., Any], *arguments: Any) -> None:
-        """Call a handler of the user's, which may be async. What it raises is noted, and loses no answer.
+        """Call a handler of the user's, which may be async. Its exceptions are noted, and lose no answer.
 
         Calls are dropped while too many are under way: a handler slower than the server must not fill the memory.
         """
@@ -455,7 +455,7 @@ class _Progress(Struct, rename="camel"):
 
 
 class _Fields(Struct):
-    """What can be read of a malformed message."""
+    """The readable fields of a malformed message."""
 
     id: Id | None = None
     method: Raw = ABSENT

@@ -20,12 +20,13 @@ from longshore.client.models import (
     Change,
     Completion,
     PromptInfo,
+    PromptResult,
     ResourceInfo,
+    Result,
     ServerInfo,
     TemplateInfo,
     ToolInfo,
 )
-from longshore.client.results import PromptResult, Result
 from longshore.client.tasks import on_thread
 from longshore.errors import CallTimeout, ConnectError, ConnectionLost
 from longshore.protocol.content import Contents

@@ -1,4 +1,4 @@
-"""What `Client(target)` accepts, and the channels to it."""
+"""The targets that `Client(target)` accepts, and the channels to them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class TransportOptions(Struct, frozen=True):
 
 
 def find(target: Any, options: TransportOptions) -> Target:
-    """What `Client(target)` means. Raises ConnectError."""
+    """The target that `Client(target)` connects to. Raises ConnectError."""
     if isinstance(target, Target):
         if options.env or options.cwd or options.headers or options.auth is not None:
             raise ConnectError(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 from msgspec import UNSET
 
 from longshore.client.client import Client
-from longshore.client.connection import ROUNDS, URL_ELICITATION_REQUIRED, busy_delay
+from longshore.client.reconnecting_session import ROUNDS, URL_ELICITATION_REQUIRED, busy_delay
 from longshore.errors import (
     CAPABILITY_MISSING,
     CapabilityMissing,
@@ -25,7 +25,7 @@ from longshore.errors import (
     ServerError,
     ToolError,
 )
-from longshore.mounting.pending import PendingCalls
+from longshore.mounting.pending_calls import PendingCalls
 from longshore.mounting.questions import capabilities_of, read_question, write_answer
 from longshore.mounting.supervisor import stderr_of
 from longshore.protocol.dialect import RESOURCE_NOT_FOUND

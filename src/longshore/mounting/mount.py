@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from longshore.client.client import Client
     from longshore.mounting.calls import Calls
     from longshore.mounting.entries import RemoteList
-    from longshore.mounting.supervisor import Supervisor
+    from longshore.mounting.supervisor import MountSupervisor
     from longshore.server.call import Call
 
 LOGGED = 20
@@ -62,7 +62,7 @@ class Mount(Toolset):
         self._catalog, self._recorder = catalog, recorder
         self._client: Client | None = None
         self._calls: Calls | None = None
-        self._supervisor: Supervisor | None = None
+        self._supervisor: MountSupervisor | None = None
         self._on_updated, self._on_resources = on_updated, on_resources
         self._watched: frozenset[str] = frozenset()
         self._lists: dict[str, RemoteList] = {}
@@ -80,9 +80,9 @@ class Mount(Toolset):
 
     # -- for the server
 
-    def supervisor(self) -> Supervisor:
+    def supervisor(self) -> MountSupervisor:
         """The supervisor of the connection, started on the running loop if there is none."""
-        from longshore.mounting.supervisor import Supervisor
+        from longshore.mounting.supervisor import MountSupervisor
 
         if self.holder.removed:
             raise ToolError(f"the mounted server {self.prefix!r} was unmounted")
@@ -90,7 +90,7 @@ class Mount(Toolset):
         if supervisor is None or not supervisor.alive:
             self._collect_problems()
             client = self._connected_client()
-            supervisor = Supervisor(self.prefix, client, self._take_lists, self._log, self._on_updated)
+            supervisor = MountSupervisor(self.prefix, client, self._take_lists, self._log, self._on_updated)
             self._supervisor = supervisor
             supervisor.resources.watch(self._watched)
         return supervisor
@@ -102,7 +102,7 @@ class Mount(Toolset):
             recorder.fallback = lambda: self._recorder.report
 
     @property
-    def _alive(self) -> Supervisor | None:
+    def _alive(self) -> MountSupervisor | None:
         supervisor = self._supervisor
         return supervisor if supervisor is not None and supervisor.alive else None
 
@@ -358,7 +358,7 @@ class Mounts:
         return [each for each in toolsets if isinstance(each, Mount)]
 
     def expected(self, names: Iterable[str]) -> list[str]:
-        """Those that may yet become tools: the configuration may name them before they are listed."""
+        """The names that may yet become tools: the configuration may name them before they are listed."""
         prefixes = tuple(mount.prefix + "_" for mount in self.all)
         return [name for name in names if name.startswith(prefixes)]
 

@@ -79,7 +79,7 @@ class _Sampling(Struct, rename="camel"):
 
 
 def capabilities_of(peer: Peer) -> dict[str, Any]:
-    """What a caller can be asked, as capabilities of the stateless era."""
+    """The capabilities of a caller, as the stateless era declares them."""
     able: dict[str, Any] = {}
     for question, words in _KINDS.values():
         try:

@@ -15,7 +15,7 @@ from typing import Any, Literal, final
 
 from longshore.client.client import Client
 from longshore.client.models import Change
-from longshore.client.watch import Watch
+from longshore.client.watches import Watch
 from longshore.errors import BadAnswer, ClientError, ConnectionLost, ToolError
 from longshore.protocol.revisions import MODERN
 from longshore.retry import Backoff
@@ -62,7 +62,7 @@ class NoChanges(ClientError):
 
 
 @final
-class Supervisor:
+class MountSupervisor:
     """`take_lists` takes over what the server offers; `log` reports a problem; `on_updated` gets changed resources."""
 
     def __init__(

@@ -20,7 +20,7 @@ from msgspec import Raw, Struct, field
 from longshore.client.cache import Cache, covers
 from longshore.client.handlers import RequestHandlers, UrlElicitations
 from longshore.client.models import Change, LogMessage, ServerInfo
-from longshore.client.session import Sent, Session
+from longshore.client.session import ClientSession, Sent
 from longshore.client.tasks import Tasks
 from longshore.errors import ClientError, ConnectError, ConnectionLost, ServerError
 from longshore.protocol.peer import SUBSCRIPTION_ID
@@ -31,7 +31,7 @@ from longshore.wire.codec import BROKEN
 from longshore.wire.messages import Id
 
 if TYPE_CHECKING:
-    from longshore.client.connection import ReconnectingSession
+    from longshore.client.reconnecting_session import ReconnectingSession
 
 RETRIES = Backoff(0.05, 8.0).pauses(9)
 """Seconds before each new attempt to subscribe. A server may take seconds to start, and no request would start it."""
@@ -49,7 +49,7 @@ class Watch:
     """`async with client.watch(…) as changes: async for change in changes: …`"""
 
     def __init__(
-        self, subscriptions: Subscriptions, kinds: Sequence[str], uris: Sequence[str], *, everything: bool = False
+        self, subscriptions: Watches, kinds: Sequence[str], uris: Sequence[str], *, everything: bool = False
     ) -> None:
         self._subscriptions = subscriptions
         self._everything = everything
@@ -58,7 +58,7 @@ class Watch:
         self._changes: dict[Change, None] = {}
         self._woken = asyncio.Event()
         self.ended: ClientError | None = None
-        self.session: Session | None = None
+        self.session: ClientSession | None = None
         """The connection that the next three belong to."""
         self._listen: Sent | None = None
         self._acknowledged: asyncio.Future[Any] | None = None
@@ -88,22 +88,22 @@ class Watch:
 
     # -- notifications
 
-    def _is_ours(self, session: Session, subscription: Id | None) -> bool:
+    def _is_ours(self, session: ClientSession, subscription: Id | None) -> bool:
         """Whether a notification belongs to this watch. In the handshake era it names no subscription."""
         return session is self.session and subscription == (None if self._listen is None else self._listen.id)
 
-    def on_change(self, session: Session, change: Change, subscription: Id | None) -> None:
+    def on_change(self, session: ClientSession, change: Change, subscription: Id | None) -> None:
         """Take a change. A change that reaches this watch by its own subscription is not taken from another's."""
         unasked = subscription is None or change.kind not in self.kinds
         if self._is_ours(session, subscription) or (self._everything and unasked):
             self.put(change)
 
-    def on_acknowledged(self, session: Session, subscription: Id | None, honoured: Any) -> None:
+    def on_acknowledged(self, session: ClientSession, subscription: Id | None, honoured: Any) -> None:
         waiting = self._acknowledged
         if waiting is not None and not waiting.done() and self._is_ours(session, subscription):
             waiting.set_result(honoured)
 
-    def on_cancelled(self, session: Session, request: Id) -> None:
+    def on_cancelled(self, session: ClientSession, request: Id) -> None:
         """The server ends a subscription without an answer. Where it has requests of its own, it means those."""
         if self._listen is not None and self._is_ours(session, request):
             session.on_failure(request, ConnectionLost("the server has ended the subscription"))
@@ -129,7 +129,7 @@ class Watch:
 
     # -- subscribing
 
-    async def subscribe(self, session: Session, server: ServerInfo) -> None:
+    async def subscribe(self, session: ClientSession, server: ServerInfo) -> None:
         """Subscribe at the server. Parts that it refuses are noted. Raises ClientError if it refuses all."""
         self.session, self._listen, self._acknowledged, self._subscribed = session, None, None, []
         if not self.kinds and not self.uris:
@@ -139,7 +139,7 @@ class Watch:
         else:
             await self._subscribe_uris(session, server)
 
-    async def _subscribe_uris(self, session: Session, server: ServerInfo) -> None:
+    async def _subscribe_uris(self, session: ClientSession, server: ServerInfo) -> None:
         """Changes of lists come unasked, also from servers that don't declare it, but only of lists that exist."""
         if not self.uris and not any(server.can(kind) for kind in self.kinds):
             raise session.locate(ConnectError(f"the server has no {_named(self.kinds)} to tell of"))
@@ -154,7 +154,7 @@ class Watch:
                 self._subscribed.remove(uri)
                 raise
 
-    async def _start_listening(self, session: Session) -> None:
+    async def _start_listening(self, session: ClientSession) -> None:
         wanted: dict[str, Any] = {_FILTERS[kind]: True for kind in self.kinds}
         if self.uris:
             wanted["resourceSubscriptions"] = list(self.uris)
@@ -177,7 +177,7 @@ class Watch:
             raise
         listen.answer.add_done_callback(self._on_listen_ended)  # a failed start is its caller's to repeat
 
-    def _check_honoured(self, session: Session, honoured: Any) -> None:
+    def _check_honoured(self, session: ClientSession, honoured: Any) -> None:
         """Compare what was subscribed to with what the server acknowledges."""
         if not is_object(honoured):
             session.note("its acknowledgement of a subscription does not say what it will tell of")
@@ -210,7 +210,7 @@ class Watch:
             if session.closed is None:
                 session.start("resources/unsubscribe", {"uri": uri}, timeout=ACKNOWLEDGE_SECONDS)
 
-    def _release(self, others: Container[str]) -> list[tuple[str, Session]]:
+    def _release(self, others: Container[str]) -> list[tuple[str, ClientSession]]:
         session, listen, uris = self.session, self._listen, self._subscribed
         self._listen, self._subscribed = None, []
         if session is None:
@@ -226,7 +226,7 @@ def _named(things: Sequence[str]) -> str:
 
 
 @final
-class Subscriptions:
+class Watches:
     """All watches of one client. They are renewed with every connection, and a lost connection is made anew for them.
 
     `on_change` gets all changes, also without a watch: there is one in the background for it.
@@ -270,7 +270,7 @@ class Subscriptions:
     def _uris(self) -> set[str]:
         return {uri for each in self._watches for uri in each.uris}
 
-    async def _subscribe(self, watch: Watch, session: Session) -> None:
+    async def _subscribe(self, watch: Watch, session: ClientSession) -> None:
         """Subscribe, unless the watch was left, before or meanwhile."""
         if watch in self._watches:
             await watch.subscribe(session, self._connection.server)
@@ -315,7 +315,7 @@ class Subscriptions:
 
     # -- the connection
 
-    async def on_opened(self, session: Session, server: ServerInfo, again: bool) -> None:
+    async def on_opened(self, session: ClientSession, server: ServerInfo, again: bool) -> None:
         """There is a connection. Changes since the last one, if there was one, are unknown."""
         kinds = [kind for kind in ("tools", "resources", "prompts") if server.can(kind, "listChanged")]
         if self._background is not None:
@@ -330,7 +330,7 @@ class Subscriptions:
                 watch.put_all()
             self._tasks.start(self._report(watch, self._on_change, session))
 
-    async def _report(self, watch: Watch, on_change: Callable[[Change], Any], session: Session) -> None:
+    async def _report(self, watch: Watch, on_change: Callable[[Change], Any], session: ClientSession) -> None:
         try:
             async with watch:
                 async for change in watch:
@@ -340,7 +340,7 @@ class Subscriptions:
         finally:
             self._background = None
 
-    def on_lost(self, session: Session) -> None:
+    def on_lost(self, session: ClientSession) -> None:
         """Reconnect for the watches: they send no request that would."""
         if self._connection.closed:
             return
@@ -408,7 +408,7 @@ class NotificationRouter:
     def __init__(
         self,
         cache: Cache,
-        subscriptions: Subscriptions,
+        subscriptions: Watches,
         handlers: RequestHandlers,
         elicitations: UrlElicitations,
         on_log: Callable[[LogMessage], Any] | None,
@@ -420,7 +420,7 @@ class NotificationRouter:
         self.log_level = log_level
         """The lowest level that is wanted. A server without `logging` may send others all the same."""
 
-    def route(self, session: Session, method: str, raw: Raw) -> None:
+    def route(self, session: ClientSession, method: str, raw: Raw) -> None:
         try:
             if method == "notifications/elicitation/complete":
                 self._elicitations.on_complete(raw)
@@ -429,7 +429,7 @@ class NotificationRouter:
         except BROKEN:
             session.note(f"the parameters of {method[:100]} can't be read")
 
-    def _route(self, session: Session, method: str, params: _Params) -> None:
+    def _route(self, session: ClientSession, method: str, params: _Params) -> None:
         if method in _LISTS:
             kind, methods = _LISTS[method]
             for each in methods:
@@ -455,6 +455,6 @@ class NotificationRouter:
             return True
         return LOG_LEVELS.index(level) >= LOG_LEVELS.index(lowest)
 
-    def _report(self, session: Session, change: Change, subscription: Id | None) -> None:
+    def _report(self, session: ClientSession, change: Change, subscription: Id | None) -> None:
         for watch in self._subscriptions:
             watch.on_change(session, change, subscription)

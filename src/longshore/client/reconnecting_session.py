@@ -14,15 +14,14 @@ from msgspec import Raw, Struct
 
 from longshore.client.cache import Cache
 from longshore.client.channel import ChannelFactory
-from longshore.client.clock import Clock
+from longshore.client.clock import PausableClock
 from longshore.client.connector import Connector
 from longshore.client.handlers import RequestHandlers, UrlElicitations
-from longshore.client.models import Change, LogMessage, ServerInfo
+from longshore.client.models import Change, LogMessage, ServerInfo, read_object
 from longshore.client.negotiate import ClientHello
-from longshore.client.results import read_object
-from longshore.client.session import Headers, Progress, Session
+from longshore.client.session import ClientSession, Headers, Progress
 from longshore.client.targets import Target
-from longshore.client.watch import NotificationRouter, Subscriptions
+from longshore.client.watches import NotificationRouter, Watches
 from longshore.errors import (
     BadAnswer,
     CallTimeout,
@@ -85,7 +84,7 @@ class ReconnectingSession:
         self._connector: Connector | None = None
         self._openers = 0
         self._elicitations = UrlElicitations()
-        self.subscriptions = Subscriptions(self, options.on_change)
+        self.subscriptions = Watches(self, options.on_change)
         self.notifications = NotificationRouter(
             cache, self.subscriptions, handlers, self._elicitations, options.on_log, options.log_level
         )
@@ -111,7 +110,7 @@ class ReconnectingSession:
         if self._connector is not None:
             await self._connector.close()
 
-    async def session(self) -> Session:
+    async def session(self) -> ClientSession:
         """The current connection, made anew if it was lost. Raises ConnectError."""
         connector = self._connector
         if connector is None:
@@ -144,17 +143,17 @@ class ReconnectingSession:
         return "" if current is None else current.channel.stderr_tail()
 
     @property
-    def _current(self) -> Session | None:
+    def _current(self) -> ClientSession | None:
         return None if self._connector is None else self._connector.current
 
     def _not_open(self) -> ConnectError:
         return ConnectError("the client is not open; write `async with Client(…)`", self.name)
 
-    def _make_session(self, make_channel: ChannelFactory, clock: Clock) -> Session:
+    def _make_session(self, make_channel: ChannelFactory, clock: PausableClock) -> ClientSession:
         name = "" if self.name == self._target.name else self.name
-        return Session(make_channel, clock, self._options.limits, self, name)
+        return ClientSession(make_channel, clock, self._options.limits, self, name)
 
-    async def _on_opened(self, session: Session, again: bool) -> None:
+    async def _on_opened(self, session: ClientSession, again: bool) -> None:
         """Bring a new connection to the state of the last one."""
         self._cache.clear()
         level = self.notifications.log_level
@@ -162,7 +161,7 @@ class ReconnectingSession:
             await self._set_initial_level(session, level)
         await self.subscriptions.on_opened(session, self.server, again)
 
-    async def _set_initial_level(self, session: Session, level: str) -> None:
+    async def _set_initial_level(self, session: ClientSession, level: str) -> None:
         if session.envelope is not None:
             session.envelope = {**session.envelope, PREFIX + "logLevel": level}
         elif self.server.can("logging"):
@@ -183,13 +182,13 @@ class ReconnectingSession:
 
     # -- what a session reports
 
-    def on_notification(self, session: Session, method: str, params: Raw) -> None:
+    def on_notification(self, session: ClientSession, method: str, params: Raw) -> None:
         self.notifications.route(session, method, params)
 
-    def on_request(self, session: Session, message: Message) -> None:
+    def on_request(self, session: ClientSession, message: Message) -> None:
         self._handlers.take(session, message)
 
-    def on_session_lost(self, session: Session) -> None:
+    def on_session_lost(self, session: ClientSession) -> None:
         self._handlers.on_lost(session)
         if self._options.on_lost is not None and session.closed is not None:
             self._options.on_lost(session.closed)
@@ -249,7 +248,7 @@ class ReconnectingSession:
         seconds: float | None = self._options.timeout if timeout is DEFAULT else timeout
         return seconds
 
-    async def _connect(self, method: str, seconds: float | None, spent: float) -> tuple[Session, float]:
+    async def _connect(self, method: str, seconds: float | None, spent: float) -> tuple[ClientSession, float]:
         """Connect within the rest of a request's timeout."""
         if self._connector is None:
             raise self._not_open()
@@ -365,7 +364,7 @@ class ReconnectingSession:
         return extra
 
     async def _handled(self, answering: Awaitable[T]) -> T:
-        """What a handler answers. Its exceptions become ClientErrors."""
+        """Await a handler's answer. Its exceptions become ClientErrors."""
         try:
             return await answering
         except Unanswerable as problem:
