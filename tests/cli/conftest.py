@@ -97,17 +97,17 @@ HARBOUR = """
 """
 
 
-class Quay:
-    """The folder."""
+class Workspace:
+    """A temporary project folder with a home folder in it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.home = folder / "home"
         self.home.mkdir()
         (folder / ".git").mkdir()
-        gone = ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "NO_COLOR", "PYTHONUNBUFFERED")
-        gone += ("COLUMNS", "LINES")  # readline sets them in whatever process imports it
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith("LONGSHORE_") and k not in gone}
+        unset = ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "NO_COLOR", "PYTHONUNBUFFERED")
+        unset += ("COLUMNS", "LINES")  # readline sets them in whatever process imports it
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("LONGSHORE_") and k not in unset}
         self.env |= {"HOME": str(self.home), "PYTHONWARNINGS": "error", "PYTHONPATH": "", "TERM": "xterm"}
         self.running: list[subprocess.Popen[bytes]] = []
 
@@ -142,7 +142,7 @@ class Quay:
 class Terminal:
     """`longshore` on a terminal of its own. `seen` is all that it showed, escapes included."""
 
-    def __init__(self, quay: Quay, command: list[str], pipe_out: bool, columns: int) -> None:
+    def __init__(self, workspace: Workspace, command: list[str], pipe_out: bool, columns: int) -> None:
         self._main, side = pty.openpty()
         import fcntl
         import struct
@@ -150,7 +150,7 @@ class Terminal:
 
         fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         self.child = subprocess.Popen(
-            command, cwd=quay.folder, env=quay.env, stdin=side, stderr=side,
+            command, cwd=workspace.folder, env=workspace.env, stdin=side, stderr=side,
             stdout=subprocess.PIPE if pipe_out else side, start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0) and None,
         )  # fmt: skip
@@ -188,8 +188,8 @@ class Terminal:
 
 
 @pytest.fixture
-def quay(tmp_path: Path) -> Iterator[Quay]:
-    made = Quay(tmp_path)
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    made = Workspace(tmp_path)
     made.write("server.py", HARBOUR)
     yield made
     for child in made.running:

@@ -1,4 +1,4 @@
-"""`key=value` words against schemas of every kind, as far as no server is needed."""
+"""`key=value` words read by schemas of every kind."""
 
 from __future__ import annotations
 
@@ -97,22 +97,22 @@ def test_a_text_is_read_as_the_schema_says(kind: Any, text: str, value: Any) -> 
         ({"type": "string", "pattern": "^a"}, "b", 'k: must match the pattern ^a; got "b"'),
     ],
 )
-def test_what_does_not_fit_is_refused(kind: Any, text: str, said: str) -> None:
+def test_a_value_that_does_not_fit_the_schema_is_refused(kind: Any, text: str, said: str) -> None:
     assert wrong(schema(k=kind), f"k={text}") == [said]
 
 
-def test_json_by_force() -> None:
+def test_colon_equals_reads_json() -> None:
     shape = schema(k={"type": "string"}, n={})
     assert made(shape, 'k:="@x"', "n:=null") == {"k": "@x", "n": None}
     assert wrong(shape, "k:=5") == ["k: expected a string, got a number"]
     assert "expected JSON after :=" in wrong(shape, "n:={")[0]
 
 
-def test_values_may_hold_anything() -> None:
+def test_a_value_may_contain_equals_signs() -> None:
     assert made(schema(k={"type": "string"}), "k=a=b:=c") == {"k": "a=b:=c"}
 
 
-def test_files(tmp_path: Path) -> None:
+def test_argument_files_are_read(tmp_path: Path) -> None:
     file = tmp_path / "f"
     shape = schema(t={"type": "string"}, n={"type": "integer"}, o={"type": "object"},
                    b={"type": "string", "contentEncoding": "base64"})  # fmt: skip
@@ -136,13 +136,13 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
         writer.join(20)
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
+def test_a_folder_as_an_argument_file_is_refused(tmp_path: Path) -> None:
     assert "Is a directory" in wrong(schema(t={"type": "string"}), f"t=@{tmp_path}")[0]
     with pytest.raises(BadArguments, match=r"--args: .*Is a directory"):
         read_base(f"@{tmp_path}")
 
 
-def test_a_file_may_have_so_many_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_an_argument_file_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arguments, "FILE_BYTES", 10)
     file, shape = tmp_path / "f", schema(t={"type": "string"})
     for size in (9, 10):
@@ -153,7 +153,7 @@ def test_a_file_may_have_so_many_bytes(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("again", ["-", "/dev/stdin", "/dev/fd/0"])
-def test_the_standard_input_can_be_read_once(monkeypatch: pytest.MonkeyPatch, again: str) -> None:
+def test_stdin_can_be_read_once(monkeypatch: pytest.MonkeyPatch, again: str) -> None:
     reader, writer = os.pipe()
     os.write(writer, b"once")
     os.close(writer)
@@ -172,7 +172,7 @@ def test_the_standard_input_can_be_read_once(monkeypatch: pytest.MonkeyPatch, ag
         os.close(before)
 
 
-def test_parts_of_objects() -> None:
+def test_a_dotted_key_sets_a_property_of_an_object() -> None:
     inner = {"type": "object", "properties": {"x": {"type": "integer"}, "y": {"type": "string"}}}
     shape = schema(p=inner, **{"d.t": {"type": "integer"}})
     assert made(shape, "p.x=1", "p.y=2", "d.t=3") == {"p": {"x": 1, "y": "2"}, "d.t": 3}
@@ -181,19 +181,19 @@ def test_parts_of_objects() -> None:
     assert "so it has no parts" in wrong(schema(p={}), "p=1", "p.x=1")[0]
 
 
-def test_the_base_is_not_touched() -> None:
+def test_the_object_of_args_is_not_changed() -> None:
     base = {"p": {"y": 1}}
     made(schema(p={"type": "object"}), "p.x=2", base=base)
     assert base == {"p": {"y": 1}}
 
 
-def test_given_twice() -> None:
+def test_a_key_given_twice_is_refused_unless_it_is_an_array() -> None:
     assert wrong(schema(k={"type": "integer"}), "k=1", "k=2") == ["k: it was given twice"]
     assert made(schema(k={"type": "array"}), "k=1", "k=[2, 3]") == {"k": [1, 2, 3]}
     assert made(schema(k={"type": "integer"}), "k=2", base={"k": 1}) == {"k": 2}
 
 
-def test_unknown_keys() -> None:
+def test_unknown_arguments_are_refused_unless_the_schema_allows_them() -> None:
     assert wrong({"type": "object", "properties": {"city": {}}}, "ciy=1")[0].endswith("did you mean 'city'?")
     assert made({"type": "object"}, "any=1") == {"any": 1}
     assert made({"type": "object", "properties": {"a": {}}, "additionalProperties": True}, "b=1") == {"b": 1}
@@ -216,14 +216,14 @@ def test_a_union_beside_properties(union: str) -> None:
     assert wrong(shape, "town=Rome")[0] == "town: there is no such argument; there are kind, city, zip"
 
 
-def test_forms_that_differ_in_one_argument() -> None:
+def test_alternatives_may_differ_in_one_argument() -> None:
     forms = [{"properties": {"id": {"type": "integer"}}}, {"properties": {"id": {"type": "array"}}}]
     shape = {"type": "object", "oneOf": forms}
     assert made(shape, "id=5") == {"id": 5}
     assert made(shape, "id=[5]") == {"id": [5]}
 
 
-def test_all_of_several() -> None:
+def test_all_of_merges_properties() -> None:
     shape = {"type": "object", "properties": {"a": {"type": "string"}}, "allOf": [{"properties": {"b": {}}}, {}]}
     assert made(shape, "a=1", "b=x") == {"a": "1", "b": "x"}
     both = {
@@ -232,7 +232,7 @@ def test_all_of_several() -> None:
     assert made({"type": "object", **both}, "a=1") == {"a": 1}
 
 
-def test_names_by_a_pattern() -> None:
+def test_pattern_properties_are_arguments() -> None:
     patterns = {"^s-": {"type": "string"}, "^n-": {"type": "integer"}}
     shape = {"type": "object", "patternProperties": patterns, "additionalProperties": False}
     assert made(shape, "s-a=1", "n-a=1") == {"s-a": "1", "n-a": 1}
@@ -240,13 +240,13 @@ def test_names_by_a_pattern() -> None:
     assert made({"type": "object", "properties": {"a": {}}, "patternProperties": patterns}, "n-b=1") == {"n-b": 1}
 
 
-def test_what_stands_beside_a_reference_counts() -> None:
+def test_keywords_beside_a_reference_count() -> None:
     shape = {**schema(k={"$ref": "#/$defs/n", "description": "how many"}), "required": ["k"]}
     shape["$defs"] = {"n": {"type": "integer", "description": "a number"}}
     assert wrong(shape) == ["k: missing, an integer: how many"]
 
 
-def test_so_many_references_are_followed() -> None:
+def test_the_number_of_followed_references_is_limited() -> None:
     def chain(steps: int) -> dict[str, Any]:
         links = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(1, steps)}
         return {"$defs": {**links, f"d{steps}": {"type": "string"}}}
@@ -260,7 +260,7 @@ def test_so_many_references_are_followed() -> None:
         assert kinds(first, chain(steps)) == ({"string"} if known else set())
 
 
-def test_so_many_parts_of_a_union_are_seen() -> None:
+def test_the_number_of_union_alternatives_is_limited() -> None:
     for count in (198, 199, 200, 10_000):
         union = {"anyOf": [{"const": n} for n in range(count)]}
         assert len(options(union, {})) == min(count, argument_values._MOST_OPTIONS - 1)
@@ -278,7 +278,7 @@ def test_so_many_parts_of_a_union_are_seen() -> None:
         {"type": "object", "properties": {"k": {"anyOf": [{"$ref": "#/properties/k"}] * 50}}},
     ],
 )
-def test_schemas_that_make_no_sense_are_survived(shape: dict[str, Any]) -> None:
+def test_malformed_schemas_raise_no_other_exception(shape: dict[str, Any]) -> None:
     try:
         made(shape, "k=1")
     except BadArguments as problem:
@@ -314,7 +314,7 @@ JSON = st.recursive(
 
 
 @given(JSON, st.text(max_size=8))
-def test_no_schema_breaks_the_reader(shape: Any, text: str) -> None:
+def test_any_schema_is_read_without_an_exception(shape: Any, text: str) -> None:
     kinds(shape, {"properties": {"k": shape}})
     child(shape, {"properties": {"k": shape}}, "k")
     try:
@@ -324,14 +324,14 @@ def test_no_schema_breaks_the_reader(shape: Any, text: str) -> None:
 
 
 @given(st.text())
-def test_a_cleaned_text_moves_nothing(text: str) -> None:
+def test_a_cleaned_text_has_no_control_characters(text: str) -> None:
     shown = clean(text)
     assert all(letter in "\n\t" or ord(letter) >= 32 for letter in shown)
     assert not any(0x7F <= ord(letter) <= 0x9F for letter in shown)
 
 
 @given(st.text())
-def test_json_is_the_same_and_harmless(text: str) -> None:
+def test_printed_json_is_equal_and_has_no_control_characters(text: str) -> None:
     import json
 
     proper = text.encode("utf-8", "replace").decode()
@@ -340,14 +340,14 @@ def test_json_is_the_same_and_harmless(text: str) -> None:
     assert not any(0x7F <= ord(letter) <= 0x9F or letter == "\x1b" for letter in printed)
 
 
-def test_words_are_taken_apart() -> None:
+def test_words_are_split_into_key_and_value() -> None:
     assert read_words(["a=1", "b:=2", "c:d=3"]) == [Word("a", "1"), Word("b", "2", True), Word("c:d", "3")]
     with pytest.raises(BadArguments) as caught:
         read_words(["a", "=b", ":=c"])
     assert len(caught.value.lines) == 3
 
 
-def test_a_strangers_schema_that_would_take_for_ever_is_left_to_the_server() -> None:
+def test_a_schema_that_is_too_costly_is_not_checked() -> None:
     assert made(DOUBLING, base={"x": 1}) == {"x": 1}  # the schema wants an object there
     doubling: dict[str, Any] = {str(n): {"allOf": [{"$ref": f"#/properties/f/$defs/{n + 1}"}] * 2} for n in range(16)}
     field = {"$ref": "#/properties/f/$defs/0", "$defs": {**doubling, "16": {"type": "object"}}}

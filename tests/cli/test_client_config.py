@@ -12,38 +12,38 @@ import pytest
 from longshore import Server
 from serving import serve
 
-from .conftest import Quay
+from .conftest import Workspace
 
 
-def entry(quay: Quay, **more: Any) -> dict[str, Any]:
+def entry(workspace: Workspace, **more: Any) -> dict[str, Any]:
     return {"command": sys.executable, "args": ["-m", "longshore", "serve", "server.py"], **more}
 
 
 @pytest.mark.parametrize(
     ("file", "key"), [(".mcp.json", "mcpServers"), (".cursor/mcp.json", "mcpServers"), (".vscode/mcp.json", "servers")]
 )
-def test_a_server_of_the_project(quay: Quay, file: str, key: str) -> None:
-    quay.write(file, json.dumps({key: {"dock": entry(quay, type="stdio")}}))
-    inner = quay.folder / "sub"
+def test_a_server_of_the_project(workspace: Workspace, file: str, key: str) -> None:
+    workspace.write(file, json.dumps({key: {"dock": entry(workspace, type="stdio")}}))
+    inner = workspace.folder / "sub"
     inner.mkdir()
-    done = quay.run("call", "dock", "add", "a=1", cwd=inner)
+    done = workspace.run("call", "dock", "add", "a=1", cwd=inner)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"3\n", b"")
 
 
-def test_a_server_of_a_named_file_with_variables(quay: Quay) -> None:
-    quay.write("vars.py", "import os\nfrom longshore import Server\napp = Server('v')\n"
+def test_a_server_of_a_named_file_with_variables(workspace: Workspace) -> None:
+    workspace.write("vars.py", "import os\nfrom longshore import Server\napp = Server('v')\n"
                "@app.tool\ndef show() -> str: return os.environ['GOT']\n")  # fmt: skip
     args = ["-m", "longshore", "serve", "${FILE:-vars.py}"]
-    entries = {"v": entry(quay, args=args, env={"GOT": "<${SECRET}>"})}
-    quay.write("mine.json", json.dumps({"mcpServers": entries}))
-    done = quay.run("call", "v", "show", "--config", "mine.json")
+    entries = {"v": entry(workspace, args=args, env={"GOT": "<${SECRET}>"})}
+    workspace.write("mine.json", json.dumps({"mcpServers": entries}))
+    done = workspace.run("call", "v", "show", "--config", "mine.json")
     assert done.returncode == 2
     assert done.stderr.startswith(b"mine.json: v.env.GOT: the variable SECRET is not set")
-    done = quay.run("call", "v", "show", "--config", "mine.json", env={"SECRET": "x"})
+    done = workspace.run("call", "v", "show", "--config", "mine.json", env={"SECRET": "x"})
     assert (done.returncode, done.stdout) == (0, b"<x>\n"), done.stderr
 
 
-def test_a_url_of_a_file_with_its_headers(quay: Quay) -> None:
+def test_a_url_of_a_file_with_its_headers(workspace: Workspace) -> None:
     app = Server("far", version="1")
 
     @app.tool
@@ -52,17 +52,17 @@ def test_a_url_of_a_file_with_its_headers(quay: Quay) -> None:
 
     with serve(app.asgi()) as served:
         far = {"type": "http", "url": served.url, "headers": {"Authorization": "Bearer ${T}"}}
-        quay.write(".mcp.json", json.dumps({"mcpServers": {"far": far}}))
-        done = quay.run("call", "far", "hi", env={"T": "t"})
+        workspace.write(".mcp.json", json.dumps({"mcpServers": {"far": far}}))
+        done = workspace.run("call", "far", "hi", env={"T": "t"})
         assert (done.returncode, done.stdout) == (0, b"hi\n"), done.stderr
 
 
-def test_env_and_cwd_over_what_the_file_says(quay: Quay) -> None:
-    quay.write("deep/place.py", "import os\nfrom longshore import Server\napp = Server('p')\n"
+def test_env_and_cwd_over_what_the_file_says(workspace: Workspace) -> None:
+    workspace.write("deep/place.py", "import os\nfrom longshore import Server\napp = Server('p')\n"
                "@app.tool\ndef show() -> str: return os.environ['X'] + os.path.basename(os.getcwd())\n")  # fmt: skip
     args = ["-m", "longshore", "serve", "place.py"]
-    quay.write(".mcp.json", json.dumps({"mcpServers": {"p": entry(quay, args=args, env={"X": "a"})}}))
-    done = quay.run("call", "p", "show", "--env", "X=b=", "--cwd", str(quay.folder / "deep"))
+    workspace.write(".mcp.json", json.dumps({"mcpServers": {"p": entry(workspace, args=args, env={"X": "a"})}}))
+    done = workspace.run("call", "p", "show", "--env", "X=b=", "--cwd", str(workspace.folder / "deep"))
     assert (done.returncode, done.stdout) == (0, b"b=deep\n"), done.stderr
 
 
@@ -77,41 +77,43 @@ def test_env_and_cwd_over_what_the_file_says(quay: Quay) -> None:
     ],
 )
 def test_an_entry_that_can_not_be_used_starts_no_program_of_its_name(
-    quay: Quay, broken: dict[str, Any], said: bytes
+    workspace: Workspace, broken: dict[str, Any], said: bytes
 ) -> None:
-    quay.write(".mcp.json", json.dumps({"mcpServers": {"dock": broken}}))
-    quay.write("bin/dock", "#!/bin/sh\ntouch started\n").chmod(0o755)
-    quay.env["PATH"] = f"{quay.folder / 'bin'}:{quay.env['PATH']}"
-    done = quay.run("list", "dock")
+    workspace.write(".mcp.json", json.dumps({"mcpServers": {"dock": broken}}))
+    workspace.write("bin/dock", "#!/bin/sh\ntouch started\n").chmod(0o755)
+    workspace.env["PATH"] = f"{workspace.folder / 'bin'}:{workspace.env['PATH']}"
+    done = workspace.run("list", "dock")
     assert done.returncode == 2
     assert said in done.stderr and b"Traceback" not in done.stderr
-    assert not (quay.folder / "started").exists()
+    assert not (workspace.folder / "started").exists()
 
 
-def test_what_a_file_fills_in_is_not_printed(quay: Quay) -> None:
+def test_variables_of_a_configuration_file_are_not_printed(workspace: Workspace) -> None:
     failing = {"command": "sh", "args": ["-c", "exit 9", "--token=${TOKEN}"]}
-    quay.write(".mcp.json", json.dumps({"mcpServers": {"dock": failing}}))
-    done = quay.run("list", "dock", env={"TOKEN": "s3cret"})
+    workspace.write(".mcp.json", json.dumps({"mcpServers": {"dock": failing}}))
+    done = workspace.run("list", "dock", env={"TOKEN": "s3cret"})
     assert done.returncode == 3
     assert done.stderr.startswith(b"dock: ") and b"s3cret" not in done.stderr
 
 
-def test_a_file_that_a_shell_makes(quay: Quay) -> None:
-    quay.write("mine.json", json.dumps({"mcpServers": {"dock": entry(quay)}}))
+def test_a_configuration_may_be_a_process_substitution(workspace: Workspace) -> None:
+    workspace.write("mine.json", json.dumps({"mcpServers": {"dock": entry(workspace)}}))
     line = f"{sys.executable} -m longshore call dock add a=1 --config <(cat mine.json)"
-    done = subprocess.run(["bash", "-c", line], cwd=quay.folder, env=quay.env, capture_output=True, timeout=45)
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=workspace.folder, env=workspace.env, capture_output=True, timeout=45
+    )
     assert (done.returncode, done.stdout) == (0, b"3\n"), done.stderr
 
 
-def test_a_name_that_is_nearly_right(quay: Quay) -> None:
-    quay.write(".mcp.json", json.dumps({"mcpServers": {"harbour": entry(quay)}}))
-    done = quay.run("list", "harbor")
+def test_an_unknown_server_name_gets_the_nearest(workspace: Workspace) -> None:
+    workspace.write(".mcp.json", json.dumps({"mcpServers": {"harbour": entry(workspace)}}))
+    done = workspace.run("list", "harbor")
     assert done.returncode == 2
     assert b"did you mean 'harbour'?" in done.stderr
 
 
-def test_a_broken_file_is_an_error(quay: Quay) -> None:
-    quay.write(".mcp.json", "{")
-    done = quay.run("list", "harbour")
+def test_a_broken_file_is_an_error(workspace: Workspace) -> None:
+    workspace.write(".mcp.json", "{")
+    done = workspace.run("list", "harbour")
     assert done.returncode == 2
     assert b".mcp.json: it can't be read" in done.stderr

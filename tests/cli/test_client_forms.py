@@ -1,4 +1,4 @@
-"""Questions of servers that are not ours, answered on a terminal: every kind of field, and what must not disturb."""
+"""Questions of hand-written servers, answered on a terminal: every kind of field."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from waiting import eventually
 
-from .conftest import Quay, Terminal
+from .conftest import Terminal, Workspace
 from .test_client_terminal import plain
 
 ASKER = """
@@ -51,13 +51,13 @@ ASKER = """
 """
 
 
-def ask(quay: Quay, schema: dict[str, Any], message: str = "Please", *, go: bool = True) -> Terminal:
+def ask(workspace: Workspace, schema: dict[str, Any], message: str = "Please", *, go: bool = True) -> Terminal:
     """`go`: it says more at once, not only when the test lets it."""
-    quay.write("ask.json", json.dumps({"mode": "form", "message": message, "requestedSchema": schema}))
-    quay.write("asker.py", ASKER)
+    workspace.write("ask.json", json.dumps({"mode": "form", "message": message, "requestedSchema": schema}))
+    workspace.write("asker.py", ASKER)
     if go:
-        quay.write("go", "")
-    return quay.terminal("call", f"{sys.executable} asker.py", "ask", columns=300)
+        workspace.write("go", "")
+    return workspace.terminal("call", f"{sys.executable} asker.py", "ask", columns=300)
 
 
 def answers(terminal: Terminal) -> Any:
@@ -89,77 +89,79 @@ def form(**properties: Any) -> dict[str, Any]:
         ({"type": "array", "items": {"anyOf": [{"const": "a", "title": "Ay"}]}}, "1) Ay", "1", ["a"]),
     ],
 )
-def test_every_kind_of_field(quay: Quay, field: dict[str, Any], prompt: str, typed: str, value: Any) -> None:
-    terminal = ask(quay, form(f=field)).until(prompt)
+def test_every_kind_of_field(workspace: Workspace, field: dict[str, Any], prompt: str, typed: str, value: Any) -> None:
+    terminal = ask(workspace, form(f=field)).until(prompt)
     terminal.type(typed + "\n")
     assert answers(terminal) == {"action": "accept", "content": {"f": value}}
 
 
-def test_what_is_wrong_is_asked_again(quay: Quay) -> None:
-    terminal = ask(quay, form(f={"type": "string", "minLength": 3}, g={"type": "integer", "maximum": 5}))
+def test_an_invalid_answer_is_asked_again(workspace: Workspace) -> None:
+    terminal = ask(workspace, form(f={"type": "string", "minLength": 3}, g={"type": "integer", "maximum": 5}))
     terminal.until("f, a string: ").type("\n").until("it is needed").type("ab\n").until("must have a length >= 3")
     terminal.type("abc\n").until("g, an integer: ").type("6\n").until("must be <= 5").type("5\n")
     assert answers(terminal)["content"] == {"f": "abc", "g": 5}
 
 
-def test_what_is_not_needed_may_be_left_out(quay: Quay) -> None:
-    terminal = ask(quay, {**form(f={"type": "string"}), "required": []}).until("[nothing]: ").type("\n")
+def test_an_optional_field_may_be_left_out(workspace: Workspace) -> None:
+    terminal = ask(workspace, {**form(f={"type": "string"}), "required": []}).until("[nothing]: ").type("\n")
     assert answers(terminal) == {"action": "accept", "content": {}}
 
 
 @pytest.mark.parametrize(("typed", "content"), [("", {}), ("y", {"f": True})])
-def test_a_choice_that_is_not_needed_may_be_left_out(quay: Quay, typed: str, content: dict[str, Any]) -> None:
-    terminal = ask(quay, {**form(f={"type": "boolean"}), "required": []}).until("[y/n, or nothing] ").type(f"{typed}\n")
+def test_an_optional_yes_or_no_may_be_left_out(workspace: Workspace, typed: str, content: dict[str, Any]) -> None:
+    terminal = (
+        ask(workspace, {**form(f={"type": "boolean"}), "required": []}).until("[y/n, or nothing] ").type(f"{typed}\n")
+    )
     assert answers(terminal) == {"action": "accept", "content": content}
 
 
-def test_a_form_without_fields_is_yes_or_no(quay: Quay) -> None:
-    terminal = ask(quay, {"type": "object", "properties": {}}).until("Agree? [y/n] ").type("what\n")
+def test_a_form_without_fields_is_yes_or_no(workspace: Workspace) -> None:
+    terminal = ask(workspace, {"type": "object", "properties": {}}).until("Agree? [y/n] ").type("what\n")
     terminal.until("[y/n] ").type("n\n")
     assert answers(terminal) == {"action": "decline"}
 
 
-def test_the_end_of_input_declines(quay: Quay) -> None:
-    terminal = ask(quay, form(a={"type": "string"}, b={"type": "string"})).until("a, a string: ").type("x\n")
+def test_the_end_of_input_declines(workspace: Workspace) -> None:
+    terminal = ask(workspace, form(a={"type": "string"}, b={"type": "string"})).until("a, a string: ").type("x\n")
     terminal.until("b, a string: ").type("\x04")
     assert answers(terminal) == {"action": "decline"}
 
 
 @pytest.mark.parametrize("schema", [{"properties": 3}, {"properties": {"f": 3}}, {"properties": {"f": {"enum": 3}}},
                                     {"properties": {"f": {"type": "array", "items": 3}}}])  # fmt: skip
-def test_forms_that_make_no_sense_are_survived(quay: Quay, schema: dict[str, Any]) -> None:
-    terminal = ask(quay, schema).until(": ").type("y\n").type("y\n")
+def test_malformed_forms_are_answered(workspace: Workspace, schema: dict[str, Any]) -> None:
+    terminal = ask(workspace, schema).until(": ").type("y\n").type("y\n")
     assert answers(terminal)["action"] == "accept"
 
 
-def test_nothing_comes_between_a_question_and_its_answer(quay: Quay) -> None:
-    terminal = ask(quay, form(f={"type": "string"}), message="Say \x1b[31mit", go=False).until("f, a string: ")
-    (quay.folder / "go").touch()
-    eventually("what comes meanwhile", (quay.folder / "sent").exists)
+def test_log_messages_wait_until_a_question_is_answered(workspace: Workspace) -> None:
+    terminal = ask(workspace, form(f={"type": "string"}), message="Say \x1b[31mit", go=False).until("f, a string: ")
+    (workspace.folder / "go").touch()
+    eventually("what comes meanwhile", (workspace.folder / "sent").exists)
     terminal.type("xy\n").until("meanwhile 4")
     assert "f, a string: xy\r\n" in terminal.seen
     assert answers(terminal)["content"] == {"f": "xy"}
 
 
-def test_a_hostile_list_stays_in_its_cells(quay: Quay) -> None:
-    quay.write("ask.json", "{}")
-    quay.write("asker.py", ASKER)
-    terminal = quay.terminal("list", f"{sys.executable} asker.py", columns=50)
+def test_control_characters_in_a_list_are_spelled_out(workspace: Workspace) -> None:
+    workspace.write("ask.json", "{}")
+    workspace.write("asker.py", ASKER)
+    terminal = workspace.terminal("list", f"{sys.executable} asker.py", columns=50)
     assert terminal.end() == 0
     shown = plain(terminal.seen)
     assert "ask\\x1b[2Jer" in shown and "ask\\x1b]0;x\\x07" in shown
     assert max(map(len, shown.splitlines())) <= 50
 
 
-def test_long_text_fits_the_width(quay: Quay) -> None:
-    terminal = quay.terminal("call", "server.py", "echo", "text=" + "word " * 60, columns=40)
+def test_long_text_fits_the_width(workspace: Workspace) -> None:
+    terminal = workspace.terminal("call", "server.py", "echo", "text=" + "word " * 60, columns=40)
     assert terminal.end() == 0
     assert max(map(len, plain(terminal.seen).splitlines())) <= 40
 
 
-def test_a_projects_own_server_is_told_of(quay: Quay) -> None:
+def test_a_terminal_shows_which_file_names_a_project_server(workspace: Workspace) -> None:
     entry = {"command": sys.executable, "args": ["-m", "longshore", "serve", "server.py"]}
-    quay.write(".mcp.json", json.dumps({"mcpServers": {"dock": entry}}))
-    terminal = quay.terminal("call", "dock", "add", "a=1", columns=300)
+    workspace.write(".mcp.json", json.dumps({"mcpServers": {"dock": entry}}))
+    terminal = workspace.terminal("call", "dock", "add", "a=1", columns=300)
     assert terminal.end() == 0
-    assert plain(terminal.seen) == f"dock, as {quay.folder}/.mcp.json has it\n3\n"
+    assert plain(terminal.seen) == f"dock, as {workspace.folder}/.mcp.json has it\n3\n"

@@ -1,4 +1,4 @@
-"""`longshore call` and its sisters on a real terminal: progress, questions, and nothing hostile on the screen."""
+"""`longshore call`, `list` and `read` on a real terminal: progress, questions, no escape sequences of a server."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from rich.cells import cell_len
 from longshore.cli.screen import progress_line
 from waiting import eventually, is_alive
 
-from .conftest import Quay
+from .conftest import Workspace
 
 OURS = re.compile(r"\x1b\[K|\x1b\[[0-9;]*m")
-"""The only escapes that we write: clear the line, and how letters look."""
+"""The only escape sequences that we write: clear the line, and text styles."""
 
 
 def plain(seen: str) -> str:
-    """What was shown; fails if there was any escape that is not ours."""
+    """The shown text; fails on escape sequences that are not ours."""
     text = OURS.sub("", seen)
     assert not set(text) & {"\x1b", "\x07", "\x9b", "\u202e"}, repr(seen)
     return text.replace("\r\n", "\n")
 
 
-def test_a_result_is_shown(quay: Quay) -> None:
-    terminal = quay.terminal("call", "server.py", "add", "a=1")
+def test_a_result_is_shown(workspace: Workspace) -> None:
+    terminal = workspace.terminal("call", "server.py", "add", "a=1")
     assert terminal.end() == 0
     assert plain(terminal.seen) == "3\n"
 
@@ -44,21 +44,21 @@ REFUSER = """
 """
 
 
-def test_what_can_not_be_listed_is_not_said_to_be_missing(quay: Quay) -> None:
-    quay.write("refuser.py", REFUSER)
-    terminal = quay.terminal("list", "--tools", f"{sys.executable} refuser.py", columns=300)
+def test_a_refused_list_is_not_reported_as_empty(workspace: Workspace) -> None:
+    workspace.write("refuser.py", REFUSER)
+    terminal = workspace.terminal("list", "--tools", f"{sys.executable} refuser.py", columns=300)
     assert terminal.end() == 1
     assert "its tools can't be listed: broken" in plain(terminal.seen) and "offers no" not in plain(terminal.seen)
 
 
-def test_hostile_text_is_spelled_out(quay: Quay) -> None:
-    terminal = quay.terminal("call", "server.py", "hostile")
+def test_hostile_text_is_spelled_out(workspace: Workspace) -> None:
+    terminal = workspace.terminal("call", "server.py", "hostile")
     assert terminal.end() == 0
     assert plain(terminal.seen) == "\\x1b]0;owned\\x07 red \\x9b31m \\u202e\n"
 
 
-def test_progress_and_log_are_beside_the_result(quay: Quay) -> None:
-    terminal = quay.terminal("call", "server.py", "work", "steps=4", pipe_out=True)
+def test_progress_and_log_are_beside_the_result(workspace: Workspace) -> None:
+    terminal = workspace.terminal("call", "server.py", "work", "steps=4", pipe_out=True)
     assert terminal.child.stdout is not None
     assert terminal.child.stdout.read() == b"worked\n"
     assert terminal.end() == 0
@@ -68,18 +68,18 @@ def test_progress_and_log_are_beside_the_result(quay: Quay) -> None:
     assert terminal.seen.endswith("\r\x1b[K"), "the line is taken away in the end"
 
 
-def test_the_line_of_progress_is_gone_before_a_pipe_to_the_same_terminal_speaks(quay: Quay) -> None:
-    terminal = quay.terminal("call", "server.py", "work", "steps=4", through_cat=True)
+def test_the_progress_line_is_removed_before_a_pipe_writes_to_the_terminal(workspace: Workspace) -> None:
+    terminal = workspace.terminal("call", "server.py", "work", "steps=4", through_cat=True)
     assert terminal.end() == 0
     assert "loading" in terminal.seen
     assert re.search(r"\r\x1b\[K(?:[^\r\n]*\r\n)*worked\r\n", terminal.seen), repr(terminal.seen)
     assert not re.search(r"loading[^\r\n]*worked", terminal.seen), repr(terminal.seen)
 
 
-def test_json_is_shown_as_the_server_wrote_it(quay: Quay) -> None:
-    quay.write("exact.py", "from longshore import Server\napp = Server('exact')\n@app.tool\ndef get() -> str:\n"
+def test_json_is_shown_as_the_server_wrote_it(workspace: Workspace) -> None:
+    workspace.write("exact.py", "from longshore import Server\napp = Server('exact')\n@app.tool\ndef get() -> str:\n"
                "    return '{\"n\": 1.0e400, \"n\": 12345678901234567890.10}'\n")  # fmt: skip
-    terminal = quay.terminal("call", "exact.py", "get")
+    terminal = workspace.terminal("call", "exact.py", "get")
     assert terminal.end() == 0
     assert plain(terminal.seen) == '{\n  "n": 1.0e400,\n  "n": 12345678901234567890.10\n}\n'
 
@@ -102,8 +102,8 @@ def test_a_message_of_any_length_is_one_line() -> None:
 
 
 @pytest.mark.parametrize("columns", [30, 60, 100])
-def test_a_list_fits_the_width(quay: Quay, columns: int) -> None:
-    terminal = quay.terminal("list", "server.py", columns=columns)
+def test_a_list_fits_the_width(workspace: Workspace, columns: int) -> None:
+    terminal = workspace.terminal("list", "server.py", columns=columns)
     assert terminal.end() == 0
     lines = plain(terminal.seen).splitlines()
     assert max(map(len, lines)) <= columns
@@ -111,37 +111,37 @@ def test_a_list_fits_the_width(quay: Quay, columns: int) -> None:
     assert "───" in terminal.seen
 
 
-def test_a_picture_is_described(quay: Quay) -> None:
-    terminal = quay.terminal("call", "server.py", "pixels")
+def test_a_picture_is_described(workspace: Workspace) -> None:
+    terminal = workspace.terminal("call", "server.py", "pixels")
     assert terminal.end() == 0
     assert plain(terminal.seen) == "[image, image/png, 9 bytes; --save DIR writes it to a file]\n"
 
 
-def test_bytes_of_a_resource_stay_off_the_screen(quay: Quay) -> None:
-    terminal = quay.terminal("read", "server.py", "note://bytes")
+def test_bytes_of_a_resource_stay_off_the_screen(workspace: Workspace) -> None:
+    terminal = workspace.terminal("read", "server.py", "note://bytes")
     assert terminal.end() == 0
     assert plain(terminal.seen).startswith("[note://bytes, application/x-thing, 256 bytes; --save")
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 @pytest.mark.parametrize(("answer", "told"), [("y", "refund of 5: True"), ("n", "refund of 5: False")])
-def test_a_question_is_asked(quay: Quay, era: str, answer: str, told: str) -> None:
-    terminal = quay.terminal("call", "server.py", "refund", "order=5", "--era", era)
+def test_a_question_is_asked(workspace: Workspace, era: str, answer: str, told: str) -> None:
+    terminal = workspace.terminal("call", "server.py", "refund", "order=5", "--era", era)
     terminal.until("server.py asks: Refund 5?").until("[y/n] ").type(f"{answer}\n")
     assert terminal.end() == 0, terminal.seen
     assert told in plain(terminal.seen)
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
-def test_no_answer_is_no(quay: Quay, era: str) -> None:
-    terminal = quay.terminal("call", "server.py", "refund", "order=5", "--era", era)
+def test_a_missing_answer_declines(workspace: Workspace, era: str) -> None:
+    terminal = workspace.terminal("call", "server.py", "refund", "order=5", "--era", era)
     terminal.until("[y/n] ").type("\x04")
     assert terminal.end() == 1
     assert "refund failed" in plain(terminal.seen)
 
 
-def test_a_form_is_asked_field_by_field_until_it_is_right(quay: Quay) -> None:
-    terminal = quay.terminal("call", "server.py", "pack", "order=5")
+def test_a_form_is_asked_field_by_field_until_it_is_right(workspace: Workspace) -> None:
+    terminal = workspace.terminal("call", "server.py", "pack", "order=5")
     terminal.until("Which box?").until("1) small").until("2) large").until("a number: ").type("3\n")
     terminal.until("expected a number from 1 to 2").type("2\n")
     terminal.until("How many?").until("an integer: ").type("many\n")
@@ -150,9 +150,9 @@ def test_a_form_is_asked_field_by_field_until_it_is_right(quay: Quay) -> None:
     assert "12 large" in plain(terminal.seen)
 
 
-def test_a_person_may_think_longer_than_a_server(quay: Quay) -> None:
+def test_the_deadline_stops_while_the_user_answers(workspace: Workspace) -> None:
     """In the handshake era the call is under way while the question is asked."""
-    terminal = quay.terminal("call", "server.py", "refund", "order=5", "--era", "legacy", "--timeout", "2.5")
+    terminal = workspace.terminal("call", "server.py", "refund", "order=5", "--era", "legacy", "--timeout", "2.5")
     terminal.until("[y/n] ")
     with pytest.raises(subprocess.TimeoutExpired):
         terminal.child.wait(3)
@@ -161,8 +161,8 @@ def test_a_person_may_think_longer_than_a_server(quay: Quay) -> None:
     assert "refund of 5: True" in plain(terminal.seen)
 
 
-def test_a_page_is_shown_and_never_opened(quay: Quay) -> None:
-    quay.write(
+def test_a_page_is_shown_and_never_opened(workspace: Workspace) -> None:
+    workspace.write(
         "visit.py",
         """
         from typing import Annotated
@@ -175,34 +175,34 @@ def test_a_page_is_shown_and_never_opened(quay: Quay) -> None:
             return "entered"
         """,
     )
-    quay.write("browser.sh", "#!/bin/sh\ntouch opened\n").chmod(0o755)
-    quay.env["BROWSER"] = str(quay.folder / "browser.sh")
-    terminal = quay.terminal("call", "visit.py", "enter")
+    workspace.write("browser.sh", "#!/bin/sh\ntouch opened\n").chmod(0o755)
+    workspace.env["BROWSER"] = str(workspace.folder / "browser.sh")
+    terminal = workspace.terminal("call", "visit.py", "enter")
     terminal.until("https://example.test/sign-in?x=1").until("[y/n] ").type("y\n")
     assert terminal.end() == 0, terminal.seen
     assert "entered" in plain(terminal.seen)
-    assert not (quay.folder / "opened").exists()
+    assert not (workspace.folder / "opened").exists()
 
 
 @pytest.mark.parametrize("tool", ["hang", "refund"])
-def test_ctrl_c_ends_everything(quay: Quay, tool: str) -> None:
-    mark = quay.folder / "hanging"
+def test_ctrl_c_ends_everything(workspace: Workspace, tool: str) -> None:
+    mark = workspace.folder / "hanging"
     if tool == "hang":
-        terminal = quay.terminal("call", "server.py", "hang")
+        terminal = workspace.terminal("call", "server.py", "hang")
         pid = int(eventually("the call", lambda: mark.exists() and mark.read_text()))
         assert terminal.type("\x03").end() == 130
-        assert (quay.folder / "cancelled").exists()
+        assert (workspace.folder / "cancelled").exists()
         eventually("the server's end", lambda: not is_alive(pid))
     else:
-        terminal = quay.terminal("call", "server.py", "refund", "order=1", "--era", "legacy")
+        terminal = workspace.terminal("call", "server.py", "refund", "order=1", "--era", "legacy")
         assert terminal.until("[y/n] ").type("\x03").end() == 130
         assert terminal.seen.endswith("\r\n"), "the shell's prompt begins on a line of its own"
     assert "Traceback" not in terminal.seen and "Fatal" not in terminal.seen
 
 
-def test_a_dumb_terminal_gets_no_moving_line(quay: Quay) -> None:
-    quay.env["TERM"] = "dumb"
-    terminal = quay.terminal("call", "server.py", "work", "steps=2")
+def test_a_dumb_terminal_gets_no_progress_line(workspace: Workspace) -> None:
+    workspace.env["TERM"] = "dumb"
+    terminal = workspace.terminal("call", "server.py", "work", "steps=2")
     assert terminal.end() == 0
     assert "\x1b" not in terminal.seen
     assert "worked" in terminal.seen

@@ -16,16 +16,16 @@ import pytest
 
 from waiting import PATIENCE
 
-from .conftest import LONGSHORE, Quay
+from .conftest import LONGSHORE, Workspace
 
 
-def tab(quay: Quay, line: str, shell: str = "bash") -> list[str]:
+def tab(workspace: Workspace, line: str, shell: str = "bash") -> list[str]:
     """The values that a shell is offered after this line."""
     words = line.split(" ")
     env = {"_LONGSHORE_COMPLETE": f"{shell}_complete", "COMP_WORDS": line}
     env["COMP_CWORD"] = words[-1] if shell == "fish" else str(len(words) - 1)
     done = subprocess.run(
-        LONGSHORE, cwd=quay.folder, env={**quay.env, **env}, capture_output=True, timeout=2 * PATIENCE
+        LONGSHORE, cwd=workspace.folder, env={**workspace.env, **env}, capture_output=True, timeout=2 * PATIENCE
     )
     assert (done.returncode, done.stderr) == (0, b""), done.stderr.decode()
     lines = done.stdout.decode().splitlines()
@@ -35,63 +35,64 @@ def tab(quay: Quay, line: str, shell: str = "bash") -> list[str]:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_commands_and_options_are_completed(quay: Quay, shell: str) -> None:
-    assert tab(quay, "longshore c", shell) == ["config", "call", "completion"]
-    assert tab(quay, "longshore call --ti", shell) == ["--timeout"]
-    assert tab(quay, "longshore nonsense x", shell) == []
+def test_commands_and_options_are_completed(workspace: Workspace, shell: str) -> None:
+    assert tab(workspace, "longshore c", shell) == ["config", "call", "completion"]
+    assert tab(workspace, "longshore call --ti", shell) == ["--timeout"]
+    assert tab(workspace, "longshore nonsense x", shell) == []
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_names_of_configured_servers_are_completed(quay: Quay, shell: str) -> None:
-    quay.write(".mcp.json", json.dumps({"mcpServers": {"github": {"command": "x"}, "a b": {"command": "x"}}}))
-    quay.write("home/.gemini/settings.json", json.dumps({"mcpServers": {"gitlab": {"command": "x"}}}))
-    assert tab(quay, "longshore list ", shell) == ["github", "gitlab", "builtin"]
-    assert tab(quay, "longshore list gitl", shell) == ["gitlab"]
+def test_the_names_of_configured_servers_are_completed(workspace: Workspace, shell: str) -> None:
+    workspace.write(".mcp.json", json.dumps({"mcpServers": {"github": {"command": "x"}, "a b": {"command": "x"}}}))
+    workspace.write("home/.gemini/settings.json", json.dumps({"mcpServers": {"gitlab": {"command": "x"}}}))
+    assert tab(workspace, "longshore list ", shell) == ["github", "gitlab", "builtin"]
+    assert tab(workspace, "longshore list gitl", shell) == ["gitlab"]
 
 
-def test_completion_starts_no_server(quay: Quay) -> None:
-    quay.write("server.py", "open('started', 'w').close()")
+def test_completion_starts_no_server(workspace: Workspace) -> None:
+    workspace.write("server.py", "open('started', 'w').close()")
     for line in ("longshore call server.py ", "longshore read server.py ", "longshore call server.py tool k"):
-        assert tab(quay, line) == []
-    assert not (quay.folder / "started").exists()
+        assert tab(workspace, line) == []
+    assert not (workspace.folder / "started").exists()
 
 
-def test_a_broken_configuration_completes_builtin_only(quay: Quay) -> None:
-    quay.write("broken.json", "{")
-    assert tab(quay, "longshore list --config broken.json ") == ["builtin"]
+def test_a_broken_configuration_completes_builtin_only(workspace: Workspace) -> None:
+    workspace.write("broken.json", "{")
+    assert tab(workspace, "longshore list --config broken.json ") == ["builtin"]
 
 
-def test_a_named_pipe_as_the_configuration_is_not_read(quay: Quay) -> None:
-    os.mkfifo(quay.folder / "pipe")
-    assert tab(quay, "longshore list --config pipe ") == []
+def test_a_named_pipe_as_the_configuration_is_not_read(workspace: Workspace) -> None:
+    os.mkfifo(workspace.folder / "pipe")
+    assert tab(workspace, "longshore list --config pipe ") == []
 
 
 @pytest.mark.parametrize(("shell", "line"), [("bash", "~/.bashrc"), ("zsh", "~/.zshrc"), ("fish", "config.fish")])
-def test_the_script_says_where_it_goes(quay: Quay, shell: str, line: str) -> None:
-    done = quay.run("completion", shell)
+def test_the_script_says_where_it_goes(workspace: Workspace, shell: str, line: str) -> None:
+    done = workspace.run("completion", shell)
     assert done.returncode == 0
     first = done.stdout.decode().splitlines()[:2]
     assert any(each.startswith("# ") and line in each for each in first)
     assert b"_LONGSHORE_COMPLETE" in done.stdout
 
 
-def test_another_shell_is_refused(quay: Quay) -> None:
-    assert quay.run("completion", "tcsh").returncode == 2
+def test_another_shell_is_refused(workspace: Workspace) -> None:
+    assert workspace.run("completion", "tcsh").returncode == 2
 
 
-def test_a_real_bash_completes(quay: Quay) -> None:
+def test_a_real_bash_completes(workspace: Workspace) -> None:
     bash = shutil.which("bash")
     script = Path(sys.executable).with_name("longshore")
     if bash is None or not script.exists():
         if os.environ.get("CI") == "true":
             pytest.fail("bash and the installed longshore command are needed")
         pytest.skip("install bash, and longshore into this environment")
-    quay.write(".mcp.json", json.dumps({"mcpServers": {"github": {"command": "x"}}}))
-    path = f"{script.parent}:{quay.env['PATH']}"
-    env = {**quay.env, "PATH": path, "TERM": "dumb", "PS1": "READY> ", "INPUTRC": "/dev/null"}
+    workspace.write(".mcp.json", json.dumps({"mcpServers": {"github": {"command": "x"}}}))
+    path = f"{script.parent}:{workspace.env['PATH']}"
+    env = {**workspace.env, "PATH": path, "TERM": "dumb", "PS1": "READY> ", "INPUTRC": "/dev/null"}
     main, side = pty.openpty()
-    shell = subprocess.Popen([bash, "--norc", "--noprofile", "-i"], cwd=quay.folder, env=env, stdin=side, stdout=side,
-                             stderr=side, start_new_session=True)  # fmt: skip
+    streams = {"stdin": side, "stdout": side, "stderr": side}
+    command = [bash, "--norc", "--noprofile", "-i"]
+    shell = subprocess.Popen(command, cwd=workspace.folder, env=env, start_new_session=True, **streams)
     os.close(side)
     seen = ""
 

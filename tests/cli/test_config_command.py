@@ -1,4 +1,4 @@
-"""`longshore config`: what a person or a program sees."""
+"""`longshore config`: text for people, JSON for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server as the standards look at it."""
+"""The description of a server that the linter gets."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from longshore.schema.lint.rules import RULES
 from serving import serve
 from waiting import PATIENCE, is_alive
 
-from .conftest import Quay
+from .conftest import Workspace
 
 GOOD: dict[str, Any] = {
     "name": "get_weather",
@@ -592,50 +592,50 @@ STRANGER = """
 """
 
 
-def test_a_server_of_anybodys_is_looked_at_as_it_is(quay: Quay) -> None:
-    path = str(quay.write("stranger.py", STRANGER))
-    done = quay.run("lint", "--format", "json", "--", sys.executable, path, "lists")
+def test_a_server_of_anybodys_is_looked_at_as_it_is(workspace: Workspace) -> None:
+    path = str(workspace.write("stranger.py", STRANGER))
+    done = workspace.run("lint", "--format", "json", "--", sys.executable, path, "lists")
     assert done.returncode == 1, done.stderr
     report = json.loads(done.stdout)
     assert (report["server"], report["tools"]) == ("stranger", 3)
     assert {each["rule"] for each in report["findings"]} >= {"E01", "E16"}
-    quay.write(
+    workspace.write(
         ".mcp.json", json.dumps({"mcpServers": {"theirs": {"command": sys.executable, "args": [path, "refuses"]}}})
     )
-    done = quay.run("lint", "theirs")
+    done = workspace.run("lint", "theirs")
     assert (done.returncode, done.stdout) == (2, b"") and b"no method tools/list" in done.stderr
-    done = quay.run("lint", "--timeout", "0.3", "--", sys.executable, path, "hangs")
+    done = workspace.run("lint", "--timeout", "0.3", "--", sys.executable, path, "hangs")
     assert (done.returncode, done.stdout) == (2, b"") and b"--timeout" in done.stderr
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupt_ends_the_server_too(quay: Quay, number: int, code: int) -> None:
-    path = str(quay.write("stranger.py", STRANGER))
-    child = quay.start("lint", "--", sys.executable, path, "hangs")
+def test_an_interrupt_ends_the_server_too(workspace: Workspace, number: int, code: int) -> None:
+    path = str(workspace.write("stranger.py", STRANGER))
+    child = workspace.start("lint", "--", sys.executable, path, "hangs")
     from serving import eventually
 
-    hanging = quay.folder / "hanging"
+    hanging = workspace.folder / "hanging"
     pid = int(eventually(lambda: hanging.exists() and hanging.read_text(), "the list"))
     os.kill(child.pid, number)
     assert child.wait(PATIENCE) == code
     assert not is_alive(pid)
 
 
-def test_a_url_is_looked_at(quay: Quay) -> None:
+def test_a_url_is_looked_at(workspace: Workspace) -> None:
     app = Server("afar", standards="off")
     schema = {"type": "object", "anyOf": [{}]}
     app.add_tool(Tool(name="raw", description="Do it", input_schema=schema), lambda arguments, context: None)
     with serve(app.asgi()) as served:
-        done = quay.run("lint", f"http://127.0.0.1:{served.port}/mcp", "--format", "json")
+        done = workspace.run("lint", f"http://127.0.0.1:{served.port}/mcp", "--format", "json")
     assert done.returncode == 1, done.stderr
     report = json.loads(done.stdout)
     assert (report["server"], report["tools"]) == ("afar", 1)
     assert "E04" in {each["rule"] for each in report["findings"]}
 
 
-def test_a_terminal_gets_colours_and_lines_of_its_width(quay: Quay) -> None:
-    quay.write("list.json", json.dumps([NO_ROOT, HOSTILE, WORDLESS]))
-    screen = quay.terminal("lint", "list.json", columns=50)
+def test_a_terminal_gets_colours_and_lines_of_its_width(workspace: Workspace) -> None:
+    workspace.write("list.json", json.dumps([NO_ROOT, HOSTILE, WORDLESS]))
+    screen = workspace.terminal("lint", "list.json", columns=50)
     assert screen.end() == 1
     import re
 
@@ -644,19 +644,19 @@ def test_a_terminal_gets_colours_and_lines_of_its_width(quay: Quay) -> None:
     assert max(len(line.rstrip()) for line in plain.splitlines()) <= 50
 
 
-def test_a_reader_that_leaves_early_hears_nothing(quay: Quay) -> None:
-    quay.write("many.json", json.dumps([{**WORDLESS, "name": f"tool_{number}"} for number in range(SHOWN)]))
-    child = quay.start("lint", "many.json", stdout=-1, stderr=-1)
+def test_a_reader_that_leaves_early_hears_nothing(workspace: Workspace) -> None:
+    workspace.write("many.json", json.dumps([{**WORDLESS, "name": f"tool_{number}"} for number in range(SHOWN)]))
+    child = workspace.start("lint", "many.json", stdout=-1, stderr=-1)
     assert child.stdout is not None and child.stderr is not None
     child.stdout.close()
     child.wait(PATIENCE)
     assert child.stderr.read() == b""
 
 
-def test_a_full_disk_is_told(quay: Quay) -> None:
-    quay.write("list.json", "[]")
+def test_a_full_disk_is_told(workspace: Workspace) -> None:
+    workspace.write("list.json", "[]")
     with open("/dev/full", "wb") as full:
-        child = quay.start("lint", "list.json", stdout=full, stderr=-1)
+        child = workspace.start("lint", "list.json", stdout=full, stderr=-1)
     assert child.wait(PATIENCE) == 2 and child.stderr is not None
     assert child.stderr.read() == b"the output could not be written: No space left on device\n"
 

@@ -18,7 +18,7 @@ from longshore.config.flags import CONFIG_OPTION, FLAGS, HTTP_FLAGS, HTTP_OPTION
 from longshore.config.keys import sections
 from longshore.errors import TargetError
 
-from .conftest import Quay
+from .conftest import Workspace
 
 PAGE = Path(__file__).parents[2] / "docs/configuration.md"
 
@@ -48,7 +48,7 @@ NOISY = """
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """A front door that only writes down who came."""
+    """An entry point that records its calls."""
     seen: list[Any] = []
 
     def serve(target: str | None, *, flags: dict[str, Any], config_path: str | None) -> None:
@@ -56,9 +56,9 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             raise TargetError("missing: no such file")
         seen.append((target, flags, config_path))
 
-    door = types.ModuleType("longshore.__main__")
-    door.serve = serve  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "longshore.__main__", door)
+    entry_point = types.ModuleType("longshore.__main__")
+    entry_point.serve = serve  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "longshore.__main__", entry_point)
     return seen
 
 
@@ -75,9 +75,9 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     ],
     ids=lambda argv: " ".join(argv[:2]),
 )
-def test_what_a_module_prints_when_it_is_loaded_is_not_in_the_json(quay: Quay, argv: list[str]) -> None:
-    quay.write("noisy.py", NOISY)
-    done = quay.run(*argv)
+def test_output_of_a_loaded_module_is_not_in_the_json(workspace: Workspace, argv: list[str]) -> None:
+    workspace.write("noisy.py", NOISY)
+    done = workspace.run(*argv)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout), "nothing else is on stdout"
 
@@ -139,7 +139,7 @@ def test_serve_hands_over_what_was_given(served: list[Any]) -> None:
     ]
 
 
-def test_our_errors_are_a_line_on_stderr(served: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_is_a_line_on_stderr(served: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["serve", "missing"]) == 2
     assert capsys.readouterr() == ("", "missing: no such file\n")
 

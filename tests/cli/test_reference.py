@@ -1,4 +1,4 @@
-"""docs/cli.md is what the commands say of themselves. To write it anew: `python tests/cli/test_reference.py`."""
+"""docs/cli.md holds the help of every command. To regenerate it: `python tests/cli/test_reference.py`."""
 
 from __future__ import annotations
 

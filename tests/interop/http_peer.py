@@ -1,4 +1,4 @@
-"""The official client, connected over HTTP to a Longshore server on a thread, and a wire that can be cut."""
+"""The official client, connected over HTTP to a Longshore server on a thread, and a connection that can be cut."""
 
 from __future__ import annotations
 

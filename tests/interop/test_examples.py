@@ -1,4 +1,4 @@
-"""Every example is run by the official client, and what the documentation quotes of them is what they say."""
+"""The official client runs every example; the documentation quotes their output."""
 
 import re
 import runpy
@@ -71,7 +71,7 @@ def excerpts() -> list[tuple[str, str, str]]:
     return found
 
 
-def test_what_the_documentation_quotes_is_what_the_examples_say() -> None:
+def test_the_documentation_quotes_the_examples() -> None:
     found = excerpts()
     assert {name for _, name, _ in found} >= {"refund.py", "survey.py"}
     for page, name, quoted in found:

@@ -1,4 +1,4 @@
-"""The official client over HTTP: everything that it does over stdio, and what only HTTP has.
+"""The official client over HTTP: everything that it does over stdio, and features of HTTP.
 
 All tests of the other modules here that don't depend on pipes are run again, over streamable HTTP in both eras, and all
 of this twice: on uvicorn as anybody runs it, and on our own server with its fast lane.

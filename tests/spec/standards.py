@@ -150,7 +150,7 @@ STANDARD_ROWS: dict[str, Row] = {
         "M",
         "Each mistake has its message and its fix: a combinator, a broken schema, an unknown tool, wrong arguments.",
         BAD,
-        f"{DISCOVERY}::test_help_for_what_is_not_there_names_the_nearest",
+        f"{DISCOVERY}::test_help_for_an_unknown_tool_names_the_nearest",
         f"{EXPLAIN}::test_every_failure_is_one_precise_line",
     ),
     "HOUSE-32": _row("M", "All tools of ours keep the standard, by a check that fails the build.", OURS),
@@ -351,7 +351,7 @@ STANDARD_ROWS: dict[str, Row] = {
         f"{SCHEMA}test_patterns.py::test_a_text_that_re_would_never_end_on_is_refused_wherever_it_stands",
         f"{RAW}::test_a_schema_that_would_take_for_ever_is_refused_unless_that_is_waived",
         f"{DECLARED}::test_a_schema_that_would_take_for_ever_is_refused_before_anybody_calls",
-        f"{CLI}test_arguments.py::test_a_strangers_schema_that_would_take_for_ever_is_left_to_the_server",
+        f"{CLI}test_arguments.py::test_a_schema_that_is_too_costly_is_not_checked",
         f"{RAW}::test_all_violations_of_an_ordinary_value_are_listed_and_one_of_a_large_one",
     ),
     "VAL-04": _row(
@@ -420,7 +420,7 @@ STANDARD_ROWS: dict[str, Row] = {
     "HELP-01": _row(
         "M",
         "`tool_help` serves long help, examples, errors and category, and no list does.",
-        f"{DISCOVERY}::test_the_long_help_is_told_here_and_in_no_list",
+        f"{DISCOVERY}::test_the_long_help_is_in_tool_help_only",
         f"{DISCOVERY}::test_the_help_of_a_tool_says_what_it_takes_gives_and_how_it_fails",
     ),
     "HELP-02": _row(

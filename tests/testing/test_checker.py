@@ -1,4 +1,4 @@
-"""A server is held to what was recorded of it, and to nothing else."""
+"""Checking a server against its recording."""
 
 from __future__ import annotations
 
@@ -71,26 +71,26 @@ def test_volatile_values_are_not_compared(era: str, tmp_path: Path) -> None:
     check(shop(clock=count), path, volatile=["at", "text"])
 
 
-def test_more_than_was_recorded_fails(era: str, tmp_path: Path) -> None:
+def test_more_messages_than_recorded_fail(era: str, tmp_path: Path) -> None:
     path = recorded(tmp_path / "t", shop(), era)
     with pytest.raises(AssertionError, match=r"said more than was recorded:\n.*and again"):
         check(shop(chatty=True), path)
 
 
-def test_less_than_was_recorded_fails(era: str, tmp_path: Path) -> None:
+def test_fewer_messages_than_recorded_fail(era: str, tmp_path: Path) -> None:
     path = recorded(tmp_path / "t", shop(chatty=True), era)
     with pytest.raises(AssertionError, match=r"(?s)did not say this: it did not come within 2 s.*and again"):
         check(shop(), path, timeout=2)
 
 
-def test_a_server_that_ends_fails_with_what_it_said(tmp_path: Path) -> None:
+def test_a_server_that_exits_fails_with_its_stderr(tmp_path: Path) -> None:
     path = recorded(tmp_path / "t", shop())
     code = "import sys; sys.stdin.readline(); sys.exit('out of order')"
     with pytest.raises(AssertionError, match=r"(?s)the connection was lost.*out of order"):
         check([sys.executable, "-c", code], path)
 
 
-def test_ids_of_the_servers_own_may_be_others(tmp_path: Path) -> None:
+def test_ids_of_server_requests_may_differ(tmp_path: Path) -> None:
     app = Server("asking")
 
     @app.tool
@@ -147,7 +147,7 @@ for line in sys.stdin:
         ("ids", "it did not come within 1 s"),
     ],
 )
-def test_servers_that_say_it_in_another_order_or_not_at_all(how: str, says: str | None, tmp_path: Path) -> None:
+def test_answers_may_come_in_another_order_but_must_come(how: str, says: str | None, tmp_path: Path) -> None:
     def command(how: str) -> list[str]:
         return [sys.executable, "-c", ODD, how]
 
@@ -168,7 +168,7 @@ def test_volatile_takes_names(tmp_path: Path) -> None:
         check(shop(), tmp_path / "t", volatile="at")
 
 
-def test_holes_and_what_they_keep(tmp_path: Path) -> None:
+def test_patterns_bind_values_in_a_check(tmp_path: Path) -> None:
     app = Server("t")
     ids = itertools.count(700)
 

@@ -1,4 +1,4 @@
-"""Connections of tests leave nothing behind, however many there are."""
+"""Connections of tests leave nothing open."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from waiting import eventually
 
 
 @pytest.mark.parametrize("fresh", [False, True])
-def test_threads_of_earlier_tests_end(fresh: bool) -> None:
+def test_threads_of_earlier_tests_are_stopped(fresh: bool) -> None:
     app = Server("x")
 
     @app.tool

@@ -1,4 +1,4 @@
-"""The plugin in projects of other people: each test runs pytest on one."""
+"""The plugin in a user's project: each test runs pytest on one."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_file_of_a_package_is_what_tests_import(pytester: pytest.Pytester, fir
     run(pytester, passed=1)
 
 
-def test_a_server_whose_name_somebody_else_has(pytester: pytest.Pytester) -> None:
+def test_a_server_file_with_the_name_of_another_module_is_loaded(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(**{"deeper/json": SERVER})
     pytester.makeini("[pytest]\nlongshore_server = deeper/json.py")
     tests = [f"def test_{n}(mcp_server): seen.add(id(mcp_server)); assert len(seen) == 1" for n in range(2)]
@@ -178,7 +178,7 @@ def test_once_in_each_era(shop: pytest.Pytester) -> None:
     run(shop, "-v", passed=5).stdout.fnmatch_lines(["*test_named?2024-11-05?*", "*test_both?modern?*"])
 
 
-def test_an_era_that_there_is_not(shop: pytest.Pytester) -> None:
+def test_an_unknown_era_is_refused(shop: pytest.Pytester) -> None:
     shop.makepyfile("import pytest\n@pytest.mark.mcp_era('old')\ndef test_it(mcp_client): pass")
     run(shop, errors=1).stdout.fnmatch_lines(["*no era 'old'; auto, modern, legacy or one of *"])
 
@@ -206,7 +206,7 @@ def test_answers(shop: pytest.Pytester) -> None:
     run(shop, passed=4)
 
 
-def test_a_question_without_an_answer_is_no_pass(shop: pytest.Pytester) -> None:
+def test_a_question_without_an_answer_fails_the_test(shop: pytest.Pytester) -> None:
     """In the handshake era the tool only hears that the client failed, and a test may expect just that."""
     shop.makepyfile(
         """
@@ -222,7 +222,7 @@ def test_a_question_without_an_answer_is_no_pass(shop: pytest.Pytester) -> None:
     )
 
 
-def test_an_answer_without_a_question_is_no_pass(shop: pytest.Pytester) -> None:
+def test_an_unused_answer_fails_the_test(shop: pytest.Pytester) -> None:
     shop.makepyfile("def test_it(mcp_client, mcp_answers): mcp_answers.add({'ok': True}, False)")
     run(shop, passed=1, errors=1).stdout.fnmatch_lines(
         ["*the server never asked for what is left of the answers: {'ok': True}, False*"]
@@ -253,8 +253,8 @@ def test_without_the_fixture_nothing_is_offered(shop: pytest.Pytester) -> None:
     run(shop, passed=4)
 
 
-def test_async_by_whatever_runs_it(shop: pytest.Pytester) -> None:
-    """By asyncio.run, and by the plugin of anyio, which is what is installed here."""
+def test_async_clients_work_under_every_runner(shop: pytest.Pytester) -> None:
+    """By asyncio.run and by the plugin of anyio."""
     shop.makepyfile(
         """
         import asyncio
@@ -300,7 +300,7 @@ def test_async_by_whatever_runs_it(shop: pytest.Pytester) -> None:
     run(shop, "-p", "anyio", passed=3)
 
 
-def test_nothing_but_the_server_object_outlives_a_test(shop: pytest.Pytester) -> None:
+def test_only_the_server_object_outlives_a_test(shop: pytest.Pytester) -> None:
     """Each test has an engine of its own, and opens the toolsets on its own loop."""
     shop.makepyfile(
         """
@@ -345,7 +345,7 @@ def test_nothing_but_the_server_object_outlives_a_test(shop: pytest.Pytester) ->
     run(shop, passed=4)
 
 
-def test_any_target_is_a_server(shop: pytest.Pytester) -> None:
+def test_a_command_may_be_the_server_under_test(shop: pytest.Pytester) -> None:
     shop.makepyfile(
         """
         import pytest, sys
@@ -372,7 +372,7 @@ SURFACE = """
 """
 
 
-def test_a_surface_is_written_and_then_held(shop: pytest.Pytester) -> None:
+def test_a_surface_is_written_and_then_compared(shop: pytest.Pytester) -> None:
     shop.makepyfile(SURFACE)
     run(shop, failed=2).stdout.fnmatch_lines(["*there is no surface.json yet; it would hold tools: 3. Write it:*"])
     run(shop, "--mcp-update", passed=2)
@@ -389,14 +389,14 @@ def test_a_surface_is_written_and_then_held(shop: pytest.Pytester) -> None:
     )
 
 
-def test_a_test_that_was_told_to_write_tells_nobody_else(shop: pytest.Pytester) -> None:
+def test_the_update_flag_does_not_reach_child_processes(shop: pytest.Pytester) -> None:
     shop.makepyfile(SURFACE)
     run(shop, "--mcp-update", passed=2)
     (shop.path / "surface.json").write_text("{}")
     run(shop, "-k", "beside", failed=1, deselected=1).stdout.fnmatch_lines(["*surface.json is no surface of a server*"])
 
 
-def test_a_surface_is_that_of_the_era_and_of_the_client(shop: pytest.Pytester) -> None:
+def test_a_surface_depends_on_the_era_and_the_client_options(shop: pytest.Pytester) -> None:
     shop.makepyfile(
         """
         import pytest
@@ -415,7 +415,7 @@ def test_a_surface_is_that_of_the_era_and_of_the_client(shop: pytest.Pytester) -
     assert "readOnlyHint" in modern and "readOnlyHint" not in old
 
 
-def test_children_do_not_hear_of_the_flag(shop: pytest.Pytester) -> None:
+def test_child_processes_do_not_get_the_update_flag(shop: pytest.Pytester) -> None:
     """A server that is started by the tests refuses variables that it does not know."""
     shop.makepyfile(
         """
@@ -466,8 +466,8 @@ def test_the_example(pytester: pytest.Pytester) -> None:
     result.assert_outcomes(passed=9)
 
 
-def test_who_only_has_it_installed_pays_nearly_nothing() -> None:
-    """What the plugin loads beside what pytest has loaded anyway."""
+def test_an_unused_plugin_imports_two_modules() -> None:
+    """The modules that the plugin loads beside pytest's."""
     code = """
 import sys, pytest, typing, collections.abc
 before = set(sys.modules)

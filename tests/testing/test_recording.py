@@ -1,4 +1,4 @@
-"""What a recording holds, and what it must not."""
+"""Recordings: their lines, and the secrets that they leave out."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ async def use(target: Any, era: str = "auto", **options: Any) -> tuple[str, list
     [(way, era) for way in ("memory", "stdio", "http") for era in ("modern", "legacy")]
     + [("memory", "2024-11-05"), ("stdio", "2024-11-05")],
 )
-def test_every_way_is_recorded_and_says_it_again(era: str, way: str, tmp_path: Path) -> None:
-    """The same conversation, whichever way it went; what was recorded over one holds over another."""
+def test_every_transport_is_recorded_replayed_and_checked(era: str, way: str, tmp_path: Path) -> None:
+    """A recording of one transport also passes the check over another."""
     path = tmp_path / "till.transcript"
     (tmp_path / "till.py").write_text(SERVER)
     if way == "http":
@@ -102,7 +102,7 @@ def vault() -> Server:
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
-def test_secrets_are_left_out_wherever_they_stand(era: str, tmp_path: Path) -> None:
+def test_secrets_are_left_out_of_every_message(era: str, tmp_path: Path) -> None:
     """In arguments, in answers of the person, in results, in texts that say the same, and in a server's own state."""
     path = tmp_path / "t"
 
@@ -126,7 +126,7 @@ def test_secrets_are_left_out_wherever_they_stand(era: str, tmp_path: Path) -> N
         check(vault(), path)
 
 
-def test_what_is_left_out_can_be_chosen(tmp_path: Path) -> None:
+def test_the_redacted_keys_can_be_chosen(tmp_path: Path) -> None:
     async def work(target: Any) -> None:
         async with Client(target, on_elicit=lambda _: {"pet": "hunter2hunter2"}, timeout=5) as client:
             await client.call("unlock", {"apiKey": "key-abcdefgh"})
@@ -178,7 +178,7 @@ def test_texts_that_repeat_a_secret_are_left_out(key: str, tmp_path: Path) -> No
     check(app, path)
 
 
-def test_a_parameter_that_sounds_secret_leaves_the_schema_whole(tmp_path: Path) -> None:
+def test_schemas_of_secret_parameters_are_recorded_whole(tmp_path: Path) -> None:
     app, path = Server("raw"), tmp_path / "t"
     forms = [{"type": "string", "format": "token-format"}, {"type": "null"}]
     schema = {"type": "object", "properties": {"token": {"oneOf": forms}, "q": {"type": "string"}}}
@@ -198,13 +198,13 @@ def test_a_parameter_that_sounds_secret_leaves_the_schema_whole(tmp_path: Path) 
     assert "sk-12345678" not in path.read_text()
 
 
-def test_how_short_a_secret_is_looked_for() -> None:
+def test_short_secrets_are_not_looked_for_in_texts() -> None:
     for secret, found in (("abcde", False), ("abcdef", True), ("abcdefg", True)):
         cleaned = Redaction().clean({"password": secret, "text": f"<{secret}>"})
         assert cleaned == {"password": "\ue001", "text": "\ue001" if found else f"<{secret}>"}
 
 
-def test_texts_that_look_like_holes_and_macros_are_kept_as_they_are(tmp_path: Path) -> None:
+def test_texts_like_patterns_and_macros_are_recorded_literally(tmp_path: Path) -> None:
     app = Server("odd")
     texts = ["…", "…word…", "$HOME", 'a "… b', "\\$X", "line\u2028break\x85", "\ue000", "x\n> y"]
 
@@ -225,7 +225,7 @@ def test_texts_that_look_like_holes_and_macros_are_kept_as_they_are(tmp_path: Pa
         asyncio.run(work(replay(path), ["any", *texts[1:]]))
 
 
-def test_garbage_is_a_remark(tmp_path: Path) -> None:
+def test_a_malformed_message_is_recorded_as_a_comment(tmp_path: Path) -> None:
     server = tmp_path / "noisy.py"
     server.write_text("import os\nos.write(1, b'hello\\n\\n[[[[\\n')\n" + SERVER)
     path = tmp_path / "t"
@@ -249,7 +249,7 @@ def test_the_old_recording_stays_until_the_new_one_is_whole(tmp_path: Path) -> N
     assert [each.name for each in tmp_path.iterdir()] == ["t"]
 
 
-def test_two_at_once_leave_one_whole_recording(tmp_path: Path) -> None:
+def test_concurrent_recordings_leave_one_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "t"
 
     async def work() -> None:
@@ -268,8 +268,8 @@ def test_a_server_that_can_not_be_reached_leaves_no_recording(tmp_path: Path) ->
     assert path.read_text() == "old"
 
 
-def test_a_way_that_led_nowhere_is_not_in_the_recording(tmp_path: Path) -> None:
-    """Servers of the first revision are found by the second way over HTTP; what the first way said is nobody's."""
+def test_a_channel_without_agreement_is_not_recorded(tmp_path: Path) -> None:
+    """Servers of the first revision are reached by the second HTTP channel; the first one is not recorded."""
 
     class Wrong(Channel):
         def send(self, frame: bytes, info: FrameInfo) -> None:
@@ -283,12 +283,12 @@ def test_a_way_that_led_nowhere_is_not_in_the_recording(tmp_path: Path) -> None:
     assert not any(line.method == "initialize" for line in read_transcript(path))
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_folder_for_the_recording_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConnectError, match=r"there is no folder .*nowhere to record to; make it first"):
         asyncio.run(use(record(till(), tmp_path / "nowhere" / "t")))
 
 
-def test_a_recording_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_a_recording_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording_module, "MOST_BYTES", 2000)
     path = tmp_path / "t"
 
@@ -302,8 +302,8 @@ def test_a_recording_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert not path.exists()
 
 
-def test_one_that_grew_too_long_is_not_lost_in_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that connects again is told too. Bytes are counted, not characters."""
+def test_a_recording_that_is_too_long_fails_every_later_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that reconnects gets the error too. The limit counts bytes, not characters."""
     monkeypatch.setattr(recording_module, "MOST_BYTES", 3000)
     app = Server("long")
 
@@ -342,7 +342,7 @@ def test_one_connection_at_a_time(tmp_path: Path) -> None:
     assert asyncio.run(use(replay(tmp_path / "t")))[0] == "3"
 
 
-def test_a_reconnection_that_led_nowhere_takes_nothing_away(tmp_path: Path) -> None:
+def test_a_failed_reconnection_keeps_the_recorded_lines(tmp_path: Path) -> None:
     recording = recording_module.Recording(str(tmp_path / "t"), Redaction())
     for frame, agreed in ((b'{"a":1}', True), (b'{"b":1}', False), (b'{"c":1}', True)):
         recording.begin()
@@ -354,7 +354,7 @@ def test_a_reconnection_that_led_nowhere_takes_nothing_away(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("options", [{"headers": {"a": "b"}}, {"auth": "token"}, {"env": {"a": "b"}}, {"cwd": "/"}])
-def test_what_comes_too_late_is_refused(options: dict[str, Any], tmp_path: Path) -> None:
+def test_transport_options_beside_a_recorded_target_are_refused(options: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ConnectError, match=r"too late here; give them to what made this target, such as record\(…\)"):
         Client(record("http://127.0.0.1:1/mcp", tmp_path / "t"), **options)
 
@@ -369,8 +369,8 @@ class Peculiar(Channel):
     label, shared, handshake_only, ended, congested = "elsewhere", True, True, True, True  # type: ignore[assignment]
 
 
-def test_what_looks_on_is_what_it_looks_at() -> None:
-    """Whatever else a channel will be asked one day as well."""
+def test_a_wrapping_channel_has_the_attributes_of_its_inner_channel() -> None:
+    """Also attributes that are added to channels later."""
     events: Any = None
     plain, inner = Channel(events), Peculiar(events)
     outer = WrappingChannel(lambda _: inner, events)
@@ -388,7 +388,7 @@ async def call(target: Any, era: str = "auto") -> str:
         return (await client.call("b")).text
 
 
-def test_one_that_dies_of_the_probe_is_recorded(tmp_path: Path) -> None:
+def test_a_server_that_exits_on_the_probe_is_recorded(tmp_path: Path) -> None:
     """It is started again and shaken hands with, as without a recorder. The way that led nowhere is not kept."""
     command = script(
         tmp_path, "for m in asks(): usual(m) or reply(m, DONE) if m['method'] != 'server/discover' else sys.exit(1)"
@@ -399,7 +399,7 @@ def test_one_that_dies_of_the_probe_is_recorded(tmp_path: Path) -> None:
     assert asyncio.run(call(replay(path))) == "done"
 
 
-def test_a_server_that_is_known_is_recorded_as_if_it_were_not(tmp_path: Path) -> None:
+def test_a_recording_begins_with_the_full_negotiation(tmp_path: Path) -> None:
     command, path = script(tmp_path, DONE), tmp_path / "t"
     for target in (command, record(command, path)):
         assert asyncio.run(call(target)) == "done"
@@ -421,8 +421,8 @@ ODDLY = {
 
 
 @pytest.mark.parametrize("how", ODDLY)
-def test_a_server_that_answers_oddly_is_recorded(how: str, tmp_path: Path) -> None:
-    """What a client can use of it is said again, and the server does not differ from itself."""
+def test_malformed_answers_are_recorded(how: str, tmp_path: Path) -> None:
+    """The usable messages are replayed, and the check of the same server passes."""
     code = f"for m in calls():\n    reply(m, DONE)\n    if m['params']['name'] == 'a': {ODDLY[how]}"
     path, command = tmp_path / "t", script(tmp_path, code)
     assert asyncio.run(call(record(command, path), "legacy")) == "done"
@@ -432,7 +432,7 @@ def test_a_server_that_answers_oddly_is_recorded(how: str, tmp_path: Path) -> No
     check(command, path)
 
 
-def test_what_is_no_message_is_cleaned_too(tmp_path: Path) -> None:
+def test_a_malformed_message_is_redacted_too(tmp_path: Path) -> None:
     recording = recording_module.Recording(str(tmp_path / "t"), Redaction())
     recording.add("<", b'{"id":[1],"result":{"token":"sk-12345678","text":"a sk-12345678"}}')
     [line] = vars(recording)["_lines"]

@@ -1,4 +1,4 @@
-"""A server that answers as recorded: in any order, under any ids, and never with what was not recorded."""
+"""Replaying a transcript: in any order, under any ids; unrecorded requests fail."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def talk(target: Any, work: Callable[[Client], Awaitable[T]], **options: Any) ->
     return asyncio.run(run())
 
 
-def test_requests_come_in_any_order_and_at_once(tmp_path: Path) -> None:
+def test_requests_may_come_in_any_order_and_concurrently(tmp_path: Path) -> None:
     path = written(
         tmp_path / "t", call(1, "a"), call(2, "b"), answer(2, "B"), call(3, "c"), answer(1, "A"), answer(3, "C")
     )
@@ -75,7 +75,7 @@ def test_the_same_request_is_answered_as_often_as_it_was_recorded(tmp_path: Path
     assert talk(target, work) == ["one", "two"], "each connection begins anew"
 
 
-def test_what_was_never_recorded_says_what_was(tmp_path: Path) -> None:
+def test_an_unrecorded_request_fails_with_the_recorded_ones(tmp_path: Path) -> None:
     target = replay(written(tmp_path / "t", call(1, "a", city="Oslo", days=3), answer(1, "A")))
 
     async def work(client: Client) -> None:
@@ -89,7 +89,7 @@ def test_what_was_never_recorded_says_what_was(tmp_path: Path) -> None:
     assert target.unused() == ["line 5: tools/call"]
 
 
-def test_holes_in_what_the_client_says(tmp_path: Path) -> None:
+def test_patterns_in_recorded_requests_match(tmp_path: Path) -> None:
     path = written(tmp_path / "t", call(1, "a", when="…", note="…tea…"), answer(1, "A"))
 
     async def work(client: Client) -> str:
@@ -100,7 +100,7 @@ def test_holes_in_what_the_client_says(tmp_path: Path) -> None:
     assert talk(replay(path), work) == "A"
 
 
-def test_progress_goes_to_whom_it_belongs(tmp_path: Path) -> None:
+def test_progress_is_replayed_to_its_own_request(tmp_path: Path) -> None:
     """Under the tokens of now, whichever request comes first."""
 
     def begun(id: int, name: str, token: str) -> str:
@@ -125,7 +125,7 @@ def test_progress_goes_to_whom_it_belongs(tmp_path: Path) -> None:
     assert talk(replay(path), work) == {"a": [1.0, 2.0], "b": [5.0]}
 
 
-def test_a_subscription_ends_because_of_what_came_before(tmp_path: Path) -> None:
+def test_the_end_of_a_subscription_is_replayed_after_its_cause(tmp_path: Path) -> None:
     listen = '> {"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{}}'
     path = written(tmp_path / "t", listen, call(8, "stop"), '< {"jsonrpc":"2.0","id":7,"result":{}}', answer(8, "x"))
     *_, listening, stopping = replay(path).exchanges
@@ -133,7 +133,7 @@ def test_a_subscription_ends_because_of_what_came_before(tmp_path: Path) -> None
     assert [step.id for step in stopping.steps] == [7, 8]
 
 
-def test_an_era_that_was_not_recorded(tmp_path: Path) -> None:
+def test_replaying_in_another_era_fails(tmp_path: Path) -> None:
     path = written(tmp_path / "t", call(1, "a"), answer(1, "A"))
 
     async def work(client: Client) -> None: ...
@@ -156,7 +156,7 @@ def test_a_request_that_was_never_answered_fails_at_once(tmp_path: Path) -> None
     talk(target, work)
 
 
-def test_a_call_that_was_given_up_is_not_answered(tmp_path: Path) -> None:
+def test_a_cancelled_call_gets_no_answer_in_a_replay(tmp_path: Path) -> None:
     app = Server("slow")
     started: asyncio.Event
 
@@ -197,8 +197,8 @@ def test_a_call_that_was_given_up_is_not_answered(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
-def test_notices_come_when_they_came(era: str, tmp_path: Path) -> None:
-    """A change is told after the call that caused it, to the subscription as it is numbered now."""
+def test_notifications_are_replayed_after_the_message_that_they_followed(era: str, tmp_path: Path) -> None:
+    """A change comes after the call that caused it, with the id of the current subscription."""
     app = Server("changing")
 
     @app.resource("base://", name="base")
@@ -236,7 +236,7 @@ def test_notices_come_when_they_came(era: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
-def test_another_answer_of_the_persons_is_not_covered_up(era: str, tmp_path: Path) -> None:
+def test_another_answer_of_the_user_fails_the_replay(era: str, tmp_path: Path) -> None:
     app = Server("asking")
 
     @app.tool
@@ -266,7 +266,7 @@ def test_errors_of_the_server_are_errors(tmp_path: Path) -> None:
     talk(replay(written(tmp_path / "t", call(1, "a"), fault)), work)
 
 
-def test_a_server_that_speaks_first(tmp_path: Path) -> None:
+def test_messages_before_the_first_request_are_replayed(tmp_path: Path) -> None:
     path = tmp_path / "t"
     path.write_text(
         '< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"up"}}\n' + HELLO
@@ -310,13 +310,13 @@ def test_a_server_that_speaks_first(tmp_path: Path) -> None:
         ('> {"id":"x","result":{}}', "t:1: the client answers 'x', which the server never asked"),
     ],
 )
-def test_a_transcript_that_can_not_be_used(text: str, says: str, tmp_path: Path) -> None:
+def test_a_malformed_transcript_is_refused(text: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "t").write_text(text)
     with pytest.raises(LongshoreError, match=says):
         replay(tmp_path / "t")
 
 
-def test_a_transcript_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_transcript_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LongshoreError, match=r"there is no such transcript; longshore.testing.record\(target, file\)"):
         replay(tmp_path / "t")
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
@@ -324,7 +324,7 @@ def test_a_transcript_that_is_not_there(tmp_path: Path) -> None:
         replay(tmp_path / "binary")
 
 
-def test_a_transcript_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_a_transcript_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path / "t", call(1, "a"), answer(1, "ä"))
     size = path.stat().st_size
     for most in (size + 1, size):
@@ -335,7 +335,7 @@ def test_a_transcript_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         read_transcript(path)
 
 
-def test_an_answer_that_nobody_waited_for_is_not_taken_for_anothers(tmp_path: Path) -> None:
+def test_an_unexpected_answer_is_not_replayed(tmp_path: Path) -> None:
     """Its id was another request's then; now it may be that of one under way."""
     lines = (call(2, "a"), answer(2, "A"), call(3, "b"), answer(2, "A"), answer(3, "B"), call(4, "c"), answer(4, "C"))
     target = replay(written(tmp_path / "t", *lines))
@@ -347,8 +347,8 @@ def test_an_answer_that_nobody_waited_for_is_not_taken_for_anothers(tmp_path: Pa
     assert target.problems == [] and target.unused() == []
 
 
-def test_a_line_ends_where_it_ends(tmp_path: Path) -> None:
-    """Not at whatever else Unicode knows as an end. An editor may have written the file under Windows."""
+def test_a_transcript_line_ends_at_a_newline_only(tmp_path: Path) -> None:
+    """Not at other line ends of Unicode. A Windows editor may have written the file."""
     path = written(tmp_path / "t", call(1, "a"), answer(1, "A").replace("A", "a\u2028b\x85c"))
     path.write_text(path.read_text(), newline="\r\n")
 
@@ -358,14 +358,14 @@ def test_a_line_ends_where_it_ends(tmp_path: Path) -> None:
     assert talk(replay(path), work, era="legacy") == "a\u2028b\x85c"
 
 
-def test_what_is_not_used_is_known_without_the_file(tmp_path: Path) -> None:
+def test_unused_requests_are_listed_without_the_file(tmp_path: Path) -> None:
     path = written(tmp_path / "t", call(1, "a"), answer(1, "A"))
     target = replay(path)
     path.unlink()
     assert target.unused() == ["line 2: initialize", "line 5: tools/call"]
 
 
-def test_macros(tmp_path: Path) -> None:
+def test_macros_are_expanded(tmp_path: Path) -> None:
     path = tmp_path / "t"
     path.write_text('@let J "jsonrpc":"2.0"\n' + HELLO.replace('"jsonrpc":"2.0"', "$J"))
 

@@ -1,4 +1,4 @@
-"""Surfaces: the same for the same server, and differences that say who suffers."""
+"""Surfaces: equal for equal servers, and differences that say which callers break."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_the_order_of_declaration_makes_no_difference(tmp_path: Path) -> None:
     assert_surface(json.loads((tmp_path / "one").read_text()), tmp_path / "other")
 
 
-def test_what_it_holds(tmp_path: Path) -> None:
+def test_the_surface_holds_every_list_and_the_instructions(tmp_path: Path) -> None:
     found = surface(library(), tmp_path / "s")
     assert [each["name"] for each in found["tools"]] == ["give", "lend"]
     assert [each["uri"] for each in found["resources"]] == ["book://moby"]
@@ -84,8 +84,8 @@ def test_what_it_holds(tmp_path: Path) -> None:
     assert found["instructions"] == "Read."
 
 
-def test_what_was_odd_about_a_connection_is_not_on_the_surface(tmp_path: Path) -> None:
-    """A line on stdout, a handler of the test's own: what is offered is the same."""
+def test_problems_of_a_connection_are_not_part_of_the_surface(tmp_path: Path) -> None:
+    """Noise on stdout and other handlers of the client do not change the surface."""
     app = library()
 
     @app.tool
@@ -105,8 +105,8 @@ def test_what_was_odd_about_a_connection_is_not_on_the_surface(tmp_path: Path) -
     assert_surface([sys.executable, "-c", code], tmp_path / "noisy", update=True)
 
 
-def test_what_is_left_out_of_lists_is_told(tmp_path: Path) -> None:
-    """It is offered, but not to this client: the rest would pass for the whole."""
+def test_entries_that_the_client_leaves_out_fail_the_surface(tmp_path: Path) -> None:
+    """The client can't use an entry: comparing the rest would pass."""
     with SyncClient(script(tmp_path, WRONG)) as client:
         with pytest.raises(ClientError, match=r"what it offers can't all be used: .*'bad'"):
             assert_surface(client, tmp_path / "s", update=True)
@@ -123,7 +123,7 @@ def test_what_is_left_out_of_lists_is_told(tmp_path: Path) -> None:
 
 
 def changed(tmp_path: Path, change: Any) -> tuple[list[str], list[str]]:
-    """What breaks and what does not, if the surface is changed so."""
+    """The broken and the safe changes of a changed surface."""
     old = surface(library(), tmp_path / "s")
     new = json.loads(json.dumps(old))
     change(new)
@@ -224,21 +224,21 @@ def test_a_file_that_can_not_be_read_is_written_anew(data: bytes, tmp_path: Path
     assert_surface(library(), tmp_path / "s")
 
 
-def test_a_folder_in_its_place(tmp_path: Path) -> None:
+def test_a_folder_in_place_of_the_surface_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="can't be read"):
         assert_surface(library(), tmp_path)
     with pytest.raises(AssertionError, match="can't be written"):
         assert_surface(library(), tmp_path, update=True)
 
 
-def test_a_link_stays_one(tmp_path: Path) -> None:
+def test_updating_through_a_symbolic_link_keeps_the_link(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "link").symlink_to("deep/real")
     surface(library(), tmp_path / "link")
     assert (tmp_path / "link").is_symlink() and (tmp_path / "deep" / "real").is_file()
 
 
-def test_true_is_not_one(tmp_path: Path) -> None:
+def test_true_does_not_match_one(tmp_path: Path) -> None:
     old = surface(library(), tmp_path / "s")
     new = json.loads(json.dumps(old))
     for found, default in ((old, True), (new, 1)):
@@ -247,7 +247,7 @@ def test_true_is_not_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("schema", [7, {"properties": 7}, {"required": [[]]}, {"anyOf": 7}, {"type": {}}])
-def test_a_schema_that_is_none_is_a_difference(schema: Any, tmp_path: Path) -> None:
+def test_a_malformed_schema_is_a_difference(schema: Any, tmp_path: Path) -> None:
     kept = surface(library(), tmp_path / "s")
     kept["tools"][0]["inputSchema"] = schema
     (tmp_path / "s").write_text(json.dumps(kept))
@@ -261,7 +261,7 @@ def test_a_file_that_people_edited_or_checked_out_elsewhere(tmp_path: Path) -> N
     assert_surface(library(), tmp_path / "s")
 
 
-def test_entries_that_are_none_and_names_that_come_twice_are_differences(tmp_path: Path) -> None:
+def test_malformed_entries_and_duplicate_names_are_differences(tmp_path: Path) -> None:
     kept = surface(library(), tmp_path / "s")
     kept["tools"] += [7, kept["tools"][0]]
     (tmp_path / "s").write_text(json.dumps(kept))
@@ -279,7 +279,7 @@ def test_writing_keeps_the_mode_and_leaves_nothing_beside(tmp_path: Path) -> Non
     assert os.listdir(path.parent) == ["s"]
 
 
-def test_what_is_up_to_date_is_not_written_again(tmp_path: Path) -> None:
+def test_an_unchanged_surface_file_is_not_written(tmp_path: Path) -> None:
     surface(library(), tmp_path / "s")
     before = (tmp_path / "s").stat().st_ino
     surface(library(), tmp_path / "s")

@@ -1,4 +1,4 @@
-"""The discovery toolset: how an agent finds out what is here."""
+"""The discovery toolset."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from longshore.toolsets.discovery.tools import MOST_OFFSET, PAGE
 from talk import ERAS, Refused, call, listed, result, text
 
 BUDGET_TOKENS = 600
-"""What the built-in server's tools/list may cost a model, at four characters a token."""
+"""Most tokens of the built-in server's tools/list, at four characters a token."""
 
 
 def anybodys() -> Server:
@@ -41,7 +41,7 @@ def said(app: Server, name: str, revision: str = ERAS[0], /, **arguments: Any) -
 
 
 @pytest.mark.parametrize("revision", ERAS)
-def test_hello_says_what_is_here_and_where_to_go_on(revision: str) -> None:
+def test_hello_describes_the_server_and_names_the_next_tools(revision: str) -> None:
     words = said(many(3), "hello", revision)
     assert words == (
         f"This is longshore {__version__}. It has 7 tools: discovery (4), even (2), odd (1).\n"
@@ -78,7 +78,7 @@ def test_the_status_counts_what_runs_and_what_is_open(revision: str) -> None:
     assert later["calls"] > status["calls"]
 
 
-def test_a_toolset_that_can_not_say_how_it_is_does_not_hide_the_rest() -> None:
+def test_a_toolset_with_a_failing_status_does_not_hide_the_rest() -> None:
     class Broken(Toolset):
         def status(self) -> dict[str, Any]:
             raise KeyError("secret")
@@ -198,7 +198,7 @@ def helpful() -> Server:
 
 
 @pytest.mark.parametrize("name", ["refund", "refund_v1"])
-def test_the_long_help_is_told_here_and_in_no_list(name: str) -> None:
+def test_the_long_help_is_in_tool_help_only(name: str) -> None:
     assert said(helpful(), "tool_help", name=name).splitlines() == [
         "refund: Pay an order back.",
         "",
@@ -231,7 +231,7 @@ def test_every_built_in_tool_has_help_that_is_short(name: str) -> None:
     [("list_tool", "no tool 'list_tool'; did you mean 'list_tools'?"), ("zzz", "no tool 'zzz'; list_tools shows all")],
 )
 @pytest.mark.parametrize("revision", ERAS)
-def test_help_for_what_is_not_there_names_the_nearest(name: str, answer: str, revision: str) -> None:
+def test_help_for_an_unknown_tool_names_the_nearest(name: str, answer: str, revision: str) -> None:
     found = call(make(), "tool_help", {"name": name}, revision)
     assert found["isError"] is True and text(found) == answer
 
@@ -263,7 +263,7 @@ def test_the_list_can_be_narrowed(arguments: dict[str, Any], names: list[str]) -
     assert [line.split()[0] for line in said(many(6), "list_tools", **arguments).splitlines()] == names
 
 
-def test_what_fits_nothing_says_what_to_try() -> None:
+def test_an_empty_search_says_what_to_try() -> None:
     assert said(many(6), "list_tools", search="zzz") == "no tool fits; try fewer words"
     assert said(many(6), "list_tools", offset=99) == "there are only 10; offset=99 is past the last"
     answer = call(many(6), "list_tools", {"category": "evn"})
@@ -308,7 +308,7 @@ def test_every_built_in_tool_has_a_title_a_description_and_honest_hints() -> Non
             assert parameter["description"]
 
 
-def test_what_the_configuration_disables_is_nowhere(tmp_path: Any) -> None:
+def test_disabled_tools_are_in_no_list(tmp_path: Any) -> None:
     from longshore.config import load
 
     app = many(2)

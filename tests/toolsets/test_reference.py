@@ -1,4 +1,4 @@
-"""`longshore tools` and the page that is made with it."""
+"""`longshore tools`, and the page docs/tools.md that it generates."""
 
 from __future__ import annotations
 
