@@ -235,7 +235,7 @@ class Context:
         if wanted is None or rank < wanted or self._call.ended:
             return DONE
         if self._call.peer.revision.modern:
-            self._call.executor.questions.warn_deprecated("logging")
+            self._call.executor.warn_deprecated("logging")
         params: dict[str, Any] = {"level": level, "data": data if data.__class__ is str else _written(data)}
         if logger is not None:
             params["logger"] = logger

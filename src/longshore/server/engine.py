@@ -7,7 +7,7 @@ at all. A valid `tools/call` is decoded in one typed pass and handled here; ever
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import monotonic, time
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, final
 
 import msgspec
@@ -25,10 +25,8 @@ from longshore.server.call import Call, CallRequest, Stopped, read_call
 from longshore.server.executor import Executor
 from longshore.server.link import Link
 from longshore.server.policy import Policy
-from longshore.server.questions import Questions
 from longshore.server.replies import Replies, TooLarge
 from longshore.telemetry.recorder import Recorder
-from longshore.telemetry.records import ArgumentsMended, Outcome, RequestCompleted, RequestReceived
 from longshore.wire.codec import (
     BROKEN,
     INTERNAL_ERROR,
@@ -49,8 +47,10 @@ if TYPE_CHECKING:
     from longshore.config import Config
     from longshore.protocol.http_headers import Headers
     from longshore.server.lists import Lists
+    from longshore.server.questions import Questions
     from longshore.server.rate_limits import Rates
     from longshore.server.subscriptions import Subscriptions
+    from longshore.telemetry.records import Outcome
 
 
 class _Arguments(Struct):
@@ -94,8 +94,9 @@ class Engine:
         self.listed = False
         """Whether a client has listed the tools."""
         self.replies = Replies(dialect, limits, recorder, server_info, policy)
-        self.questions = Questions(limits, self.replies.server_meta, self._warn_deprecated)
-        self.executor = Executor(limits, self.replies, recorder, self.questions, self.resource_changed)
+        self.executor = Executor(limits, self.replies, recorder, self.resource_changed)
+        self.links: set[Link] = set()
+        """The links of handshake-era peers, which get notifications of changes."""
         self.rates: Rates | None = None
         self._before_request = before_request
         self._relay: Callable[[Change, str], None] | None = None
@@ -104,7 +105,6 @@ class Engine:
         self._short = 2 * limits.depth  # bytes that can't hold more levels than that
         self._lists: Lists | None = None
         self._subscriptions: Subscriptions | None = None
-        self._deprecated: set[str] = set()
         self._capabilities: frozenset[str] | None = None
 
     # -- frames
@@ -199,7 +199,7 @@ class Engine:
     ) -> bytes | None:
         session, id, params = link.session, request.id, request.params
         if self.recorder.on:
-            self.recorder.record(RequestReceived("tools/call", id, time()))
+            self.recorder.request_received("tools/call", id)
         meta = params.meta
         try:
             if link.headers is not None:
@@ -282,7 +282,7 @@ class Engine:
         from longshore.server.rate_limits import rate_failure
 
         if self.recorder.on:
-            self.recorder.record(RequestCompleted("tools/call", call.id, 0.0, "refused", time()))
+            self.recorder.request_completed("tools/call", call.id, 0.0, "refused")
         return self.replies.failure(call, rate_failure(call.entry.name, wait))
 
     def _resume(self, call: Call, name: str, responses: Any, state: Any) -> None:
@@ -291,7 +291,7 @@ class Engine:
         if name in entry.aliases:
             call.remarks = (*call.remarks, f"{name} is now {entry.name}")
             if self.recorder.on:
-                self.recorder.record(ArgumentsMended(entry.name, call.id, call.remarks, time()))
+                self.recorder.arguments_mended(entry.name, call.id, call.remarks)
         asks = responses is not UNSET or state is not UNSET
         if asks and call.peer.revision.modern and (entry.asked or entry.replay):
             self.questions.resume(call, responses, state)
@@ -328,7 +328,7 @@ class Engine:
 
     def _refuse(self, id: Id, problem: ProtocolError) -> bytes:
         if self.recorder.on:
-            self.recorder.record(RequestCompleted("tools/call", id, 0.0, "refused", time()))
+            self.recorder.request_completed("tools/call", id, 0.0, "refused")
         return self.replies.fault(id, problem)
 
     # -- every other message
@@ -346,7 +346,7 @@ class Engine:
             self._before_request()
         started = monotonic()
         if self.recorder.on:
-            self.recorder.record(RequestReceived(message.method, message.id, time()))
+            self.recorder.request_received(message.method, message.id)
         outcome: Outcome = "ok"
         try:
             reply = methods.handle_request(
@@ -359,8 +359,7 @@ class Engine:
         except BROKEN as problem:
             reply, outcome = error(message.id, INVALID_PARAMS, _invalid_params(message.method, problem)), "refused"
         if reply is not None and self.recorder.on:
-            record = RequestCompleted(message.method, message.id, monotonic() - started, outcome, time())
-            self.recorder.record(record)
+            self.recorder.request_completed(message.method, message.id, monotonic() - started, outcome)
         return reply
 
     def peer_of(self, method: str, name: str | None, meta: Envelope | UnsetType, link: Link) -> Peer:
@@ -474,21 +473,26 @@ class Engine:
 
     def notify_list_changed(self, part: str) -> None:
         """Notify the subscribers in this process that a list has changed."""
-        if self._subscriptions is not None:
-            self._subscriptions.list_changed(part)
+        if self.links or self._subscriptions is not None:
+            self.subscriptions.list_changed(part)
 
     def notify_resource_changed(self, uri: str) -> None:
         """Notify the subscribers in this process that a resource has changed."""
-        if self._subscriptions is not None:
-            self._subscriptions.resource_changed(uri)
+        if self.links or self._subscriptions is not None:
+            self.subscriptions.resource_changed(uri)
 
     @property
     def subscriptions(self) -> Subscriptions:
+        """The subscriptions of all links, made on first use."""
         if self._subscriptions is None:
             from longshore.server.subscriptions import Subscriptions
 
-            self._subscriptions = Subscriptions(self.limits)
+            self._subscriptions = Subscriptions(self.limits, self.links)
         return self._subscriptions
+
+    @property
+    def questions(self) -> Questions:
+        return self.executor.questions
 
     def watch_mounted(self) -> None:
         """Subscribe at mounted servers to the resources that clients watch here, and to no others."""
@@ -509,11 +513,13 @@ class Engine:
     def detach(self, link: Link) -> None:
         """End the listens of a link whose input has ended; the questions asked through it get no answer."""
         link.session.input_ended = True
-        self.questions.end_input([call for call in self.executor.live if call.link.session is link.session])
+        asking = [call for call in self.executor.live if call.elicitation and call.link.session is link.session]
+        if asking:
+            self.questions.end_input(asking)
         if self._subscriptions is not None:
             self._subscriptions.end_all(link, self.replies.server_meta)
-            self._subscriptions.links.discard(link.home)
-            self.watch_mounted()
+        self.links.discard(link.home)
+        self.watch_mounted()
 
     def hang_up(self, link: Link) -> None:
         """Cancel every request of a link whose peer is gone."""
@@ -524,13 +530,6 @@ class Engine:
         """Cancel every call of a closed link's session, whichever link it came by."""
         for call in [call for call in self.executor.live if call.link.session is link.session]:
             self.cancel(call.link, call.id)
-
-    def _warn_deprecated(self, what: str) -> None:
-        if what not in self._deprecated:
-            self._deprecated.add(what)
-            self.recorder.problem(
-                "notice", f"{what} is deprecated by MCP since {REVISIONS['2026-07-28'].name}; it still works"
-            )
 
 
 def bad_envelope(method: str, problem: Exception) -> BadEnvelope:

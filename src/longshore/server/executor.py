@@ -15,7 +15,7 @@ from _thread import get_ident
 from collections.abc import Callable
 from math import inf
 from sys import modules
-from time import monotonic, time
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 from msgspec import Raw
@@ -23,11 +23,11 @@ from msgspec import Raw
 from longshore.errors import ProtocolError, RegistrationError
 from longshore.limits import Limits
 from longshore.protocol.dialect import Failure
+from longshore.protocol.revisions import MODERN
 from longshore.server.call import MEDIUM_BYTES, SMALL_BYTES, Call, Stopped
 from longshore.server.call_queue import CallQueue
 from longshore.server.replies import Replies
 from longshore.telemetry.recorder import Recorder
-from longshore.telemetry.records import ArgumentsMended, Outcome, RequestCompleted, ToolCompleted, ToolInvoked
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from longshore.server.questions import Questions
     from longshore.server.threads import Threads
     from longshore.server.watchdog import Watchdog
+    from longshore.telemetry.records import Outcome
 
 _NULL = b"null"
 _NO_ARGUMENTS = Raw(b"{}")
@@ -61,13 +62,11 @@ class Executor:
         limits: Limits,
         replies: Replies,
         recorder: Recorder,
-        questions: Questions,
         resource_changed: Callable[[str], None],
     ) -> None:
         self.limits = limits
         self.replies = replies
         self.recorder = recorder
-        self.questions = questions
         self.resource_changed = resource_changed
         self.loop: AbstractEventLoop | None = None
         self.running = 0
@@ -76,6 +75,8 @@ class Executor:
         """Calls that have not ended: running, queued, or waiting for their client."""
         self.cancelled_tasks: set[Any] = set()
         """Tasks of ended calls that have not stopped yet."""
+        self._questions: Questions | None = None
+        self._deprecated: set[str] = set()
         self._host: LoopHost | None = None
         self._end_listeners: list[Callable[[], object]] = []
         self._queue = CallQueue(limits)
@@ -94,6 +95,21 @@ class Executor:
         self.watched = False
         """Whether a watchdog thread looks for code that blocks the loop."""
         self._watchdog: Watchdog | None = None
+
+    @property
+    def questions(self) -> Questions:
+        """The questions of all calls, made on first use: few servers ask."""
+        if self._questions is None:
+            from longshore.server.questions import Questions
+
+            self._questions = Questions(self.limits, self.replies.server_meta, self.warn_deprecated)
+        return self._questions
+
+    def warn_deprecated(self, what: str) -> None:
+        """Report the first use of a feature that MCP deprecates."""
+        if what not in self._deprecated:
+            self._deprecated.add(what)
+            self.recorder.problem("notice", f"{what} is deprecated by MCP since {MODERN[-1]}; it still works")
 
     # -- beginning
 
@@ -279,7 +295,7 @@ class Executor:
 
                 check_repaired(call.entry, call.link.headers, call.arguments)
             if reading.notes and self.recorder.on:
-                self.recorder.record(ArgumentsMended(call.entry.name, call.id, reading.notes, time()))
+                self.recorder.arguments_mended(call.entry.name, call.id, reading.notes)
             return None
         text = f"{call.entry.name}: invalid arguments\n" + "\n".join(reading.faults)
         return self.replies.failure(call, Failure("invalid_arguments", text))
@@ -585,15 +601,15 @@ class Executor:
     def _invoked(self, call: Call) -> None:
         call.started = monotonic()
         if call.entry.kind == "tool":
-            self.recorder.record(ToolInvoked(call.entry.name, call.id, time()))
+            self.recorder.tool_invoked(call.entry.name, call.id)
 
     def _completed(self, call: Call, outcome: Outcome) -> None:
-        now, seconds = time(), monotonic() - call.started if call.started else 0.0
+        seconds = monotonic() - call.started if call.started else 0.0
         if call.failed and outcome == "ok":
             outcome = "failed"
         if call.entry.kind == "tool" and call.started:  # else it was never invoked
-            self.recorder.record(ToolCompleted(call.entry.name, call.id, seconds, outcome, now))
-        self.recorder.record(RequestCompleted(call.method, call.id, seconds, outcome, now))
+            self.recorder.tool_completed(call.entry.name, call.id, seconds, outcome)
+        self.recorder.request_completed(call.method, call.id, seconds, outcome)
 
 
 def _is_cancellation(problem: BaseException) -> bool:

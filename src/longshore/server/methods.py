@@ -1,4 +1,4 @@
-"""Every method but `tools/call`: its parameters, one function each, and the table that finds them.
+"""Methods: the table of them, the handshake, lists, and what every method shares.
 
 The parameters of a method and the envelope in their `_meta` are decoded together, in one pass.
 """
@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from longshore.errors import ProtocolError, ResourceNotFound
-from longshore.protocol.dialect import Failure
+from longshore.errors import ProtocolError
 from longshore.protocol.peer import ABSENT, AnyParams, Envelope, Peer, has_envelope, log_level
 from longshore.protocol.revisions import CAPABILITIES, IMPLEMENTATION, METHODS, MODERN, lower, negotiate
-from longshore.registry.tool import Entry, hint, report_problem
+from longshore.registry.tool import Entry, report_problem
 from longshore.server.call import Call, CallParams
 from longshore.server.link import Link
-from longshore.wire.codec import BROKEN, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, encode
-from longshore.wire.messages import Fault, Id, Message, Reply
+from longshore.wire.codec import BROKEN, INVALID_PARAMS, METHOD_NOT_FOUND, encode
+from longshore.wire.messages import Id, Message, Reply
 
 if TYPE_CHECKING:
     from longshore.server.engine import Engine
@@ -59,66 +58,8 @@ class ListParams(Struct):
     meta: Envelope | UnsetType = field(name="_meta", default=UNSET)
 
 
-class UriParams(Struct):
-    uri: str
-    meta: Envelope | UnsetType = field(name="_meta", default=UNSET)
-
-
 class LevelParams(Struct):
     level: str
-    meta: Envelope | UnsetType = field(name="_meta", default=UNSET)
-
-
-class ReadParams(Struct):
-    uri: str
-    meta: Envelope | UnsetType = field(name="_meta", default=UNSET)
-    input_responses: Raw | UnsetType = field(name="inputResponses", default=UNSET)
-    request_state: str | UnsetType = field(name="requestState", default=UNSET)
-
-
-class GetParams(Struct):
-    name: str
-    arguments: Raw = Raw(b"{}")
-    meta: Envelope | UnsetType = field(name="_meta", default=UNSET)
-    input_responses: Raw | UnsetType = field(name="inputResponses", default=UNSET)
-    request_state: str | UnsetType = field(name="requestState", default=UNSET)
-
-
-class PromptRef(Struct, tag_field="type", tag="ref/prompt"):
-    name: str
-
-
-class ResourceRef(Struct, tag_field="type", tag="ref/resource"):
-    uri: str
-
-
-class CompletionArgument(Struct):
-    name: str
-    value: str
-
-
-class CompletionContext(Struct, frozen=True):
-    arguments: dict[str, str] = {}
-
-
-class CompleteParams(Struct):
-    ref: PromptRef | ResourceRef
-    argument: CompletionArgument
-    context: CompletionContext = CompletionContext()
-    meta: Envelope | UnsetType = field(name="_meta", default=UNSET)
-
-
-class Filter(Struct, rename="camel", omit_defaults=True):
-    """The changes that a listen subscribes to."""
-
-    tools_list_changed: bool = False
-    prompts_list_changed: bool = False
-    resources_list_changed: bool = False
-    resource_subscriptions: list[str] = []
-
-
-class ListenParams(Struct):
-    notifications: Filter
     meta: Envelope | UnsetType = field(name="_meta", default=UNSET)
 
 
@@ -134,7 +75,7 @@ _read_any = msgspec.json.Decoder(AnyParams).decode
 
 def handle_request(engine: Engine, request: MethodRequest) -> bytes | None:
     """Answer a request, or start the work that will. Raises ProtocolError for a refusal."""
-    method = _METHODS.get(request.method)
+    method = _find_method(request.method)
     if method is None:
         _identify_sender(engine, request)
         raise AssertionError(f"{request.method} is in the revision table but has no function")
@@ -144,7 +85,7 @@ def handle_request(engine: Engine, request: MethodRequest) -> bytes | None:
     return method.run(engine, request)
 
 
-def _read_params(engine: Engine, request: MethodRequest, method: _Method) -> None:
+def _read_params(engine: Engine, request: MethodRequest, method: Method) -> None:
     """Decode the parameters, and find the sender in their envelope."""
     try:
         params = request.params = msgspec.json.decode(request.raw, type=method.params)
@@ -195,7 +136,7 @@ def _initialize(engine: Engine, request: MethodRequest) -> bytes:
     params = msgspec.json.decode(request.raw, type=InitializeParams)
     revision = negotiate(params.protocol_version)
     link.session.open(Peer(revision, params.capabilities, params.client_info), engine.capability_names())
-    engine.subscriptions.links.add(link.home)
+    engine.links.add(link.home)
     result: dict[str, Any] = {
         "protocolVersion": revision.name,
         "capabilities": lower(_capabilities(engine), CAPABILITIES, revision),
@@ -247,7 +188,7 @@ def _list(engine: Engine, request: MethodRequest) -> bytes | None:
         return _page(engine, request)
 
     if engine.expects_more:
-        return _after_mounts(engine, request, lambda _: msgspec.json.decode(page()))
+        return after_mounts(engine, request, lambda _: msgspec.json.decode(page()))
     return request.reply(page())
 
 
@@ -287,7 +228,7 @@ def _entries(engine: Engine, method: str) -> list[Entry]:
 # -- waiting for mounted servers
 
 
-def _after_mounts(engine: Engine, request: MethodRequest, go_on: Callable[[Call], Any]) -> bytes | None:
+def after_mounts(engine: Engine, request: MethodRequest, go_on: Callable[[Call], Any]) -> bytes | None:
     """Wait a little for mounted servers that are still starting: many clients list only once.
 
     The call holds no place meanwhile. `go_on` returns the result, or an awaitable of it.
@@ -315,144 +256,21 @@ def _after_mounts(engine: Engine, request: MethodRequest, go_on: Callable[[Call]
         explain=report_problem,
         describe=dict,
     )
-    return engine.run(_call(engine, request, entry, None, UNSET))
+    return engine.run(make_call(engine, request, entry, None, UNSET))
 
 
-def _continue_as(call: Call, entry: Entry, arguments: Any) -> Any:
+def continue_as(call: Call, entry: Entry, arguments: Any) -> Any:
     """Continue a call as one of an entry that has arrived, with that entry's whole time limit."""
     call.entry, call.paused = entry, entry.limit
     call.arguments = entry.decode(arguments)
     return entry.invoke(call.arguments, call)
 
 
-# -- resources
-
-
-def _read_resource(engine: Engine, request: MethodRequest) -> bytes | None:
-    from longshore.registry.resource import ReadRequest
-
-    params = request.params
-    found = engine.catalog.find_resource(params.uri)
-    if found is None and engine.expects_more:
-
-        def go_on(call: Call) -> Any:
-            arrived = engine.catalog.find_resource(params.uri)
-            if arrived is None:
-                _refuse_missing(engine, request, params.uri)
-            call.max_age = arrived[0].max_age
-            return _continue_as(call, arrived[0].entry, ReadRequest(params.uri, arrived[1]))
-
-        return _after_mounts(engine, request, go_on)
-    if found is None:
-        _refuse_missing(engine, request, params.uri)
-    resource, values = found
-    call = _call(engine, request, resource.entry, ReadRequest(params.uri, values), params.meta)
-    call.max_age = resource.max_age
-    return _run(engine, call, params)
-
-
-def _refuse_missing(engine: Engine, request: MethodRequest, uri: str) -> NoReturn:
-    failure = Failure("not_found", str(ResourceNotFound(uri[:1000])), {"uri": uri[:1000]})
-    fault = engine.dialect.failed(failure, request.method, request.sender.revision)
-    assert isinstance(fault, Fault)
-    raise ProtocolError(fault.code, fault.message, fault.data)
-
-
-def _subscribe(engine: Engine, request: MethodRequest) -> bytes | None:
-    uri: str = request.params.uri
-
-    def subscribe(_: Any) -> dict[str, Any]:
-        if engine.catalog.find_resource(uri) is None:
-            _refuse_missing(engine, request, uri)
-        engine.subscriptions.subscribe(request.link, uri)
-        engine.watch_mounted()
-        return {}
-
-    if request.method == "resources/unsubscribe":
-        request.link.session.subscriptions.discard(uri)
-        engine.watch_mounted()
-    elif engine.catalog.find_resource(uri) is None and engine.expects_more:
-        return _after_mounts(engine, request, subscribe)
-    else:
-        subscribe(None)
-    return request.reply({})
-
-
-def _listen(engine: Engine, request: MethodRequest) -> None:
-    wanted: Filter = request.params.notifications
-    engine.subscriptions.listen(request.link, request.id, wanted, set(engine.capability_names()))
-    if wanted.resource_subscriptions:
-        engine.watch_mounted()
-
-
-# -- prompts and completion
-
-
-def _get_prompt(engine: Engine, request: MethodRequest) -> bytes | None:
-    params = request.params
-    if params.name not in engine.catalog.prompts and engine.expects_more:
-
-        def go_on(call: Call) -> Any:
-            return _continue_as(call, _find_prompt(engine, params.name), params.arguments)
-
-        return _after_mounts(engine, request, go_on)
-    entry = _find_prompt(engine, params.name)
-    return _run(engine, _call(engine, request, entry, params.arguments, params.meta), params)
-
-
-def _find_prompt(engine: Engine, name: str) -> Entry:
-    known = engine.catalog.prompts
-    if name not in known:
-        raise ProtocolError(INVALID_PARAMS, f"no prompt {name[:100]!r}{hint(name, known)}")
-    return known[name]
-
-
-def _complete(engine: Engine, request: MethodRequest) -> bytes | None:
-    from longshore.registry.text_arguments import CompletionRequest, render_completion
-
-    if engine.rates is not None and (wait := engine.rates.take(request.link.principal.name, request.method)):
-        from longshore.server.rate_limits import rate_failure
-
-        raise ProtocolError(INTERNAL_ERROR, rate_failure(request.method, wait).text)
-    params: CompleteParams = request.params
-    wanted = CompletionRequest(params.argument.value, params.context.arguments)
-    ref, known = _completed_in(engine, params)
-    if ref not in known and engine.expects_more:
-
-        def go_on(call: Call) -> Any:
-            found = _find_completion(engine, params)
-            return _continue_as(call, found, wanted) if isinstance(found, Entry) else render_completion(found)
-
-        return _after_mounts(engine, request, go_on)
-    found = _find_completion(engine, params)
-    if isinstance(found, Entry):
-        return engine.run(_call(engine, request, found, wanted, UNSET))
-    return engine.replies.result(request.id, request.sender, render_completion(found))
-
-
-def _completed_in(engine: Engine, params: CompleteParams) -> tuple[str, dict[str, Any]]:
-    """The name or URI that a completion refers to, and the table to find it in."""
-    if isinstance(params.ref, PromptRef):
-        return params.ref.name, engine.catalog.prompts
-    return params.ref.uri, engine.catalog.resources
-
-
-def _find_completion(engine: Engine, params: CompleteParams) -> Entry | list[str]:
-    """The function that completes an argument, or the choices of the argument's type."""
-    from longshore.registry.text_arguments import choices, matching
-
-    ref, known = _completed_in(engine, params)
-    if ref not in known:
-        raise ProtocolError(INVALID_PARAMS, f"nothing to complete: no {ref[:100]!r}{hint(ref, known)}")
-    name = params.argument.name
-    entry = engine.catalog.completions.get((ref, name))
-    if entry is not None:
-        return entry
-    owner: Any = known[ref]
-    parameters: dict[str, Any] = getattr(owner, "entry", owner).parameters
-    if name not in parameters:
-        raise ProtocolError(INVALID_PARAMS, f"{ref[:100]!r} has no argument {name[:100]!r}{hint(name, parameters)}")
-    return matching(choices(parameters[name]) or [], params.argument.value)
+def make_call(engine: Engine, request: MethodRequest, entry: Entry, arguments: Any, meta: Any) -> Call:
+    link, frame = request.link, request.frame
+    return Call(
+        engine.executor, link, link.session, request.sender, request.id, request.method, entry, arguments, frame, meta
+    )
 
 
 def _call_tool(_: Engine, __: MethodRequest) -> NoReturn:
@@ -460,24 +278,7 @@ def _call_tool(_: Engine, __: MethodRequest) -> NoReturn:
     raise ProtocolError(INVALID_PARAMS, "invalid params of tools/call")
 
 
-# -- running
-
-
-def _call(engine: Engine, request: MethodRequest, entry: Entry, arguments: Any, meta: Any) -> Call:
-    link, frame = request.link, request.frame
-    return Call(
-        engine.executor, link, link.session, request.sender, request.id, request.method, entry, arguments, frame, meta
-    )
-
-
-def _run(engine: Engine, call: Call, params: ReadParams | GetParams) -> bytes | None:
-    responses, state = params.input_responses, params.request_state
-    if (responses is not UNSET or state is not UNSET) and call.peer.revision.modern and call.entry.asked:
-        engine.questions.resume(call, responses, state)
-    return engine.run(call)
-
-
-class _Method(NamedTuple):
+class Method(NamedTuple):
     run: Callable[[Engine, MethodRequest], bytes | None]
     params: Any = None
     header_name: str = ""
@@ -485,20 +286,23 @@ class _Method(NamedTuple):
 
 
 _METHODS: Final = {
-    "initialize": _Method(_initialize),
-    "ping": _Method(_ping),
-    "server/discover": _Method(_discover, AnyParams),
-    "logging/setLevel": _Method(_set_level, LevelParams),
-    "tools/list": _Method(_list, ListParams),
-    "prompts/list": _Method(_list, ListParams),
-    "resources/list": _Method(_list, ListParams),
-    "resources/templates/list": _Method(_list, ListParams),
-    "resources/read": _Method(_read_resource, ReadParams, "uri"),
-    "resources/subscribe": _Method(_subscribe, UriParams),
-    "resources/unsubscribe": _Method(_subscribe, UriParams),
-    "subscriptions/listen": _Method(_listen, ListenParams),
-    "prompts/get": _Method(_get_prompt, GetParams, "name"),
-    "completion/complete": _Method(_complete, CompleteParams),
-    "tools/call": _Method(_call_tool, CallParams, "name"),
+    "initialize": Method(_initialize),
+    "ping": Method(_ping),
+    "server/discover": Method(_discover, AnyParams),
+    "logging/setLevel": Method(_set_level, LevelParams),
+    "tools/list": Method(_list, ListParams),
+    "prompts/list": Method(_list, ListParams),
+    "resources/list": Method(_list, ListParams),
+    "resources/templates/list": Method(_list, ListParams),
+    "tools/call": Method(_call_tool, CallParams, "name"),
 }
-assert _METHODS.keys() == METHODS.keys()
+
+
+def _find_method(name: str) -> Method | None:
+    """The method of this name. The rest of them is imported when one of it is first called."""
+    found = _METHODS.get(name)
+    if found is None and name in METHODS:
+        from longshore.server.content_methods import CONTENT_METHODS
+
+        found = CONTENT_METHODS.get(name)
+    return found

@@ -87,7 +87,7 @@ class Questions:
     def __init__(self, limits: Limits, server_meta: dict[str, Any], warn_deprecated: Callable[[str], None]) -> None:
         self._limits = limits
         self._server_meta = server_meta
-        self.warn_deprecated = warn_deprecated
+        self._warn_deprecated = warn_deprecated
         self._made_signer: StateSigner | None = None
         self._nonces: Nonces | None = None
 
@@ -223,7 +223,7 @@ class Questions:
 
         require(question, call.peer)
         if not isinstance(question, Elicit) and call.peer.revision.modern:
-            self.warn_deprecated("sampling" if isinstance(question, Sample) else "roots")
+            self._warn_deprecated("sampling" if isinstance(question, Sample) else "roots")
         form, wrapped = _form(question, key, call.peer)
         if form is not None:
             refuse_secrets(form)

@@ -16,13 +16,13 @@ from longshore.registry.results import cut_text
 from longshore.schema.kinds import is_array
 from longshore.schema.output import OutputMismatch
 from longshore.telemetry.recorder import Recorder
-from longshore.telemetry.records import Outcome
 from longshore.wire.codec import encode, error
 from longshore.wire.messages import Fault, Id, Reply
 
 if TYPE_CHECKING:
     from longshore.server.call import Call
     from longshore.server.policy import Policy
+    from longshore.telemetry.records import Outcome
 
 NOTES = "longshore/notes"
 """The key in `_meta` of the repairs of the arguments."""

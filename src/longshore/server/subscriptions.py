@@ -9,8 +9,8 @@ from msgspec import Struct
 from longshore.errors import ProtocolError
 from longshore.limits import Limits
 from longshore.protocol.peer import SUBSCRIPTION_ID
+from longshore.server.content_methods import Filter
 from longshore.server.link import Link
-from longshore.server.methods import Filter
 from longshore.wire.codec import INVALID_PARAMS, encode
 from longshore.wire.messages import Id, Notification, Reply
 
@@ -35,9 +35,9 @@ class Listen(Struct, eq=False):
 class Subscriptions:
     """The links of one server, and the listens on them."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, links: set[Link]) -> None:
         self._limits = limits
-        self.links: set[Link] = set()
+        self.links = links
         self.listens: set[Listen] = set()
 
     def listen(self, link: Link, id: Id, wanted: Filter, offered: set[str]) -> None:

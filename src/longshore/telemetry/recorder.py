@@ -1,4 +1,4 @@
-"""The recorder hands records to listeners. Without a listener, a call costs one look at `on`."""
+"""The recorder hands records to listeners. Without one, a call costs a look at `on`, and no record is imported."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import os
 from collections.abc import Callable
 from time import time
 from types import TracebackType
-from typing import final
+from typing import TYPE_CHECKING, TypeAlias, final
 
-from longshore.telemetry.records import Level, Problem, Record
+if TYPE_CHECKING:
+    from longshore.telemetry.records import Level, Outcome, Record
 
-Listener = Callable[[Record], None]
+Listener: TypeAlias = "Callable[[Record], None]"
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
@@ -46,9 +47,36 @@ class Recorder:
                 self.dropped += 1
                 self.remove(listener)
 
+    def request_received(self, method: str, id: int | str) -> None:
+        from longshore.telemetry.records import RequestReceived
+
+        self.record(RequestReceived(method, id, time()))
+
+    def request_completed(self, method: str, id: int | str, seconds: float, outcome: Outcome) -> None:
+        from longshore.telemetry.records import RequestCompleted
+
+        self.record(RequestCompleted(method, id, seconds, outcome, time()))
+
+    def tool_invoked(self, tool: str, id: int | str) -> None:
+        from longshore.telemetry.records import ToolInvoked
+
+        self.record(ToolInvoked(tool, id, time()))
+
+    def tool_completed(self, tool: str, id: int | str, seconds: float, outcome: Outcome) -> None:
+        from longshore.telemetry.records import ToolCompleted
+
+        self.record(ToolCompleted(tool, id, seconds, outcome, time()))
+
+    def arguments_mended(self, tool: str, id: int | str, notes: tuple[str, ...]) -> None:
+        from longshore.telemetry.records import ArgumentsMended
+
+        self.record(ArgumentsMended(tool, id, notes, time()))
+
     def problem(self, level: Level, text: str, error: BaseException | None = None) -> None:
         """Report a problem to the operator."""
         if self.on or self.fallback is not None:
+            from longshore.telemetry.records import Problem
+
             self.report(Problem(level, text, time(), _trace(error)))
 
     def report(self, record: Record) -> None:

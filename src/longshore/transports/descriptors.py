@@ -34,9 +34,14 @@ def claim() -> tuple[int, int]:
 
 
 def _move(fd: int) -> int:
-    import fcntl
-
-    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+    """A copy of a descriptor that is none of the standard three, of which some may be closed."""
+    copy = os.dup(fd)
+    if copy > 2:
+        return copy
+    try:
+        return _move(fd)
+    finally:
+        os.close(copy)
 
 
 def is_regular(fd: int) -> bool:
