@@ -13,7 +13,6 @@ from longshore.protocol.dialect import Dialect, Failure
 from longshore.protocol.peer import SERVER_INFO, Peer
 from longshore.protocol.revisions import ICONS, R2607
 from longshore.registry.results import cut_text
-from longshore.schema.kinds import is_array
 from longshore.schema.output import OutputMismatch
 from longshore.telemetry.recorder import Recorder
 from longshore.wire.codec import encode, error
@@ -151,6 +150,8 @@ class TooLarge(Exception):
 
 def _remark(result: Any, remarks: tuple[str, ...]) -> None:
     """Report repairs of the arguments in a tool's result, before those that a mounted server reports."""
+    from longshore.schema.kinds import is_array
+
     meta: dict[str, Any] = {} if result.meta is UNSET else result.meta
     others = meta.get(NOTES)
     result.meta = meta | {NOTES: [*remarks, *(others if is_array(others) else ())]}
