@@ -112,7 +112,7 @@ class Key(Struct, frozen=True):
             return self._check_list(value)
         if not isinstance(value, _TYPES[self.kind]) or (self.words and value not in self.words):
             raise self._refusal(value)
-        return cast("Any", value)
+        return value
 
     def read(self, text: str) -> Any:
         """Read the text of a variable or a flag."""
