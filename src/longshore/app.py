@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from longshore.mounting.mount import Mounts
     from longshore.protocol.content import Icon
     from longshore.registry.decorator_keywords import PromptKeywords, ResourceKeywords, ToolKeywords
-    from longshore.registry.tool_lint import Policy as LintPolicy
+    from longshore.registry.tool_lint import LintPolicy
     from longshore.registry.toolset import Toolset, ToolsetCloser, ToolsetHandle
     from longshore.transports.http.app import HttpApp
 

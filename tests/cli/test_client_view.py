@@ -98,7 +98,7 @@ def test_nothing_at_all(shown: Any) -> None:
     assert json.loads(shown(ToolList(), "codex", "json"))["tools"] == []
 
 
-PAGE = (Path(__file__).parents[2] / "docs/sights.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/client-views.md").read_text(encoding="utf-8")
 
 
 def test_the_page_shows_what_is_printed(

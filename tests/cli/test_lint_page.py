@@ -63,7 +63,7 @@ def test_the_configuration_names_profiles_and_rules_that_exist() -> None:
 
 
 def test_every_profile_has_a_row() -> None:
-    table = TEXT.partition("## How it is known")[2]
+    table = TEXT.partition("## Evidence")[2]
     assert re.findall(r"`([a-z-]+)`", re.sub(r"\| [^`|][^|]*\|\n", "\n", table).partition("\nWithout")[0]) == list(
         PROFILES
     )

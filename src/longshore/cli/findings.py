@@ -1,4 +1,4 @@
-"""What was found, in the forms in which it is wanted: for people, for programs, for a pull request."""
+"""Lint findings as text, as JSON, and as Markdown for a pull request."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from longshore.cli.screen import Line, clean, many, short
 from longshore.schema.lint.rule import LEVELS, Finding, Level
 
 SHOWN: Final = 1000
-"""Findings that are told to people. A list that is wrong throughout needs no more; programs get all."""
+"""Findings in the forms for people. JSON has all."""
 ROOM: Final = 50_000
-"""Characters of a comment's table. A forge refuses a comment of more than 65,536, and there are two tables."""
+"""Characters of the table of findings. GitHub refuses a comment of more than 65,536, and there are two tables."""
 WAIVED_ROOM: Final = 10_000
 CHARACTERS: Final = 600
-"""Of one message or fix, for people. A stranger may have written most of it."""
+"""Characters of one message or fix, for people. Parts of it come from any server."""
 _STYLES: Final[dict[Level, str]] = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 _MARKS = re.compile(r"([\\`*_{}\[\]<>|~&$])")
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """All that a look at one server brought."""
+    """The findings of one server."""
 
     server: str
     tools: int
     tokens: int
     findings: tuple[Finding, ...]
-    """Also those that are waived, the worst first."""
+    """With waived ones, the worst first."""
     level: Level = "info"
-    """The least severe that is shown."""
+    """The least severe level that is shown."""
     file: str = ""
-    """The file that the tools stand in, where one is known."""
+    """The file with the tools, if known."""
 
     @property
     def counted(self) -> list[Finding]:
-        """Those that count."""
+        """The findings that are not waived."""
         return [each for each in self.findings if not each.waived]
 
     @property
@@ -46,21 +46,21 @@ class Report(Struct, frozen=True, kw_only=True):
         return [each for each in self.findings if each.waived]
 
     @property
-    def told(self) -> list[Finding]:
-        """Those that are severe enough, the waived ones among them: for programs."""
+    def reported(self) -> list[Finding]:
+        """The findings at or above `level`, with waived ones."""
         levels = LEVELS[: LEVELS.index(self.level) + 1]
         return [each for each in self.findings if each.level in levels]
 
     @property
     def shown(self) -> list[Finding]:
-        return [each for each in self.told if not each.waived]
+        return [each for each in self.reported if not each.waived]
 
     def count(self, level: Level) -> int:
         return sum(each.level == level for each in self.counted)
 
 
 def summary(report: Report) -> str:
-    """One line: how many of what, in how much."""
+    """One line: the number of findings of each level, of tools and tokens."""
     counts = [many(report.count(level), level) for level in LEVELS if report.count(level)]
     hidden = len(report.counted) - len(report.shown)
     text = ", ".join(counts) or "nothing found"
@@ -73,21 +73,21 @@ def summary(report: Report) -> str:
 
 
 def lines(report: Report) -> Iterator[Line]:
-    """Tool by tool, the one with the worst first."""
+    """The findings by tool, the tool with the worst one first."""
     shown = report.shown
     for tool, found in _by_tool(shown[:SHOWN]).items():
         places = {each.where for each in found}
         place = next(iter(places)) if len(places) == 1 else ""
         yield 0, [(_short(tool or report.server), "bold"), (f"  {place}" if place else "", "dim")]
         for each in found:
-            yield from _told(each, "" if place else each.where)
+            yield from _finding_lines(each, "" if place else each.where)
         yield 0, []
     if len(shown) > SHOWN:
         yield 0, [(f"… and {len(shown) - SHOWN:,} more: --format json has them all", "dim")]
     yield 0, [(f"{_short(report.server)}: {summary(report)}", "bold" if report.counted else "green")]
 
 
-def _told(found: Finding, where: str) -> Iterator[Line]:
+def _finding_lines(found: Finding, where: str) -> Iterator[Line]:
     before = "".join(f"{_short(part)}: " for part in (where, found.path) if part)
     level = (f"{found.level:<7}", _STYLES[found.level])
     yield 2, [level, (f"  {found.rule}  ", "bold"), (before, "dim"), (_short(found.message), "")]
@@ -95,7 +95,6 @@ def _told(found: Finding, where: str) -> Iterator[Line]:
 
 
 def _by_tool(found: Iterable[Finding]) -> dict[str, list[Finding]]:
-    """They come with the worst first, so the tools do, too."""
     tools: dict[str, list[Finding]] = {}
     for each in found:
         tools.setdefault(each.tool, []).append(each)
@@ -110,13 +109,13 @@ def _short(text: str) -> str:
 
 
 def as_json(report: Report) -> dict[str, Any]:
-    """Nothing is cut, and all is counted, also what is not told."""
+    """All findings at or above the level, uncut; the counts include the others."""
     return {
         "server": report.server,
         "tools": report.tools,
         "tokens": report.tokens,
         "counts": {**{level: report.count(level) for level in LEVELS}, "waived": len(report.waived)},
-        "findings": [asdict(each) for each in report.told],
+        "findings": [asdict(each) for each in report.reported],
     }
 
 
@@ -124,18 +123,18 @@ def as_json(report: Report) -> dict[str, Any]:
 
 
 def as_markdown(report: Report) -> str:
-    """A comment: a line, a table, and below it what is waived."""
+    """A comment: the summary, a table of findings, and a table of waived ones."""
     text = [f"### longshore lint: {escape(_short(report.server))}", "", f"**{escape(summary(report))}**"]
     if shown := report.shown:
         text += ["", *_table(["", "rule", "tool", "finding", "fix"], shown, _row, ROOM)]
-    if waived := [each for each in report.told if each.waived]:
+    if waived := [each for each in report.reported if each.waived]:
         table = _table(["rule", "tool", "why"], waived, _waived_row, WAIVED_ROOM)
         text += ["", "<details><summary>waived</summary>", "", *table, "", "</details>"]
     return "\n".join(text) + "\n"
 
 
 def _table(titles: list[str], found: list[Finding], row: Callable[[Finding], list[str]], room: int) -> Iterator[str]:
-    """As many rows as there is room for, and how many there are besides."""
+    """As many rows as there is room for, and the number of the others."""
     yield f"| {' | '.join(titles)} |"
     yield "|---" * len(titles) + "|"
     for number, each in enumerate(found):
@@ -157,7 +156,7 @@ def _waived_row(found: Finding) -> list[str]:
 
 
 def escape(text: str) -> str:
-    """A stranger's words as words: no markup, no table's end, and nobody is called by an @."""
+    """Text from any server without markup, table cells or @-mentions."""
     return _MARKS.sub(r"\\\1", clean(text)).replace("@", "@\u2060")
 
 

@@ -1,4 +1,4 @@
-"""The rules as a command line names them: to be explained, to be waived, to be looked at."""
+"""Rules on the command line: --explain, --waive and --profile."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ OFFERED: Final = Rule(
     title="What is declared can be offered",
     level="error",
     profiles=("mcp",),
-    why="The server does not start: Python or MCP itself forbids what was declared. What a mounted server lists and "
-    "nobody could read is left out of the list, which is a warning.",
-    evidence="Longshore refuses it when it is registered. The linter goes on, and tells all of it at once.",
+    why="The server does not start: Python or MCP itself forbids the declaration. Entries of a mounted server that "
+    "can't be read are left out of the list, which is a warning.",
+    evidence="Longshore refuses it at registration. The linter goes on, and reports all refusals at once.",
     fix="as the finding says",
     good=example({}),
     bad=ToolList(),
 )
-"""What no list can break, since it never comes into one."""
+"""The rule about tools that were refused at registration, so no list has them."""
 
 
 def read_waivers(given: Iterable[str], config: Config) -> dict[str, str]:
-    """Rule, or `tool:rule`, → why. Raises ConfigError and click.UsageError for what nobody could mean."""
+    """Rule, or `tool:rule`, → reason. Raises ConfigError and click.UsageError."""
     found: dict[str, str] = {}
     for key, reason in config.lint.waive.items():
         path = dotted(("lint", "waive", key))
@@ -65,7 +65,7 @@ def find(id: str) -> Rule | None:
 
 
 def _known(id: str) -> Rule:
-    """The rule of an id. Raises ValueError, with the nearest."""
+    """The rule with this id. Raises ValueError, which names the nearest id."""
     rule = find(id)
     if rule is None:
         near = nearest(id.strip().upper(), [each.id for each in RULES])
@@ -75,7 +75,7 @@ def _known(id: str) -> Rule:
 
 
 def read_profiles(given: Iterable[str], config: Config) -> tuple[Profile, ...]:
-    """Those of the options, else of the configuration; none where neither says. Raises ConfigError."""
+    """The profiles of the options, else of the configuration, else none. Raises ConfigError."""
     named = tuple(given) or tuple(config.lint.profiles)
     for each in named:
         if each not in PROFILES:
@@ -88,7 +88,7 @@ def read_profiles(given: Iterable[str], config: Config) -> tuple[Profile, ...]:
 
 
 def explain(id: str) -> list[Rule]:
-    """The rules that are meant. Raises click.UsageError."""
+    """The rules that --explain names. Raises click.UsageError."""
     if id.strip().lower() == ALL:
         return [OFFERED, *RULES]
     try:
@@ -110,11 +110,11 @@ def lines(rules: list[Rule]) -> Iterator[Line]:
 def _whole(rule: Rule) -> Iterator[Line]:
     yield 0, [(f"{rule.id}  {rule.title}", "bold")]
     yield 0, [(f"{rule.level}, for {', '.join(rule.profiles)}", "dim")]
-    for name, text in {"why": rule.why, "seen": rule.evidence, "fix": rule.fix}.items():
+    for name, text in {"why": rule.why, "evidence": rule.evidence, "fix": rule.fix}.items():
         yield 0, [(f"{name}: ", "bold"), (text, "")]
     if rule.mend is not None:
         yield 0, [("--fix mends it.", "")]
-    for name, surface in {"broken": rule.bad, "kept": rule.good}.items():
+    for name, surface in {"bad": rule.bad, "good": rule.good}.items():
         if surface.tools:
             yield 0, []
             yield 0, [(f"{name}:", "bold")]

@@ -1,4 +1,4 @@
-"""What was found as SARIF 2.1.0, which forges and editors show beside the code."""
+"""Lint findings as SARIF 2.1.0, which code hosts and editors show beside the code."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _PLACE = re.compile(r"(?P<file>[^\n]{1,4096}?):(?P<line>[1-9][0-9]{0,8})(?: |$)"
 
 
 def as_sarif(report: Report) -> dict[str, Any]:
-    """One run of one tool. Of the rules those that were broken."""
-    ids = list(dict.fromkeys(each.rule for each in report.told))
+    """One run, with the rules that were broken."""
+    ids = list(dict.fromkeys(each.rule for each in report.reported))
     driver = {"name": "longshore", "version": __version__, "rules": [_rule(id) for id in ids]}
-    results = [_result(each, ids, report) for each in report.told]
+    results = [_result(each, ids, report) for each in report.reported]
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
@@ -41,7 +41,8 @@ def _rule(id: str) -> dict[str, Any]:
 
 
 def _help(rule: Rule) -> str:
-    return f"{rule.title}. {rule.why}\nSeen: {rule.evidence}\nFix: {rule.fix}\nMore: longshore lint --explain {rule.id}"
+    more = f"longshore lint --explain {rule.id}"
+    return f"{rule.title}. {rule.why}\nEvidence: {rule.evidence}\nFix: {rule.fix}\nMore: {more}"
 
 
 def _result(found: Finding, ids: list[str], report: Report) -> dict[str, Any]:
@@ -67,7 +68,7 @@ def _location(found: Finding, report: Report) -> dict[str, Any]:
 
 
 def _physical(where: str, file: str) -> dict[str, Any] | None:
-    """The line in the author's code, or the top of the file: forges refuse a log in which a result has no place."""
+    """The line in the author's code, or the top of the file: GitHub refuses a result without a location."""
     known = _PLACE.match(where)
     path, line = (known["file"], int(known["line"])) if known is not None else (file, 1)
     return {"artifactLocation": {"uri": _uri(path)}, "region": {"startLine": line}} if path else None
@@ -78,5 +79,5 @@ def _uri(path: str) -> str:
 
 
 def _fingerprint(found: Finding) -> str:
-    """The same for the same finding after lines were moved, so that it is not told as a new one."""
+    """A digest that does not change when lines move, so that the finding is not reported as new."""
     return sha256("\0".join((found.tool, found.rule, found.path)).encode("utf-8", "replace")).hexdigest()[:32]

@@ -43,8 +43,8 @@ def diff(ctx: click.Context, /, old: str, new: str | None, form: str, **given: A
     """Say which changes break callers.
 
     OLD and NEW are files that `longshore schema snapshot` wrote, lists of tools as JSON, - for stdin, or servers: all
-    that `longshore lint` takes, NEW also as a command after --. Of a server in Python it is known which old names it
-    still takes; of others a name that is gone counts as gone.
+    that `longshore lint` takes, NEW also as a command after --. For a server in Python it is known which old names it
+    still takes; for other servers a name that is gone counts as gone.
     """
     from longshore.cli.describe import take_snapshot
     from longshore.cli.target import STDIN
@@ -107,7 +107,7 @@ def _words(target: str | None, command: tuple[str, ...], output: str | None) -> 
 
 
 def _named(path: str) -> str:
-    """The file as a target. One whose name does not say that it is JSON would be taken for something else."""
+    """The file as a target. Without `.json` its name would be read as a server's."""
     if not path.lower().endswith(".json"):
         raise click.UsageError(f"--output {path}: the file's name ends in .json")
     return path

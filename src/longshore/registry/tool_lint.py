@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from longshore.schema.lint.rule import Finding, Profile, Rule
     from longshore.schema.lint.tool_list import Declaration, ToolList
 
-Policy = Literal["warn", "refuse", "off"]
+LintPolicy = Literal["warn", "refuse", "off"]
 _POLICIES: Final = ("warn", "refuse", "off")
 MOST_WARNINGS: Final = 500
 """Warnings about one server's tools. Tools may be replaced any number of times."""
@@ -73,7 +73,7 @@ class RegistrationLint:
     def __init__(
         self,
         server: str,
-        policy: Policy,
+        policy: LintPolicy,
         categories: tuple[str, ...] | None,
         waived: Mapping[str, str],
         catalog: Catalog,
@@ -241,7 +241,7 @@ def check_examples(entry: Entry) -> None:
 
 
 def declaration_of(entry: Entry, waived: Mapping[str, str]) -> Declaration:
-    """What the author of a tool declared; `waived` are the server's waivers. Mounted tools have only a place."""
+    """The declaration of a tool; `waived` are the server's waivers. A mounted tool has only a place."""
     from longshore.schema.lint.tool_list import Declaration
 
     if entry.toolset is not None and entry.toolset.rank:

@@ -15,8 +15,7 @@ from longshore.registry.tool import Entry
 from longshore.telemetry.recorder import Recorder
 
 if TYPE_CHECKING:
-    from longshore.registry.tool_lint import Policy as LintPolicy
-    from longshore.registry.tool_lint import RegistrationLint
+    from longshore.registry.tool_lint import LintPolicy, RegistrationLint
     from longshore.schema.client_forms import Form
 
 

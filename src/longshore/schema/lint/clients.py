@@ -1,4 +1,4 @@
-"""What each client does to a list of tools before its model sees it. Lint rules and `longshore lint --as` read this.
+"""The client table: how each client changes a list of tools. Lint rules and `longshore lint --as` read it.
 
 "Measured" means that a real client was connected to a stub of its model's API and its request was read. The rest was
 reported by others, and may be outdated.
@@ -184,7 +184,7 @@ def _fails(rule: str, what: str, known: str, where: str = "outputSchema.*") -> C
 
 
 def _sdk_refusals(known: str) -> tuple[ClientEffect, ...]:
-    """What the official TypeScript SDK, and each client built on it, refuses to read."""
+    """Lists that the official TypeScript SDK, and each client built on it, refuses to read."""
     return (
         _fails("E16", "a tool without a name, or with a text or hint that is none", known, ".*"),
         _fails("E01", "the input schema does not say type: object", known, ".*"),

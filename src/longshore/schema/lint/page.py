@@ -1,4 +1,4 @@
-"""The page about the rules: `python -m longshore.schema.lint.page > docs/lint-rules.md`."""
+"""The docs page about the rules: `python -m longshore.schema.lint.page > docs/lint-rules.md`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from longshore.schema.lint.rules import RULES
 from longshore.schema.lint.tool_list import ToolList
 
 SHOWN_CHARS: Final = 120
-"""Of a text in an example. Those that are too long for a client would be too long for a page."""
+"""Characters of a text in an example."""
 LINE_CHARS: Final = 100
-"""Of an example's line."""
+"""Characters of a line of an example."""
 SHOWN_TOOLS: Final = 2
-"""Of an example with many tools."""
+"""Tools of an example."""
 
 _HEAD: Final = """# The rules
 
-What [`longshore lint`](lint.md) looks for; `longshore lint --explain W21` prints one rule. Ids begin with E where MCP
-or a client refuses a tool, with W where something is lost or guessed, and with I or B where a team has chosen the
-Brooklyn standard. One demand of that standard is no rule: it wants `input_schema` in what goes over the wire, where MCP
-has `inputSchema`.
+[`longshore lint`](lint.md) checks these rules; `longshore lint --explain W21` prints one. Ids begin with E if MCP or a
+client refuses a tool, with W if something is lost or guessed, and with I or B for the Brooklyn standard, which a team
+chooses. One demand of that standard is no rule: it wants `input_schema` on the wire, where MCP has `inputSchema`.
 """
 
 
@@ -48,15 +47,15 @@ def _section(rule: Rule) -> Iterator[str]:
     yield f"\n## {rule.id}\n"
     yield f"**{rule.title}.** {rule.why}\n"
     yield f"- Level: {rule.level}, for {', '.join(rule.profiles)}"
-    yield f"- Seen: {rule.evidence}"
+    yield f"- Evidence: {rule.evidence}"
     yield f"- Fix: {rule.fix}"
     yield f"- {'Mended by `--fix`' if rule.mend is not None else 'Not mended by `--fix`'}"
-    for word, surface in (("Broken", rule.bad), ("Kept", rule.good)):
+    for word, surface in (("Bad", rule.bad), ("Good", rule.good)):
         yield f"\n{word}:\n\n```json\n{_lay_out(show_example(surface))}\n```"
 
 
 def show_example(surface: ToolList) -> Any:
-    """What of an example matters: its tools as listed, and what was declared besides."""
+    """An example as JSON: its tools as listed, and their declarations."""
     shown: dict[str, Any] = {} if surface.name == "example" else {"server": surface.name}
     if surface.instructions is not None:
         shown["instructions"] = _shorten(surface.instructions)
@@ -71,7 +70,7 @@ def show_example(surface: ToolList) -> Any:
 
 
 def _lay_out(value: Any, indent: int = 0) -> str:
-    """JSON of which each part is on one line if it fits."""
+    """JSON with each part on one line if it fits."""
     text = json.dumps(value, ensure_ascii=False)
     if len(text) + indent <= LINE_CHARS or not (is_object(value) or is_array(value)):
         return text

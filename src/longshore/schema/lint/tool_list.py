@@ -1,4 +1,4 @@
-"""What rules check: a server's tools as they go over the wire, and what their authors declared besides."""
+"""The input of lint rules: a server's tools as they go over the wire, and their authors' declarations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCHEMAS: Final = ("inputSchema", "outputSchema")
 
 
 class Declaration(Struct, frozen=True, kw_only=True):
-    """What the author of a tool declared that does not go over the wire. It is unknown for other servers' tools."""
+    """The author's options that do not go over the wire. They are unknown for other servers' tools."""
 
     category: str | None = None
     examples: tuple[Any, ...] = ()
@@ -45,7 +45,7 @@ class ToolList(Struct, frozen=True, kw_only=True):
     """As in `tools/list`. They come from any server, so each may be any JSON value."""
     instructions: str | None = None
     declared: Mapping[str, Declaration] = field(default_factory=dict[str, Declaration])
-    """Tool → what its author declared, if the server is one of ours."""
+    """Tool → declaration, if the server is one of ours."""
     categories: tuple[str, ...] | None = None
     """The categories that the server declares; None: it declares none."""
 
@@ -106,7 +106,7 @@ class LintedTool:
 
     @property
     def ours(self) -> Declaration | None:
-        """What its author declared; None for tools of other servers, also mounted ones."""
+        """The declaration; None for tools of other servers, also mounted ones."""
         return None if self.declared is None or self.declared.foreign else self.declared
 
     @property

@@ -1,4 +1,4 @@
-"""What texts say: the words of a name, the numbers in a sentence, and whether a description repeats its schema."""
+"""Reading names and descriptions: their words, numbers, and the constraints that a description repeats."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _stem(word: str) -> str:
 
 
 class _Said(NamedTuple):
-    """What a parameter says about itself, and what its tool says."""
+    """The descriptions of a parameter and of its tool."""
 
     own: str
     tool: str

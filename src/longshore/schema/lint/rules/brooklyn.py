@@ -76,7 +76,7 @@ _OBJECT: Final = re.compile("an?|the|all|any|each|every|one|this|these|that|its?
 """Words that begin the object of a verb."""
 _THIRD_PERSON: Final = re.compile(r"[a-z]{3,}[^aisu]s")
 _LABEL: Final = re.compile(r"(?:[a-z]+ ){1,3}(?:[a-z]+(?:tion|ment|ity)|api|tool|helper|manager|service|support)")
-"""What a thing is called: "Search functionality", "Text extraction"."""
+"""A noun phrase: "Search functionality", "Text extraction"."""
 
 
 def _check_action(tool: LintedTool) -> Iterator[RuleFault]:
@@ -158,7 +158,7 @@ RULES: Final[tuple[Rule, ...]] = (
         title="Categories are lower-case-with-hyphens, whole words, and declared",
         level="error",
         profiles=("brooklyn",),
-        why="Tools are found by category. One that is spelt in two ways is two categories.",
+        why="Tools are found by category. A category with two spellings is two categories.",
         evidence=f"{STANDARD}, Category System and Inconsistent Categorization",
         fix="Use lower-case words joined by hyphens, out of those that the server declares.",
         good=_filed("browser-lifecycle"),
@@ -183,7 +183,7 @@ RULES: Final[tuple[Rule, ...]] = (
         title="A tool with many parameters has examples, and examples keep the schema",
         level="warning",
         profiles=("brooklyn",),
-        why="A model copies an example. One that the server refuses is worse than none.",
+        why="A model copies an example. A wrong example is worse than none.",
         evidence=f"{STANDARD}, Tool Definition Structure and Tool Definition Validation",
         fix="Add examples that the tool accepts.",
         good=example(

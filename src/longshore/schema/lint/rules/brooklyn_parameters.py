@@ -129,7 +129,7 @@ _EITHER: Final = re.compile(
     rf"|{_NAME} or {_NAME} (?:is|are|must be) (?:required|needed|given|provided)\b",
     re.I,
 )
-"""A sentence that lets one choose. Other words behind the names make it another sentence: "either a or b values"."""
+"""A sentence that offers a choice of two parameters. "either a or b values" is none."""
 _INSTEAD: Final = re.compile(rf"\boptional if {_NAME} (?:is )?(?:provided|given|set)", re.I)
 
 
@@ -145,7 +145,7 @@ def _check_either(tool: LintedTool) -> Iterator[RuleFault]:
 
 
 def _find_pairs(text: str, described: dict[str, ToolParameter]) -> set[tuple[str, str]]:
-    """The pairs of parameters of which a text says that one is enough."""
+    """The pairs of parameters that a text offers as a choice."""
     text = text[:READ].lower()
     if " or " not in text and " and " not in text:
         return set()
@@ -242,7 +242,7 @@ PARAMETER_RULES: Final[tuple[Rule, ...]] = (
         title="A parameter's description says what it is for, in which unit, and whether it may be left out",
         level="warning",
         profiles=("brooklyn",),
-        why="A name said twice helps nobody, and a number without its unit is wrong by a thousand half of the time.",
+        why="A repeated name tells a model nothing, and a number without a unit is often wrong by a thousand.",
         evidence=f"{STANDARD}, Parameter Descriptions and Missing Parameter Context",
         fix="Say its purpose, its unit and what happens without it.",
         good=example(
@@ -326,7 +326,7 @@ PARAMETER_RULES: Final[tuple[Rule, ...]] = (
         title="An object lists its properties",
         level="warning",
         profiles=("brooklyn",),
-        why="A model that isn't told what belongs into an object makes it up.",
+        why="A model makes up what belongs into an object if the schema doesn't say it.",
         evidence=f"{STANDARD}, Object Properties",
         fix='Add "properties", or "additionalProperties" with the schema of its values where the names are free.',
         good=example(

@@ -1,4 +1,4 @@
-"""Rules about the keywords inside of a tool's schemas: what they refer to, and what contradicts itself."""
+"""Rules about keywords in a tool's schemas: references, types, defaults, patterns, and whether the schema compiles."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ from longshore.schema.walk import resolve, rewrite, without
 _ANCHORS: Final = ("$anchor", "$dynamicAnchor")
 _BRANCHES: Final = frozenset(("$ref", "anyOf", "oneOf", "allOf", "if", "then", "else", "dependentSchemas"))
 _BRANCH: Final = re.compile(r"\.(?:anyOf|oneOf|allOf)\[|(?<!properties)\.(?:not|if|then|else|dependentSchemas)(?=\.|$)")
-"""What is said there is said of an object that is described elsewhere too."""
-
-
+"""Paths inside of which a schema is only a part of the description of an object."""
 _ADDED: Final = "\0"
-"""Before the names of properties that we add. No author's begin so."""
+"""The beginning of the property names that are added here. No author's name begins so."""
 
 # -- references
 
@@ -31,7 +29,7 @@ def _dangling(tool: LintedTool) -> Iterator[RuleFault]:
     for key, root in tool.schemas():
         nodes = tool.objects(key)
         if any("$id" in node.schema or "id" in node.schema for node in nodes if node.level):
-            continue  # then references lead from there, and the compiler knows where
+            continue  # references are relative to that $id; the compiler resolves them
         named = {f"#{each}" for node in nodes for word in _ANCHORS if isinstance(each := node.schema.get(word), str)}
         for node in nodes:
             ref = node.schema.get("$ref")
@@ -41,10 +39,9 @@ def _dangling(tool: LintedTool) -> Iterator[RuleFault]:
 
 
 def _leads(ref: str, root: Json) -> bool:
-    """Where the schema has an address, the compiler knows whether one is inside of it."""
     if ref.startswith("#"):
         return resolve(root, ref) is not None
-    return not root.keys().isdisjoint(("$id", "id"))
+    return not root.keys().isdisjoint(("$id", "id"))  # then the compiler decides
 
 
 # -- types
@@ -57,7 +54,7 @@ def _types(tool: LintedTool) -> Iterator[RuleFault]:
                 yield fault(f"{show(node.path)} has the type {quote(each)}, which is none", f"{node.path}.type")
 
 
-# -- what contradicts itself
+# -- contradictions
 
 
 def _contradictions(tool: LintedTool) -> Iterator[RuleFault]:
@@ -68,7 +65,7 @@ def _contradictions(tool: LintedTool) -> Iterator[RuleFault]:
 
 
 def _missing(node: SchemaNode) -> Iterator[RuleFault]:
-    """`required` of what `properties` beside it does not name. Where others say more of the object, one can't tell."""
+    """Names in `required` that `properties` beside it lacks, unless another keyword may describe them."""
     required, properties = node.schema.get("required"), node.schema.get("properties", {})
     if not is_array(required) or not is_object(properties) or not _BRANCHES.isdisjoint(node.schema):
         return
@@ -85,12 +82,12 @@ def _missing(node: SchemaNode) -> Iterator[RuleFault]:
 
 def _defaults(nodes: list[SchemaNode], root: Json) -> Iterator[RuleFault]:
     found = [node for node in nodes if "default" in node.schema and node.level]
-    kept: Json = {key: root[key] for key in ("$schema", "$id", "$defs", "definitions") if key in root}
-    named = root.get("properties")  # references lead there, too
+    context: Json = {key: root[key] for key in ("$schema", "$id", "$defs", "definitions") if key in root}
+    named = root.get("properties")  # references may lead there
     added = {f"{_ADDED}{place}": node.schema for place, node in enumerate(found)}
-    whole: Json = {**kept, "type": "object", "properties": {**(named if is_object(named) else {}), **added}}
+    whole: Json = {**context, "type": "object", "properties": {**(named if is_object(named) else {}), **added}}
     validator = compile_bounded(whole) if found else None
-    if validator is None:  # told by others, or it refers to something that is not kept here
+    if validator is None:  # reported by other rules, or it refers to a part of the root that is not in `context`
         return
     for place, node in enumerate(found):
         value = node.schema["default"]
@@ -118,7 +115,7 @@ def _unsound(tool: LintedTool) -> Iterator[RuleFault]:
         try:
             compile(schema if ours else rewrite(schema, _without_patterns))
         except SchemaProblem as problem:
-            if not _is_told(tool, key):
+            if not _is_reported(tool, key):
                 yield _problem(key, problem, "error")
             continue
         if ours and not _is_typed(tool) and is_unbounded(schema, if_unknown=False):
@@ -126,17 +123,17 @@ def _unsound(tool: LintedTool) -> Iterator[RuleFault]:
 
 
 def _is_ours(tool: LintedTool, key: str) -> bool:
-    """Whether a server of ours checks by it. What others can't check is their own affair."""
+    """Whether a server of ours validates against this schema."""
     return tool.ours is not None and (key == "outputSchema" or tool.ours.checks)
 
 
 def _is_typed(tool: LintedTool) -> bool:
-    """Whether types check it, which follow no reference."""
+    """Whether msgspec decodes the arguments, which follows no reference."""
     return tool.ours is not None and tool.ours.typed
 
 
 def _refused(nodes: list[SchemaNode], key: str) -> Iterator[RuleFault]:
-    """What the metaschema lets pass and the official TypeScript SDK does not."""
+    """Keywords that the metaschema accepts and the official TypeScript SDK refuses."""
     for node in nodes:
         if node.schema.get("enum") == []:
             yield fault(f"{show(node.path)} has an empty enum, which takes nothing", f"{node.path}.enum")
@@ -146,25 +143,23 @@ def _refused(nodes: list[SchemaNode], key: str) -> Iterator[RuleFault]:
 
 
 def _without_patterns(schema: Json) -> Json:
-    """Our own tools must be checked by our validator; patterns of others need only be read by theirs."""
-    kept = without(schema, "pattern") if isinstance(schema.get("pattern"), str) else schema
-    named = kept.get("patternProperties")
-    return (
-        kept
-        if not is_object(named)
-        else {**kept, "patternProperties": {str(i): each for i, each in enumerate(named.values())}}
-    )
+    """The schema without patterns, which the other server's validator reads, not ours."""
+    rest = without(schema, "pattern") if isinstance(schema.get("pattern"), str) else schema
+    named = rest.get("patternProperties")
+    if not is_object(named):
+        return rest
+    return {**rest, "patternProperties": {str(number): each for number, each in enumerate(named.values())}}
 
 
 def _problem(key: str, problem: Any, level: Level) -> RuleFault:
     return fault(f"{key}: {problem.what}", key, fix=f"{problem.fix[:1].upper()}{problem.fix[1:]}.", level=level)
 
 
-def _is_told(tool: LintedTool, key: str) -> bool:
-    """Another rule says what is wrong, and where."""
-    told = [each.path for check in (_types, _dangling) for each in check(tool)]
-    told += [node.path for node in tool.nodes() if not isinstance(node.schema, (dict, bool))]
-    return any(path.startswith(key) for path in told)
+def _is_reported(tool: LintedTool, key: str) -> bool:
+    """Whether another rule reports what is wrong with this schema."""
+    paths = [each.path for check in (_types, _dangling) for each in check(tool)]
+    paths += [node.path for node in tool.nodes() if not isinstance(node.schema, (dict, bool))]
+    return any(path.startswith(key) for path in paths)
 
 
 def _patterns(tool: LintedTool) -> Iterator[RuleFault]:
@@ -214,7 +209,7 @@ RULES: Final[tuple[Rule, ...]] = (
         title="Every $ref leads to a place inside of the same schema",
         level="error",
         profiles=("mcp", "claude", "gemini"),
-        why="Nobody fetches what lies elsewhere. The Gemini API refuses the request, and the official TypeScript SDK "
+        why="No client fetches other schemas. The Gemini API refuses the request, and the official TypeScript SDK "
         "the whole list where it is an outputSchema.",
         evidence="MCP 2026-07-28; gemini-cli #13326; measured with @modelcontextprotocol/sdk 1.32.2",
         fix="Copy what it refers to into $defs, or write it where it is used.",
@@ -227,7 +222,7 @@ RULES: Final[tuple[Rule, ...]] = (
         title="A type is one of JSON Schema's seven",
         level="error",
         profiles=("mcp", "claude", "openai", "gemini"),
-        why="The APIs refuse the whole request; Codex tells its model nothing of the parameter; the official "
+        why="The APIs refuse the whole request; Codex passes no type of the parameter to its model; the official "
         "TypeScript SDK refuses the whole list where it is an outputSchema.",
         evidence="JSON Schema 2020-12; apify-mcp-server #738; measured with Codex 0.166 and "
         "@modelcontextprotocol/sdk 1.32.2",
@@ -238,10 +233,10 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         id="E11",
-        title="A default keeps its own schema, and what is required is one of the properties",
+        title="A default is valid by its own schema, and required names are properties",
         level="error",
         profiles=("claude", "openai", "gemini", "vscode", "cursor"),
-        why="A model that sends the default it was told is refused by the server. The Gemini API refuses the whole "
+        why="The server refuses a model that sends the default. The Gemini API refuses the whole "
         "request for a required name that is no property.",
         evidence="JSON Schema 2020-12; mcp-obsidian #105, probe #569, hermes-agent #64054",
         fix="Correct the default, or name the property.",
@@ -282,9 +277,9 @@ RULES: Final[tuple[Rule, ...]] = (
         title="No loop in a pattern can match one text in many ways",
         level="warning",
         profiles=("claude", "gemini"),
-        why="An engine that backtracks tries all of them before it says that a text does not match, and they double "
-        "with every character. The official TypeScript SDK checks each result against its outputSchema with such an "
-        "engine: one text holds up the whole client. A server of ours matches in linear time.",
+        why="A backtracking engine tries all of them before it decides that a text does not match, and their number "
+        "doubles with every character. The official TypeScript SDK checks each result against its outputSchema with "
+        "such an engine: one text blocks the whole client. A server of ours matches in linear time.",
         evidence='measured with Node 20: "^(a+)+$" took 34 seconds on 28 letters a and a !',
         fix="Give the loop one way to match: ^a+$ for ^(a+)+$, ^\\w+(\\s\\w+)*$ for ^(\\w+\\s?)*$.",
         good=example(_giving({"type": "string", "pattern": "^[a-z]+(-[a-z]+)*$"})),

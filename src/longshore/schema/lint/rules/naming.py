@@ -1,4 +1,4 @@
-"""Rules about what a tool is called, and about the record that a tool is."""
+"""Rules about the names of tools, and about the members of a tool's record."""
 
 from __future__ import annotations
 

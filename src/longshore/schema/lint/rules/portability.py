@@ -15,43 +15,41 @@ from longshore.schema.rewrite import inlined, is_old, modernised
 from longshore.schema.walk import walk_objects
 
 MOST_DEPTH: Final = 5
-"""Objects and arrays inside each other. Google's API has refused what is nested deeper than a few."""
+"""The most levels of objects and arrays. Google's API has refused deeper ones."""
 
 STRICT_PROPERTIES: Final = 5_000
-"""Properties of all objects of a schema together."""
+"""Properties of all objects of a schema together, in OpenAI's strict mode."""
 STRICT_DEPTH: Final = 10
-"""Objects and arrays inside one another, the root among them."""
+"""Levels of objects and arrays, with the root."""
 STRICT_ENUM_VALUES: Final = 1_000
 """Values of all enums together."""
 STRICT_CHARACTERS: Final = 120_000
 """Characters of all names and values together."""
 MOST_JOINED: Final = 50
-"""Parts of one allOf that we try to write as one schema. Nobody writes more by hand."""
+"""Parts of one allOf that are joined to see whether they can be one schema."""
 
 _UNKNOWN: Final = (
     *("not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies"),
     "patternProperties",
 )
 _OF_VALUES: Final = frozenset(("properties", "items", "prefixItems", "anyOf", "oneOf", "$defs", "definitions"))
-"""Where a schema stands by itself; elsewhere it is only a part of one."""
+"""Keywords whose subschemas describe a whole value."""
 _SAYS_KIND: Final = frozenset(("type", "enum", "const", "$ref", "anyOf", "oneOf", "allOf"))
-"""One of these says what kind of value is meant."""
-_HOLDS_ITSELF: Final = (
-    "It holds itself, or can't be written out, so the reference stays; say in the description what goes in there."
-)
+"""Keywords that say what kind of value is meant."""
+_RECURSIVE: Final = "It is recursive, or can't be written out, so the reference stays; say in words what goes in there."
 
 
 def _references(tool: LintedTool) -> Iterator[RuleFault]:
     found = [node for node in tool.objects("inputSchema") if isinstance(node.schema.get("$ref"), str)]
     if not found:
         return
-    kept = {each.get("$ref") for each in walk_objects(inlined(tool.input))}
-    needless = [node for node in found if node.schema["$ref"] not in kept]
-    told = needless or found
-    more = f" and {len(told) - 1} more" if len(told) > 1 else ""
-    said = f"{show(told[0].path)} refers to {quote(told[0].schema['$ref'])}{more}"
-    level: Level = "warning" if needless else "info"  # nobody can write out what holds itself
-    yield fault(said, f"{told[0].path}.$ref", level=level, fix="" if needless else _HOLDS_ITSELF)
+    needed = {each.get("$ref") for each in walk_objects(inlined(tool.input))}
+    needless = [node for node in found if node.schema["$ref"] not in needed]
+    shown = needless or found
+    more = f" and {len(shown) - 1} more" if len(shown) > 1 else ""
+    said = f"{show(shown[0].path)} refers to {quote(shown[0].schema['$ref'])}{more}"
+    level: Level = "warning" if needless else "info"  # a recursive schema can't be written out
+    yield fault(said, f"{shown[0].path}.$ref", level=level, fix="" if needless else _RECURSIVE)
 
 
 def _nulls(tool: LintedTool) -> Iterator[RuleFault]:
@@ -72,7 +70,7 @@ def _tuples(tool: LintedTool) -> Iterator[RuleFault]:
             yield fault(f"{show(node.path)} gives each place of an array a schema of its own", node.path)
 
 
-def _leftovers(tool: LintedTool) -> Iterator[RuleFault]:
+def _old_keywords(tool: LintedTool) -> Iterator[RuleFault]:
     for key, root in tool.schemas():
         for node in tool.objects(key):
             for word in ("exclusiveMinimum", "exclusiveMaximum"):
@@ -101,7 +99,7 @@ _AFTER_07: Final = frozenset(
         *("unevaluatedProperties", "unevaluatedItems"),
     )
 )
-"""Words that mean nothing in an old dialect, and something in today's."""
+"""Keywords that have a meaning only in later drafts than 4 and 7."""
 
 
 def _renew(schema: Any) -> Any:
@@ -135,7 +133,7 @@ def _check_strict(tool: LintedTool) -> Iterator[RuleFault]:
     for key in ("anyOf", "oneOf"):
         if key in tool.input:
             yield fault(f"{key} stands at the root, where strict mode takes an object only", "inputSchema")
-    nodes = [node for node in tool.nodes("inputSchema") if is_object(node.schema)]
+    nodes = tool.objects("inputSchema")
     for node in nodes:
         for reason in _find_reasons(node):
             yield fault(f"strict mode has no {reason}", node.path)
@@ -163,7 +161,7 @@ def _can_join(schema: Json) -> bool:
 
 
 def _is_open(node: SchemaNode) -> bool:
-    """An object that takes any name. Where nothing is said of other names, closing it takes nothing away."""
+    """Whether it accepts any property. If nothing is said about others, closing it changes nothing."""
     schema = node.schema
     if "object" not in type_names(schema) or "$ref" in schema:
         return False
@@ -214,10 +212,10 @@ RULES: Final[tuple[Rule, ...]] = (
         title="An inputSchema is written without $ref",
         level="warning",
         profiles=("gemini", "vscode"),
-        why="VS Code and the older field of the Gemini API handle references badly: the model is told nothing of what "
-        "they stand for, or the request is refused.",
+        why="VS Code and the older field of the Gemini API handle references badly: the model gets no description "
+        "of the parameter, or the request is refused.",
         evidence="opencode #12295, gemini-cli #13326, ToolsForMCPServer #9",
-        fix="Write the definition where it is used. Only what holds itself needs a reference.",
+        fix="Write the definition where it is used. Only a recursive schema needs a reference.",
         good=example(_taking("at", _POINT)),
         bad=example(_taking("at", {"$ref": "#/$defs/Point"}, **{"$defs": {"Point": _POINT}})),
         check=_references,
@@ -228,7 +226,7 @@ RULES: Final[tuple[Rule, ...]] = (
         title="A parameter has one type, and is left out rather than null",
         level="warning",
         profiles=("gemini",),
-        why="Google's API knows one type each. Gemini CLI rewrites a list with null; who sends it on is refused.",
+        why="Google's API knows one type each. Gemini CLI rewrites a list with null; other clients are refused.",
         evidence="gemini-cli #21094, copilot-cli #4623, mcp-server-excel #674; measured with Gemini CLI 0.61",
         fix="Make the parameter optional instead of null.",
         good=example(_taking("unit", {"type": "string", "description": "Unit (optional)"})),
@@ -269,7 +267,7 @@ RULES: Final[tuple[Rule, ...]] = (
                 },
             )
         ),
-        check=_leftovers,
+        check=_old_keywords,
         mend=change_schemas(_renew),
     ),
     Rule(
@@ -277,7 +275,7 @@ RULES: Final[tuple[Rule, ...]] = (
         title="Objects and arrays are nested at most 5 deep",
         level="warning",
         profiles=("gemini",),
-        why="Google's API refuses the whole request beyond a depth that it does not tell, and models err more often.",
+        why="Google's API refuses the whole request beyond an undocumented depth, and models err more often.",
         evidence="gemini-cli #5923, gitlab-mcp #223, directus #25896",
         fix="Flatten the parameters, or take the inner part as an id of something that another tool made.",
         good=example(_taking("plan", _nested(MOST_DEPTH - 1))),

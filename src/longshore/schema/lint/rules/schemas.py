@@ -1,4 +1,4 @@
-"""Rules about the shape of a tool's schemas: what clients and APIs look at before they take a list."""
+"""Rules about the shape of a tool's schemas, which clients and APIs check before they accept a list."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from longshore.schema.rewrite import SWITCHES, with_items, with_object_root, wit
 from longshore.schema.walk import has_type
 
 _OF_APIS: Final = ("input_schema", "parameters")
-"""What the APIs of models call an inputSchema."""
+"""The names of inputSchema in the APIs of models."""
 
 
 def _input_root(tool: LintedTool) -> Iterator[RuleFault]:
@@ -29,7 +29,7 @@ def _input_root(tool: LintedTool) -> Iterator[RuleFault]:
 
 
 def _output_root(tool: LintedTool) -> Iterator[RuleFault]:
-    """Our own server wraps such a result for every revision of MCP that asks for an object."""
+    """A server of ours wraps other results in an object, so this rule does not apply to it."""
     if "outputSchema" in tool.record and tool.declared is None:
         yield from _root(tool, "outputSchema")
 
@@ -45,7 +45,7 @@ def _root(tool: LintedTool, key: str) -> Iterator[RuleFault]:
 
 
 def _mend_input(tool: Json) -> Json:
-    """Arguments are always objects, so a root that says nothing, or more than that, may say so."""
+    """Add `type: object`: arguments are always objects."""
     schema = tool.get("inputSchema", {} if tool.keys().isdisjoint(_OF_APIS) else None)
     sure = is_object(schema) and (has_type(schema, "object") or "type" not in schema)
     return {**tool, "inputSchema": with_object_root(schema)} if sure else tool
@@ -106,8 +106,8 @@ def _objects(tool: LintedTool) -> Iterator[RuleFault]:
         if not is_object(node.schema) or not has_type(node.schema, "object") or "properties" in node.schema:
             continue
         if node.level == 0:
-            lost = _find_lost(node.schema)
-            fix = f'Put {quote(lost[0])} and its like under "properties".' if lost else ""
+            misplaced = _find_misplaced(node.schema)
+            fix = f'Put {quote(misplaced[0])} and its like under "properties".' if misplaced else ""
             yield fault(f"{node.path} is an object without properties", node.path, fix=fix)
         elif is_opaque(node.schema):
             said = f"{show(node.path)} is an object that doesn't say what is in it"
@@ -115,8 +115,8 @@ def _objects(tool: LintedTool) -> Iterator[RuleFault]:
             yield fault(said, node.path, fix=fix, level="warning")
 
 
-def _find_lost(schema: Json) -> list[str]:
-    """What was meant as a parameter and stands beside "type", where nobody looks for it."""
+def _find_misplaced(schema: Json) -> list[str]:
+    """Parameters that stand beside "type" instead of inside of "properties"."""
     return [
         key
         for key, value in schema.items()
@@ -125,9 +125,9 @@ def _find_lost(schema: Json) -> list[str]:
 
 
 def _mend_objects(tool: Json) -> Json:
-    """At the root only: there it is refused. Below it, Google's API has refused `properties` that are empty."""
+    """Add empty properties at the root only: below it, Google's API has refused them."""
     schema = tool.get("inputSchema")
-    if not is_object(schema) or "properties" in schema or _find_lost(schema):
+    if not is_object(schema) or "properties" in schema or _find_misplaced(schema):
         return tool
     return {**tool, "inputSchema": {**schema, "properties": {}}}
 
@@ -159,8 +159,8 @@ RULES: Final[tuple[Rule, ...]] = (
         title="Where a schema is expected stands an object, not a boolean or another value",
         level="error",
         profiles=("mcp", "claude", "openai", "gemini"),
-        why="Claude Code and Gemini CLI refuse the whole list for a parameter whose schema is true; Codex tells its "
-        "model that the parameter is a string. Deeper inside, Codex and Google mind. Other values are no schemas.",
+        why="Claude Code and Gemini CLI refuse the whole list for a parameter whose schema is true; Codex turns "
+        "it into a string. Deeper inside, Codex and Google's API change or refuse it. Other values are no schemas.",
         evidence="measured with Claude Code 2.1.197, Gemini CLI 0.61 and Codex 0.166; copilot-cli #4623",
         fix='Write {} instead of true, and leave out what is false. "additionalProperties": false is fine.',
         good=example(_taking({})),
@@ -186,7 +186,7 @@ RULES: Final[tuple[Rule, ...]] = (
         level="error",
         profiles=("claude", "openai", "brooklyn"),
         why="Claude Code leaves the tool out. The APIs of Anthropic and OpenAI refuse the whole request, "
-        "so a client that sends it on can't be used at all.",
+        "so a client that passes it on can't be used at all.",
         evidence="measured with Claude Code 2.1.197; python-sdk #494, claude-code #5973, notion-mcp-server #340, "
         "langchainjs #9804, flywheel_connectors #49. Legal in MCP since 2026-07-28",
         fix="Make the parameters optional, say in the description which belong together (“Either 'path' or 'url' must "
@@ -236,8 +236,8 @@ RULES: Final[tuple[Rule, ...]] = (
         title="Every array says what its items are",
         level="error",
         profiles=("openai", "gemini", "vscode"),
-        why="OpenAI, Google and VS Code refuse the tool, or the whole request; Codex tells its model that they are "
-        "strings.",
+        why="OpenAI, Google and VS Code refuse the tool, or the whole request; Codex tells its model that the items "
+        "are strings.",
         evidence="vscode #246119, rootly #82, cesium-mcp #37, opencode #48073; measured with Codex 0.166",
         fix='Write "items": {"type": …}, or "items": {} where anything goes; beside prefixItems too.',
         good=example(_taking({"type": "array", "items": {"type": "string"}, "description": "Names"}, "cities")),
