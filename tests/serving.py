@@ -247,7 +247,7 @@ class Served:
 
     def __init__(self, app: Any, shut: Iterable[Any], lifespan: str, own: bool) -> None:
         self._app = app
-        self._own = own and (isinstance(app, HttpApp) or hasattr(app, "take"))
+        self._own = own and hasattr(app, "begin_post")
         self._stopped: asyncio.Event | None = None
         self._listener: Listener | None = None
         self.problems: list[str] = []
@@ -313,7 +313,9 @@ class Served:
     @property
     def busy(self) -> bool:
         """Whether it has a connection or deals with a request."""
-        state = self._server.server_state if self._listener is None else self._listener.state
+        if self._listener is not None:
+            return bool(self._listener.connections)
+        state = self._server.server_state
         return bool(state.connections or state.tasks)
 
     def take_problem(self, text: str) -> str:
@@ -368,8 +370,6 @@ class Served:
         app = outer if isinstance(outer, HttpApp) else outer.app
         await app.start()
         listener = Listener(outer, asyncio.get_running_loop(), app.limits, app.engine.recorder)
-        if outer is not app:
-            listener.lane = outer.take
         await listener.listen([self._socket], None)
         self._listener = listener
         await self._stopped.wait()

@@ -335,9 +335,9 @@ class Server:
         self.config = configuration.load({**self._auth, **_http_flags(settings)}, path=config_path)
         self._log_to_stderr()
         self.admission.report()
-        http = make_app(self.engine, self.config)
-        http.closing = lambda: self._closer.close_all(self.catalog.toolsets.values())
-        return http
+        return make_app(
+            self.engine, self.config, on_close=lambda: self._closer.close_all(self.catalog.toolsets.values())
+        )
 
     # -- configuration
 

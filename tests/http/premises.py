@@ -47,7 +47,7 @@ class Premises:
             "stored": 0 if family is None else len(family),
             "links": len(engine.subscriptions.links),
             "listens": len(engine.subscriptions.listens),
-            "old sessions": len(app.routes.sse.open),
+            "old sessions": len(app.sse.open),
         }
 
 

@@ -203,7 +203,7 @@ def test_an_old_session_goes_by_the_token_of_each_message(issuer: Issuer, tmp_pa
         stream.wait(lambda it: any(event.data and event.message.get("id") == 2 for event in it.events[1:]), "it")
         assert site.premises.ran["amend"] == before + 1
         stream.close()
-        site.server.until(lambda: not site.premises.app.routes.sse.open, "the end of the stream")
+        site.server.until(lambda: not site.premises.app.sse.open, "the end of the stream")
 
 
 def test_a_cookie_holds_an_access_token_for_as_long_as_it_is_good(issuer: Issuer, tmp_path: Path) -> None:

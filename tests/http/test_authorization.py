@@ -326,7 +326,7 @@ def test_an_old_session_is_its_callers_alone(site: Site) -> None:
     stream.wait(lambda it: len(it.events) == 2, "the answer")
     assert stream.events[1].message == {"jsonrpc": "2.0", "id": "p", "result": {}}
     stream.close()
-    site.server.until(lambda: not site.premises.app.routes.sse.open, "the end of the stream")
+    site.server.until(lambda: not site.premises.app.sse.open, "the end of the stream")
 
 
 def test_ids_of_sessions_can_not_be_guessed(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ def test_the_transport_of_2024_is_noted_once(tmp_path: Path) -> None:
             stream = site.send("GET", "/sse")
             stream.wait(lambda it: it.events, "the address to POST to")
             stream.close()
-        site.server.until(lambda: not site.premises.app.routes.sse.open, "the end of the streams")
+        site.server.until(lambda: not site.premises.app.sse.open, "the end of the streams")
         [problem] = site.premises.problems
         assert problem.level == "notice"
         assert "HTTP+SSE (GET /sse)" in problem.text

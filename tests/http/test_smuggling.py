@@ -379,4 +379,4 @@ def test_the_endpoint_of_2024_takes_no_modern_messages(site: Site, spelling: str
         for headers in ([], modern_headers(modern(call("safe")))):
             assert site.send("POST", endpoint, headers, body).finish().status == 400
     stream.close()
-    site.server.until(lambda: not site.premises.app.routes.sse.open, "the end of the stream")
+    site.server.until(lambda: not site.premises.app.sse.open, "the end of the stream")

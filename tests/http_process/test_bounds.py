@@ -106,13 +106,13 @@ def test_the_number_of_connections_of_one_address() -> None:
     async def come_and_go() -> None:
         listener = Listener(echo, asyncio.get_running_loop(), Limits(peer_connections=2), Recorder())
         first, second = come(listener, "192.0.2.1"), come(listener, "192.0.2.1")
-        assert not first.transport.written and not second.transport.written
-        assert come(listener, "192.0.2.1").transport.written.startswith(b"HTTP/1.1 503 ")
+        assert not first._transport.written and not second._transport.written
+        assert come(listener, "192.0.2.1")._transport.written.startswith(b"HTTP/1.1 503 ")
         for other in ("192.0.2.2", *["127.0.0.1", "::1", "::ffff:127.0.0.1", None] * 3):
-            assert not come(listener, other).transport.written
+            assert not come(listener, other)._transport.written
         first.connection_lost(None)
-        assert not come(listener, "192.0.2.1").transport.written
-        assert come(listener, "192.0.2.1").transport.written.startswith(b"HTTP/1.1 503 ")
+        assert not come(listener, "192.0.2.1")._transport.written
+        assert come(listener, "192.0.2.1")._transport.written.startswith(b"HTTP/1.1 503 ")
         for connection in list(listener.connections):
             connection.connection_lost(None)  # type: ignore[attr-defined]
         assert listener._peers == {}
@@ -180,11 +180,11 @@ def held_bytes(server: Bare) -> int:
 def paused_for_good(server: Bare) -> None:
     """Until reading has stopped, and stays so beyond the deadline for bodies: it is not the peer's fault."""
     deadline = time.monotonic() + SECONDS
-    while not server.look(lambda: bool(server.listener.connections) and incoming(server).flow.read_paused):
+    while not server.look(lambda: bool(server.listener.connections) and incoming(server).read_paused):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     time.sleep(0.5)
-    assert server.look(lambda: incoming(server).flow.read_paused)
+    assert server.look(lambda: incoming(server).read_paused)
 
 
 class Counted:
@@ -192,7 +192,7 @@ class Counted:
 
     def __init__(self, **limits: Any) -> None:
         self.app = Server("quay", limits=Limits(**limits)).asgi()
-        self.take = self.app.lane.take
+        self.begin_post = self.app.begin_post
         self.taken = 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

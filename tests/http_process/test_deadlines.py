@@ -77,7 +77,7 @@ def test_a_body_that_is_slow_but_moves_is_not_cut(size: int, cut: bool) -> None:
             answer.wire.sendall(b"x" * size)
             eventually(lambda n=n: server.look(lambda: connection._received) == before + n * size, "the piece")
             server.look(lambda n=n: connection.check(now + n * LONG))
-        assert server.look(lambda: connection._deaf) is cut
+        assert server.look(lambda: connection._discarding) is cut
 
 
 def test_an_idle_connection_is_closed_without_a_word() -> None:

@@ -201,7 +201,7 @@ def test_only_loopback_may_speak_them(address: str | None, may: bool) -> None:
     async def offer() -> None:
         engine, peer = Server("quay").engine, Peer(address)
         listener = Listener(echo, asyncio.get_running_loop(), Limits(), Recorder(), engine)
-        assert listener.take_lines(peer, b"{") is may
+        assert listener.serve_jsonl(peer, b"{") is may
         assert (peer.protocol is not None) is may
         listener.end()
 

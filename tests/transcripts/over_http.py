@@ -22,6 +22,7 @@ from pathlib import Path
 from select import select
 from typing import Any
 
+from longshore.transports.http.pending import RESPONSE
 from posting import Session, modern_headers
 from serving import SECONDS, Exchange, Served, serve
 
@@ -70,15 +71,14 @@ class Watched:
     def open(self) -> set[int]:
         return self._open | {port for port, exchange in self._taken.items() if _goes_on(exchange)}
 
-    def take(self, exchange: Any) -> bool:
-        """What our own server does with a request that needs no task."""
+    def begin_post(self, exchange: Any) -> None:
+        """Our own server calls this with a POST whose body is complete."""
         port = exchange.scope["client"][1]
         self.heard.discard(port)
-        if not self.app.lane.take(exchange):
-            return False
+        self.app.begin_post(exchange)
         self._taken[port] = exchange
-        self.heard.add(port)
-        return True
+        if exchange.task is None or RESPONSE in exchange.scope:
+            self.heard.add(port)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -92,7 +92,8 @@ class Watched:
                 asyncio.get_running_loop().call_soon(self.heard.add, port)  # by then it has been dealt with
             return message
 
-        self.heard.discard(port)
+        if RESPONSE not in scope:
+            self.heard.discard(port)
         self._open.add(port)
         try:
             await self.app(scope, hear, send)

@@ -233,5 +233,5 @@ def test_sessions_are_looked_after_although_that_failed_once() -> None:
         server.until(lambda: "touch" not in vars(rig.app.store), "the failure")
         idle = Session(server).open(ready=False)
         server.until(lambda: idle.id not in rig.sessions, "the end of an idle session")
-        assert "something odd" in server.take_problem("sessions could not be looked after")
+        assert "something odd" in server.take_problem("sessions could not be swept")
         assert not stream.drain().ended

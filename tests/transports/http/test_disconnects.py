@@ -137,7 +137,7 @@ def traces(rig: Rig, idle: set[Any]) -> dict[str, Any]:
         "calls": [call.entry.name for call in rig.executor.live],
         "running": rig.executor.running,
         "listens": len(rig.listens),
-        "old streams": len(rig.app.routes.sse.open),
+        "old streams": len(rig.app.sse.open),
         "pinned": [live.busy for live in rig.sessions.values() if live.busy],
         "followers": [stream.id for stream in streams if stream.followers],
         "tasks": tasks,
@@ -204,7 +204,7 @@ def test_one_that_leaves_as_it_comes_back_for_an_answer_holds_nothing_up() -> No
         await held.task
         gone = ("GET", "/mcp", [("Mcp-Session-Id", id), ("Last-Event-ID", f"{stream.id}-0")], None)
         await hang_up_on_a_strict_server(Driver(rig, gone))  # the same where nobody writes it any more
-        assert rig.app.workers.followers == {}
+        assert rig.app.cluster._followers == {}
         await rig.app.shut(0)
         await rig.app.close()
 
@@ -237,7 +237,7 @@ def test_a_request_that_is_cut_at_any_byte_harms_nobody(kind: str) -> None:
         server.look(lambda: (rig.gate.set(), rig.step.set()))
         server.until(lambda: rig.step.set() or not rig.executor.live, "the end of every call")
         server.until(lambda: not any(live.busy for live in rig.sessions.values()), "the end of every connection")
-        server.until(lambda: not rig.listens and not rig.app.routes.sse.open, "the end of every listen")
+        server.until(lambda: not rig.listens and not rig.app.sse.open, "the end of every listen")
 
 
 @pytest.mark.parametrize("tool", ["count", "hold_loudly"])

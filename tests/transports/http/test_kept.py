@@ -28,7 +28,7 @@ def logs(rig: Rig) -> int:
 def size_of_a_log() -> int:
     with rigged() as (rig, server):
         counted(Session(server).open(), 1)
-        return server.until(lambda: rig.app.sessions._logs.bytes)
+        return server.until(lambda: rig.app.sessions._finished.bytes)
 
 
 @pytest.mark.parametrize("spare", [1, 0, -1])
@@ -66,7 +66,7 @@ def test_only_the_events_that_are_kept_count() -> None:
     with rigged(Limits(events=2)) as (rig, server):
         counted(Session(server).open(), 1)
         whole = size_of_a_log()
-        assert 0 < server.until(lambda: rig.app.sessions._logs.bytes) < whole
+        assert 0 < server.until(lambda: rig.app.sessions._finished.bytes) < whole
 
 
 @ONCE

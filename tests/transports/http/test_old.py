@@ -83,7 +83,7 @@ def test_who_hangs_up_ends_the_session_and_its_calls() -> None:
         server.until(lambda: rig.befell["held"])
         old.stream.drop()
         server.until(lambda: rig.befell["cancelled"])
-        server.until(lambda: not rig.app.routes.sse.open)
+        server.until(lambda: not rig.app.sse.open)
         assert old.post(call("echo")).status == 404
         assert server.look(lambda: len(rig.links)) == 0
 
@@ -91,7 +91,7 @@ def test_who_hangs_up_ends_the_session_and_its_calls() -> None:
 @pytest.mark.parametrize("id", ["", "?sessionId=", "?sessionId=x", "?sessionId=x.y", "?sessionId={worker}.y", "?x=1"])
 def test_an_unknown_session_is_not_found(id: str) -> None:
     with rigged() as (rig, server):
-        path = "/messages" + id.format(worker=rig.app.workers.id)
+        path = "/messages" + id.format(worker=rig.app.cluster.id)
         assert server.send("POST", path, (), encode(call("echo"))).finish().status == 404
 
 
@@ -117,7 +117,7 @@ def test_streams_are_bounded() -> None:
         refused = server.send("GET", "/sse").finish()
         assert (refused.status, refused.headers["retry-after"]) == (503, "1")
         first.stream.drop()
-        server.until(lambda: len(rig.app.routes.sse.open) == 1)
+        server.until(lambda: len(rig.app.sse.open) == 1)
         assert Old(server).open().ask(request("ping", id=1))["result"] == {}
 
 
@@ -129,11 +129,11 @@ def test_a_silent_stream_shows_signs_of_life() -> None:
 def test_answers_do_not_pile_up_for_a_client_that_reads_none() -> None:
     with rigged(Limits(output_bytes=50_000)) as (rig, server):
         old = Old(server, buffer=4096).open()
-        session = next(iter(rig.app.routes.sse.open.values()))
+        session = next(iter(rig.app.sse.open.values()))
         statuses: list[int] = []
         while 503 not in statuses and len(statuses) < 5000:
             statuses.append(old.post(call("echo", {"text": "x" * 40_000})).status)
-            assert server.look(lambda: session._queued) < 100_000
+            assert server.look(lambda: session.events._bytes) < 100_000
         assert set(statuses) == {202, 503}
         sent = statuses.count(202)
         old.stream.wait(lambda it: it.body.count(b"\r\n\r\n") == sent + 2)  # and once it reads, it gets every one
@@ -144,14 +144,14 @@ def test_a_call_that_came_by_another_process_while_its_reader_was_behind_is_answ
     """Such a one can't be refused any more: whoever took it has said 202."""
     with rigged(Limits(output_bytes=50_000)) as (rig, server):
         old = Old(server, buffer=4096).open()
-        id, session = next(iter(rig.app.routes.sse.open.items()))
+        id, session = next(iter(rig.app.sse.open.items()))
         whose = server.look(lambda: _caller_key(session.principal))
         for n in range(5000):
             if server.look(lambda: session.congested):
                 break
             assert old.post(call("echo", {"text": "x" * 40_000}, n)).status in (202, 503)
         late = whose + b"\n" + encode(call("later", {"text": "late"}, "late"))
-        server.look(lambda: rig.app.routes.sse.hear(ClusterMessage("another", "old", id, late)))
+        server.look(lambda: rig.app.sse.handle_relayed(ClusterMessage("another", "old", id, late)))
         assert server.look(lambda: len(rig.executor.live)) == 1
         old.stream.wait(lambda it: b'"id":"late"' in it.body, "the answer")
 

@@ -22,7 +22,7 @@ def post(server: Served, session: Session | None, id: int) -> Exchange:
 
 def waits(rig: Rig, id: int) -> Any:
     """Whether a call has waited long enough for its client to be watched."""
-    return any(each.id == id and each.link.old for each in rig.executor.live)
+    return any(each.id == id and each.link.slow for each in rig.executor.live)
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])

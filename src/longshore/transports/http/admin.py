@@ -1,125 +1,41 @@
-"""Every path but MCP's own: the endpoints of 2024-11-05, plain REST, health, metrics, and what browsers ask for."""
+"""Health and metrics of the HTTP server."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from time import monotonic, time
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
+from typing import Final, Literal, final
 
 import msgspec
 from msgspec import Struct
 
 from longshore import __version__
-from longshore.auth.credentials import Refusal
-from longshore.transports.http.gate import COOKIE, Denied, Request, denial
+from longshore.server.engine import Engine
+from longshore.stores import Store
+from longshore.transports.http.cluster import Cluster
+from longshore.transports.http.gate import Request
+from longshore.transports.http.pending import Lifecycle
 from longshore.transports.http.responses import JSON_TYPE, Receive, Send, reply
-from longshore.transports.http.rest import OPENAPI, TOOLS, Rest
+from longshore.transports.http.sessions import Sessions
 from longshore.transports.http.sse_2024 import SseSessions
+from longshore.transports.http.uploads import Uploads
 from longshore.wire.codec import encode
 
-if TYPE_CHECKING:
-    from longshore.transports.http.app import HttpApp
-    from longshore.transports.http.gate import Request
-
-Serve: TypeAlias = Callable[[Request, Receive, Send], Awaitable[None]]
-
-_ALLOWED_HEADERS = (
-    "authorization, content-type, accept, mcp-protocol-version, mcp-method, mcp-name, mcp-session-id, last-event-id"
-)
-_EXPOSED_HEADERS = "mcp-session-id, www-authenticate, retry-after"
-_REMEMBERED_SECONDS = b"600"
-"""How long a browser may remember what a preflight told it."""
-
-
-@final
-class Routes:
-    """The other paths of one app."""
-
-    def __init__(self, app: HttpApp) -> None:
-        self._app = app
-        self.sse = SseSessions(app)
-        self._rest = Rest(app)
-        health, metrics = Health(app).serve, Metrics(app).serve
-        self._known: dict[str, dict[str, Serve]] = {
-            "/health": {"GET": health, "HEAD": health},
-            "/metrics": {"GET": metrics, "HEAD": metrics},
-            "/sse": {"GET": self.sse.listen},
-            "/messages": {"POST": self.sse.post},
-            COOKIE: {"POST": self._set_cookie},
-        }
-        if app.guard.metadata() is not None:
-            self._known |= {path: {"GET": self._describe_resource} for path in app.guard.metadata_paths}
-
-    async def serve(self, request: Request, receive: Receive, send: Send) -> None:
-        http, method, path = self._app.config.http, request.scope["method"], request.path
-        known = self._known.get(path)
-        if method == "OPTIONS":
-            await self.preflight(request, send)
-        elif known is not None:
-            if method not in known:
-                allowed = ", ".join(known)
-                raise Denied(405, f"{path} takes {allowed}", ((b"allow", allowed.encode()),))
-            await known[method](request, receive, send)
-        elif http.rest and (path in (TOOLS, OPENAPI) or path.startswith(f"{TOOLS}/")):
-            await self._rest.serve(request, receive, send)
-        else:
-            raise Denied(404, f"there is nothing at this path; MCP is at {http.path}")
-
-    # -- browsers
-
-    def cors(self, origin: bytes) -> tuple[tuple[bytes, bytes], ...]:
-        """What lets a page of a named origin read the response."""
-        allowed = self._app.gate.hosts.cors(origin)
-        if allowed is None:
-            return ()
-        return (
-            (b"access-control-allow-origin", allowed.encode()),
-            (b"access-control-expose-headers", _EXPOSED_HEADERS.encode()),
-            (b"vary", b"origin"),
-        )
-
-    async def preflight(self, request: Request, send: Send) -> None:
-        """A browser asks whether a page may do what it is about to do."""
-        if not request.extra:
-            raise Denied(405, "no other web origin may use this server (http.origins)")
-        wanted = request.headers.get(b"access-control-request-headers", b"").decode("latin-1").lower()
-        params = [name.strip() for name in wanted.split(",") if name.strip().startswith("mcp-param-")]
-        key = self._app.config.auth.key_header.lower()
-        allowed = ", ".join([_ALLOWED_HEADERS, *([key] if key else []), *params])
-        answer = (
-            (b"access-control-allow-methods", b"POST, GET, DELETE"),
-            (b"access-control-allow-headers", allowed.encode("latin-1")),
-            (b"access-control-max-age", _REMEMBERED_SECONDS),
-        )
-        await reply(send, 204, b"", (*request.extra, *answer))
-
-    async def _set_cookie(self, request: Request, _: Receive, send: Send) -> None:
-        """Turn a credential in a header into a cookie, for a browser to hold."""
-        cookie = self._app.guard.cookie(request.headers)
-        if isinstance(cookie, Refusal):
-            raise denial(cookie)
-        await reply(send, 204, b"", ((b"set-cookie", cookie.encode("latin-1")), *request.extra))
-
-    # -- authorization
-
-    async def _describe_resource(self, request: Request, _: Receive, send: Send) -> None:
-        await reply(send, 200, encode(self._app.guard.metadata()), (JSON_TYPE, *request.extra))
-
-
 FRESH_SECONDS: Final = 1.0
-"""For so long an answer stands: asking often must not cost more than asking."""
+"""How long a result is used again, so that frequent probes cost no more than rare ones."""
 CHECK_SECONDS: Final = 2.0
-"""A store that takes longer is as good as none."""
+"""A store that takes longer counts as failed."""
 
 
 @final
 class Health:
-    """The health of one process. What fails is named; why it does is for the log, since anybody may ask."""
+    """The health of one process. A part that fails is named; the log says why, since the path is public."""
 
-    def __init__(self, app: HttpApp) -> None:
-        self._app = app
+    def __init__(self, engine: Engine, store: Store, lifecycle: Lifecycle) -> None:
+        self._executor, self._recorder = engine.executor, engine.recorder
+        self._store, self._lifecycle = store, lifecycle
         self._look: asyncio.Task[list[str]] | None = None
         self._looked_at = 0.0
         self._known: list[str] = []
@@ -127,7 +43,7 @@ class Health:
     async def serve(self, request: Request, _: Receive, send: Send) -> None:
         """GET /health."""
         headers = (JSON_TYPE, (b"cache-control", b"no-store"), *request.extra)
-        if self._app.stopping:
+        if self._lifecycle.stopping:
             await reply(send, 503, encode({"status": "stopping"}), headers)
             return
         failed = await self._latest()
@@ -139,7 +55,7 @@ class Health:
             await reply(send, 200, encode({"status": "busy" if self._crowded else "ok"}), headers)
 
     async def _latest(self) -> list[str]:
-        """What fails, by the last look if it is fresh. Who asks while one is taken shares it."""
+        """What fails. Concurrent requests share one check, and its result is used for a second."""
         look, now = self._look, monotonic()
         if look is None or look.cancelled() or (look.done() and now - self._looked_at >= FRESH_SECONDS):
             self._looked_at = now
@@ -152,7 +68,7 @@ class Health:
             problems["threads"] = None
         try:
             async with asyncio.timeout(CHECK_SECONDS):
-                await self._app.store.check()
+                await self._store.check()
         except Exception as problem:
             problems["store"] = problem
         self._tell(problems)
@@ -160,26 +76,26 @@ class Health:
 
     @property
     def _crowded(self) -> bool:
-        """Whether a call would have to wait for a place. Ours would only make others wait, and tell nothing."""
-        executor = self._app.engine.executor
+        """Whether a call would have to wait for a place."""
+        executor = self._executor
         return executor.running >= executor.limits.running or executor.queued > 0
 
     @property
     def _full(self) -> bool:
         """Whether a call would be refused, because too many wait."""
-        executor = self._app.engine.executor
+        executor = self._executor
         return self._crowded and executor.queued >= executor.limits.parked
 
     def _out_of_threads(self) -> bool:
         """Whether calls that were given up hold every thread, so that `def` tools are refused until a restart."""
-        executor = self._app.engine.executor
+        executor = self._executor
         return 0 < executor.limits.abandoned <= executor.abandoned
 
     def _tell(self, problems: dict[str, Exception | None]) -> None:
-        """Put into the log what has begun to fail; what still does was said before."""
+        """Log what has begun to fail."""
         for name, problem in problems.items():
             if name not in self._known:
-                self._app.engine.recorder.problem("error", f"not healthy: the {name} failed its check", problem)
+                self._recorder.problem("error", f"not healthy: the {name} failed its check", problem)
         self._known = list(problems)
 
 
@@ -187,7 +103,7 @@ _TYPE: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 
 
 class ProcessMetrics(Struct, array_like=True):
-    """What one process has counted. New fields go to the end, with a default: another version may read them."""
+    """The metrics of one process. New fields go to the end, with a default: another version may read them."""
 
     started: float = 0.0
     memory: int = 0
@@ -205,7 +121,7 @@ class ProcessMetrics(Struct, array_like=True):
 
 
 class Metric(Struct, frozen=True):
-    """A number as it is shown. `field` is where it stands in the record of a process; they are added up."""
+    """A metric as Prometheus sees it: the sum of one field of all processes."""
 
     field: str
     name: str
@@ -232,22 +148,32 @@ _decode = msgspec.msgpack.Decoder(ProcessMetrics).decode
 
 @final
 class Metrics:
-    """The numbers of one process, and its way to the others'."""
+    """The metrics of one process, and the sum over all processes that serve together.
 
-    def __init__(self, app: HttpApp) -> None:
-        self._app = app
+    Every process stores its metrics with its heartbeat, and once more before it answers a scrape; so the next process
+    that is asked counts from there, and a sum never decreases while the same processes run.
+    """
+
+    def __init__(
+        self, engine: Engine, store: Store, cluster: Cluster, sessions: Sessions, sse: SseSessions, uploads: Uploads
+    ) -> None:
+        self._engine, self._store, self._cluster = engine, store, cluster
+        self._sessions, self._sse, self._uploads = sessions, sse, uploads
         self._started = time()
-        app.workers.numbers = lambda: _encode(self.take())
 
     async def serve(self, request: Request, _: Receive, send: Send) -> None:
         """GET /metrics."""
-        text = render(await self._gather(), list(self._app.engine.catalog.tools), self._app.engine.server_info)
+        text = render(await self._gather(), list(self._engine.catalog.tools), self._engine.server_info)
         await reply(send, 200, text.encode(), (_TYPE, *request.extra))
 
+    def encoded(self) -> bytes:
+        """The metrics of this process, for the others."""
+        return _encode(self.take())
+
     def take(self) -> ProcessMetrics:
-        """This process, now."""
-        app, engine = self._app, self._app.engine
-        executor, lives = engine.executor, app.sessions.loaded
+        """The metrics of this process, now."""
+        engine, lives = self._engine, self._sessions.loaded
+        executor = engine.executor
         return ProcessMetrics(
             started=self._started,
             memory=_resident_bytes(),
@@ -256,7 +182,7 @@ class Metrics:
             parked=executor.queued,
             live=len(executor.live),
             abandoned=executor.abandoned,
-            sessions=len(lives) + len(app.routes.sse.open),
+            sessions=len(lives) + len(self._sse.open),
             streams=sum(len(live.streams) for live in lives.values()),
             listens=len(engine.subscriptions.listens),
             tools={
@@ -264,29 +190,26 @@ class Metrics:
                 for entry in tuple(engine.catalog.tools.values())
                 if entry.calls or entry.failures
             },
-            uploads=app.uploads.held,
+            uploads=self._uploads.held,
         )
 
     async def _gather(self) -> list[ProcessMetrics]:
-        """The numbers of all processes. If the others' can't be had it fails: half a sum would look like a restart."""
-        app = self._app
-        if not app.store.shared:
+        """The metrics of all processes. Raises StoreError: half a sum would look like a restart."""
+        if not self._store.shared:
             return [self.take()]
-        await app.workers.heartbeat()
-        found = await app.store.find("worker:")
-        return [numbers for raw in found.values() if (numbers := self._read(raw)) is not None]
+        return [found for raw in await self._cluster.all_metrics() if (found := self._read(raw)) is not None]
 
     def _read(self, raw: bytes) -> ProcessMetrics | None:
         try:
             return _decode(raw)
         except msgspec.DecodeError as problem:
-            text = "the numbers of another process can't be read; is it another version?"
-            self._app.engine.recorder.problem("warning", text, problem)
+            text = "the metrics of another process can't be read; is it another version?"
+            self._engine.recorder.problem("warning", text, problem)
             return None
 
 
 def render(processes: Sequence[ProcessMetrics], tools: Sequence[str], server_info: dict[str, object]) -> str:
-    """The text that Prometheus reads. `tools` are those that are there, called or not."""
+    """The text that Prometheus reads. `tools` are all tools, called or not."""
     return "".join(_lines(processes, tools, server_info))
 
 
@@ -336,7 +259,7 @@ def _escaped(label: str) -> str:
 
 
 def _resident_bytes() -> int:
-    """What this process holds in memory; 0 where the system does not say so in a file."""
+    """The resident memory of this process; 0 where the system has no /proc."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,55 +1,81 @@
-"""MCP over HTTP as one ASGI app, for our own server and for anybody's.
+"""MCP over HTTP as one ASGI app, for our own server and for mounting in other apps.
 
-A request passes the gate (Host, Origin, credentials, media types, size) before its body is looked at, then goes to
-its era: what carries the 2026-07-28 envelope or names a version without a handshake is modern, the rest is legacy. The
-app starts itself with the first request, so it needs no lifespan where it is mounted.
+A request passes the gate (Host, Origin, credentials, media types, size) before its body is decoded, then goes to its
+era: a request with the 2026-07-28 envelope, or that names a version without a handshake, is modern, every other one is
+legacy. A POST to MCP's path takes one road, `_handle`, which ends in a pending response. Our own server calls
+`begin_post` when a body is complete; other servers call the app, which reads the body first. The app starts itself with
+the first request, so it needs no lifespan where it is mounted.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from time import monotonic
-from typing import final
+from typing import Any, Protocol, final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from longshore.auth.guard import Guard
 from longshore.config import Config
 from longshore.errors import StoreError
 from longshore.limits import Limits
 from longshore.server.engine import Engine
-from longshore.server.rate_limits import Rates
 from longshore.stores import Store
-from longshore.transports.http import legacy, modern
-from longshore.transports.http.admin import Routes
-from longshore.transports.http.cluster import Cluster, share_state
+from longshore.transports.http.cluster import Cluster, share_secrets
 from longshore.transports.http.cluster_events import ClusterEvents
-from longshore.transports.http.gate import (
-    NOT_YET,
-    Denied,
-    Gate,
-    Gone,
-    Request,
-    TooLong,
-    denial,
-    read_body,
-    shutting_down,
-)
-from longshore.transports.http.lane import Lane
-from longshore.transports.http.modern import is_modern
-from longshore.transports.http.pending import Waiting
-from longshore.transports.http.responses import Receive, Scope, Send, refuse
+from longshore.transports.http.gate import NOT_YET, Denied, Gate, Gone, Request, shutting_down
+from longshore.transports.http.legacy import LegacyEndpoint
+from longshore.transports.http.modern import ModernEndpoint, is_modern
+from longshore.transports.http.pending import RESPONSE, Deliverable, Delivery, PendingResponse
+from longshore.transports.http.responses import JSON_TYPE, Receive, Scope, Send, reply
+from longshore.transports.http.routes import Routes
 from longshore.transports.http.sessions import Sessions
-from longshore.transports.http.uploads import BOUNDED, Uploads
+from longshore.transports.http.sse_2024 import SseSessions
+from longshore.transports.http.uploads import Uploads
 from longshore.transports.process import next_tick
-from longshore.wire.codec import INTERNAL_ERROR, read
+from longshore.wire.codec import INTERNAL_ERROR, error, read
 from longshore.wire.messages import Message
 
-TELL_SECONDS = 1.0
-"""How often the log says that the store fails."""
-HANDSHAKE_SECONDS = 10.0
-"""After so long a caller that has made all its handshakes may make as many again."""
+
+class Exchange(Protocol):
+    """A POST to our own server whose body is complete, and the connection that it came on."""
+
+    scope: Any
+
+    @property
+    def body(self) -> bytes: ...
+
+    def respond(self, frame: bytes) -> bool:
+        """Write a JSON response. False: the client is behind with reading."""
+        ...
+
+    def respond_later(self, pending: PendingResponse) -> None:
+        """Write this response when its answer comes."""
+        ...
+
+    def deliver(self, response: Deliverable) -> None:
+        """Have the app deliver a response that was begun, in a task."""
+        ...
+
+    def run_app(self) -> None:
+        """Have the app answer the request, in a task."""
+        ...
+
+
+class Parts(Struct, frozen=True):
+    """Everything that ends with `close` and is new when the app starts again."""
+
+    store: Store
+    guard: Guard
+    gate: Gate
+    cluster: Cluster
+    events: ClusterEvents
+    sessions: Sessions
+    sse: SseSessions
+    modern: ModernEndpoint
+    legacy: LegacyEndpoint
+    routes: Routes
+    delivery: Delivery
 
 
 @final
@@ -57,41 +83,82 @@ class HttpApp:
     """The ASGI app of one server."""
 
     def __init__(
-        self, engine: Engine, config: Config, paths: frozenset[str], find: Callable[[], tuple[Store, Guard]]
+        self,
+        engine: Engine,
+        config: Config,
+        uploads: Uploads,
+        build: Callable[[], Parts],
+        on_close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.engine = engine
         self.config = config
         self.limits: Limits = engine.limits
-        self._find = find
-        self._furnish()
-        self.uploads = Uploads(self.limits)
-        engine.executor.hold_at_least(self.limits.upload_bytes)  # what was let in may run
-        self.stopping = False
-        self._told = 0.0
-        self.closing: Callable[[], Awaitable[None]] = _nothing
-        """What else is to be closed with the app: the toolsets of a server that is mounted somewhere."""
-        self.paths = paths
+        self.uploads = uploads
+        path = config.http.path
+        self._paths = frozenset({path, path.rstrip("/") + "/", "/", ""})
+        self._build, self._on_close = build, on_close
+        self._use(build())
+        self._closed = False
         self._starting: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        """Where it has started. In the tests of whoever mounts it, that may be another one each time."""
+        """The loop that it has started on. In the tests of an app that mounts it, that may be another one each time."""
         self._sweeper: asyncio.Task[None] | None = None
 
-    def _furnish(self) -> None:
-        """All that ends with a life of the app, and is new in the next."""
-        self.store, self.guard = self._find()
-        self.gate = Gate(self.config, self.limits, self.guard)
-        self.notices = ClusterEvents(self)
-        self.workers = Cluster(self.store, self.notices.hear, self.problem)
-        self.workers.when_missed = self.notices.catch_up
-        self.workers.in_use = self._in_use
-        ttl = self.config.http.session_ttl
-        self.sessions = Sessions(self.engine, self.store, self.limits, ttl, self.workers, self.problem)
-        handshakes = self.limits.handshakes
-        self.handshakes = Rates(handshakes / HANDSHAKE_SECONDS, handshakes)
-        self.waiting = Waiting()
-        self.routes = Routes(self)
-        self.lane = Lane(self)
-        self._closed = False
+    @property
+    def stopping(self) -> bool:
+        return self._lifecycle.stopping
+
+    def _use(self, parts: Parts) -> None:
+        self.store, self.guard, self.sessions, self.sse = parts.store, parts.guard, parts.sessions, parts.sse
+        self._gate, self._modern, self._legacy, self._routes = parts.gate, parts.modern, parts.legacy, parts.routes
+        self.cluster, self._events, self._slow = parts.cluster, parts.events, parts.delivery.slow
+        self._lifecycle = parts.delivery.lifecycle
+
+    # -- POST to MCP's path
+
+    def begin_post(self, exchange: Exchange) -> None:
+        """Answer a POST whose body our own server has read: now, when its answer comes, or in a task."""
+        scope = exchange.scope
+        if scope["path"] not in self._paths or self._loop is None or self._lifecycle.stopping:
+            exchange.run_app()
+            return
+        try:
+            request, body = self._gate.admit(scope), exchange.body
+            self._check_post(request)
+            self._gate.check_size(body)
+            response = None if request.principal is NOT_YET else self._handle(request, body)
+        except Denied as denied:
+            exchange.deliver(denied)
+            return
+        if response is None:
+            exchange.run_app()
+        elif not response.is_plain:
+            exchange.deliver(response)
+        elif not response.done:
+            exchange.respond_later(response)
+        elif response.frame.__class__ is not bytes or not response.frame or not exchange.respond(response.frame):
+            exchange.deliver(response)
+
+    async def _post(self, request: Request, receive: Receive, send: Send) -> None:
+        self._check_post(request)
+        body = await self._gate.read_json(request, receive)
+        response = self._handle(request, body) or await self._legacy.look_up(request, body)
+        await response.deliver(receive, send)
+
+    def _check_post(self, request: Request) -> None:
+        if not (request.accepts_json or request.accepts_stream):
+            raise Denied(406, "the answer is application/json or text/event-stream; accept both")
+        self._gate.check_body(request)
+
+    def _handle(self, request: Request, body: bytes) -> PendingResponse | None:
+        """Have the engine handle the messages of a POST. None: their session must be looked up first."""
+        if self._lifecycle.stopping and _is_request(body, self.limits):
+            raise shutting_down()
+        if is_modern(request.headers.get(b"mcp-protocol-version"), body):
+            return self._modern.handle(request, body)
+        return self._legacy.handle(request, body)
+
+    # -- ASGI
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = scope["type"]
@@ -100,130 +167,93 @@ class HttpApp:
         elif kind == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         elif kind == "http":
-            await self.answer(self._serve(scope, receive, send), scope, send)
+            try:
+                await self._serve(scope, receive, send)
+            except Denied as denied:
+                await self._deny(denied, scope, send)
+            except Gone:
+                # The client is gone, but a middleware may wait for a response and report an error without one.
+                await self._deny(Denied(499, "the client hung up"), scope, send)
+            except Exception as problem:
+                await self._fail(problem, scope, send)
 
-    async def answer(self, work: Awaitable[None], scope: Scope, send: Send) -> None:
-        """See to it that work on a request ends with a response."""
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response: Deliverable | None = scope.pop(RESPONSE, None)
+        if response is not None:
+            await response.deliver(receive, send)
+            return
+        if self._loop is not asyncio.get_running_loop():
+            await self.start()
+        request = self._gate.admit(scope)
+        if request.principal is NOT_YET:
+            await self._gate.look_up(request)
+        method = scope["method"]
+        if request.path not in self._paths:
+            await self._routes.serve(request, receive, send)
+        elif method == "POST":
+            await self._post(request, receive, send)
+        elif method == "GET":
+            await self._legacy.get(request, receive, send)
+        elif method == "DELETE":
+            await self._legacy.delete(request, send)
+        elif method == "OPTIONS":
+            await self._routes.preflight(request, send)
+        else:
+            raise Denied(405, f"{request.path} takes POST, GET and DELETE", ((b"allow", b"POST, GET, DELETE"),))
+
+    async def _deny(self, denied: Denied, scope: Scope, send: Send) -> bool:
+        """Send a refusal, which a page that may read answers may read too. False: the client has hung up."""
+        origin = dict(scope["headers"]).get(b"origin")
+        extra = () if origin is None else self._gate.cors(origin)
+        frame = error(denied.id, denied.code, denied.text)
         try:
-            await work
-        except Denied as denied:
-            await self._deny(denied, scope, send)
-        except Gone:
-            # Nobody hears this, but a middleware may wait for a response and call it a fault if there is none.
-            await self._deny(Denied(499, "the client hung up"), scope, send)
-        except Exception as problem:
-            await self._failed(problem, scope, send)
+            await reply(send, denied.status, frame, (JSON_TYPE, *denied.headers, *extra))
+        except OSError:  # so ASGI servers report that the client has hung up; some report nothing
+            return False
+        return True
 
-    async def _failed(self, problem: Exception, scope: Scope, send: Send) -> None:
-        """A fault of ours or of the store's. A response that has begun can only be cut off; the server sees to that."""
+    async def _fail(self, problem: Exception, scope: Scope, send: Send) -> None:
+        """Respond to a failure of our own or of the store. A response that has begun is cut off by the server."""
         if isinstance(problem, StoreError):
             text = "a request failed because the store did"
-            busy = ((b"retry-after", b"1"),)
-            denied = Denied(503, "sessions can't be reached at the moment; try again", busy)
+            denied = Denied(503, "sessions can't be reached at the moment; try again", ((b"retry-after", b"1"),))
         else:
             text = f"{type(problem).__name__} over HTTP"
             denied = Denied(500, "the server failed; its log says how", code=INTERNAL_ERROR)
         try:
-            heard = await self._deny(denied, scope, send)
+            was_sent = await self._deny(denied, scope, send)
         except RuntimeError:
-            self.problem(text, problem)
+            self.cluster.report(text, problem)
             raise problem from None
-        if heard or not isinstance(problem, OSError):
-            self.problem(text, problem)
+        if was_sent or not isinstance(problem, OSError):
+            self.cluster.report(text, problem)
 
-    @property
-    def ready(self) -> bool:
-        """Whether it has started and does not stop."""
-        return self._loop is not None and not self.stopping
-
-    # -- the way of a request
-
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._loop is not asyncio.get_running_loop():
-            await self.start()
-        request = self.gate.admit(scope)
-        if request.principal is NOT_YET:
-            await self.gate.look_up(request)
-        if b"origin" in request.headers:
-            request.extra = self.routes.cors(request.headers[b"origin"])
-        method = scope["method"]
-        if request.path not in self.paths:
-            await self.routes.serve(request, receive, send)
-        elif method == "POST":
-            await self._post(request, receive, send)
-        elif method == "GET":
-            await legacy.get(self, request, receive, send)
-        elif method == "DELETE":
-            await legacy.delete(self, request, send)
-        elif method == "OPTIONS":
-            await self.routes.preflight(request, send)
-        else:
-            raise Denied(405, f"{request.path} takes POST, GET and DELETE", ((b"allow", b"POST, GET, DELETE"),))
-
-    async def _post(self, request: Request, receive: Receive, send: Send) -> None:
-        if not (request.accepts_json or request.accepts_stream):
-            raise Denied(406, "the answer is application/json or text/event-stream; accept both")
-        body = await self.body(request, receive)
-        if self.stopping and _asks(body, self.limits):
-            raise shutting_down()
-        if is_modern(request.headers.get(b"mcp-protocol-version"), body):
-            await modern.serve(self, request, body, receive, send)
-        else:
-            await legacy.post(self, request, body, receive, send)
-
-    async def body(self, request: Request, receive: Receive) -> bytes:
-        """The JSON body of a request."""
-        self.gate.check_body(request)
-        try:
-            return await self.read(request, receive)
-        except TooLong:
-            raise self.gate.too_long() from None
-
-    async def read(self, request: Request, receive: Receive) -> bytes:
-        """The body of a request, whatever it is."""
-        bounded = BOUNDED in (request.scope.get("extensions") or ())
-        return await read_body(receive, self.limits.frame_bytes, None if bounded else self.uploads)
-
-    async def _deny(self, denied: Denied, scope: Scope, send: Send) -> bool:
-        """Say no. A page that may read our answers may read this one too. False: nobody is left to hear it."""
-        origin = dict(scope["headers"]).get(b"origin")
-        extra = () if origin is None else self.routes.cors(origin)
-        try:
-            await refuse(send, denied.status, denied.text, (*denied.headers, *extra), denied.code)
-        except OSError:  # so ASGI has a server say that the client has hung up; some say nothing
-            return False
-        return True
-
-    def forbidden(self, request: Request, needed: frozenset[str]) -> tuple[tuple[bytes, bytes], ...]:
-        """The challenge that tells a client which scopes it would need."""
-        return denial(self.guard.forbid(request.principal, needed)).headers
-
-    # -- beginning and ending
+    # -- starting and stopping
 
     async def start(self) -> None:
-        """Be ready to serve on the loop that runs, also once more. Called by the first request if nobody did before."""
+        """Be ready to serve on the running loop, also once more. The first request calls it if nothing else did."""
         loop, starting = asyncio.get_running_loop(), self._starting
-        ready = self._loop is loop and not self.stopping
-        if starting is None or starting.get_loop() is not loop or (starting.done() and not ready):
+        is_ready = self._loop is loop and not self._lifecycle.stopping
+        if starting is None or starting.get_loop() is not loop or (starting.done() and not is_ready):
             self._starting = starting = loop.create_task(self._start())
         await asyncio.shield(starting)
 
     async def _start(self) -> None:
         loop = asyncio.get_running_loop()
         if self._closed:
-            self._furnish()
+            self._use(self._build())
+            self._closed = False
         self.engine.executor.adopt_loop(loop)
-        await share_state(self.engine, self.store, self.config.http.state_key)
-        await self.workers.start()
-        self.notices.attend()
+        await share_secrets(self.engine, self.store, self.config.http.state_key)
+        await self._events.start()
+        self._slow.reset()
         self._sweeper = loop.create_task(self._sweep())
-        self.waiting = Waiting()
-        self.stopping = False
+        self._lifecycle.stopping = False
         self._loop = loop
 
     async def shut(self, grace: float) -> None:
-        """Take nothing new, let what runs finish within the grace, answer the rest, and end every stream."""
-        self.stopping = True
+        """Accept nothing new, let calls finish within the grace, answer the rest, and end every stream."""
+        self._lifecycle.stopping = True
         engine = self.engine
         for listen in list(engine.subscriptions.listens):
             engine.detach(listen.link)
@@ -232,27 +262,22 @@ class HttpApp:
                 live.notifications.follower.close()
         await _drained(engine, grace)
         engine.executor.stop_all("the server was shut down")
-        self.routes.sse.close_all()
+        self.sse.close_all()
         for live in list(self.sessions.loaded.values()):
             engine.subscriptions.links.discard(live.notifications)
             for stream in list(live.streams.values()):
                 if not stream.origin.standalone:
                     stream.end()
-                await stream.settled()
+                await stream.flush()
         if self._sweeper is not None:
             self._sweeper.cancel()
-        self.notices.rest()
-        await self.workers.stop()
-
-    def _in_use(self) -> bool:
-        """Whether another process may be waiting for something of this one."""
-        waited_for = self.engine.executor.live or self.routes.sse.open
-        return bool(waited_for) or any(live.needed for live in self.sessions.loaded.values())
+        await self._events.stop()
 
     async def close(self) -> None:
-        """Let the store and the guard go. After `shut`, when no connection is left."""
+        """Close the store and the guard. After `shut`, when no connection is left."""
         self._closed = True
-        await self.closing()
+        if self._on_close is not None:
+            await self._on_close()
         await self.guard.close()
         await self.store.close()
 
@@ -263,7 +288,7 @@ class HttpApp:
                 await self.start()
                 await send({"type": "lifespan.startup.complete"})
             else:
-                if not self.stopping:
+                if not self._lifecycle.stopping:
                     await self.shut(self.config.http.grace)
                 await self.close()
                 await send({"type": "lifespan.shutdown.complete"})
@@ -276,32 +301,19 @@ class HttpApp:
             await asyncio.sleep(pause)
             try:
                 await self.sessions.sweep()
-                await self.routes.sse.refresh()
+                await self.sse.refresh()
             except Exception as problem:
-                self.problem("sessions could not be looked after", problem)
-
-    def problem(self, text: str, problem: Exception) -> None:
-        """Put it into the log. A store that fails does so for everybody: that is said now and then, not each time."""
-        if isinstance(problem, StoreError):
-            self.workers.store_failed()
-            if monotonic() - self._told < TELL_SECONDS:
-                return
-            self._told = monotonic()
-        self.engine.recorder.problem("error", text, problem)
+                self.cluster.report("sessions could not be swept", problem)
 
 
-def _asks(body: bytes, limits: Limits) -> bool:
-    """Whether a body wants something done. An answer or a cancel is about what is being done, and lets it end."""
+def _is_request(body: bytes, limits: Limits) -> bool:
+    """Whether a body asks for something. A response or a cancel lets a call that runs come to its end."""
     message = read(body, limits.depth, limits.batch)
     return not isinstance(message, Message) or (message.method != "" and message.id is not UNSET)
 
 
-async def _nothing() -> None:
-    pass
-
-
 async def _drained(engine: Engine, grace: float) -> None:
-    """Until nothing runs any more, or the grace is over."""
+    """Wait until no call runs, or for the grace."""
     done = asyncio.get_running_loop().create_future()
 
     def look() -> None:

@@ -1,13 +1,13 @@
-"""What the processes that serve together tell each other, over the store's bus."""
+"""The processes that serve together: they know each other through the store, and send messages over its bus."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from hashlib import sha256
 from secrets import token_bytes, token_hex
 from time import monotonic, time
-from typing import Any, Literal, final
+from typing import Any, Final, Literal, Protocol, final
 
 import msgspec
 from msgspec import Struct
@@ -20,18 +20,20 @@ from longshore.telemetry.recorder import Recorder
 from longshore.transports.http.streams import Follower
 from longshore.transports.process import next_tick
 
-TOPIC = "workers"
+TOPIC: Final = "workers"
 BEAT_SECONDS = 3.0
-"""How often a process says that it is there, while anybody may wait for it. Else it does with the next tick."""
+"""Between two heartbeats of a process while another one may wait for it. An idle process sends one with each tick."""
 DEAD_SECONDS = 10.0
-"""A process that has not said so for this long is not. One that was idle may take a tick longer."""
-
-STOP_SECONDS = 1.0
-"""How long a process that ends waits for what it still has to tell the others."""
+"""A process without a heartbeat for this long has ended. One that was idle may take a tick longer."""
+STOP_SECONDS: Final = 1.0
+"""How long a process that ends waits for messages that it still has to send."""
+_REPORT_SECONDS: Final = 1.0
+"""Between two log entries that say that the store fails."""
+_PREFIX: Final = "worker:"
 
 Kind = Literal["frame", "stale", "gone", "home", "follow", "more", "list", "resource", "old"]
-_ECHOED = ("home", "list", "resource")
-"""What a process hears of itself too, so that all hear it in the same order."""
+_ECHOED: Final = ("home", "list", "resource")
+"""Messages that their sender handles too, so that all processes see them in the same order."""
 
 
 class ClusterMessage(Struct, array_like=True):
@@ -54,156 +56,185 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(ClusterMessage).decode
 
 
+class ClusterHandler(Protocol):
+    """What a process does for the others."""
+
+    def handle(self, message: ClusterMessage) -> Awaitable[None] | None:
+        """Handle a message. An awaitable takes longer, and is run in a task."""
+        ...
+
+    async def catch_up(self) -> None:
+        """Messages were missed, because the connection to the store was lost for a while."""
+        ...
+
+    def in_use(self) -> bool:
+        """Whether another process may wait for a call, a stream or a session of this one."""
+        ...
+
+    def metrics(self) -> bytes:
+        """What this process has counted; heartbeats carry it."""
+        ...
+
+
 @final
 class Cluster:
-    """This process among the others. With a store of its own it is alone, and nothing is said."""
+    """This process among the others. With a store of its own it is alone, and sends nothing."""
 
-    def __init__(
-        self, store: Store, hear: Callable[[ClusterMessage], Any], problem: Callable[[str, Exception], None]
-    ) -> None:
+    def __init__(self, store: Store, recorder: Recorder) -> None:
         self.id = token_hex(4)
         self._store = store
-        self._hear = hear
-        self._problem = problem
+        self._recorder = recorder
+        self._handler: ClusterHandler | None = None
+        self._followers: dict[str, set[Follower]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._beat: asyncio.Task[None] | None = None
-        self._stop: Callable[[], None] | None = None
-        self._doubted = 0.0
-        """Until then who has not been heard of may still come back."""
-        self._missing: asyncio.Task[Any] | None = None
-        self.when_missed: Callable[[], Awaitable[None]] | None = None
-        """Called when messages were missed, because the connection to the store was lost for a while."""
-        self.followers: dict[str, set[Follower]] = {}
-        self.in_use: Callable[[], bool] = lambda: True
-        """Whether a call, a stream or a session of this process is waited for."""
-        self._due_changed = asyncio.Event()
+        self._heart: asyncio.Task[None] | None = None
+        self._unlisten: Any = None
+        self._catching_up: asyncio.Task[Any] | None = None
+        self._reported = 0.0
+        self._trusted_until = 0.0
+        """Until then a process without a heartbeat counts as alive: the store has failed."""
         self._due = 0.0
         """When the next heartbeat is sent, on the loop's clock."""
-        self.numbers: Callable[[], bytes] = bytes
-        """What each heartbeat carries: what this process has counted."""
+        self._due_changed = asyncio.Event()
 
-    async def start(self) -> None:
+    async def start(self, handler: ClusterHandler) -> None:
+        """Join the others. An app may start again, on another loop."""
+        self._handler = handler
         if self._store.shared:
-            self._hush()  # it may have started before, on another loop
+            self._stop_listening()
             self._due_changed = asyncio.Event()
-            self._stop = await self._store.listen(TOPIC, self._heard)
+            self._unlisten = await self._store.listen(TOPIC, self._receive)
             await self.heartbeat()
-            self._beat = asyncio.get_running_loop().create_task(self._go_on())
+            self._heart = asyncio.get_running_loop().create_task(self._beat())
 
-    def _hush(self) -> None:
-        stop, self._stop = self._stop, None
-        if stop is not None:
-            stop()
+    def _stop_listening(self) -> None:
+        unlisten, self._unlisten = self._unlisten, None
+        if unlisten is not None:
+            unlisten()
 
     async def stop(self) -> None:
-        self._hush()
-        if self._beat is not None:
-            self._beat.cancel()
+        self._stop_listening()
+        if self._heart is not None:
+            self._heart.cancel()
             try:
-                await self._store.delete(f"worker:{self.id}")
+                await self._store.delete(_PREFIX + self.id)
             except StoreError as problem:
-                self._problem("the store can't be told that this process ends", problem)
+                self.report("the store can't be told that this process ends", problem)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=STOP_SECONDS)
         for task in list(self._tasks):
             task.cancel()
 
+    def report(self, text: str, problem: Exception) -> None:
+        """Log a failure. A failing store fails for every request: that is logged once a second."""
+        if isinstance(problem, StoreError):
+            self._distrust_silence()
+            if monotonic() - self._reported < _REPORT_SECONDS:
+                return
+            self._reported = monotonic()
+        self._recorder.problem("error", text, problem)
+
+    # -- messages
+
     async def post(self, kind: Kind, name: str, data: bytes = b"") -> None:
-        """Tell every other process. Raises StoreError if that can't be done."""
+        """Send a message to every other process. Raises StoreError if that can't be done."""
         if self._store.shared:
             await self._store.post(TOPIC, _encode(ClusterMessage(self.id, kind, name, data)))
 
     async def tell(self, kind: Kind, name: str, data: bytes = b"") -> None:
-        """Tell every other process. One that is not reached finds out by itself, later."""
+        """Send a message to every other process. One that it does not reach finds out by itself, later."""
         try:
             await self.post(kind, name, data)
         except StoreError as problem:
-            self._problem("the other processes could not be told", problem)
+            self.report("a message to the other processes could not be sent", problem)
 
     def run(self, work: Any) -> asyncio.Task[Any]:
-        """Let something go on beside us."""
+        """Run something in a task that `stop` waits for."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._done)
         return task
 
-    async def is_there(self, worker: str) -> bool:
-        """Whether a process lives. After trouble with the store nobody is taken for dead before it could say so."""
-        there = worker == self.id or await self._store.get(f"worker:{worker}") is not None
-        return there or monotonic() < self._doubted
-
-    def follow(self, stream: str, follower: Follower) -> None:
-        self.followers.setdefault(stream, set()).add(follower)
-
-    def unfollow(self, stream: str, follower: Follower) -> None:
-        followers = self.followers.get(stream, set())
-        followers.discard(follower)
-        if not followers:
-            self.followers.pop(stream, None)
-
-    def _heard(self, message: bytes) -> None:
-        if message == MISSED:
-            self._miss()
-            return
-        try:
-            notice = _decode(message)
-        except msgspec.DecodeError as problem:
-            self._problem("a message from another process can't be read; is it another version?", problem)
-            return
-        if notice.sender == self.id and notice.kind not in _ECHOED:
-            return
-        if notice.kind == "more":
-            for follower in self.followers.get(notice.name, ()):
-                follower.look()
-        else:
-            result = self._hear(notice)
-            if result is not None:
-                self.run(result)
-
-    def _miss(self) -> None:
-        if self.when_missed is not None and (self._missing is None or self._missing.done()):
-            self._missing = self.run(self.when_missed())
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
+    def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         problem = None if task.cancelled() else task.exception()
         if isinstance(problem, Exception):
-            self._problem("a message between processes could not be dealt with", problem)
+            self.report("a message between processes could not be handled", problem)
 
-    async def _go_on(self) -> None:
+    def follow(self, stream: str, follower: Follower) -> None:
+        """Have the follower read the log when another process has written to the stream."""
+        self._followers.setdefault(stream, set()).add(follower)
+
+    def unfollow(self, stream: str, follower: Follower) -> None:
+        followers = self._followers.get(stream, set())
+        followers.discard(follower)
+        if not followers:
+            self._followers.pop(stream, None)
+
+    def _receive(self, raw: bytes) -> None:
+        assert self._handler is not None
+        if raw == MISSED:
+            if self._catching_up is None or self._catching_up.done():
+                self._catching_up = self.run(self._handler.catch_up())
+            return
+        try:
+            message = _decode(raw)
+        except msgspec.DecodeError as problem:
+            self.report("a message from another process can't be read; is it another version?", problem)
+            return
+        if message.sender == self.id and message.kind not in _ECHOED:
+            return
+        if message.kind == "more":
+            for follower in self._followers.get(message.name, ()):
+                follower.look()
+        elif (work := self._handler.handle(message)) is not None:
+            self.run(work)
+
+    # -- heartbeats
+
+    async def is_alive(self, process: str) -> bool:
+        """Whether a process lives. After a failure of the store each one has time to say so again."""
+        alive = process == self.id or await self._store.get(_PREFIX + process) is not None
+        return alive or monotonic() < self._trusted_until
+
+    async def heartbeat(self) -> None:
+        """Store that this process lives, and what it has counted."""
+        assert self._handler is not None
+        now = asyncio.get_running_loop().time()
+        if now >= self._due:
+            self._due = now + BEAT_SECONDS if self._handler.in_use() else next_tick(now)
+        seconds = self._due - now + DEAD_SECONDS - BEAT_SECONDS
+        await self._store.set(_PREFIX + self.id, self._handler.metrics(), seconds)
+
+    async def all_metrics(self) -> list[bytes]:
+        """What every process has counted, this one up to now. Raises StoreError."""
+        await self.heartbeat()
+        return list((await self._store.find(_PREFIX)).values())
+
+    async def _beat(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
             self._due_changed.clear()
             try:
                 await asyncio.wait_for(self._due_changed.wait(), self._due - loop.time())
             except TimeoutError:
-                await self._beat_once()
+                try:
+                    await self.heartbeat()
+                except StoreError as problem:
+                    self.report("the store does not answer", problem)
 
-    async def _beat_once(self) -> None:
-        try:
-            await self.heartbeat()
-        except StoreError as problem:
-            self.store_failed()
-            self._problem("the store does not answer", problem)
-
-    def store_failed(self) -> None:
+    def _distrust_silence(self) -> None:
         """Take no process for dead until it had time to send a heartbeat again, and send ours soon."""
-        self._doubted = monotonic() + DEAD_SECONDS
-        if self._beat is not None:
-            self._due = min(self._due, self._beat.get_loop().time() + BEAT_SECONDS)
+        self._trusted_until = monotonic() + DEAD_SECONDS
+        if self._heart is not None:
+            self._due = min(self._due, self._heart.get_loop().time() + BEAT_SECONDS)
             self._due_changed.set()
 
-    async def heartbeat(self) -> None:
-        """Tell the others that this process is there, and what it has counted."""
-        now = asyncio.get_running_loop().time()
-        if now >= self._due:
-            self._due = now + BEAT_SECONDS if self.in_use() else next_tick(now)
-        seconds = self._due - now + DEAD_SECONDS - BEAT_SECONDS
-        await self._store.set(f"worker:{self.id}", self.numbers(), seconds)
 
+# -- secrets that all processes share, so that a question asked by one can be answered to another
 
-_KEY = "key:state"
-_FOR_EVER = 10 * 365 * 86_400.0
+_STATE_KEY: Final = "key:state"
+_FOR_EVER: Final = 10 * 365 * 86_400.0
 
 
 class StoredNonces:
@@ -220,8 +251,8 @@ class StoredNonces:
             raise Unavailable("answers can't be taken") from None
 
 
-async def share_state(engine: Engine, store: Store, configured: str | None) -> None:
-    """Sign with the configured key, or with one that lies in the store beside the sessions that it is for."""
+async def share_secrets(engine: Engine, store: Store, configured: str | None) -> None:
+    """Sign with the configured key, or with one that is stored beside the sessions that it is for."""
     if configured is None and not store.shared:
         return
     key = sha256(configured.encode()).digest() if configured else await _stored_key(store)
@@ -229,7 +260,7 @@ async def share_state(engine: Engine, store: Store, configured: str | None) -> N
 
 
 async def _stored_key(store: Store) -> bytes:
-    await store.add(_KEY, token_bytes(KEY_BYTES), _FOR_EVER)
-    key = await store.get(_KEY)
+    await store.add(_STATE_KEY, token_bytes(KEY_BYTES), _FOR_EVER)
+    key = await store.get(_STATE_KEY)
     assert key is not None
     return key

@@ -1,8 +1,9 @@
-"""The gate: what is decided about a request before anybody looks at its body."""
+"""The gate: everything that is decided about a request before its body is decoded."""
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import Any, Final, final
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -15,39 +16,102 @@ from longshore.protocol.hosts import Hosts, parse_origin, same_origin
 from longshore.protocol.http_headers import accepts, is_json
 from longshore.protocol.peer import Principal
 from longshore.server.link import LOCAL
-from longshore.transports.http.responses import Receive, Scope
-from longshore.transports.http.uploads import Uploads
+from longshore.transports.http.responses import HeaderPairs, Receive, Scope, Send
+from longshore.transports.http.uploads import BOUNDED, Uploads
 from longshore.wire.codec import INVALID_REQUEST
+from longshore.wire.messages import Id
 
-COOKIE = "/auth/cookie"
-LENGTH_DIGITS = 20
+COOKIE: Final = "/auth/cookie"
+LENGTH_DIGITS: Final = 20
 """A longer Content-Length is no number that any body has."""
-_LOCAL = Principal()
-_OWN_SITES = (b"same-origin", b"none")
-"""What a browser says of a fetch by our own page, and by the person at it. Images and frames come without Origin."""
+NOT_YET: Final = Principal("", frozenset())
+"""Stands for a caller whose token must be looked up before the request goes on."""
+_LOCAL: Final = Principal()
+_OWN_SITES: Final = (b"same-origin", b"none")
+"""What a browser says of a fetch by our own page, and by its user. Images and frames come without Origin."""
+_EXPOSED_HEADERS: Final = b"mcp-session-id, www-authenticate, retry-after"
+_UNKNOWN: Final = ("", None)
+_NONE: Final[frozenset[bytes]] = frozenset()
+
+
+class Request(Struct, gc=False):
+    """One HTTP request that has passed the gate."""
+
+    scope: Scope
+    headers: dict[bytes, bytes]
+    twice: frozenset[bytes]
+    """The names of headers that came more than once."""
+    path: str
+    """Below the path that the app is mounted at."""
+    principal: Principal
+    accepts_json: bool = True
+    accepts_stream: bool = True
+    extra: HeaderPairs = ()
+    """Headers of every response to it: CORS, for a page of a configured origin."""
+
+    @property
+    def owner(self) -> str:
+        """The name that the request counts against: the principal's, or the address where no token is required."""
+        return self.caller[0]
+
+    @property
+    def caller(self) -> tuple[str, object]:
+        """The owner, and what tells its clients apart: the address of a principal's, or else the connection's port."""
+        client: tuple[str, object] = self.scope.get("client") or _UNKNOWN
+        if self.principal is LOCAL or self.principal.name == LOCAL.name:
+            return client
+        return self.principal.name, client[0]
+
+
+class Denied(Exception):
+    """The request is refused with this status. It can be delivered as a response, which raises it."""
+
+    def __init__(
+        self, status: int, text: str, headers: HeaderPairs = (), code: int = INVALID_REQUEST, id: Any = None
+    ) -> None:
+        super().__init__(text)
+        self.status, self.text, self.headers, self.code = status, text, headers, code
+        self.id: Id | Any = id
+
+    async def deliver(self, receive: Receive, send: Send) -> None:  # noqa: ARG002  (as of every response)
+        raise self
+
+
+def shutting_down() -> Denied:
+    """The refusal of new requests while the server shuts down: try again, on another connection."""
+    return Denied(503, "the server is shutting down", ((b"retry-after", b"1"), (b"connection", b"close")))
+
+
+class TooLong(Exception):
+    """The body is over the limit."""
+
+
+class Gone(Exception):
+    """The client has hung up."""
 
 
 @final
 class Gate:
-    """Host and Origin, credentials, media types, size."""
+    """Checks Host and Origin, credentials, media types and sizes."""
 
-    def __init__(self, config: Config, limits: Limits, guard: Guard) -> None:
-        self.hosts = _hosts(config)
+    def __init__(self, config: Config, limits: Limits, guard: Guard, uploads: Uploads) -> None:
+        self._hosts = _hosts(config)
         self._guard = guard
+        self._uploads = uploads
         self._most = limits.frame_bytes
         self._credentials = {b"authorization", b"cookie", config.auth.key_header.lower().encode("latin-1")}
         self._open = {"/health", *guard.metadata_paths}
-        """What a caller may see that has shown nothing yet."""
+        """Paths that need no credential."""
         self._page = parse_origin(public_origin(config) or "")
 
     def admit(self, scope: Scope) -> Request:
         """The request, if it may go on. Raises Denied. Its principal may still have to be looked up."""
         raw = scope["headers"]
         headers: dict[bytes, bytes] = dict(raw)
-        twice = NOBODY if len(headers) == len(raw) else repeated(raw)
+        twice = _NONE if len(headers) == len(raw) else _repeated(raw)
         server = scope.get("server")
         host = headers.get(b"host")
-        if not self.hosts.host_ok(host, server) or b"host" in twice:
+        if not self._hosts.host_ok(host, server) or b"host" in twice:
             raise Denied(421, Hosts.explain_host(host, server))
         root = scope.get("root_path", "")
         path = scope["path"]
@@ -66,11 +130,23 @@ class Gate:
         return request
 
     def _admit_page(self, request: Request, origin: bytes, host: bytes, server: Any) -> None:
-        if not self.hosts.origin_ok(origin, host, request.scope["scheme"], server) or b"origin" in request.twice:
+        if not self._hosts.origin_ok(origin, host, request.scope["scheme"], server) or b"origin" in request.twice:
             raise Denied(403, "requests from this web origin are not accepted (http.origins)")
+        request.extra = self.cors(origin)
+
+    def cors(self, origin: bytes) -> HeaderPairs:
+        """The headers that let a page of a configured origin read the response."""
+        allowed = self._hosts.cors(origin)
+        if allowed is None:
+            return ()
+        return (
+            (b"access-control-allow-origin", allowed.encode()),
+            (b"access-control-expose-headers", _EXPOSED_HEADERS),
+            (b"vary", b"origin"),
+        )
 
     def _identify(self, request: Request) -> Principal:
-        """Who asks, or that this must be looked up."""
+        """The caller, or NOT_YET if its token must be looked up."""
         if request.scope["method"] == "OPTIONS" or request.path in self._open:
             return _LOCAL
         if request.twice & self._credentials:
@@ -81,14 +157,14 @@ class Gate:
         return NOT_YET if found is None else found
 
     async def look_up(self, request: Request) -> None:
-        """Find out who asks, from whoever issued the token."""
+        """Find out who the caller is, from the authorization server."""
         found = await self._guard.look_up(request.headers, self._may_use_cookie(request))
         if isinstance(found, Refusal):
             raise denial(found)
         request.principal = found
 
     def _may_use_cookie(self, request: Request) -> bool:
-        """Whether a cookie counts: only if a browser says that the page that asks is ours, and not to get another."""
+        """Whether a cookie counts: only if a browser says that the page is ours, and not to get another cookie."""
         if request.path == COOKIE:
             return False
         origin = request.headers.get(b"origin")
@@ -99,12 +175,12 @@ class Gate:
         return self._page is not None and parse_origin(origin.decode("latin-1")) == self._page
 
     def forget_credentials(self, request: Request) -> None:
-        """They have done their work, and nobody further in has any use for them."""
+        """Remove the credentials from the headers: nothing behind the gate needs them."""
         for name in self._credentials:
             request.headers.pop(name, None)
 
     def check_body(self, request: Request) -> None:
-        """Refuse a body by what its headers say of it."""
+        """Refuse a body by its headers: one that is not plain JSON, or too long."""
         headers = request.headers
         if not is_json(headers.get(b"content-type")) or b"content-type" in request.twice:
             raise Denied(415, "the body must be Content-Type: application/json")
@@ -114,13 +190,54 @@ class Gate:
         if len(length) > LENGTH_DIGITS or not length.isdigit() or int(length) > self._most:
             raise self.too_long()
 
+    async def read_json(self, request: Request, receive: Receive) -> bytes:
+        """The JSON body of a request. Raises Denied."""
+        self.check_body(request)
+        try:
+            return await self.read_body(request, receive)
+        except TooLong:
+            raise self.too_long() from None
+
+    async def read_body(self, request: Request, receive: Receive) -> bytes:
+        """The whole body. Raises TooLong as soon as it is over the limit. Bodies that our own server counts are not
+        counted again.
+        """
+        uploads = None if BOUNDED in (request.scope.get("extensions") or ()) else self._uploads
+        parts: list[bytes] = []
+        size, counted, more = 0, 0, True
+        try:
+            while more:
+                message = await receive()
+                if message["type"] != "http.request":
+                    raise Gone
+                part: bytes = message.get("body", b"")
+                size += len(part)
+                if size > self._most:
+                    raise TooLong
+                parts.append(part)
+                more = message.get("more_body", False)
+                if more and uploads is not None:
+                    if not uploads.add(len(part)):
+                        text = "too many requests are unfinished; try again later"
+                        raise Denied(503, text, ((b"retry-after", b"1"),))
+                    counted += len(part)
+        finally:
+            if uploads is not None:
+                uploads.remove(counted)
+        return b"".join(parts)
+
+    def check_size(self, body: bytes) -> None:
+        """Refuse a body that is too long although its headers did not say so: it came in chunks."""
+        if len(body) > self._most:
+            raise self.too_long()
+
     def too_long(self) -> Denied:
         return Denied(413, f"a body is at most {self._most:,} bytes", ((b"connection", b"close"),))
 
 
 def denial(refusal: Refusal) -> Denied:
     """A refusal of the guard's as an HTTP response."""
-    headers: tuple[tuple[bytes, bytes], ...] = ()
+    headers: HeaderPairs = ()
     if refusal.challenge:
         headers = ((b"www-authenticate", refusal.challenge.encode("latin-1")),)
     elif refusal.status == 503:
@@ -129,7 +246,7 @@ def denial(refusal: Refusal) -> Denied:
 
 
 def _hosts(config: Config) -> Hosts:
-    """What is configured, and the address that clients use: behind a proxy it is not the one that we listen on."""
+    """The configured hosts and origins, and those of the public URL, which differ from ours behind a proxy."""
     hosts, origins = list(config.http.hosts), list(config.http.origins)
     page = public_origin(config)
     if page is not None:
@@ -142,111 +259,17 @@ def _hosts(config: Config) -> Hosts:
 
 
 def public_origin(config: Config) -> str | None:
-    """Where the server's own pages are for a browser, if that was said."""
+    """The origin of the server's own pages, if a public URL is configured."""
     if not config.http.public_url:
         return None
-    from urllib.parse import urlsplit
-
     parts = urlsplit(config.http.public_url)
     return f"{parts.scheme}://{parts.netloc}"
 
 
-_UNKNOWN = ("", None)
-NOT_YET = Principal("", frozenset())
-"""Stands for a caller whose token must be looked up before it gets any further."""
-NOBODY: frozenset[bytes] = frozenset()
-
-
-class Request(Struct, gc=False):
-    """One HTTP request that has passed the gate."""
-
-    scope: Scope
-    headers: dict[bytes, bytes]
-    twice: frozenset[bytes]
-    path: str
-    """Below where the app is mounted."""
-    principal: Principal
-    """Who asks."""
-    accepts_json: bool = True
-    accepts_stream: bool = True
-    extra: tuple[tuple[bytes, bytes], ...] = ()
-    """Headers of every response to it: CORS, where a browser of a named origin asks."""
-
-    @property
-    def owner(self) -> str:
-        """Whom the request counts against: the principal, or the address where nobody has to say who it is."""
-        return self.caller[0]
-
-    @property
-    def caller(self) -> tuple[str, object]:
-        """The owner, and what tells its clients apart: the address of a principal's, or else the connection's port."""
-        client: tuple[str, object] = self.scope.get("client") or _UNKNOWN
-        if self.principal is LOCAL or self.principal.name == LOCAL.name:
-            return client
-        return self.principal.name, client[0]
-
-    @property
-    def only_one(self) -> bool:
-        """Whether the client does not take both kinds of answer."""
-        return not (self.accepts_json and self.accepts_stream)
-
-
-class Denied(Exception):
-    """The request is refused with this status, before anything was made of its body."""
-
-    def __init__(
-        self,
-        status: int,
-        text: str,
-        headers: tuple[tuple[bytes, bytes], ...] = (),
-        code: int = INVALID_REQUEST,
-    ) -> None:
-        super().__init__(text)
-        self.status, self.text, self.headers, self.code = status, text, headers, code
-
-
-def shutting_down() -> Denied:
-    """The refusal of whatever is new while the server ends: come back, on another connection."""
-    return Denied(503, "the server is shutting down", ((b"retry-after", b"1"), (b"connection", b"close")))
-
-
-class TooLong(Exception):
-    """The body is over the limit."""
-
-
-class Gone(Exception):
-    """The client hung up before it had said everything."""
-
-
-def repeated(headers: Any) -> frozenset[bytes]:
+def _repeated(headers: Any) -> frozenset[bytes]:
     """The names of headers that came more than once."""
     seen: set[bytes] = set()
     twice: set[bytes] = set()
     for name, _ in headers:
         (twice if name in seen else seen).add(name)
     return frozenset(twice)
-
-
-async def read_body(receive: Receive, most: int, uploads: Uploads | None) -> bytes:
-    """The whole body. Reading stops where the limit is. What is unfinished is counted where the server does not."""
-    parts: list[bytes] = []
-    size, counted, more = 0, 0, True
-    try:
-        while more:
-            message = await receive()
-            if message["type"] != "http.request":
-                raise Gone
-            part: bytes = message.get("body", b"")
-            size += len(part)
-            if size > most:
-                raise TooLong
-            parts.append(part)
-            more = message.get("more_body", False)
-            if more and uploads is not None:
-                if not uploads.add(len(part)):
-                    raise Denied(503, "too many requests are unfinished; try again later", ((b"retry-after", b"1"),))
-                counted += len(part)
-    finally:
-        if uploads is not None:
-            uploads.remove(counted)
-    return b"".join(parts)

@@ -1,13 +1,11 @@
-"""A session as one process has it unpacked, and the place where it hears what belongs to no request."""
+"""A handshake-era session: its record in the store, and the same session loaded into this process."""
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from heapq import heapify, heappop, heappush
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, final
-from weakref import ref
 
 import msgspec
 from msgspec import Struct
@@ -15,73 +13,81 @@ from msgspec import Struct
 from longshore.protocol.peer import Peer, Principal
 from longshore.protocol.revisions import REVISIONS
 from longshore.protocol.session import Session
-from longshore.server.link import Link
-from longshore.transports.http.streams import Follower, Origin, Stream
+from longshore.transports.http.notifications import NotificationStream
+from longshore.transports.http.streams import Origin, Stream
 
 if TYPE_CHECKING:
     from longshore.transports.http.sessions import Sessions
 
-_EARLY_NOTICES = 100
-"""ClusterEvents kept for a client that has not opened its stream yet."""
+
+class Record(Struct, array_like=True):
+    """A session as it is stored."""
+
+    revision: str
+    capabilities: dict[str, Any]
+    client: dict[str, Any]
+    log_level: int | None
+    initialized: bool
+    declared: list[str]
+    subscriptions: list[str]
+    principal: str
+    version: int = 0
+    """Counts its changes, so that the newer one of two records is known."""
+    owner: str = ""
+    """The principal or address whose sessions are counted together when there are too many."""
+    used: bool = False
+    """Whether anything was asked of it after the handshake."""
 
 
-@final
-class NotificationStream(Link):
-    """Where a session hears what belongs to no request of its: the stream that its GET follows."""
+encode_record = msgspec.msgpack.Encoder().encode
+decode_record = msgspec.msgpack.Decoder(Record).decode
 
-    __slots__ = ("_live", "claims", "early", "follower", "stream")
 
-    def __init__(self, live: LoadedSession, principal: Principal) -> None:
-        super().__init__(live.session, principal)
-        self._live = ref(live)  # or the two would hold each other, and a packed session would wait for the collector
-        self.early: list[bytes] = []
-        self.claims: list[asyncio.Future[None]] = []
-        """GETs of ours that not all processes have heard of yet."""
-        self.stream: Stream | None = None
-        self.follower: Follower | None = None
+SESSIONS: Final = "session:"
+"""The prefix of the keys of sessions in the store."""
 
-    def send(self, frame: bytes) -> None:
-        live = self._live()
-        if self.stream is not None:
-            self.stream.put(frame)
-        elif live is not None:
-            live.send_home(frame)
 
-    def keep(self, frame: bytes) -> None:
-        """Put it into the stream, or keep it until there is one."""
-        if self.stream is None:
-            self.early.append(frame)
-            del self.early[:-_EARLY_NOTICES]
-        else:
-            self.stream.put(frame)
+def session_key(id: str) -> str:
+    return SESSIONS + id
 
-    def open(self, name: str = "") -> Stream:
-        """The stream, with what was said before anybody listened. A named one goes on, whoever wrote it before."""
-        if self.stream is not None and name not in ("", self.stream.id):
-            self.stream.end()
-            self.stream = None
-        if self.stream is None:
-            live = self._live()
-            assert live is not None
-            self.stream = live.open_stream(standalone=True, id=name)
-            for frame in self.early:
-                self.stream.put(frame)
-            self.early.clear()
-        return self.stream
 
-    def attach(self, name: str = "") -> tuple[Stream, Follower]:
-        """A new connection for the stream. An older one ends: it may be dead without our knowing."""
-        stream = self.open(name)
-        if self.follower is not None:
-            self.follower.close()
-        self.follower = follower = Follower()
-        stream.followers.add(follower)
-        return stream, follower
+def choose_surplus(records: dict[str, bytes], count: int, newest: int) -> list[str]:
+    """The keys of so many sessions that have to end, from records in which the soonest to expire come first.
+
+    First those that were never used, except the `newest`, which may not have had the time; then, one after the other,
+    the least recently used session of the owner with the most sessions.
+    """
+    if count <= 0:
+        return []
+    known = {raw: decode_record(raw) for raw in set(records.values())}
+    unused = [key for key, raw in records.items() if not known[raw].used]
+    chosen = unused[: max(0, len(unused) - newest)][:count]
+    owned: dict[str, deque[str]] = {}
+    ending = set(chosen)
+    for key, raw in records.items():
+        if key not in ending:
+            owned.setdefault(known[raw].owner, deque()).append(key)
+    heap = [(-len(keys), rank, keys) for rank, keys in enumerate(owned.values())]
+    heapify(heap)
+    while len(chosen) < count:
+        size, rank, keys = heappop(heap)
+        chosen.append(keys.popleft())
+        heappush(heap, (size + 1, rank, keys))
+    return chosen
+
+
+def merge(before: Record, now: Record, latest: Record) -> Record:
+    """Apply the changes from `before` to `now` to `latest`, which another process may have changed."""
+    names = [name for name in Record.__struct_fields__ if getattr(now, name) != getattr(before, name)]
+    changed = {name: getattr(now, name) for name in names}
+    old, new = set(before.subscriptions), set(now.subscriptions)
+    changed["subscriptions"] = sorted((set(latest.subscriptions) | (new - old)) - (old - new))
+    return msgspec.structs.replace(latest, **changed, version=latest.version + 1)
 
 
 @final
 class LoadedSession:
-    """A session as this process has it unpacked."""
+    """A session that this process has loaded from the store."""
 
     __slots__ = (
         "__weakref__",
@@ -109,7 +115,7 @@ class LoadedSession:
         self.was_used = False
         """Whether anything was asked of it after the handshake."""
         self.session: Session[Any] = Session()
-        self.session.name = f"longshore-{sessions.worker}"
+        self.session.name = f"longshore-{sessions.cluster.id}"
         self.notifications = NotificationStream(self, principal)
         self.streams: dict[str, Stream] = {}
         self.busy = 0
@@ -118,7 +124,7 @@ class LoadedSession:
         self.raw = b""
         """The record as it was last written or read here."""
         self.base: Record | None = None
-        """The same, unpacked."""
+        """The same, decoded."""
         self.saved: tuple[Any, ...] = ()
 
     @property
@@ -144,20 +150,20 @@ class LoadedSession:
 
     def open_stream(self, requests: list[Any] | None = None, *, standalone: bool = False, id: str = "") -> Stream:
         sessions = self._sessions
-        origin = Origin(sessions.worker, [] if requests is None else requests, standalone)
-        stream = Stream(sessions.store, self.id, sessions.limits, origin, sessions.problem, id)
-        stream.when_ended = self._stream_ended
+        origin = Origin(sessions.cluster.id, [] if requests is None else requests, standalone)
+        stream = Stream(sessions.store, sessions.cluster, sessions.limits, self.id, origin, id, self._stream_ended)
         self.streams[stream.id] = stream
         return stream
 
-    def send_home(self, frame: bytes) -> None:
+    def notify(self, frame: bytes) -> None:
+        """Send a frame that belongs to no request."""
         self._sessions.ownership.send(self, frame)
 
     def _stream_ended(self, stream: Stream) -> None:
         self.streams.pop(stream.id, None)
         if self.notifications.stream is stream:
-            self.notifications.stream = None  # which holds us: without this the session would wait for the collector
-        self._sessions.keep(self.id, stream)
+            self.notifications.stream = None  # or the two would refer to each other, and wait for the collector
+        self._sessions.stream_ended(self.id, stream)
 
     def record(self) -> Record:
         session, peer = self.session, self.session.peer
@@ -177,7 +183,7 @@ class LoadedSession:
         )
 
     def load(self, raw: bytes) -> None:
-        """Take up a record that another process may have changed. An older one is no news."""
+        """Apply a record that another process may have changed, unless it is older than the one applied last."""
         if raw != self.raw:
             record = decode_record(raw)
             if self.base is None or record.version > self.base.version:
@@ -185,7 +191,7 @@ class LoadedSession:
                 self.restore(record)
 
     def restore(self, record: Record) -> None:
-        """Be as the record says."""
+        """Set the session's state to that of the record."""
         session = self.session
         revision = REVISIONS[record.revision]
         session.peer = Peer(revision, record.capabilities, record.client, record.log_level)
@@ -194,67 +200,3 @@ class LoadedSession:
         session.subscriptions = set(record.subscriptions)
         self.owner, self.was_used = record.owner, record.used
         self.saved = self.state
-
-
-class Record(Struct, array_like=True):
-    """A session as it is stored."""
-
-    revision: str
-    capabilities: dict[str, Any]
-    client: dict[str, Any]
-    log_level: int | None
-    initialized: bool
-    declared: list[str]
-    subscriptions: list[str]
-    principal: str
-    version: int = 0
-    """Counts its changes: who hears of two knows which is newer."""
-    owner: str = ""
-    """Whom it counts against when there are too many: a principal or an address."""
-    used: bool = False
-    """Whether anything was asked of it after the handshake."""
-
-
-encode_record = msgspec.msgpack.Encoder().encode
-decode_record = msgspec.msgpack.Decoder(Record).decode
-
-
-SESSIONS: Final = "session:"
-
-
-def session_key(id: str) -> str:
-    return SESSIONS + id
-
-
-def choose_surplus(records: dict[str, bytes], count: int, newest: int) -> list[str]:
-    """The keys of so many sessions that have to end, from records in which the soonest to expire come first.
-
-    First those that were never used, except the `newest`, which may not have had the time; then, one after the other,
-    the least recently used one of whoever has the most sessions.
-    """
-    if count <= 0:
-        return []
-    known = {raw: decode_record(raw) for raw in set(records.values())}
-    unused = [key for key, raw in records.items() if not known[raw].used]
-    chosen = unused[: max(0, len(unused) - newest)][:count]
-    owned: dict[str, deque[str]] = {}
-    ending = set(chosen)
-    for key, raw in records.items():
-        if key not in ending:
-            owned.setdefault(known[raw].owner, deque()).append(key)
-    heap = [(-len(keys), rank, keys) for rank, keys in enumerate(owned.values())]
-    heapify(heap)
-    while len(chosen) < count:
-        size, rank, keys = heappop(heap)
-        chosen.append(keys.popleft())
-        heappush(heap, (size + 1, rank, keys))
-    return chosen
-
-
-def merge(before: Record, now: Record, latest: Record) -> Record:
-    """What was changed from `before` to `now`, done to `latest`, in which somebody else may have changed more."""
-    names = [name for name in Record.__struct_fields__ if getattr(now, name) != getattr(before, name)]
-    changed = {name: getattr(now, name) for name in names}
-    old, new = set(before.subscriptions), set(now.subscriptions)
-    changed["subscriptions"] = sorted((set(latest.subscriptions) | (new - old)) - (old - new))
-    return msgspec.structs.replace(latest, **changed, version=latest.version + 1)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
+from longshore.config import Config
+from longshore.config.sections import AuthConfig, HttpConfig
 from longshore.registry.tool import Entry
-
-if TYPE_CHECKING:
-    from longshore.transports.http.app import HttpApp
+from longshore.server.engine import Engine
 
 Json = dict[str, Any]
 
@@ -85,17 +85,17 @@ _SCHEMAS: Final[Json] = {
 }
 
 
-def describe(app: HttpApp, root: str) -> Json:
-    """The document. `root` is where the app is mounted."""
+def describe(engine: Engine, config: Config, has_credentials: bool, root: str) -> Json:
+    """The document. `root` is the path that the app is mounted at."""
     schemas: Json = dict(_SCHEMAS)
-    schemes = _schemes(app)
+    schemes = _schemes(config.auth) if has_credentials else {}
     paths: Json = {"/tools": {"get": _list_operation(bool(schemes))}}
-    for entry in app.engine.tools.values():
+    for entry in engine.tools.values():
         paths[f"/tools/{entry.name}"] = {"post": _operation(entry, schemas, list(schemes))}
     document: Json = {
         "openapi": VERSION,
-        "info": _info(app.engine.server_info),
-        "servers": [{"url": _base(app, root)}],
+        "info": _info(engine.server_info),
+        "servers": [{"url": _base(config.http, root)}],
         "paths": paths,
         "components": {"schemas": schemas, "responses": {name: _failed(text) for name, text in _FAILURES.values()}},
     }
@@ -112,19 +112,16 @@ def _info(server: Json) -> Json:
     return info
 
 
-def _base(app: HttpApp, root: str) -> str:
+def _base(http: HttpConfig, root: str) -> str:
     """Where the paths begin, as clients see it."""
-    public, path = app.config.http.public_url, app.config.http.path
+    public, path = http.public_url, http.path
     if public is None:
         return root or "/"
     return public.rstrip("/").removesuffix(path) + root or "/"
 
 
-def _schemes(app: HttpApp) -> Json:
-    """The ways to show a credential, if one is asked for."""
-    if not app.guard.required:
-        return {}
-    auth = app.config.auth
+def _schemes(auth: AuthConfig) -> Json:
+    """The ways to send a credential."""
     schemes: Json = {"bearer": {"type": "http", "scheme": "bearer"}}
     if auth.key_header:
         schemes["apiKey"] = {"type": "apiKey", "in": "header", "name": auth.key_header}

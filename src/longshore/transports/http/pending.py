@@ -1,178 +1,374 @@
-"""The answer to one POST, as the engine sees it: a link that waits until it is known how to answer.
+"""The response to one HTTP request, from the time that the engine gets the request until the last byte is sent.
 
-Most calls are answered at once, as JSON, and never wait. One that does is looked at again a moment later; only then is
-it worth a task that watches for the client hanging up.
+A `PendingResponse` is the engine's link. Its answer leaves in one of two ways:
+
+- It is attached to a connection of our own server, and `answer` writes a plain JSON answer there. No task waits.
+- `deliver` awaits the answer and sends it by ASGI. Our own server begins that too, in a task, as soon as there is more
+  to do than to write one plain answer: a stream, an error status, a slow call, a client that is behind with reading.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Any, Protocol, final
+from typing import Any, Final, Protocol, final
 
+from msgspec import Struct
+
+from longshore.auth.guard import Guard
+from longshore.errors import Forbidden
 from longshore.limits import Limits
 from longshore.protocol.dialect import FailureKind
-from longshore.protocol.peer import Principal
 from longshore.protocol.session import Session
 from longshore.server.engine import Engine
 from longshore.server.link import Link
-from longshore.transports.http.responses import Receive
+from longshore.transports.http.gate import Gone, Request, denial
+from longshore.transports.http.responses import (
+    JSON_TYPE,
+    KEEP_ALIVE,
+    HeaderPairs,
+    Receive,
+    Send,
+    event,
+    finish,
+    reply,
+    start_stream,
+    write,
+)
+from longshore.wire.codec import ErrorFrame
 
-WATCH_AFTER_SECONDS = 0.025
-"""A call that takes longer is watched for its client's hanging up. With the sweep that is noticed within 50 ms."""
+RESPONSE: Final = "longshore.response"
+"""The key of an ASGI scope under which our own server passes a response that was begun."""
+SLOW_SECONDS: Final = 0.025
+"""After so long a call is slow: it gets a task that notices when its client hangs up. With the timer, within 50 ms."""
+OVERRUN: Final = 4
+"""Calls are held back when a reader falls behind, notifications can't be: at so many times the output that may wait, a
+stream that is not read is closed, or loses its notifications."""
 
 
-class Outlet(Protocol):
-    """Where an answer can be written although nobody waits for it."""
+class Writer(Protocol):
+    """A connection that can write an answer without a task."""
 
-    def respond(self, frame: bytes) -> None: ...
+    def respond(self, frame: bytes) -> bool:
+        """Write a JSON response. False: the client is behind with reading."""
+        ...
 
-    def resume(self) -> None:
-        """Have somebody wait after all: there is more to do than to write one answer."""
+    def deliver(self, response: Deliverable) -> None:
+        """Have a task deliver the response by ASGI."""
         ...
 
 
-class PendingResponse(Link):
-    """A link whose coroutine waits for what the engine does with it, or that has an outlet in its place."""
+class Deliverable(Protocol):
+    """What our own server can pass to the app as the response to a request."""
 
-    __slots__ = ("_bell", "accepts_stream", "done", "frame", "gone", "kind", "old", "outlet")
+    async def deliver(self, receive: Receive, send: Send) -> None: ...
+
+
+@final
+class Wakeup:
+    """Wakes the one coroutine that waits. Without one `wake` does nothing: check the condition before you wait."""
+
+    __slots__ = ("_waiter",)
+
+    def __init__(self) -> None:
+        self._waiter: asyncio.Future[bool] | None = None
+
+    def wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(True)
+
+    async def wait(self, seconds: float | None = None) -> bool:
+        """Wait to be woken. False: the time ran out."""
+        loop = asyncio.get_running_loop()
+        self._waiter = waiter = loop.create_future()
+        timer = None if seconds is None else loop.call_later(seconds, self._time_out)
+        try:
+            woken: bool = await waiter
+            return woken
+        finally:
+            self._waiter = None
+            if timer is not None:
+                timer.cancel()
+
+    def _time_out(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(False)
+
+
+class SlowResponses:
+    """One timer for all pending responses: it marks those that are not answered within a moment."""
+
+    __slots__ = ("_armed", "_new")
+
+    def __init__(self) -> None:
+        self._new: list[PendingResponse] = []
+        self._armed = False
+
+    def reset(self) -> None:
+        """Forget the timer of an earlier loop."""
+        self._new, self._armed = [], False
+
+    def add(self, pending: PendingResponse) -> None:
+        self._new.append(pending)
+        if not self._armed:
+            self._armed = True
+            asyncio.get_running_loop().call_later(SLOW_SECONDS, self._sweep)
+
+    def _sweep(self) -> None:
+        new, self._new = self._new, []
+        self._armed = False
+        for pending in new:
+            if not (pending.done or pending.slow):
+                pending.slow = True
+                pending.wake()
+
+
+@final
+class Lifecycle:
+    """Whether the app is shutting down."""
+
+    __slots__ = ("stopping",)
+
+    def __init__(self) -> None:
+        self.stopping = False
+
+
+class Delivery(Struct, frozen=True):
+    """What every pending response of an app needs."""
+
+    engine: Engine
+    limits: Limits
+    guard: Guard
+    lifecycle: Lifecycle
+    slow: SlowResponses
+
+
+class PendingResponse(Link):
+    """The response to one POST. Subclasses say what else may be sent before the answer, and how a hang-up is taken."""
+
+    __slots__ = (
+        "_delivery",
+        "_wakeup",
+        "_writer",
+        "accepts_json",
+        "accepts_stream",
+        "done",
+        "extra",
+        "frame",
+        "gone",
+        "kind",
+        "slow",
+    )
     has_status = True
 
-    def __init__(self, session: Session[Any] | None, principal: Principal) -> None:
-        super().__init__(session, principal)
-        self.accepts_stream = True
+    def __init__(self, delivery: Delivery, request: Request, session: Session[Any] | None = None) -> None:
+        # What Link sets is set here: one is made for each request, and a call of its constructor costs 0.2 µs.
+        self.session = Session() if session is None else session
+        self.principal = request.principal
+        self.caller = request.caller
+        self.congested = False
+        self.headers = None
+        self.extra = request.extra
+        self.accepts_json, self.accepts_stream = request.accepts_json, request.accepts_stream
         self.done = False
         self.frame: bytes | None = None
+        """The answer. Empty for a message that has none, None for a request that was cancelled."""
         self.gone = False
-        """The client has hung up."""
-        self.old = False
-        """It has waited long enough to be watched."""
+        """Whether the client has hung up."""
+        self.slow = False
         self.kind: FailureKind | None = None
-        self.outlet: Outlet | None = None
-        self._bell: Wakeup | None = None
-        """Only who waits has one: most never do."""
+        """Why the answer is a failure."""
+        self._delivery = delivery
+        self._writer: Writer | None = None
+        self._wakeup: Wakeup | None = None
+
+    # -- the engine's side
 
     def answer(self, frame: bytes | None) -> None:
         self.frame = frame
         self.done = True
-        if self.outlet is not None and frame is not None and frame.__class__ is bytes:
-            outlet, self.outlet = self.outlet, None
-            outlet.respond(frame)
+        writer = self._writer
+        if writer is not None and frame.__class__ is bytes:  # an ErrorFrame may have a status
+            self._writer = None
+            assert frame is not None
+            if not writer.respond(frame):
+                writer.deliver(self)
         else:
             self.wake()
 
     def failed(self, kind: FailureKind) -> None:
         self.kind = kind
 
-    def wake(self) -> None:
-        if self.outlet is not None:
-            outlet, self.outlet = self.outlet, None
-            outlet.resume()
-        elif self._bell is not None:
-            self._bell.ring()
+    def accept(self) -> None:
+        """The message is a notification or a response, which has no answer."""
+        self.frame, self.done = b"", True
 
-    async def wait(self, seconds: float | None = None) -> None:
-        """Until something has happened, or for so long."""
-        self._bell = self._bell or Wakeup()
-        await self._bell.wait(seconds)
-
-
-class Post(PendingResponse):
-    """A modern POST. What is sent before the answer makes it a stream; who hangs up takes the request back."""
-
-    __slots__ = ("_high", "_queued", "frames")
-
-    def __init__(self, principal: Principal, limits: Limits) -> None:
-        super().__init__(None, principal)
-        self._high = limits.output_bytes
-        self._queued = 0
-        self.frames: deque[bytes] = deque()
+    # -- the connection's side
 
     @property
-    def owner(self) -> object:
-        return self.principal.name
+    def streaming(self) -> bool:
+        """Whether something was sent before the answer, so that the response is a stream."""
+        return False
 
-    def send(self, frame: bytes) -> None:
-        if self.done or self.gone or not self.accepts_stream or self._queued > OVERRUN * self._high:
-            return
-        self.frames.append(frame)
-        self._queued += len(frame)
-        self.congested = self._queued > self._high
+    @property
+    def is_plain(self) -> bool:
+        """Whether an answer may be written as it is: without other headers, events or anything to store before."""
+        return self.accepts_json and not self.streaming and not self.extra
+
+    def attach(self, writer: Writer) -> None:
+        """Write a plain answer there when it comes."""
+        self._writer = writer
+        self._delivery.slow.add(self)
+
+    def lose(self) -> None:
+        """The client has hung up."""
+        self.gone, self._writer = True, None
         self.wake()
 
-    def take(self) -> list[bytes]:
-        frames = list(self.frames)
-        self.frames.clear()
-        self._queued = 0
-        self.congested = False
-        return frames
+    def wake(self) -> None:
+        writer = self._writer
+        if writer is not None:
+            self._writer = None
+            writer.deliver(self)
+        elif self._wakeup is not None:
+            self._wakeup.wake()
 
+    async def wait(self, seconds: float | None = None) -> bool:
+        """Wait for any change. False: the time ran out."""
+        if self._wakeup is None:
+            self._wakeup = Wakeup()
+        return await self._wakeup.wait(seconds)
 
-class Waiting:
-    """The POSTs that wait. One timer makes those old that are not answered at once."""
+    async def deliver(self, receive: Receive, send: Send) -> None:
+        """Send the response: as JSON if the answer comes before anything else, as a stream if it takes long."""
+        if self.done and not self.streaming:
+            await self.send_answer(send)
+            return
+        self._delivery.slow.add(self)
+        watcher: asyncio.Task[None] | None = None
+        try:
+            while not (self.done or self.streaming or self.slow):
+                await self.wait()
+            if self.streaming or not self.done:
+                watcher = asyncio.get_running_loop().create_task(self._watch(receive))
+            seconds = self._delivery.limits.stream_after_seconds if self.accepts_stream else None
+            while self.accepts_json and not (self.done or self.streaming or self.gone):
+                if not await self.wait(seconds):
+                    break
+            if self.gone:
+                raise Gone
+            if self.done and not self.streaming:
+                await self.send_answer(send)
+            else:
+                await self.send_stream(send)
+        finally:
+            if watcher is not None:
+                watcher.cancel()
+            self.close()
 
-    __slots__ = ("_armed", "_young")
+    async def _watch(self, receive: Receive) -> None:
+        await hung_up(receive)
+        self.lose()
 
-    def __init__(self) -> None:
-        self._young: list[PendingResponse] = []
-        self._armed = False
+    def close(self) -> None:
+        """The connection is done with this response. If there is no answer yet, the request is cancelled."""
+        if not self.done:
+            self._delivery.engine.hang_up(self)
 
-    def add(self, post: PendingResponse) -> None:
-        self._young.append(post)
-        if not self._armed:
-            self._armed = True
-            asyncio.get_running_loop().call_later(WATCH_AFTER_SECONDS, self._sweep)
+    async def send_answer(self, send: Send) -> None:
+        """Send the answer as a whole, with the status that goes with it."""
+        frame = self.frame
+        if not frame:
+            await self.send_nothing(send)
+            return
+        status, headers = self.status(frame), self.answer_headers(frame)
+        if status == 200 and not self.accepts_json:
+            await start_stream(send, headers)
+            await write(send, event(frame))
+            await finish(send)
+        else:
+            await reply(send, status, frame, (JSON_TYPE, *headers))
 
-    def _sweep(self) -> None:
-        young, self._young = self._young, []
-        self._armed = False
-        for post in young:
-            if not (post.done or post.old):  # one from the fast lane comes here twice
-                post.old = True
-                post.wake()
+    def answer_headers(self, frame: bytes) -> HeaderPairs:
+        """The headers of an answer beside its type."""
+        if isinstance(frame, ErrorFrame) and isinstance(frame.cause, Forbidden):
+            return (*self.extra, *self.challenge(frame.cause.needed))
+        return self.extra
 
+    def challenge(self, needed: frozenset[str]) -> HeaderPairs:
+        """The header that names the scopes that the caller needs."""
+        return denial(self._delivery.guard.forbid(self.principal, needed)).headers
 
-async def watch(engine: Engine, post: PendingResponse, receive: Receive) -> None:
-    """Who hangs up takes the request back, and nobody should work for it any longer."""
-    await hung_up(receive)
-    post.gone = True
-    if not post.done:
-        engine.hang_up(post)
-    post.wake()
+    # -- for subclasses
 
+    def status(self, frame: bytes) -> int:
+        """The HTTP status of an answer."""
+        raise NotImplementedError
 
-OVERRUN = 4
-"""Calls hold back when a reader falls behind, notices can't: at so many times the output that may wait, a stream that
-nobody reads is let go, or loses its notices."""
+    async def send_nothing(self, send: Send) -> None:
+        """Respond to a message that has no answer, or to a request that was cancelled."""
+        raise NotImplementedError
+
+    async def send_stream(self, send: Send) -> None:
+        """Send the response as a stream of events that ends with the answer."""
+        raise NotImplementedError
 
 
 @final
-class Wakeup:
-    """Wakes the one coroutine that waits. Rung while nobody does, it does nothing: look before you wait."""
+class EventQueue:
+    """Frames that wait to be sent on one stream of events."""
 
-    __slots__ = ("_waiter",)
+    __slots__ = ("_bytes", "_frames", "_high", "_wakeup", "closed", "ended")
 
-    def __init__(self) -> None:
-        self._waiter: asyncio.Future[None] | None = None
+    def __init__(self, high: int) -> None:
+        self._frames: deque[bytes] = deque()
+        self._bytes, self._high = 0, high
+        self._wakeup = Wakeup()
+        self.ended = False
+        """Nothing more is put: the stream ends when everything is sent."""
+        self.closed = False
+        """Nothing more is sent."""
 
-    def ring(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+    @property
+    def congested(self) -> bool:
+        """Whether more waits than should."""
+        return self._bytes > self._high
 
-    async def wait(self, seconds: float | None = None) -> None:
-        """Until it rings, or for so long."""
-        loop = asyncio.get_running_loop()
-        self._waiter = waiter = loop.create_future()
-        timer = None if seconds is None else loop.call_later(seconds, self.ring)
-        try:
-            await waiter
-        finally:
-            self._waiter = None
-            if timer is not None:
-                timer.cancel()
+    @property
+    def overrun(self) -> bool:
+        """Whether so much waits that the client does not read."""
+        return self._bytes > OVERRUN * self._high
+
+    def put(self, frame: bytes) -> None:
+        if not self.closed:
+            self._frames.append(frame)
+            self._bytes += len(frame)
+            self._wakeup.wake()
+
+    def end(self) -> None:
+        self.ended = True
+        self._wakeup.wake()
+
+    def close(self) -> None:
+        self.closed = True
+        self._frames.clear()
+        self._bytes = 0
+        self._wakeup.wake()
+
+    def take(self) -> bytes:
+        """Everything that waits, as the events of a stream."""
+        chunk = b"".join(map(event, self._frames))
+        self._frames.clear()
+        self._bytes = 0
+        return chunk
+
+    async def wait(self, send: Send, keep_alive_seconds: float) -> None:
+        """Wait for a change, with a sign of life to the client now and then."""
+        if not (self._frames or self.ended or self.closed) and not await self._wakeup.wait(keep_alive_seconds):
+            await write(send, KEEP_ALIVE)
 
 
 async def hung_up(receive: Receive) -> None:
-    """Until the client does."""
+    """Wait until the client hangs up."""
     while (await receive())["type"] != "http.disconnect":
         pass

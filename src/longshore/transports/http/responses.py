@@ -1,4 +1,4 @@
-"""What goes back over HTTP: statuses, JSON answers and the events of a stream."""
+"""HTTP responses as ASGI messages: statuses, JSON answers and the events of a stream."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any, Final
 
 from longshore.errors import Forbidden, Unavailable
 from longshore.protocol.peer import BadEnvelope
-from longshore.wire.codec import INVALID_REQUEST, ErrorFrame, error
+from longshore.wire.codec import ErrorFrame
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-HeaderList = list[tuple[bytes, bytes]]
+HeaderPairs = tuple[tuple[bytes, bytes], ...]
 
 JSON_TYPE: Final = (b"content-type", b"application/json")
-STREAM_HEADERS: Final[HeaderList] = [
+STREAM_HEADERS: Final[HeaderPairs] = (
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
-]
+)
 KEEP_ALIVE: Final = b":\r\n\r\n"
 
 _MODERN_STATUS: Final = {-32700: 400, -32600: 400, -32601: 404, -32020: 400, -32021: 400, -32022: 400}
@@ -29,7 +29,7 @@ _LEGACY_STATUS: Final = {-32700: 400, -32600: 400}
 def modern_status(frame: bytes) -> int:
     """The status that 2026-07-28 demands with this answer.
 
-    A refusal by a handler (an unknown tool, say) is 200: a client that speaks both eras takes any other 400 for proof
+    A refusal by a handler (an unknown tool, say) is 200: a client that speaks both eras takes any other 400 as proof
     of an older server.
     """
     if not isinstance(frame, ErrorFrame):
@@ -44,7 +44,7 @@ def modern_status(frame: bytes) -> int:
 
 
 def legacy_status(frame: bytes) -> int:
-    """The status of an answer in the handshake era: an error is 200, unless nothing could be made of the message."""
+    """The status of an answer in the handshake era: an error is 200, unless the message could not be read."""
     if not isinstance(frame, ErrorFrame):
         return 200
     if isinstance(frame.cause, Forbidden):
@@ -60,17 +60,10 @@ async def reply(
         head = [*headers, (b"content-length", b"%d" % len(body))]
     else:
         head = [header for header in headers if header is not JSON_TYPE]
-        if status != 204:  # which has no body, and may not say so
+        if status != 204:  # which has no body, and no length
             head.append((b"content-length", b"0"))
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": body})
-
-
-async def refuse(
-    send: Send, status: int, text: str, headers: Iterable[tuple[bytes, bytes]] = (), code: int = INVALID_REQUEST
-) -> None:
-    """A refusal before anything was made of the body: its id is not known, so it has none."""
-    await reply(send, status, error(None, code, text), (JSON_TYPE, *headers))
 
 
 def event(data: bytes, id: str = "") -> bytes:
@@ -86,7 +79,7 @@ def priming(id: str, retry: float) -> bytes:
 
 
 def retry_after(seconds: float) -> bytes:
-    """When to come back, said before we let a connection go."""
+    """The event that says when to come back, before the connection is closed."""
     return b"retry: %d\r\n\r\n" % int(seconds * 1000)
 
 

@@ -1,28 +1,28 @@
 """Tools as plain REST routes: a list, and one POST a tool with its arguments as the body.
 
-A call goes through the engine as a 2026-07-28 call does, so arguments, scopes, limits and time are looked after there;
-what is left here is to put HTTP's words around it.
+A call goes through the engine as a 2026-07-28 call does, which checks arguments, scopes, limits and time. The engine's
+answer becomes a status and one envelope for success and failure; content and structured content go out as they came.
 """
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
+from longshore.config import Config
 from longshore.errors import CapabilityMissing, Forbidden
 from longshore.protocol.dialect import FailureKind
 from longshore.protocol.http_headers import is_json
 from longshore.protocol.peer import OWN_ENVELOPE
 from longshore.registry.tool import Entry
-from longshore.transports.http.gate import LENGTH_DIGITS, Gone, Request, TooLong, shutting_down
+from longshore.transports.http.gate import LENGTH_DIGITS, Gate, Request, TooLong, shutting_down
 from longshore.transports.http.openapi import describe
-from longshore.transports.http.pending import PendingResponse, watch
-from longshore.transports.http.responses import JSON_TYPE, Receive, Send, reply
+from longshore.transports.http.pending import Delivery, PendingResponse
+from longshore.transports.http.responses import JSON_TYPE, HeaderPairs, Receive, Send, reply
 from longshore.wire.codec import (
     BROKEN,
     INVALID_PARAMS,
@@ -34,9 +34,6 @@ from longshore.wire.codec import (
     too_deep,
 )
 from longshore.wire.messages import Fault
-
-if TYPE_CHECKING:
-    from longshore.transports.http.app import HttpApp
 
 TOOLS: Final = "/tools"
 OPENAPI: Final = "/openapi.json"
@@ -50,10 +47,15 @@ _read_raw = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 @final
-class RestCall(PendingResponse):
-    """One call. Nobody hears its progress, and nobody can be asked anything."""
+class RestResponse(PendingResponse):
+    """The response to one call. Its progress is dropped, and its questions can't be asked."""
 
-    __slots__ = ()
+    __slots__ = ("_began", "_name")
+
+    def __init__(self, delivery: Delivery, request: Request, name: str) -> None:
+        super().__init__(delivery, request)
+        self.accepts_json, self.accepts_stream = True, False
+        self._name, self._began = name, monotonic()
 
     def send(self, frame: bytes) -> None:
         pass
@@ -62,76 +64,78 @@ class RestCall(PendingResponse):
         if not self.done:  # a thread that was given up may still fail, and that is not why this call did
             self.kind = kind
 
+    def lose(self) -> None:
+        super().lose()
+        if not self.done:
+            self._delivery.engine.hang_up(self)
+
+    async def send_answer(self, send: Send) -> None:
+        outcome = read_outcome(self._name, self.frame, self.kind, monotonic() - self._began)
+        if outcome.needed:
+            outcome.headers = self.challenge(outcome.needed)
+        await outcome.send(send, self.extra)
+
 
 @final
-class Rest:
-    """The routes of one app. What describes the tools is kept until they change."""
+class RestEndpoint:
+    """The REST routes of one app. Descriptions of the tools are cached until the tools change."""
 
-    def __init__(self, app: HttpApp) -> None:
-        self._app = app
+    def __init__(self, delivery: Delivery, gate: Gate, config: Config) -> None:
+        self._delivery = delivery
+        self._engine, self._limits = delivery.engine, delivery.limits
+        self._gate, self._config = gate, config
         self._described: dict[str, Entry] | None = None
-        self._kept: dict[str, tuple[str, bytes]] = {}
+        self._pages: dict[str, tuple[str, bytes]] = {}
 
     async def serve(self, request: Request, receive: Receive, send: Send) -> None:
         method, path = request.scope["method"], request.path
-        calls = path not in (TOOLS, OPENAPI)
-        allowed = ("POST",) if calls else ("GET", "HEAD")
-        outcome: Outcome | None
+        is_call = path not in (TOOLS, OPENAPI)
+        allowed = ("POST",) if is_call else ("GET", "HEAD")
         if method not in allowed:
-            outcome = _wrong_method(path, allowed)
-        elif calls:
-            outcome = await self._call(path[len(TOOLS) + 1 :], request, receive)
+            await _wrong_method(path, allowed).send(send, request.extra)
+        elif is_call:
+            await self._call(path[len(TOOLS) + 1 :], request, receive, send)
         else:
-            outcome = Outcome(200, self._page(path, request))
-        if outcome is None:
-            raise Gone
-        await reply(send, outcome.status, outcome.body, (JSON_TYPE, *outcome.headers, *request.extra))
+            await RestReply(200, self._page(path, request)).send(send, request.extra)
 
     # -- what there is
 
     def _page(self, path: str, request: Request) -> bytes:
-        tools = self._app.engine.tools
+        tools = self._engine.tools
         if tools is not self._described:  # it is another dict whenever anything about it is
             self._described = tools
-            self._kept.clear()
+            self._pages.clear()
         root = request.scope.get("root_path", "")
-        kept = self._kept.get(path)
+        kept = self._pages.get(path)
         if kept is None or kept[0] != root:
-            kept = self._kept[path] = root, self._write(path, root)
+            kept = self._pages[path] = root, self._write(path, root)
         return kept[1]
 
     def _write(self, path: str, root: str) -> bytes:
         if path == TOOLS:
-            return encode({"tools": [entry.describe() for entry in self._app.engine.tools.values()]})
-        return encode(describe(self._app, root))
+            return encode({"tools": [entry.describe() for entry in self._engine.tools.values()]})
+        return encode(describe(self._engine, self._config, self._delivery.guard.required, root))
 
     # -- calls
 
-    async def _call(self, name: str, request: Request, receive: Receive) -> Outcome | None:
-        """Call a tool. None: the client has hung up."""
-        began = monotonic()
+    async def _call(self, name: str, request: Request, receive: Receive, send: Send) -> None:
         try:
             self._check(name)
             arguments = await self._arguments(request, receive)
-        except RestError as trouble:
-            return failure(trouble)
-        call = RestCall(None, request.principal)
-        call.caller = request.caller
-        frame = self._app.engine.handle(_FRAME % (encode(name), arguments), call)
-        if frame is None:
-            frame = await self._wait(call, receive)
-            if call.gone:
-                return None
-        outcome = read_outcome(name, frame, call.kind, monotonic() - began)
-        if outcome.needed:
-            outcome.headers = self._app.forbidden(request, outcome.needed)
-        return outcome
+        except RestError as problem:
+            await failure(problem).send(send, request.extra)
+            return
+        response = RestResponse(self._delivery, request, name)
+        frame = self._engine.handle(_FRAME % (encode(name), arguments), response)
+        if frame is not None:
+            response.answer(frame)
+        await response.deliver(receive, send)
 
     def _check(self, name: str) -> None:
-        if self._app.stopping:
+        if self._delivery.lifecycle.stopping:
             denied = shutting_down()
             raise RestError("busy", denied.text, denied.headers)
-        engine = self._app.engine
+        engine = self._engine
         if not engine.has_tool(name):
             from longshore.nearest import nearest
 
@@ -141,12 +145,12 @@ class Rest:
 
     async def _arguments(self, request: Request, receive: Receive) -> bytes:
         """The body, sure to be one JSON object and nothing beside it: it goes into a frame as it is."""
-        most, headers = self._app.limits.frame_bytes, request.headers
+        most, headers = self._limits.frame_bytes, request.headers
         length = headers.get(b"content-length", b"")
         try:
             if len(length) > LENGTH_DIGITS or (length.isdigit() and int(length) > most):
                 raise TooLong
-            body = await self._app.read(request, receive)
+            body = await self._gate.read_body(request, receive)
         except TooLong:
             raise RestError("body_too_large", f"a body is at most {most:,} bytes") from None
         if not body.strip():
@@ -158,7 +162,7 @@ class Rest:
         return body
 
     def _check_arguments(self, body: bytes) -> None:
-        depth = self._app.limits.depth - _WRAPPED
+        depth = self._limits.depth - _WRAPPED
         if too_deep(body, depth):
             raise RestError("invalid_arguments", f"the arguments nest deeper than {depth} levels")
         try:
@@ -170,26 +174,8 @@ class Rest:
         if body.lstrip()[:1] != b"{":
             raise RestError("invalid_arguments", "the body must be a JSON object: the tool's arguments by name")
 
-    async def _wait(self, call: RestCall, receive: Receive) -> bytes | None:
-        """Until the call is answered. Who hangs up takes it back."""
-        if call.done:
-            return call.frame
-        self._app.waiting.add(call)
-        while not (call.done or call.old):
-            await call.wait()
-        if not call.done:
-            watcher = asyncio.get_running_loop().create_task(watch(self._app.engine, call, receive))
-            try:
-                while not (call.done or call.gone):
-                    await call.wait()
-            finally:
-                watcher.cancel()
-                if not call.done:
-                    self._app.engine.hang_up(call)
-        return call.frame
 
-
-def _wrong_method(path: str, allowed: tuple[str, ...]) -> Outcome:
+def _wrong_method(path: str, allowed: tuple[str, ...]) -> RestReply:
     outcome = failure(RestError("method", f"{path} takes {' and '.join(allowed)}"))
     outcome.headers = ((b"allow", ", ".join(allowed).encode()),)
     return outcome
@@ -227,19 +213,22 @@ _CALLERS_FAULT: Final = (PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS)
 class RestError(Exception):
     """A call that can't be made. The headers of its answer go with the kind, unless there are others."""
 
-    def __init__(self, kind: str, text: str, headers: tuple[tuple[bytes, bytes], ...] | None = None) -> None:
+    def __init__(self, kind: str, text: str, headers: HeaderPairs | None = None) -> None:
         super().__init__(text)
         self.kind, self.text = kind, text
         self.headers = _HEADERS.get(kind, ()) if headers is None else headers
 
 
-class Outcome(Struct):
+class RestReply(Struct):
     """What is sent back. `needed` are the scopes that the caller would need, where that is why it failed."""
 
     status: int
     body: bytes
-    headers: tuple[tuple[bytes, bytes], ...] = ()
+    headers: HeaderPairs = ()
     needed: frozenset[str] = frozenset()
+
+    async def send(self, send: Send, extra: HeaderPairs) -> None:
+        await reply(send, self.status, self.body, (JSON_TYPE, *self.headers, *extra))
 
 
 class _Result(Struct, frozen=True, rename="camel"):
@@ -283,14 +272,14 @@ _read_answer = msgspec.json.Decoder(_Answer).decode
 _read_blocks = msgspec.json.Decoder(list[_Block]).decode
 
 
-def failure(trouble: RestError, seconds: float | None = None, data: Raw | UnsetType = UNSET) -> Outcome:
+def failure(trouble: RestError, seconds: float | None = None, data: Raw | UnsetType = UNSET) -> RestReply:
     """The answer to a call that failed, or was not even made."""
     milliseconds = UNSET if seconds is None else _milliseconds(seconds)
     envelope = Failed(False, {"kind": trouble.kind, "message": trouble.text}, data, milliseconds, _now())
-    return Outcome(STATUSES[trouble.kind], encode(envelope), trouble.headers)
+    return RestReply(STATUSES[trouble.kind], encode(envelope), trouble.headers)
 
 
-def read_outcome(name: str, frame: bytes | None, kind: FailureKind | None, seconds: float) -> Outcome:
+def read_outcome(name: str, frame: bytes | None, kind: FailureKind | None, seconds: float) -> RestReply:
     """What the engine's answer to a call of the tool says. `kind` is why it failed, where the engine knew."""
     if frame is None:
         return failure(RestError("cancelled", f"{name} was cancelled"), seconds)
@@ -304,10 +293,10 @@ def read_outcome(name: str, frame: bytes | None, kind: FailureKind | None, secon
     if kind is not None or result.is_error:
         return failure(RestError(kind or "execution", text or f"{name} failed"), seconds, result.structured)
     data: Any = result.structured if result.structured is not UNSET else (text or None)
-    return Outcome(200, encode(Success(True, data, result.content, _milliseconds(seconds), _now())))
+    return RestReply(200, encode(Success(True, data, result.content, _milliseconds(seconds), _now())))
 
 
-def _refused(name: str, frame: bytes, text: str, kind: FailureKind | None, seconds: float) -> Outcome:
+def _refused(name: str, frame: bytes, text: str, kind: FailureKind | None, seconds: float) -> RestReply:
     cause = frame.cause if isinstance(frame, ErrorFrame) else None
     if isinstance(cause, CapabilityMissing):
         return failure(_question(name), seconds)

@@ -1,14 +1,13 @@
-"""Handshake-era sessions: a small record in the store, and an unpacked copy in each process that uses it.
+"""Handshake-era sessions: a small record in the store, and a loaded copy in each process that uses it.
 
-The record is what `initialize` settled and what the client has asked for since. It is written before the answer that
-acknowledges it, so another process, or the next one after a restart, can go on from there. Calls in flight stay with
-the process that runs them. A process keeps the sessions unpacked that it used last; the rest is bytes in the store.
+The record holds what `initialize` agreed on and what the client has asked for since. It is written before the answer
+that acknowledges it, so another process, or the next one after a restart, can go on from there. Calls in flight stay
+with the process that runs them. A process has the sessions loaded that it used last; the rest is bytes in the store.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
 from itertools import islice
 from math import inf
 from secrets import token_urlsafe
@@ -21,7 +20,6 @@ from longshore.protocol.peer import Principal
 from longshore.server.engine import Engine
 from longshore.stores import Store
 from longshore.transports.http.cluster import Cluster
-from longshore.transports.http.cluster_events import StreamOwnership
 from longshore.transports.http.gate import Denied
 from longshore.transports.http.loaded_session import (
     SESSIONS,
@@ -33,11 +31,12 @@ from longshore.transports.http.loaded_session import (
     merge,
     session_key,
 )
+from longshore.transports.http.notifications import StreamOwnership
 from longshore.transports.http.streams import FinishedStreams, Stream
 from longshore.wire.codec import INVALID_PARAMS
 
 ID_BYTES = 24
-"""192 bits of randomness: nobody guesses a session."""
+"""192 bits of randomness: a session can't be guessed."""
 _TOUCHES = 10
 """How many times in the life of an idle session its expiry is moved on. More would be a write for each request."""
 _SLACK = 64
@@ -54,26 +53,23 @@ class Sessions:
         store: Store,
         limits: Limits,
         ttl: float,
-        workers: Cluster,
-        problem: Callable[[str, Exception], None],
+        cluster: Cluster,
     ) -> None:
         self._engine = engine
         self.store = store
         self.limits = limits
         self.ttl = ttl
-        self._kept = ttl + ttl / _TOUCHES
-        """How long the store keeps one that is not touched: it may have been used a while after it was."""
-        self.worker = workers.id
-        self.problem = problem
-        self.ownership = StreamOwnership(engine, store, limits, workers, problem)
-        self._logs = FinishedStreams(limits)
-        self._tell, self._run = workers.tell, workers.run
+        self._stored_seconds = ttl + ttl / _TOUCHES
+        """The expiry of a record in the store: the session may have been used for a while after it was last set."""
+        self.cluster = cluster
+        self.ownership = StreamOwnership(engine, store, limits, cluster)
+        self._finished = FinishedStreams(limits)
         self.loaded: OrderedDict[str, LoadedSession] = OrderedDict()
         self._made = 0
         self._trim_every = max(1, limits.sessions // _SLACK)
 
     def get_cached(self, id: str, principal: Principal) -> LoadedSession | None:
-        """The session, if this process has it at hand, nobody else can have changed it, and it is the caller's."""
+        """The session, if it is loaded, no other process can have changed it, and it is the caller's."""
         live = self.loaded.get(id)
         if live is None or self.store.shared or live.principal.name != principal.name:
             return None
@@ -87,7 +83,7 @@ class Sessions:
         return live
 
     async def find(self, id: str, principal: Principal) -> LoadedSession | None:
-        """The session, wherever it is. None: there is none, or it is somebody else's, which nobody is told."""
+        """The session, loaded from the store if need be. None: there is none, or it is another caller's."""
         key = session_key(id)
         raw = await self.store.get(key) or await self._revive(id)
         if raw is None:
@@ -98,38 +94,38 @@ class Sessions:
             return None
         if live is None:
             live = self.loaded[id] = LoadedSession(self, id, principal)
-            live.touched = -inf  # who knows when it was last used elsewhere
+            live.touched = -inf  # another process may have used it a long time ago
         live.load(raw)
         live.used = now = monotonic()
         self.loaded.move_to_end(id)
         if now - live.touched > self.ttl / _TOUCHES:
             live.touched = now
-            if not await self._touch(live):  # it was ended while we looked at it
+            if not await self._touch(live):  # it was ended meanwhile
                 self.forget(id)
                 return None
-        self._pack(live)
+        self._unload_surplus(live)
         return live
 
     async def _touch(self, live: LoadedSession) -> bool:
-        self.pin(live)  # or it might be packed meanwhile, and another copy be made
+        self.pin(live)  # or it might be unloaded meanwhile, and another copy be made
         try:
-            return await self.store.touch(session_key(live.id), self._kept)
+            return await self.store.touch(session_key(live.id), self._stored_seconds)
         finally:
             self.unpin(live)
 
     def candidate(self, principal: Principal, owner: str) -> LoadedSession:
-        """A session that may come to be. Nothing is kept of it until `begin`."""
+        """A session before its handshake. Nothing is stored of it until `begin`."""
         return LoadedSession(self, token_urlsafe(ID_BYTES), principal, owner)
 
     async def begin(self, live: LoadedSession) -> None:
-        """The handshake was answered: the session is there from now on, for every process."""
+        """Store a session whose handshake was answered, for every process."""
         try:
             await self.save(live)
         except BaseException:
-            self._let_go(live)  # nobody will ever know of it
+            self._unlink(live)
             raise
         self.loaded[live.id] = live
-        self._pack(live)
+        self._unload_surplus(live)
         self._made += 1
         if self._made % self._trim_every == 0:
             await self._trim()
@@ -145,12 +141,12 @@ class Sessions:
         for key in surplus:
             id = key.removeprefix(SESSIONS)
             self.forget(id)
-            await self._tell("gone", id)
+            await self.cluster.tell("gone", id)
 
     async def save(self, live: LoadedSession) -> bool:
         """Write what has changed, before it is acknowledged. False: the session has ended meanwhile.
 
-        Another process may change other things at the same time; so it is done to the record as it is then.
+        Another process may change other things at the same time; so the change is made to the record as it is then.
         """
         if live.base is None:
             await self._write_first(live, live.record())
@@ -164,15 +160,15 @@ class Sessions:
                 self.forget(live.id)
                 return False
         except BaseException:
-            live.restore(live.base)  # what is not acknowledged has not happened
+            live.restore(live.base)  # a change that is not acknowledged is undone
             raise
         live.touched = monotonic()
-        await self._tell("stale", live.id, live.raw)
+        await self.cluster.tell("stale", live.id, live.raw)
         return True
 
     async def _write_first(self, live: LoadedSession, record: Record) -> None:
         raw = self._packed(record)
-        await self.store.set(session_key(live.id), raw, self._kept)
+        await self.store.set(session_key(live.id), raw, self._stored_seconds)
         live.raw, live.base, live.saved, live.touched = raw, record, live.state, monotonic()
 
     async def _write_change(self, live: LoadedSession, before: Record, now: Record) -> bool:
@@ -180,7 +176,7 @@ class Sessions:
         while True:
             assert live.base is not None
             raw = self._packed(merge(before, now, live.base))
-            if await self.store.swap(key, live.raw, raw, self._kept):
+            if await self.store.swap(key, live.raw, raw, self._stored_seconds):
                 live.load(raw)
                 return True
             current = await self.store.get(key) or await self._revive(live.id)
@@ -197,13 +193,13 @@ class Sessions:
         return raw
 
     async def end(self, id: str) -> None:
-        """The client is done with it."""
-        await self.store.delete(session_key(id), *self._logs.take(id))
+        """End a session, as its client asks."""
+        await self.store.delete(session_key(id), *self._finished.take(id))
         self.forget(id)
-        await self._tell("gone", id)
+        await self.cluster.tell("gone", id)
 
     async def sweep(self) -> None:
-        """Forget what was not used for its time. The store forgets by itself, but not what is still connected."""
+        """Forget sessions that were not used for `ttl`, and renew the records of those with a connection."""
         now = monotonic()
         for live in [live for live in self.loaded.values() if live.busy and now - live.touched > self.ttl / _TOUCHES]:
             if not live.busy:
@@ -222,18 +218,18 @@ class Sessions:
         return not live.busy and monotonic() - live.used > self.ttl
 
     async def _revive(self, id: str) -> bytes | None:
-        """A record expired. If a client is connected, this process stood still for longer, or the machine slept.
+        """Write a record again that expired while a client was connected, because the machine slept, for example.
 
-        Where nobody else could have ended it, it goes on.
+        Only where no other process could have ended the session.
         """
         live = self.loaded.get(id)
         if live is None or self.store.shared or not live.busy:
             return None
-        await self.store.set(session_key(id), live.raw, self._kept)
+        await self.store.set(session_key(id), live.raw, self._stored_seconds)
         return live.raw
 
     async def catch_up(self) -> None:
-        """Find out what became of the sessions at hand: messages about them may have been missed."""
+        """Read the loaded sessions again: messages about them may have been missed."""
         for id, live in list(self.loaded.items()):
             raw = await self.store.get(session_key(id))
             if raw is None:
@@ -242,31 +238,38 @@ class Sessions:
                 live.load(raw)
 
     def pin(self, live: LoadedSession) -> None:
-        """A connection uses it: it is not idle, however long that takes."""
+        """A connection uses the session: it does not expire meanwhile."""
         live.busy += 1
 
     def unpin(self, live: LoadedSession) -> None:
         live.busy -= 1
         live.used = monotonic()
 
-    def keep(self, id: str, stream: Stream) -> None:
-        """A stream has ended. Older ones make room for it."""
-        spare = self._logs.add(id, stream.key, stream.size)
-        if spare:
-            self._run(self._delete(spare))
+    def stream_ended(self, id: str, stream: Stream) -> None:
+        """Count a stream that has ended. The oldest ones are deleted to make room for it."""
+        surplus = self._finished.add(id, stream.key, stream.size)
+        if surplus:
+            self.cluster.run(self._delete(surplus))
+
+    def follow_elsewhere(self, name: str) -> None:
+        """A connection of another process follows a stream of this one."""
+        for live in self.loaded.values():
+            stream = live.streams.get(name)
+            if stream is not None:
+                stream.followed_elsewhere = True
 
     async def _delete(self, logs: list[str]) -> None:
         try:
             await self.store.delete(*logs)
         except StoreError as problem:
-            self.problem("what is kept of streams could not be dropped", problem)
+            self.cluster.report("finished streams could not be deleted", problem)
 
     def forget(self, id: str) -> None:
-        """It has ended: what is at hand of it goes, with its streams and calls."""
+        """Unload a session that has ended, with its streams and calls."""
         live = self.loaded.pop(id, None)
         if live is None:
             return
-        self._let_go(live)
+        self._unlink(live)
         self._engine.detach(live.notifications)
         self._engine.cancel_all(live.notifications)
         if live.notifications.follower is not None:
@@ -274,14 +277,14 @@ class Sessions:
         for stream in list(live.streams.values()):
             stream.end()
 
-    def _pack(self, current: LoadedSession) -> None:
-        """Keep no more unpacked than is worth it. What somebody depends on stays, and so does this one."""
-        spare = len(self.loaded) - self.limits.live_sessions
-        if spare <= 0:
+    def _unload_surplus(self, current: LoadedSession) -> None:
+        """Unload the least recently used sessions beyond the limit, but none that is needed, nor this one."""
+        surplus = len(self.loaded) - self.limits.live_sessions
+        if surplus <= 0:
             return
         unneeded = (id for id, live in self.loaded.items() if live is not current and not live.needed)
-        for id in list(islice(unneeded, spare)):
-            self._let_go(self.loaded.pop(id))
+        for id in list(islice(unneeded, surplus)):
+            self._unlink(self.loaded.pop(id))
 
-    def _let_go(self, live: LoadedSession) -> None:
+    def _unlink(self, live: LoadedSession) -> None:
         self._engine.subscriptions.links.discard(live.notifications)

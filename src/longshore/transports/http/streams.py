@@ -1,9 +1,9 @@
 """Streams that can be resumed: a log in the store, written by one process at a time and followed by any.
 
-A stream belongs to a handshake-era session. Each event is put into the log before it is sent, so whoever comes back
-with the id of the last event that it saw gets the rest: in this process, in another, or after a restart. A connection
-is only a follower. It reads the log from where it left off and then takes what comes, until the stream ends, it hangs
-up, or it is asked to come back later.
+A stream belongs to a handshake-era session. Each event is put into the log before it is sent, so a client that comes
+back with the id of the last event that it saw gets the rest: in this process, in another, or after a restart. A
+connection is only a follower. It reads the log from where it left off and then takes what comes, until the stream
+ends, the client hangs up, or it is asked to come back later.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from secrets import token_hex
 from time import monotonic
-from typing import final
+from typing import TYPE_CHECKING, Final, final
 
 import msgspec
 from msgspec import Struct
@@ -24,12 +24,27 @@ from longshore.stores import Store
 from longshore.transports.http.pending import OVERRUN, Wakeup
 from longshore.wire.messages import Id
 
-_REFRESHES = 3
-"""How many times in the time that events are kept a stream that goes on is refreshed."""
+if TYPE_CHECKING:
+    from longshore.transports.http.cluster import Cluster
+
+LAST: Final = b"\n"
+"""Ends the last entry of a log, which is an answer or nothing else. No frame holds a newline.
+
+The two are one entry: a process that is killed has either answered or not, and followers can tell.
+"""
+BLANK: Final = b" "
+"""An entry without content. It keeps the log of a silent stream from expiring, and so its positions from 1 on."""
+_REFRESHES: Final = 3
+"""How often an open stream is refreshed in the time for which events are stored."""
+_PAGE: Final = 100
+_LOOK_SECONDS: Final = 1.0
+"""Between two checks of a follower whether the process that writes its stream lives."""
+_ENDED: Final = -2
+"""In place of a position: the log has its end."""
 
 
 class Origin(Struct):
-    """Who writes a stream, and which requests it will answer."""
+    """The process that writes a stream, and the requests that the stream answers."""
 
     worker: str
     requests: list[Id] = []
@@ -48,9 +63,14 @@ def origin_key(session: str, stream: str) -> str:
     return f"stream:{session}:{stream}"
 
 
-def home_key(session: str) -> str:
-    """Names the stream that a session has open of its own, wherever."""
+def notifications_key(session: str) -> str:
+    """The key of the name of a session's notification stream."""
     return f"home:{session}"
+
+
+async def find_origin(store: Store, session: str, stream: str) -> Origin | None:
+    raw = await store.get(origin_key(session, stream))
+    return None if raw is None else _decode(raw)
 
 
 @final
@@ -59,9 +79,10 @@ class Stream:
 
     __slots__ = (
         "_bytes",
+        "_cluster",
         "_last",
         "_limits",
-        "_problem",
+        "_on_end",
         "_queue",
         "_refreshed",
         "_session",
@@ -69,34 +90,33 @@ class Stream:
         "_store",
         "_task",
         "ended",
+        "followed_elsewhere",
         "followers",
         "id",
-        "nudge",
         "origin",
         "sent",
-        "when_ended",
     )
 
     def __init__(
         self,
         store: Store,
-        session: str,
+        cluster: Cluster,
         limits: Limits,
+        session: str,
         origin: Origin,
-        problem: Callable[[str, Exception], None],
         id: str = "",
+        on_end: Callable[[Stream], None] = lambda _: None,
     ) -> None:
         self.id = id or token_hex(8)
         self.origin = origin
         self.followers: set[Follower] = set()
+        self.followed_elsewhere = False
+        """Whether a connection of another process follows it, which must be told of each event."""
         self.ended = False
         self.sent = 0
-        """The position up to which it was sent to anybody: who opens it without saying from where gets the rest."""
-        self.nudge: Callable[[str], Awaitable[None]] | None = None
-        """Tells followers in other processes that there is more; set when the first of them says that it is there."""
-        self.when_ended: Callable[[Stream], None] = lambda _: None
-        self._store, self._session, self._limits = store, session, limits
-        self._problem = problem
+        """The position up to which it was sent: a client that opens it without naming a position gets the rest."""
+        self._store, self._cluster, self._session, self._limits = store, cluster, session, limits
+        self._on_end = on_end
         self._queue: deque[bytes] = deque()
         self._bytes = 0
         self._sizes: deque[int] = deque(maxlen=max(limits.events, 1))
@@ -110,7 +130,7 @@ class Stream:
 
     @property
     def size(self) -> int:
-        """How much of it is kept, in bytes."""
+        """How many bytes of it are stored."""
         return sum(self._sizes)
 
     @property
@@ -128,26 +148,26 @@ class Stream:
             self._task = asyncio.get_running_loop().create_task(self._store_all())
 
     def end(self, frame: bytes = b"") -> None:
-        """Nothing more will come, after this."""
+        """Put the last event."""
         if not self.ended:
             self.put(frame + LAST)
             self.ended = True
 
-    async def settled(self) -> None:
-        """Until everything that was put is in the store."""
+    async def flush(self) -> None:
+        """Wait until everything is in the store."""
         while self._task is not None:
             await asyncio.wait([self._task])
 
     async def announce(self) -> None:
-        """Let other processes know whose stream this is, before anybody can come back to it there."""
+        """Store the stream's origin, so that its client can resume it in another process."""
         if self._store.shared:
             key = origin_key(self._session, self.id)
             await self._store.set(key, _encode(self.origin), self._limits.event_seconds)
             if self.origin.standalone:
-                await self._store.set(home_key(self._session), self.id.encode(), self._limits.event_seconds)
+                await self._store.set(notifications_key(self._session), self.id.encode(), self._limits.event_seconds)
 
     async def refresh(self) -> None:
-        """Have a stream that goes on outlive a silence that is longer than its events are kept."""
+        """Keep a stream that is silent for longer than its events are stored."""
         now = monotonic()
         if not self.ended and now - self._refreshed > self._limits.event_seconds / _REFRESHES:
             self._refreshed = now
@@ -156,7 +176,7 @@ class Stream:
             await self.announce()
 
     async def forget(self) -> None:
-        """Nobody may take it over any more."""
+        """Keep other processes from taking it over."""
         if self._store.shared:
             await self._store.delete(origin_key(self._session, self.id))
 
@@ -170,67 +190,48 @@ class Stream:
                     follower.put(position, frame)
                     if self.origin.standalone and follower.bytes > OVERRUN * self._limits.output_bytes:
                         follower.close()
-                if self.nudge is not None:
-                    await self.nudge(self.id)
+                if self.followed_elsewhere:
+                    await self._cluster.tell("more", self.id)
         finally:
             self._task = None
             if self.ended:
-                self.when_ended(self)
+                self._on_end(self)
 
     async def _append(self, frame: bytes) -> int:
-        """The event's position; 0 if it could not be kept, so that it is sent but can't be resumed after."""
+        """The event's position; 0 if it could not be stored, so that it is sent but can't be resumed after."""
         try:
             position = await self._store.append(self.key, frame, self._limits.event_seconds, self._limits.events)
-            if position <= self._last:
-                return 0  # the store has lost the log and counts from 1 again: that would be taken for an old event
-            self._last = position
-            self._sizes.append(len(frame))
-            return position
         except StoreError as problem:
-            self._problem("an event could not be kept, so it can't be sent again", problem)
+            self._cluster.report("an event could not be stored, so it can't be sent again", problem)
             return 0
-
-
-async def find_origin(store: Store, session: str, stream: str) -> Origin | None:
-    raw = await store.get(origin_key(session, stream))
-    return None if raw is None else _decode(raw)
-
-
-LAST = b"\n"
-"""Ends the last entry of a log, which is an answer or nothing else. No frame holds a newline.
-
-The two are one entry: a process that is killed has either answered or not, and who follows can tell.
-"""
-BLANK = b" "
-"""An entry that says nothing. It keeps the log of a silent stream from expiring, and so its positions from 1 on."""
-_PAGE = 100
-_LOOK_SECONDS = 1.0
-"""How often a follower looks whether the process that writes its stream is still there."""
-_ENDED = -2
-"""In place of a position: the log has its end."""
+        if position <= self._last:
+            return 0  # the store has lost the log and counts from 1 again: the client would take it for an old event
+        self._last = position
+        self._sizes.append(len(frame))
+        return position
 
 
 @final
 class Follower:
-    """One connection's place at the end of a stream."""
+    """One connection that follows a stream."""
 
-    __slots__ = ("_bell", "behind", "bytes", "closed", "items", "retry")
+    __slots__ = ("_wakeup", "behind", "bytes", "closed", "items", "retry")
 
     def __init__(self) -> None:
         self.items: deque[tuple[int, bytes]] = deque()
         self.bytes = 0
         self.behind = False
-        """The log may have more than it was given: another process has written to it."""
+        """The log may have more: another process has written to it."""
         self.closed = False
         self.retry: float | None = None
-        self._bell = Wakeup()
+        self._wakeup = Wakeup()
 
     def put(self, position: int, frame: bytes) -> None:
         if self.closed:
             return
         self.items.append((position, frame))
         self.bytes += len(frame)
-        self._bell.ring()
+        self._wakeup.wake()
 
     def take(self) -> tuple[int, bytes]:
         position, frame = self.items.popleft()
@@ -238,21 +239,21 @@ class Follower:
         return position, frame
 
     def close(self, retry: float | None = None) -> None:
-        """Have the connection end; the stream goes on without it."""
+        """End the connection; the stream goes on without it."""
         self.closed, self.retry = True, retry
         self.items.clear()
         self.bytes = 0
-        self._bell.ring()
+        self._wakeup.wake()
 
     def look(self) -> None:
         """Have it read the log."""
         self.behind = True
-        self._bell.ring()
+        self._wakeup.wake()
 
     async def wait(self, seconds: float) -> bool:
-        """Until something came. False: nothing did for so long."""
+        """Wait for a change. False: the time ran out."""
         if not self.behind:
-            await self._bell.wait(seconds)
+            await self._wakeup.wait(seconds)
         return bool(self.items) or self.closed or self.behind
 
 
@@ -267,7 +268,7 @@ async def follow(store: Store, stream: Stream, follower: Follower, after: int, w
     while after != _ENDED:
         while follower.items and not follower.closed:
             position, frame = follower.take()
-            if 0 <= after < position - 1:  # between the two another process has written
+            if 0 <= after < position - 1:  # another process has written between the two
                 after = await _replay(store, stream.key, after, write)
             if after == _ENDED:
                 return
@@ -292,18 +293,18 @@ async def follow_elsewhere(
     after: int,
     write: Write,
     pause: float,
-    lost: Callable[[], Awaitable[bool]],
+    is_lost: Callable[[], Awaitable[bool]],
     fail_lost_requests: Callable[[], Awaitable[None]],
 ) -> None:
-    """Send a stream that another process writes. If it ends without an end, `fail_lost_requests` says so."""
+    """Send a stream that another process writes. If its process is lost, `fail_lost_requests` writes the end."""
     silent = 0.0
     while True:
-        follower.behind = False  # what comes from here on has us read again
+        follower.behind = False  # a message from here on means another read
         before, after = after, await _replay(store, key, after, write)
         if after == _ENDED or follower.closed:
             return
-        if after == before and await lost():
-            if await _replay(store, key, after, write) != _ENDED:  # its last words may have come meanwhile
+        if after == before and await is_lost():
+            if await _replay(store, key, after, write) != _ENDED:  # its last event may have come meanwhile
                 await fail_lost_requests()
             return
         silent = silent + _LOOK_SECONDS if after == before else 0.0
@@ -314,7 +315,7 @@ async def follow_elsewhere(
 
 
 async def _replay(store: Store, key: str, after: int, write: Write) -> int:
-    """Send what the log has; the position of the last event sent, or that the log has its end."""
+    """Send what the log has. Gives the position of the last event sent, or that the log has its end."""
     while entries := await store.read(key, after, _PAGE):
         for position, frame in entries:
             if text := frame.strip():
@@ -327,34 +328,34 @@ async def _replay(store: Store, key: str, after: int, write: Write) -> int:
 
 @final
 class FinishedStreams:
-    """The logs that this process wrote to their end. Beyond the limit the oldest go before their time."""
+    """The logs that this process wrote to their end, for clients that lost their connection; bounded in bytes."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self.bytes = 0
         self._logs: OrderedDict[str, tuple[str, float, int]] = OrderedDict()
-        """The session of each, when the store forgets it by itself, and its size."""
-        self._of: dict[str, set[str]] = {}
+        """The session of each, when it expires in the store, and its size."""
+        self._by_session: dict[str, set[str]] = {}
 
     def add(self, session: str, log: str, size: int) -> list[str]:
-        """This log has its end. Returns those that must be deleted for it."""
+        """Count a log that has its end. Gives the oldest ones, which must be deleted to make room."""
         now = monotonic()
-        if log in self._logs:  # it was taken up again after its end
+        if log in self._logs:  # it was resumed after its end
             size += self._logs[log][2]
             self._drop(log)
         self._logs[log] = (session, now + self._limits.event_seconds, size)
-        self._of.setdefault(session, set()).add(log)
+        self._by_session.setdefault(session, set()).add(log)
         self.bytes += size
         while self._logs and self._logs[self._oldest()][1] <= now:
             self._drop(self._oldest())
-        spare: list[str] = []
+        surplus: list[str] = []
         while self.bytes > self._limits.kept_bytes:
-            spare.append(self._drop(self._oldest()))
-        return spare
+            surplus.append(self._drop(self._oldest()))
+        return surplus
 
     def take(self, session: str) -> list[str]:
         """The logs of a session, to be deleted with it."""
-        return [self._drop(log) for log in list(self._of.get(session, ()))]
+        return [self._drop(log) for log in list(self._by_session.get(session, ()))]
 
     def _oldest(self) -> str:
         return next(iter(self._logs))
@@ -362,7 +363,7 @@ class FinishedStreams:
     def _drop(self, log: str) -> str:
         session, _, size = self._logs.pop(log)
         self.bytes -= size
-        self._of[session].discard(log)
-        if not self._of[session]:
-            del self._of[session]
+        self._by_session[session].discard(log)
+        if not self._by_session[session]:
+            del self._by_session[session]
         return log

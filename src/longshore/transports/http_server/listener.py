@@ -1,4 +1,4 @@
-"""What the connections of one process share, and the one timer that looks after all of them."""
+"""The connections of one process: what they share, and the one timer that enforces their deadlines."""
 
 from __future__ import annotations
 
@@ -10,16 +10,12 @@ from email.utils import formatdate
 from socket import socket
 from ssl import SSLContext
 from time import time
-from typing import Any, Protocol, cast, final
-
-import uvicorn
-from uvicorn.server import ServerState
+from typing import Any, Protocol, final
 
 from longshore.addresses import is_loopback
 from longshore.limits import Limits
 from longshore.server.engine import Engine
 from longshore.telemetry.recorder import Recorder
-from longshore.transports.http.app import HttpApp
 from longshore.transports.http.uploads import Uploads
 from longshore.transports.http_server.connection import LINGER_SECONDS, Connection
 from longshore.transports.process import next_tick
@@ -35,11 +31,11 @@ BACKLOG = 2048
 _LOOK_SECONDS = 0.01
 
 
-class Held(Protocol):
-    """A connection, whatever is spoken on it."""
+class OpenConnection(Protocol):
+    """A connection, of HTTP or of JSON-RPC lines."""
 
     def check(self, now: float) -> bool:
-        """End what has been in one place for too long. True: it rests, and may be looked at less often."""
+        """End what has been in one place for too long. True: it is idle, and may be checked less often."""
         ...
 
     def retire(self) -> None: ...
@@ -48,36 +44,25 @@ class Held(Protocol):
 
 @final
 class Listener:
-    """Accepts connections for an app, ends those that make no progress, and in the end all."""
+    """Accepts connections for an app, and ends those that make no progress."""
 
     def __init__(
         self, app: Any, loop: AbstractEventLoop, limits: Limits, recorder: Recorder, lines: Engine | None = None
     ) -> None:
         self.app = app
-        self.lane: Callable[[Any], bool] | None = app.lane.take if isinstance(app, HttpApp) else None
-        """Takes requests that need no task."""
+        self.begin_post: Callable[[Any], None] | None = getattr(app, "begin_post", None)
+        """Answers a POST whose body is complete; None for an app that is not ours, which is run in a task."""
         self.loop = loop
         self.limits = limits
         self.recorder = recorder
-        self.state = ServerState()
-        self.uvicorn = uvicorn.Config(
-            app,
-            interface="asgi3",
-            http=Connection,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,  # whoever is on loopback could otherwise say to be anybody
-        )
-        self.uvicorn.load()
-        self.uploads = app.uploads if isinstance(app, HttpApp) else Uploads(limits)
-        self.leaving: set[Held] = set()
-        """Connections that were turned away and hold no place."""
+        self.connections: set[OpenConnection] = set()
+        self.uploads: Uploads = getattr(app, "uploads", None) or Uploads(limits)
+        self.leaving: set[OpenConnection] = set()
+        """Connections that were refused and hold no place."""
         self._peers: dict[str, int] = {}
-        """How many places each address holds; those of this machine are not counted."""
+        """How many connections each address has; loopback addresses are not counted."""
         self.context = copy_context()
-        """As it is before any request."""
+        """The context of every request's task."""
         self.stopping = False
         self.now = loop.time()
         self._second = 0
@@ -104,14 +89,10 @@ class Listener:
             self._date = b"date: %b\r\n" % formatdate(second, usegmt=True).encode()
         return self._date
 
-    @property
-    def connections(self) -> set[Held]:
-        return cast("set[Held]", self.state.connections)
-
     async def listen(self, sockets: list[socket], tls: SSLContext | None) -> None:
         """Begin to accept connections."""
         for each in sockets:
-            _have_kernel_watch(each, self.limits.stall_seconds)
+            _set_kernel_deadline(each, self.limits.stall_seconds)
             server = await self.loop.create_server(
                 self._accept,
                 sock=each,
@@ -128,7 +109,7 @@ class Listener:
         return Connection(self)
 
     def enter(self, peer: str) -> str | None:
-        """A connection has come from this address. Gives why it can't stay, if it can't."""
+        """Count a new connection from this address. Gives the reason if it is refused."""
         limits = self.limits
         if len(self.connections) > limits.connections:
             return f"all {limits.connections:,} connections are taken; try again later"
@@ -141,13 +122,13 @@ class Listener:
         return None
 
     def leave(self, peer: str) -> None:
-        """One that could stay has gone."""
+        """Count a connection that was accepted and has ended."""
         left = self._peers.pop(peer, 0) - 1
         if left > 0:
             self._peers[peer] = left
 
-    def take_lines(self, transport: Transport, data: bytes) -> bool:
-        """Let a connection speak JSON-RPC lines, if that is offered to it."""
+    def serve_jsonl(self, transport: Transport, data: bytes) -> bool:
+        """Have a connection speak JSON-RPC lines, if that is configured and the peer is on this machine."""
         if self._lines is None or not is_loopback(peer_of(transport)):
             return False
         from longshore.transports.http_server.jsonl import JsonlConnection
@@ -167,7 +148,7 @@ class Listener:
             self._timer = self.loop.call_at(next_tick(now) if slow else now + self._pause, self._sweep)
 
     def look_soon(self) -> None:
-        """A connection has begun something that has a short deadline."""
+        """Check the connections soon: one of them is in a phase with a short deadline."""
         due = self.loop.time() + self._pause
         if not self._ended and (self._timer is None or self._timer.when() > due):
             if self._timer is not None:
@@ -177,7 +158,7 @@ class Listener:
     # -- ending
 
     def stop(self) -> None:
-        """Accept no more, and let go of every connection that nobody waits for."""
+        """Accept no more connections, and close those without a request."""
         self.stopping = True
         for server in self._servers:
             server.close()
@@ -185,29 +166,29 @@ class Listener:
             connection.retire()
 
     def cut(self) -> list[Any]:
-        """End what is left. Gives the tasks that were still at it, cancelled."""
+        """Abort the connections that are left. Gives the tasks that still ran, cancelled."""
         return [task for connection in (*self.connections, *self.leaving) if (task := connection.cut()) is not None]
 
     def end(self) -> None:
-        """Look after nothing any more. For a loop that goes on without us."""
+        """Stop the timer. For a loop that goes on."""
         self._ended = True
         if self._timer is not None:
             self._timer.cancel()
 
     async def drained(self) -> None:
-        """Until the last connection has closed."""
+        """Wait until the last connection has closed."""
         while self.connections:
             await sleep(_LOOK_SECONDS)
 
 
-def _have_kernel_watch(listening: socket, seconds: float) -> None:
-    """What the kernel holds for a peer that takes nothing is not ours to see. It has a deadline of its own for that."""
+def _set_kernel_deadline(listening: socket, seconds: float) -> None:
+    """Set the kernel's deadline for data that a peer does not take, which only the kernel sees."""
     option = getattr(socket_module, "TCP_USER_TIMEOUT", None)  # Linux; connections inherit it
     if option is not None:
         listening.setsockopt(socket_module.IPPROTO_TCP, option, min(int(seconds * 1000), (1 << 31) - 1))
 
 
 def peer_of(transport: BaseTransport) -> str:
-    """The address of the other side; an empty text if it has none."""
+    """The address of the peer; empty if it has none."""
     peer: Any = transport.get_extra_info("peername")
     return str(peer[0]) if peer else ""
