@@ -240,13 +240,15 @@ TOO_LARGE = "is not valid; it is too large to say where"
         ({"items": {"required": ["a"]}}, [{"a": 1}] * 9_000 + [{}], "[9000].a: missing", 1),
         ({"items": {"type": "string"}}, [1] * (MAX_COPIES // 2), TOO_LARGE, 1),
         ({"items": {"type": "string"}}, [1] * 1_000_000, TOO_LARGE, 1),
-        ({"items": {"required": [f"k{i}" for i in range(1000)]}}, [{}] * 3000, "[0].k0: missing", 1),
+        ({"items": {"required": [f"k{i}" for i in range(1000)]}}, [{}] * 90, "[0].k0: missing", SHOWN_LINES + 1),
+        ({"items": {"required": [f"k{i}" for i in range(1000)]}}, [{}] * 100, "[0].k0: missing", 1),
     ],
 )  # fmt: skip
 def test_all_violations_of_an_ordinary_value_are_listed_and_one_of_a_large_one(
     schema: dict[str, Any], value: Any, first: str, lines: int
 ) -> None:
-    """The validator's own list of errors takes a quarter of a minute for a million wrong items."""
+    """The validator's own list of errors takes a quarter of a minute for a million wrong items, and 2.5 GB for 1,900
+    objects that lack 1,000 names each."""
     found = compile(schema).errors(value)
     assert (found[0], len(found)) == (first, lines)
 

@@ -23,7 +23,9 @@ SHOWN_LINES: Final = 20
 COUNTED_LINES: Final = 1000
 """Violations that are read and counted; more are not."""
 MAX_NODES: Final = 2_000
-"""Values in a value of which all errors are listed: some milliseconds, even if all of them are wrong."""
+"""Values in a value of which all errors are listed."""
+MAX_PAIRS: Final = 100_000
+"""Values in such a value, times values in its schema. Each pair may be an error of 20 µs: 1,000 names are required."""
 MAX_COPIES: Final = 200_000
 """Values that the validator may copy for its first error (each once for every level around it): some 15 MB."""
 _MAX_HINTS: Final = 20
@@ -77,10 +79,11 @@ class ErrorFinder:
         if self._validator.is_valid(value):
             return []
         nodes, copies = _measure(value)
-        if nodes <= MAX_NODES:
-            errors: Iterable[Any] = islice(self._validator.iter_errors(value), COUNTED_LINES)
-        else:
-            errors = self._first(value) if copies <= MAX_COPIES else ()
+        errors: Iterable[Any] = ()
+        if nodes <= MAX_NODES and nodes * _measure(self._root)[0] <= MAX_PAIRS and copies <= MAX_COPIES:
+            errors = islice(self._validator.iter_errors(value), COUNTED_LINES)
+        elif copies <= MAX_COPIES:
+            errors = self._first(value)
         found = self._violations(errors, value)[:COUNTED_LINES]
         return found or [Violation((), "is not valid; it is too large to say where")]
 
