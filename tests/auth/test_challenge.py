@@ -30,26 +30,26 @@ def _with_server(issuer: Issuer, **settings: object) -> Guard:
     )
 
 
-def test_no_credential(issuer: Issuer) -> None:
+def test_a_request_without_a_credential_is_refused(issuer: Issuer) -> None:
     refused = refusal(_with_server(issuer, scopes=["mcp", "base"]).check({}, False))
     assert refused.status == 401
     assert refused.challenge == f'Bearer resource_metadata="{METADATA}", scope="base mcp"'
     assert refused.text == "this server asks for a credential and there is none"
 
 
-def test_no_credential_without_an_authorization_server() -> None:
+def test_without_an_authorization_server_the_challenge_has_a_realm() -> None:
     assert refusal(guard(token=TOKEN).check({}, False)).challenge == 'Bearer realm="mcp"'
     assert refusal(guard(token=TOKEN, scopes=["mcp"]).check({}, False)).challenge == 'Bearer scope="mcp"'
 
 
-def test_a_cookie_from_elsewhere_is_no_credential(issuer: Issuer) -> None:
+def test_a_cookie_of_another_site_is_no_credential(issuer: Issuer) -> None:
     headers = {b"cookie": b"longshore=" + TOKEN.encode()}
     found = _with_server(issuer)
     assert refusal(found.check(headers, False)).challenge == f'Bearer resource_metadata="{METADATA}"'
     assert found.check(headers, True) == Principal("ann", frozenset({"read"}))
 
 
-def test_a_malformed_credential(issuer: Issuer) -> None:
+def test_a_malformed_credential_gets_400(issuer: Issuer) -> None:
     refused = refusal(_with_server(issuer).check({b"authorization": b"Bearer"}, False))
     assert refused.status == 400
     assert refused.challenge == (
@@ -58,7 +58,7 @@ def test_a_malformed_credential(issuer: Issuer) -> None:
     assert refused.text == "the token is empty"
 
 
-def test_a_credential_of_another_kind_is_none(issuer: Issuer) -> None:
+def test_a_credential_of_another_scheme_counts_as_none(issuer: Issuer) -> None:
     for found in (_with_server(issuer), guard(token=TOKEN, scopes=["mcp"])):
         nothing = refusal(found.check({}, False))
         refused = refusal(found.check({b"authorization": b"Basic x"}, False))
@@ -67,7 +67,7 @@ def test_a_credential_of_another_kind_is_none(issuer: Issuer) -> None:
         assert refused.text == "the Authorization header is not of the form: Bearer TOKEN"
 
 
-def test_a_bad_token() -> None:
+def test_a_bad_token_gets_401_with_a_description() -> None:
     refused = refusal(guard(token=TOKEN).check(bearer("x" * 20), False))
     assert refused.status == 401
     assert refused.challenge == (
@@ -75,7 +75,7 @@ def test_a_bad_token() -> None:
     )
 
 
-def test_too_few_scopes_for_any_request(issuer: Issuer) -> None:
+def test_a_caller_without_the_scopes_of_every_request_gets_403(issuer: Issuer) -> None:
     refused = refusal(_with_server(issuer, scopes=["mcp", "read"]).check(bearer(TOKEN), False))
     assert refused.status == 403
     assert refused.challenge == (
@@ -85,7 +85,7 @@ def test_too_few_scopes_for_any_request(issuer: Issuer) -> None:
     )
 
 
-def test_too_few_scopes_for_an_operation(issuer: Issuer) -> None:
+def test_a_caller_without_the_scopes_of_an_operation_gets_403(issuer: Issuer) -> None:
     ann = Principal("ann", frozenset({"read"}))
     refused = _with_server(issuer).forbid(ann, frozenset({"read", "write", "delete"}))
     assert refused.status == 403
@@ -102,18 +102,18 @@ def test_an_operation_needs_what_every_request_needs(issuer: Issuer) -> None:
     assert 'scope="mcp write"' in refused.challenge
 
 
-def test_offline_access_is_never_asked_for(issuer: Issuer) -> None:
+def test_offline_access_is_never_named(issuer: Issuer) -> None:
     found = _with_server(issuer, scopes=["mcp", "offline_access"])
     assert 'scope="mcp"' in refusal(found.check({}, False)).challenge
 
 
-def test_a_refusal_without_a_server_or_tokens() -> None:
+def test_a_refusal_without_configuration_has_a_realm() -> None:
     refused = guard().forbid(Principal("x", frozenset()), frozenset({"write"}))
     assert (refused.status, "resource_metadata" in refused.challenge) == (403, False)
 
 
 @pytest.mark.parametrize("nasty", ['a"b', "a\\b", "a\r\nX-Evil: 1", "a\0", "é", "\x7f", "\u2028", '", error="x'])
-def test_nothing_breaks_out_of_a_value(nasty: str) -> None:
+def test_no_text_escapes_from_a_challenge_value(nasty: str) -> None:
     made = Challenges(None, frozenset()).insufficient(frozenset({nasty}), frozenset({nasty}))
     assert made.challenge.count('"') == 6
     assert made.challenge.isascii()
@@ -135,7 +135,7 @@ def test_every_challenge_parses(scopes: frozenset[str], text: str) -> None:
     "headers",
     [bearer(TOKEN + "x"), {b"authorization": b"Digest " + TOKEN.encode()}, {b"x-api-key": TOKEN.encode() + b" \xff"}],
 )
-def test_no_refusal_repeats_what_was_sent_or_who_it_was(headers: dict[bytes, bytes]) -> None:
+def test_a_refusal_repeats_neither_the_credential_nor_the_caller(headers: dict[bytes, bytes]) -> None:
     refused = refusal(guard({"ann": TokenConfig(token=TOKEN)}).check(headers, False))
     assert "s3cret" not in refused.challenge + refused.text
     assert "ann" not in refused.challenge + refused.text

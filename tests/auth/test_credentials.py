@@ -24,17 +24,17 @@ def _why(headers: dict[bytes, bytes], same_origin: bool = True) -> str:
     "value",
     [b"Bearer " + TOKEN, b"bearer " + TOKEN, b"BEARER " + TOKEN, b"Bearer   " + TOKEN, b"Bearer " + TOKEN + b" \t"],
 )
-def test_a_bearer_token(value: bytes) -> None:
+def test_a_bearer_token_is_found_in_the_authorization_header(value: bytes) -> None:
     assert READER.find({b"authorization": value}, False) == TOKEN
 
 
 @pytest.mark.parametrize("token", [b"a", b"a=", b"a==", b"aZ09-._~+/", b"a" * MOST_BYTES])
-def test_every_character_of_a_token(token: bytes) -> None:
+def test_every_legal_character_may_be_in_a_token(token: bytes) -> None:
     for headers in ({b"authorization": b"Bearer " + token}, {b"x-api-key": token}, {b"cookie": b"longshore=" + token}):
         assert READER.find(headers, True) == token
 
 
-def test_no_credential() -> None:
+def test_a_request_without_a_credential_is_refused() -> None:
     assert READER.find({}, True) is None
     assert READER.find({b"cookie": b"other=1; longshore2=x; xlongshore=y"}, True) is None
     assert READER.find({b"x-api-key-2": TOKEN, b"proxy-authorization": b"Bearer " + TOKEN}, True) is None
@@ -62,12 +62,12 @@ def test_no_credential() -> None:
         (b"Bearer " + b"a" * 10_000_000, "the token is longer than 8192 bytes"),
     ],
 )
-def test_what_is_no_bearer_token(value: bytes, why: str) -> None:
+def test_a_malformed_bearer_token_is_refused(value: bytes, why: str) -> None:
     assert _why({b"authorization": value}) == why
 
 
 @pytest.mark.parametrize("value", [b"", b"a b", b"\xff", b"a" * (MOST_BYTES + 1), b"a\r\n"])
-def test_what_is_no_key_and_no_cookie(value: bytes) -> None:
+def test_a_malformed_key_or_cookie_is_refused(value: bytes) -> None:
     assert _why({b"x-api-key": value})
     assert _why({b"cookie": b"longshore=" + value + b"!; a=b"})
 
@@ -87,12 +87,12 @@ def test_two_kinds_at_once_are_refused(headers: dict[bytes, bytes]) -> None:
     assert _why(headers).startswith("more than one credential")
 
 
-def test_a_cookie_among_others() -> None:
+def test_the_cookie_is_found_among_others() -> None:
     header = b"a=b;longshore=" + TOKEN + b" ;  c=d=e; f"
     assert READER.find({b"cookie": header}, True) == TOKEN
 
 
-def test_a_cookie_from_another_origin_does_not_count() -> None:
+def test_a_cookie_from_another_origin_is_ignored() -> None:
     headers = {b"cookie": b"longshore=" + TOKEN}
     assert READER.find(headers, False) is None
     assert READER.find({**headers, b"authorization": b"Bearer other"}, False) == b"other"
@@ -104,7 +104,7 @@ def test_a_cookie_that_comes_twice_is_refused() -> None:
     )
 
 
-def test_places_can_be_switched_off_and_renamed() -> None:
+def test_key_header_and_cookie_can_be_disabled_and_renamed() -> None:
     none = CredentialReader("", "")
     assert none.find({b"x-api-key": TOKEN, b"cookie": b"longshore=" + TOKEN + b"; =" + TOKEN, b"": TOKEN}, True) is None
     other = CredentialReader("Api_Token", "__Host-mcp")
@@ -114,13 +114,13 @@ def test_places_can_be_switched_off_and_renamed() -> None:
 
 
 @pytest.mark.parametrize("name", ["Authorization", "cookie", "X Key", "X-Key:", "Schlüssel", "X\r\nY", "a" * 65])
-def test_a_header_that_can_hold_no_key(name: str) -> None:
+def test_a_header_that_can_hold_no_key_is_refused(name: str) -> None:
     said = error(token="s3cret-s3cret-s3cret", key_header=name)
     assert said == 'auth.key_header: not a header that can hold a key; use "X-API-Key", or "" for none'
 
 
 @pytest.mark.parametrize("name", ["a b", "a;b", "a=b", "a\r\nb", "é", "a" * 65])
-def test_a_name_that_no_cookie_can_have(name: str) -> None:
+def test_a_name_that_no_cookie_can_have_is_refused(name: str) -> None:
     said = error(token="s3cret-s3cret-s3cret", cookie=name)
     assert said == 'auth.cookie: not a name for a cookie; use letters, digits, - and _, or "" for none'
 
@@ -129,7 +129,7 @@ NOISE = st.one_of(st.binary(max_size=40), st.sampled_from([b"Bearer x", b"bearer
 
 
 @given(st.dictionaries(st.sampled_from([b"authorization", b"x-api-key", b"cookie"]), NOISE), st.booleans())
-def test_whatever_is_sent_is_a_token_none_or_malformed(headers: dict[bytes, bytes], same_origin: bool) -> None:
+def test_any_header_is_a_token_none_or_malformed(headers: dict[bytes, bytes], same_origin: bool) -> None:
     try:
         found = READER.find(headers, same_origin)
     except MalformedCredential as problem:

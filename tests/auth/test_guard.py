@@ -23,7 +23,7 @@ HOW = "set auth.token_file, [tokens.NAME], or auth.issuer and auth.jwks"
 # Modes
 
 
-def test_with_nothing_configured_everyone_is_local() -> None:
+def test_without_configuration_every_caller_is_local() -> None:
     found = guard()
     assert not found.required
     for headers in ({}, bearer("whatever"), {b"authorization": b"Basic x", b"x-api-key": b"\xff"}):
@@ -31,7 +31,7 @@ def test_with_nothing_configured_everyone_is_local() -> None:
         assert look_up(found, headers) == Principal("local", None)
 
 
-def test_off_is_off_and_says_so() -> None:
+def test_mode_off_requires_no_credential_and_warns() -> None:
     found = guard({"bob": TokenConfig(token="short")}, mode="off", token_file="/no/such/file")
     assert not found.required
     assert found.check({}, False) == Principal("local", None)
@@ -50,13 +50,13 @@ def test_off_is_off_and_says_so() -> None:
         {"issuer": "https://h", "jwks": "https://h/jwks"},
     ],
 )
-def test_whatever_is_configured_is_asked_for(settings: dict[str, Any]) -> None:
+def test_any_configured_verifier_requires_a_credential(settings: dict[str, Any]) -> None:
     found = guard(**settings)
     assert found.required
     assert refusal(found.check({}, True)).status == 401
 
 
-def test_required_without_a_way_in() -> None:
+def test_mode_required_without_a_verifier_is_refused() -> None:
     assert error(mode="required") == f'auth.mode is "required", but nothing says who may come in; {HOW}'
 
 
@@ -78,11 +78,11 @@ def test_required_without_a_way_in() -> None:
         ({"token": TOKEN, "scopes": ["a\r\n"]}, 'auth.scopes: a scope is printable ASCII without blanks, " and \\'),
     ],
 )
-def test_settings_that_would_leave_the_door_open(settings: dict[str, Any], why: str) -> None:
+def test_settings_that_check_nothing_are_refused(settings: dict[str, Any], why: str) -> None:
     assert error(**settings) == why
 
 
-def test_a_credential_in_another_place_is_not_seen() -> None:
+def test_a_credential_in_a_place_that_is_not_configured_is_ignored() -> None:
     found = guard(token=TOKEN)
     for name in (b"x-forwarded-authorization", b"proxy-authorization", b"x-auth-token", b":path", b"referer"):
         assert refusal(found.check({name: b"Bearer " + TOKEN.encode()}, True)).status == 401
@@ -121,7 +121,7 @@ def test_no_cookie_without_a_good_header() -> None:
     assert isinstance(found.cookie(bearer(TOKEN + "2")), str)
 
 
-def test_where_there_are_no_cookies() -> None:
+def test_without_cookies_the_endpoint_is_404() -> None:
     for found in (guard(), guard(token=TOKEN, cookie=""), guard(token=TOKEN, mode="off")):
         refused = refusal(found.cookie(bearer(TOKEN)))
         assert (refused.status, refused.challenge) == (404, "")
@@ -150,7 +150,7 @@ def test_a_cookie_of_a_long_lived_token_is_bounded(issuer: Issuer, clock: Clock)
 # What is kept
 
 
-def test_known_tokens_are_bounded() -> None:
+def test_the_cache_of_tokens_is_bounded() -> None:
     known = VerifiedTokens()
     for number in range(VerifiedTokens.MOST + 10):
         known.add(str(number).encode(), Verified(Principal(str(number)), 0, 100))
@@ -159,7 +159,7 @@ def test_known_tokens_are_bounded() -> None:
     assert known.get(str(VerifiedTokens.MOST + 9).encode(), 1) is not None
 
 
-def test_a_token_that_was_forgotten_is_found_again(issuer: Issuer, clock: Clock) -> None:
+def test_a_token_evicted_from_the_cache_is_found_again(issuer: Issuer, clock: Clock) -> None:
     names = [f"caller{number}" for number in range(VerifiedTokens.MOST + 5)]
     found = guard({name: TokenConfig(token=f"{name}-{TOKEN}") for name in names})
     for _ in range(2):

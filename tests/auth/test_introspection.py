@@ -31,13 +31,13 @@ def _answer(clock: Clock, **fields: Any) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def test_an_active_token(issuer: Issuer, clock: Clock) -> None:
+def test_an_active_token_is_accepted(issuer: Issuer, clock: Clock) -> None:
     issuer.tokens[TOKEN] = _answer(clock)
     outcome = look_up(_guard(issuer, clock), bearer(TOKEN))
     assert outcome == Principal("login.example.com:alice", frozenset({"read", "write"}))
 
 
-def test_what_the_server_is_asked(issuer: Issuer, clock: Clock) -> None:
+def test_the_introspection_request_is_as_rfc_7662_says(issuer: Issuer, clock: Clock) -> None:
     odd = "a+b/c~d.e-f_g=="
     issuer.tokens[odd] = _answer(clock)
     assert principal(look_up(_guard(issuer, clock), bearer(odd)))
@@ -59,7 +59,9 @@ def test_what_the_server_is_asked(issuer: Issuer, clock: Clock) -> None:
         ({"username": "Alice", "token_type": "Bearer", "jti": "1", "ext": {"a": []}}, "login.example.com:alice"),
     ],
 )
-def test_answers_that_let_in(issuer: Issuer, clock: Clock, fields: dict[str, Any], name: str) -> None:
+def test_introspection_results_that_are_accepted(
+    issuer: Issuer, clock: Clock, fields: dict[str, Any], name: str
+) -> None:
     issuer.tokens[TOKEN] = _answer(clock, **fields)
     assert principal(look_up(_guard(issuer, clock), bearer(TOKEN))).name == name
 
@@ -89,14 +91,14 @@ def test_without_an_issuer_the_name_begins_with_the_endpoint(issuer: Issuer, clo
         ({"sub": None, "client_id": "a\nb"}, "the access token does not say whom it is for"),
     ],
 )
-def test_answers_that_do_not(issuer: Issuer, clock: Clock, fields: dict[str, Any], why: str) -> None:
+def test_introspection_results_that_are_refused(issuer: Issuer, clock: Clock, fields: dict[str, Any], why: str) -> None:
     issuer.tokens[TOKEN] = _answer(clock, **fields)
     refused = refusal(look_up(_guard(issuer, clock), bearer(TOKEN)))
     assert (refused.status, refused.text) == (401, why)
     assert f'error="invalid_token", error_description="{why}"' in refused.challenge
 
 
-def test_an_unknown_token(issuer: Issuer, clock: Clock) -> None:
+def test_an_unknown_token_gets_401(issuer: Issuer, clock: Clock) -> None:
     assert refusal(look_up(_guard(issuer, clock), bearer(TOKEN))).status == 401
 
 
@@ -116,7 +118,7 @@ def test_an_unknown_token(issuer: Issuer, clock: Clock) -> None:
         (lambda request: request.connection.close(), "it closed the connection without an answer"),
     ],
 )
-def test_an_endpoint_on_a_bad_day_lets_nobody_in(issuer: Issuer, clock: Clock, answer: Answer, why: str) -> None:
+def test_no_token_is_accepted_while_introspection_fails(issuer: Issuer, clock: Clock, answer: Answer, why: str) -> None:
     issuer.answer = answer
     found = _guard(issuer, clock)
     refused = refusal(look_up(found, bearer(TOKEN)))
@@ -131,7 +133,7 @@ def test_an_endpoint_on_a_bad_day_lets_nobody_in(issuer: Issuer, clock: Clock, a
     assert found.trouble is None
 
 
-def test_an_answer_holds_for_a_minute(issuer: Issuer, clock: Clock) -> None:
+def test_an_introspection_result_is_cached_for_a_minute(issuer: Issuer, clock: Clock) -> None:
     issuer.tokens[TOKEN] = _answer(clock)
     found = _guard(issuer, clock)
     outcome = look_up(found, bearer(TOKEN))
@@ -143,7 +145,7 @@ def test_an_answer_holds_for_a_minute(issuer: Issuer, clock: Clock) -> None:
     assert refusal(look_up(found, bearer(TOKEN))).status == 401
 
 
-def test_an_answer_holds_no_longer_than_the_token(issuer: Issuer, clock: Clock) -> None:
+def test_an_introspection_result_is_cached_no_longer_than_the_token(issuer: Issuer, clock: Clock) -> None:
     issuer.tokens[TOKEN] = _answer(clock, exp=clock.now + 10)
     found = _guard(issuer, clock)
     assert principal(look_up(found, bearer(TOKEN)))
@@ -151,7 +153,7 @@ def test_an_answer_holds_no_longer_than_the_token(issuer: Issuer, clock: Clock) 
     assert refusal(look_up(found, bearer(TOKEN))).text == "the access token has expired"
 
 
-def test_a_clock_that_was_set_back_makes_no_answer_hold_longer(issuer: Issuer, clock: Clock) -> None:
+def test_a_clock_that_was_set_back_does_not_prolong_the_cache(issuer: Issuer, clock: Clock) -> None:
     issuer.tokens[TOKEN] = _answer(clock)
     found = _guard(issuer, clock)
     assert principal(look_up(found, bearer(TOKEN)))
@@ -197,7 +199,7 @@ def test_the_same_token_is_looked_up_once_at_a_time(issuer: Issuer, clock: Clock
     assert len(issuer.asked) == 1
 
 
-def test_a_flood_of_made_up_tokens_is_bounded(issuer: Issuer, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flood_of_invented_tokens_is_bounded(issuer: Issuer, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guards, "MOST_LOOK_UPS", 4)
     go = threading.Event()
 
@@ -242,7 +244,7 @@ def test_a_flood_of_made_up_tokens_is_bounded(issuer: Issuer, clock: Clock, monk
         ),
     ],
 )
-def test_settings_that_are_not_whole(settings: dict[str, Any], why: str) -> None:
+def test_incomplete_settings_are_refused(settings: dict[str, Any], why: str) -> None:
     given = {
         "issuer": ISSUER,
         "introspection_url": "https://login.example.com/introspect",

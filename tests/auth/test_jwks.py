@@ -71,7 +71,7 @@ def test_a_rotated_key_is_fetched_when_it_is_first_seen(issuer: Issuer, clock: C
     assert len(issuer.asked) == 2
 
 
-def test_unknown_keys_are_asked_for_twice_a_minute_at_most(issuer: Issuer, clock: Clock) -> None:
+def test_unknown_keys_trigger_two_fetches_a_minute_at_most(issuer: Issuer, clock: Clock) -> None:
     issuer.publish(OLD)
     found = _guard(issuer, clock)
     assert _status(found, _token(clock)) == 200
@@ -125,7 +125,7 @@ def test_a_withdrawn_key_ends_the_tokens_that_it_signed_also_if_none_but_these_c
     assert len(issuer.asked) == 2
 
 
-def test_known_tokens_are_checked_anew_with_each_key_set(issuer: Issuer, clock: Clock) -> None:
+def test_cached_tokens_are_checked_again_with_each_key_set(issuer: Issuer, clock: Clock) -> None:
     issuer.publish(OLD)
     found = _guard(issuer, clock)
     tokens = [_token(clock, subject=f"s{number}") for number in range(5)]
@@ -171,7 +171,7 @@ def test_a_guard_outlives_its_loop(issuer: Issuer, clock: Clock) -> None:
         assert _status(found, _token(clock, subject=subject)) == 200
 
 
-def test_keys_of_unknown_kinds_are_passed_over(issuer: Issuer, clock: Clock) -> None:
+def test_keys_of_unknown_kinds_are_skipped(issuer: Issuer, clock: Clock) -> None:
     strange: list[dict[str, Any]] = [
         {},
         {"kty": "AKP", "alg": "ML-DSA-44"},
@@ -181,7 +181,7 @@ def test_keys_of_unknown_kinds_are_passed_over(issuer: Issuer, clock: Clock) -> 
     assert _status(_guard(issuer, clock), _token(clock)) == 200
 
 
-def test_one_key_under_two_names(issuer: Issuer, clock: Clock) -> None:
+def test_one_key_may_have_two_names(issuer: Issuer, clock: Clock) -> None:
     issuer.publish(OLD, {**OLD.as_dict(private=False), "kid": "alias"})
     found = _guard(issuer, clock)
     claims = {"iss": ISSUER, "sub": "alice", "aud": RESOURCE, "exp": clock.now + 9}
@@ -189,7 +189,7 @@ def test_one_key_under_two_names(issuer: Issuer, clock: Clock) -> None:
         assert _status(found, bearer(jwt(OLD, "ES256", claims, kid=kid))) == 200
 
 
-def test_only_so_many_keys_are_read(issuer: Issuer, clock: Clock) -> None:
+def test_the_number_of_keys_is_bounded(issuer: Issuer, clock: Clock) -> None:
     issuer.publish(*[{"kty": "AKP"}] * (MOST_KEYS - 1), OLD, NEW)
     found = _guard(issuer, clock)
     assert (_status(found, _token(clock)), _status(found, _token(clock, NEW))) == (200, 401)
@@ -252,7 +252,7 @@ BAD_DAYS: list[tuple[Answer, str]] = [
 
 
 @pytest.mark.parametrize(("answer", "why"), BAD_DAYS, ids=[why for _, why in BAD_DAYS])
-def test_a_bad_day_lets_nobody_in(issuer: Issuer, clock: Clock, answer: Answer, why: str) -> None:
+def test_no_token_is_accepted_while_the_issuer_fails(issuer: Issuer, clock: Clock, answer: Answer, why: str) -> None:
     issuer.answer = answer
     found = _guard(issuer, clock)
     refused = refusal(look_up(found, _token(clock)))
@@ -262,7 +262,7 @@ def test_a_bad_day_lets_nobody_in(issuer: Issuer, clock: Clock, answer: Answer, 
     assert [path for _, path in issuer.asked] == ["/jwks"]
 
 
-def test_after_a_bad_day(issuer: Issuer, clock: Clock) -> None:
+def test_tokens_are_checked_again_after_an_issuer_failure(issuer: Issuer, clock: Clock) -> None:
     issuer.answer = lambda request: send(request, b"", 500)
     found = _guard(issuer, clock)
     headers = _token(clock)
@@ -287,7 +287,7 @@ def test_trouble_is_reported_when_it_changes(issuer: Issuer, clock: Clock) -> No
     assert statuses == ["500", "503", "500"]
 
 
-def test_a_bad_day_does_not_touch_what_is_known(issuer: Issuer, clock: Clock) -> None:
+def test_an_issuer_failure_does_not_affect_cached_tokens(issuer: Issuer, clock: Clock) -> None:
     issuer.publish(OLD)
     found = _guard(issuer, clock, token="s3cret-s3cret-s3cret")
     known = _token(clock)
@@ -299,7 +299,7 @@ def test_a_bad_day_does_not_touch_what_is_known(issuer: Issuer, clock: Clock) ->
     assert _status(found, _token(clock, subject="new")) == 503
 
 
-def test_an_unknown_key_on_a_bad_day_is_neither_good_nor_bad(issuer: Issuer, clock: Clock) -> None:
+def test_an_unknown_key_gets_503_while_the_issuer_fails(issuer: Issuer, clock: Clock) -> None:
     issuer.publish(OLD)
     found = _guard(issuer, clock)
     assert _status(found, _token(clock)) == 200
@@ -309,7 +309,7 @@ def test_an_unknown_key_on_a_bad_day_is_neither_good_nor_bad(issuer: Issuer, clo
     assert _status(found, _token(clock, subject="bob")) == 200
 
 
-def test_nobody_listens(clock: Clock) -> None:
+def test_an_issuer_that_is_down_is_reported(clock: Clock) -> None:
     with serving() as gone:
         pass
     found = _guard(gone, clock)
@@ -354,7 +354,7 @@ def test_a_slow_server_is_cut_at_the_deadline(
         assert found.trouble == f"{issuer.jwks}: it did not answer within 0.2 s"
 
 
-def test_closing_ends_what_is_under_way(issuer: Issuer, clock: Clock) -> None:
+def test_closing_ends_running_look_ups(issuer: Issuer, clock: Clock) -> None:
     asked = threading.Event()
 
     def answer(request: BaseHTTPRequestHandler) -> None:
@@ -374,7 +374,7 @@ def test_closing_ends_what_is_under_way(issuer: Issuer, clock: Clock) -> None:
     assert [refusal(outcome).status for outcome in asyncio.run(main())] == [503, 503]
 
 
-def test_who_stops_waiting_does_not_stop_the_others(issuer: Issuer, clock: Clock) -> None:
+def test_a_cancelled_caller_does_not_cancel_the_others(issuer: Issuer, clock: Clock) -> None:
     asked = threading.Event()
     go = threading.Event()
 
@@ -423,7 +423,7 @@ def test_over_tls_the_certificate_counts(tmp_path: Path, clock: Clock, monkeypat
         assert _status(_guard(issuer, clock), _token(clock)) == 200
 
 
-def test_who_is_given_up_during_the_handshake_is_asked_nothing(
+def test_closing_during_the_handshake_sends_no_request(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cert, private = make_certificate(tmp_path)

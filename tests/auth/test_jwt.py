@@ -65,7 +65,7 @@ def found(issuer: Issuer, clock: Clock) -> Guard:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_every_algorithm(issuer: Issuer, clock: Clock, key: Key, algorithm: str) -> None:
+def test_every_configured_algorithm_is_accepted(issuer: Issuer, clock: Clock, key: Key, algorithm: str) -> None:
     issuer.publish(key)
     found = _guard(issuer, clock, algorithms=[algorithm])
     outcome = look_up(found, bearer(jwt(key, algorithm, _claims(clock))))
@@ -83,17 +83,17 @@ def test_every_algorithm(issuer: Issuer, clock: Clock, key: Key, algorithm: str)
         ({"scope": ""}, set()),
     ],
 )
-def test_scopes(found: Guard, clock: Clock, claims: dict[str, Any], scopes: set[str]) -> None:
+def test_scopes_come_from_scope_and_scp(found: Guard, clock: Clock, claims: dict[str, Any], scopes: set[str]) -> None:
     outcome = principal(look_up(found, bearer(jwt(EC, "ES256", _claims(clock, **claims)))))
     assert outcome.scopes == scopes
 
 
 @pytest.mark.parametrize("audience", [RESOURCE, [RESOURCE], ["https://other.example", RESOURCE]])
-def test_audiences(found: Guard, clock: Clock, audience: Any) -> None:
+def test_any_audience_that_contains_this_server_is_accepted(found: Guard, clock: Clock, audience: Any) -> None:
     assert principal(look_up(found, bearer(jwt(EC, "ES256", _claims(clock, aud=audience)))))
 
 
-def test_a_configured_audience(issuer: Issuer, clock: Clock) -> None:
+def test_a_configured_audience_replaces_the_servers_address(issuer: Issuer, clock: Clock) -> None:
     issuer.publish(EC)
     found = _guard(issuer, clock, audience="api://notes")
     assert principal(look_up(found, bearer(jwt(EC, "ES256", _claims(clock, aud="api://notes")))))
@@ -101,11 +101,11 @@ def test_a_configured_audience(issuer: Issuer, clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("kind", ["JWT", "jwt", "at+jwt", "application/at+jwt", None])
-def test_types(found: Guard, clock: Clock, kind: str | None) -> None:
+def test_access_token_types_are_accepted_in_any_case(found: Guard, clock: Clock, kind: str | None) -> None:
     assert principal(look_up(found, bearer(jwt(EC, "ES256", _claims(clock), typ=kind))))
 
 
-def test_times_within_the_leeway(found: Guard, clock: Clock) -> None:
+def test_times_within_the_leeway_are_accepted(found: Guard, clock: Clock) -> None:
     claims = _claims(clock, nbf=clock.now + 59, iat=clock.now + 59, exp=clock.now + 0.5)
     assert principal(look_up(found, bearer(jwt(EC, "ES256", claims))))
 
@@ -125,7 +125,7 @@ def test_the_key_header_and_the_cookie_carry_it_too(found: Guard, clock: Clock) 
     assert principal(look_up(found, {b"cookie": b"longshore=" + token}))
 
 
-def test_names_of_different_issuers_never_meet(issuer: Issuer, clock: Clock) -> None:
+def test_subjects_of_different_issuers_get_different_names(issuer: Issuer, clock: Clock) -> None:
     issuer.publish(EC)
     cases = [
         ("https://h.example", "x", "h.example:x"),
@@ -180,11 +180,11 @@ def test_names_of_different_issuers_never_meet(issuer: Issuer, clock: Clock) -> 
         ({"scope": {"admin": True}}, "the access token is malformed"),
     ],
 )
-def test_claims_that_do_not_let_in(found: Guard, clock: Clock, claims: dict[str, Any], why: str) -> None:
+def test_tokens_with_wrong_claims_are_refused(found: Guard, clock: Clock, claims: dict[str, Any], why: str) -> None:
     assert _refused(found, jwt(EC, "ES256", _claims(clock, **claims))) == why
 
 
-def test_an_expiry_beyond_all_numbers(found: Guard, clock: Clock) -> None:
+def test_an_infinite_expiry_is_refused(found: Guard, clock: Clock) -> None:
     for number in ("1e999", "NaN", "Infinity", "9" * 400):
         header = b64(json.dumps({"alg": "ES256", "kid": "ec"}).encode())
         payload = json.dumps(_claims(clock, exp=0)).replace('"exp": 0', f'"exp": {number}')
@@ -221,7 +221,7 @@ def test_an_expiry_beyond_all_numbers(found: Guard, clock: Clock) -> None:
         ({"crit": ["b64"], "b64": False}, "this kind of token is not an access token"),
     ],
 )
-def test_headers_that_do_not_let_in(found: Guard, clock: Clock, header: dict[str, Any], why: str) -> None:
+def test_tokens_with_wrong_headers_are_refused(found: Guard, clock: Clock, header: dict[str, Any], why: str) -> None:
     whole = {"alg": "ES256", "kid": "ec", "typ": "JWT", **header}
     for signature in ("", b64(b"x" * 64)):
         token = f"{join(whole, _claims(clock))}.{signature}"
@@ -258,7 +258,7 @@ def test_a_key_that_the_token_brings_along_is_ignored(found: Guard, issuer: Issu
     assert [path for _, path in issuer.asked] == ["/jwks"]
 
 
-def test_signatures_that_are_wrong(found: Guard, clock: Clock) -> None:
+def test_wrong_signatures_are_refused(found: Guard, clock: Clock) -> None:
     token = jwt(EC, "ES256", _claims(clock))
     head, payload, signature = token.split(".")
     forged = b64(json.dumps(_claims(clock, sub="root")).encode())
@@ -276,7 +276,7 @@ def test_signatures_that_are_wrong(found: Guard, clock: Clock) -> None:
     assert principal(look_up(found, bearer(token)))
 
 
-def test_an_rsa_signature_that_is_wrong(found: Guard, clock: Clock) -> None:
+def test_a_wrong_rsa_signature_is_refused(found: Guard, clock: Clock) -> None:
     signed = join({"alg": "RS256", "kid": "rsa"}, _claims(clock))
     for signature in ("", b64(bytes(256)), b64(b"\xff" * 256), b64(b"\xff" * 3000)):
         assert "signature" in _refused(found, f"{signed}.{signature}")
@@ -298,12 +298,12 @@ def test_an_rsa_signature_that_is_wrong(found: Guard, clock: Clock) -> None:
         b64(b'{"alg":"ES256"}') + "A.e30.eA",
     ],
 )
-def test_tokens_that_are_hardly_any(found: Guard, token: str) -> None:
+def test_malformed_tokens_are_refused(found: Guard, token: str) -> None:
     refused = refusal(look_up(found, bearer(token)))
     assert refused.status == 401
 
 
-def test_a_token_with_a_character_that_none_has(found: Guard) -> None:
+def test_a_token_with_an_illegal_character_is_refused(found: Guard) -> None:
     assert refusal(look_up(found, bearer("eyJhbGciOiJFUzI1NiJ9.e30=.eA"))).status == 400
 
 
@@ -317,7 +317,7 @@ FIELDS = st.dictionaries(FIELD, JSON | st.sampled_from(["ES256", "ec", "JWT", IS
 
 
 @given(header=FIELDS, claims=FIELDS | JSON, signature=st.binary(max_size=80))
-def test_no_unsigned_token_lets_in_or_crashes(
+def test_unsigned_tokens_are_refused(
     tmp_path_factory: pytest.TempPathFactory, header: dict[str, Any], claims: Any, signature: bytes
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "jwks.json"
@@ -328,7 +328,7 @@ def test_no_unsigned_token_lets_in_or_crashes(
         assert refused.status == 401
 
 
-def test_keys_that_may_not_sign(issuer: Issuer, clock: Clock) -> None:
+def test_keys_that_may_not_sign_are_not_used(issuer: Issuer, clock: Clock) -> None:
     encrypting, other, operations = (
         ec("enc", use="enc"),
         ec("other", alg="ES384"),
@@ -345,13 +345,13 @@ def test_keys_that_may_not_sign(issuer: Issuer, clock: Clock) -> None:
         assert "does not have" in _refused(found, f"{signed}.{b64(bytes(128))}")
 
 
-def test_a_key_of_another_curve(issuer: Issuer, clock: Clock) -> None:
+def test_a_key_of_another_curve_is_not_used(issuer: Issuer, clock: Clock) -> None:
     issuer.publish(ec("p384", "P-384"))
     signed = join({"alg": "ES256", "kid": "p384"}, _claims(clock))
     assert "does not have" in _refused(_guard(issuer, clock), f"{signed}.{b64(bytes(96))}")
 
 
-def test_nothing_of_a_bad_token_is_repeated(found: Guard, clock: Clock) -> None:
+def test_a_refusal_repeats_nothing_of_a_bad_token(found: Guard, clock: Clock) -> None:
     token = jwt(EC, "ES256", _claims(clock, sub="carol-the-secret", aud="https://secret.example"))
     refused = refusal(look_up(found, bearer(token)))
     assert "secret" not in refused.challenge + refused.text
@@ -361,7 +361,7 @@ def test_nothing_of_a_bad_token_is_repeated(found: Guard, clock: Clock) -> None:
 # What is remembered
 
 
-def test_a_verified_token_is_known_until_it_expires(found: Guard, issuer: Issuer, clock: Clock) -> None:
+def test_a_verified_token_is_cached_until_it_expires(found: Guard, issuer: Issuer, clock: Clock) -> None:
     headers = bearer(jwt(EC, "ES256", _claims(clock)))
     assert found.check(headers, False) is None
     outcome = look_up(found, headers)
@@ -382,7 +382,7 @@ def test_a_refused_token_is_not_remembered_as_good(found: Guard, clock: Clock) -
     assert principal(look_up(found, headers))
 
 
-def test_scopes_that_every_request_needs(issuer: Issuer, clock: Clock) -> None:
+def test_every_request_needs_the_configured_scopes(issuer: Issuer, clock: Clock) -> None:
     issuer.publish(EC)
     found = _guard(issuer, clock, scopes=["admin"])
     headers = bearer(jwt(EC, "ES256", _claims(clock)))
@@ -395,12 +395,12 @@ def test_scopes_that_every_request_needs(issuer: Issuer, clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("name", ["none", "HS256", "HS512", "rs256", "", "A128KW"])
-def test_algorithms_that_are_not_accepted(issuer: Issuer, name: str) -> None:
+def test_unsafe_algorithms_are_refused(issuer: Issuer, name: str) -> None:
     said = error(issuer=ISSUER, jwks=issuer.jwks, algorithms=["ES256", name])
     assert said.startswith(f"auth.algorithms: {name!r} is not accepted; choose from RS256, ")
 
 
-def test_no_algorithm_at_all(issuer: Issuer) -> None:
+def test_an_empty_list_of_algorithms_is_refused(issuer: Issuer) -> None:
     said = error(issuer=ISSUER, jwks=issuer.jwks, algorithms=[])
     assert said == "auth.algorithms: empty, so no access token would be accepted"
 
@@ -411,14 +411,14 @@ def test_a_key_set_needs_an_issuer(issuer: Issuer) -> None:
     )
 
 
-def test_an_address_that_is_not_safe() -> None:
+def test_a_jwks_url_without_tls_is_refused() -> None:
     assert error(issuer=ISSUER, jwks="http://login.example.com/jwks") == (
         "auth.jwks: expected an https URL; http is for loopback only"
     )
     assert "auth.jwks: expected an absolute http(s) URL" in error(issuer=ISSUER, jwks="file:///etc/jwks")
 
 
-def test_keys_from_a_file(tmp_path: Path, clock: Clock) -> None:
+def test_keys_may_come_from_a_file(tmp_path: Path, clock: Clock) -> None:
     path = tmp_path / "jwks.json"
     path.write_text(json.dumps({"keys": [EC.as_dict(private=False)]}))
     found = guard(issuer=ISSUER, jwks=str(path), clock=clock)
@@ -453,7 +453,7 @@ def test_keys_from_a_file(tmp_path: Path, clock: Clock) -> None:
         ("[" * 100_000, "is not a JWKS document"),
     ],
 )
-def test_a_file_without_keys(tmp_path: Path, text: str | None, why: str) -> None:
+def test_a_file_without_keys_is_refused(tmp_path: Path, text: str | None, why: str) -> None:
     path = tmp_path / "jwks.json"
     if text is not None:
         path.write_text(text)
@@ -478,7 +478,7 @@ except Exception as error:
     assert done.stdout == "ConfigError auth.jwks: checking a JWT needs a package more: pip install 'longshore[jwt]'\n"
 
 
-def test_static_tokens_load_neither_the_library_nor_an_http_client() -> None:
+def test_static_tokens_do_not_load_the_jwt_library() -> None:
     program = """
 import sys
 from longshore.auth import Guard

@@ -19,7 +19,7 @@ SERVER: dict[str, Any] = {
 BAD_URL = "expected an absolute http(s) URL without a user, like https://mcp.example.com/mcp"
 
 
-def test_the_document() -> None:
+def test_the_metadata_document_names_resource_servers_and_scopes() -> None:
     found = guard(issuer="https://login.example.com", scopes=["mcp"], **SERVER)
     assert found.metadata() == {
         "resource": "https://mcp.example.com/mcp",
@@ -29,7 +29,7 @@ def test_the_document() -> None:
     }
 
 
-def test_what_the_app_adds() -> None:
+def test_the_app_adds_scopes_and_a_name_to_the_metadata() -> None:
     assert "scopes_supported" not in (guard(issuer="https://login.example.com", **SERVER).metadata() or {})
     scopes = frozenset({"write", "read", "offline_access"})
     app = {"known_scopes": lambda: scopes, "resource_name": "Notes"}
@@ -38,14 +38,14 @@ def test_what_the_app_adds() -> None:
     assert document["resource_name"] == "Notes"
 
 
-def test_the_servers_that_are_named() -> None:
+def test_configured_authorization_servers_are_named() -> None:
     servers = ["https://a.example", "https://b.example/tenant"]
     found = guard(issuer="https://login.example.com", authorization_servers=servers, **SERVER)
     assert (found.metadata() or {})["authorization_servers"] == servers
 
 
 @pytest.mark.parametrize("settings", [{}, {"token": "s3cret-s3cret-s3cret"}, SERVER, {**SERVER, "mode": "off"}])
-def test_without_a_server_there_is_none(settings: dict[str, Any]) -> None:
+def test_without_an_authorization_server_there_is_no_metadata(settings: dict[str, Any]) -> None:
     assert guard(**settings).metadata() is None
 
 
@@ -63,7 +63,7 @@ def test_without_a_server_there_is_none(settings: dict[str, Any]) -> None:
         ("http://127.0.0.1:0/mcp", "http://127.0.0.1:0/mcp"),
     ],
 )
-def test_the_canonical_address(url: str, expected: str) -> None:
+def test_the_canonical_address_has_no_fragment_and_no_final_slash(url: str, expected: str) -> None:
     assert canonical("http.public_url", url) == expected
 
 
@@ -75,7 +75,7 @@ def test_the_canonical_address(url: str, expected: str) -> None:
         ("https://h:1/mcp", "https://h:1/.well-known/oauth-protected-resource/mcp"),
     ],
 )
-def test_where_the_document_is(resource: str, expected: str) -> None:
+def test_the_metadata_url_has_the_well_known_path(resource: str, expected: str) -> None:
     assert metadata_url(resource) == expected
 
 
@@ -100,7 +100,7 @@ def test_where_the_document_is(resource: str, expected: str) -> None:
         "javascript:alert(1)",
     ],
 )
-def test_what_is_no_address(url: str) -> None:
+def test_a_malformed_address_is_refused(url: str) -> None:
     with pytest.raises(ConfigError) as caught:
         canonical("http.public_url", url)
     assert str(caught.value) == f"http.public_url: {BAD_URL}"

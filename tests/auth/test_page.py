@@ -29,13 +29,13 @@ def _load(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Guard:
 
 
 @pytest.mark.parametrize("text", SNIPPETS)
-def test_a_configuration_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_the_configurations_on_the_page_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     found = _load(text, tmp_path, monkeypatch)
     assert found.required
     assert found.warnings == []
 
 
-def test_the_challenges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_challenges_are_as_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forbidding = guard(token="s3cret-s3cret-s3cret")
     reader = Principal("ci", frozenset({"notes:read"}))
     insufficient = forbidding.forbid(reader, frozenset({"notes:read", "notes:write"})).challenge
@@ -43,6 +43,6 @@ def test_the_challenges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert [insufficient, refusal(issuing.check({}, False)).challenge] == CHALLENGES
 
 
-def test_every_key_of_the_section_is_on_the_page_or_explains_itself() -> None:
+def test_every_auth_key_is_on_the_page() -> None:
     named = {key for key in config.DEFAULT.auth.__struct_fields__ if key in PAGE}
     assert set(config.DEFAULT.auth.__struct_fields__) - named == set()

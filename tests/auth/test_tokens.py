@@ -33,7 +33,7 @@ def test_the_owners_token_opens_everything() -> None:
     assert found == Principal("token", None)
 
 
-def test_the_token_of_this_start_is_the_owners() -> None:
+def test_the_token_of_this_start_has_all_scopes() -> None:
     assert guard(extra_token=TOKEN).check(bearer(TOKEN), False) == Principal("token", None)
     both = guard(token=OTHER, extra_token=TOKEN)
     assert both.check(bearer(TOKEN), False) == both.check(bearer(OTHER), False) == Principal("token", None)
@@ -47,7 +47,7 @@ def test_a_wrong_token_is_refused() -> None:
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n"])
-def test_a_token_from_a_file(tmp_path: Path, end: str) -> None:
+def test_a_token_may_come_from_a_file(tmp_path: Path, end: str) -> None:
     found = guard(token_file=_file(tmp_path / "t", TOKEN + end))
     assert found.check(bearer(TOKEN), False) == Principal("token", None)
     assert found.warnings == []
@@ -60,13 +60,13 @@ def test_a_file_that_everyone_can_read_is_warned_about(tmp_path: Path) -> None:
     assert found.check(bearer(TOKEN), False) == Principal("bob", None)
 
 
-def test_a_home_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_may_begin_with_the_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     _file(tmp_path / "t", TOKEN)
     assert guard(token_file="~/t").required
 
 
-def test_tokens_by_name_with_their_scopes() -> None:
+def test_named_tokens_have_their_scopes() -> None:
     found = guard(
         {
             "alice": TokenConfig(token=TOKEN, scopes=["read", "write"]),
@@ -126,18 +126,18 @@ def test_every_token_is_compared_whatever_is_found(monkeypatch: pytest.MonkeyPat
         ("s3cret-s3cret-s3cret\n", f"a token has letters, digits and any of - . _ ~ + /; {MAKE}"),
     ],
 )
-def test_a_token_that_can_not_be_used(tmp_path: Path, token: str, why: str) -> None:
+def test_an_unusable_token_is_refused(tmp_path: Path, token: str, why: str) -> None:
     assert error(token=token) == f"auth.token: {why}"
     assert error({"bob": TokenConfig(token=token)}) == f"tokens.bob.token: {why}"
     assert error(extra_token=token) == f"the token of this start: {why}"
 
 
 @pytest.mark.parametrize("length", [16, 8192])
-def test_the_shortest_and_the_longest_token(length: int) -> None:
+def test_token_lengths_are_checked_at_their_bounds(length: int) -> None:
     assert guard(token="x" * length).check(bearer("x" * length), False) == Principal("token", None)
 
 
-def test_files_that_can_not_be_used(tmp_path: Path) -> None:
+def test_unusable_token_files_are_refused(tmp_path: Path) -> None:
     missing, empty, short = (str(tmp_path / name) for name in ("missing", "empty", "short"))
     _file(tmp_path / "empty", "\n")
     _file(tmp_path / "short", "x" * 15 + "\n")
@@ -187,7 +187,7 @@ def test_files_that_can_not_be_used(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_settings_that_make_no_sense(settings: dict[str, dict[str, Any]], why: str) -> None:
+def test_contradictory_settings_are_refused(settings: dict[str, dict[str, Any]], why: str) -> None:
     auth = settings.get("auth", {})
     tokens = {name: TokenConfig(**fields) for name, fields in settings.items() if name != "auth"}
     said = error(tokens, **auth)

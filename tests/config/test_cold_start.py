@@ -40,7 +40,7 @@ def _loaded(cwd: Path, **environ: str) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_with_nothing_configured_only_this_room_is_loaded(tmp_path: Path) -> None:
+def test_with_nothing_configured_only_this_package_is_loaded(tmp_path: Path) -> None:
     assert _loaded(tmp_path) == OURS
 
 

@@ -29,7 +29,7 @@ from .conftest import Place
         (" off ", False),
     ],
 )
-def test_switches(place: Place, text: str, value: bool) -> None:
+def test_switches_take_yes_and_no_words(place: Place, text: str, value: bool) -> None:
     assert place.load(LONGSHORE_SERVER_EXPOSE_ERRORS=text).server.expose_errors is value
 
 
@@ -37,11 +37,11 @@ def test_switches(place: Place, text: str, value: bool) -> None:
     ("text", "value"),
     [("60", 60.0), ("0.5", 0.5), ("1e2", 100.0), ("0", False), ("false", False), ("Off", False), (" 7 ", 7.0)],
 )
-def test_timeouts(place: Place, text: str, value: Any) -> None:
+def test_timeouts_take_seconds_or_off(place: Place, text: str, value: Any) -> None:
     assert place.load(LONGSHORE_SERVER_TIMEOUT=text).server.timeout == value
 
 
-def test_words_and_choices(place: Place) -> None:
+def test_texts_and_choices_are_read(place: Place) -> None:
     found = place.load(LONGSHORE_SERVER_LOG_LEVEL="DEBUG", LONGSHORE_SERVER_INSTRUCTIONS="Be kind. ☕")
     assert (found.server.log_level, found.server.instructions) == ("debug", "Be kind. ☕")
 
@@ -56,7 +56,7 @@ def test_words_and_choices(place: Place) -> None:
         (",", []),
     ],
 )
-def test_lists_are_parted_by_commas_or_blanks(place: Place, text: str, value: list[str]) -> None:
+def test_lists_are_separated_by_commas_or_blanks(place: Place, text: str, value: list[str]) -> None:
     assert place.load(LONGSHORE_AUTH_SCOPES=text).auth.scopes == value
 
 

@@ -98,7 +98,7 @@ def test_an_error_names_file_line_key_and_fix(place: Place, text: str, message: 
         ("tools.t.result_bytes", 1, 1 << 40),
     ],
 )
-def test_counts_have_edges(place: Place, key: str, low: int, high: int) -> None:
+def test_counts_are_checked_at_their_bounds(place: Place, key: str, low: int, high: int) -> None:
     for good in (low, high):
         place.write(f"{key} = {good}")
         place.load()
@@ -107,7 +107,7 @@ def test_counts_have_edges(place: Place, key: str, low: int, high: int) -> None:
         assert said == f"longshore.toml:1: {key}: expected a whole number from {low} to {high}, got {bad}"
 
 
-def test_all_problems_are_told_at_once_in_the_order_of_their_lines(place: Place) -> None:
+def test_all_problems_are_listed_at_once_in_the_order_of_their_lines(place: Place) -> None:
     place.write_user("[server]\ntimout = 1\n")
     place.write("[tools.add]\ntimeout = 'x'\n[server]\nlog_level = 3\n[tools.sub]\ntimeout = 'x'\n")
     said = place.error({"server.timeout": "x", "server.nope": 1, "nope": 2, "tools.enabled": 1}, LONGSHORE_ZZZ="1")
@@ -161,7 +161,7 @@ def test_a_file_has_a_largest_size(place: Place, size: int, fits: bool) -> None:
         assert place.error() == "longshore.toml: larger than 1048576 bytes"
 
 
-def test_a_directory_in_its_place(place: Place) -> None:
+def test_a_directory_in_the_files_place_is_refused(place: Place) -> None:
     place.file.mkdir()
     assert place.error() == "longshore.toml: a directory; expected a TOML file"
 
@@ -171,7 +171,7 @@ def test_a_fifo_in_its_place_does_not_hang(place: Place) -> None:
     assert place.error() == "longshore.toml: not a file; expected a TOML file"
 
 
-def test_an_unreadable_file(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_file_is_reported(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.write("")
 
     def refuse(*_: object) -> int:
@@ -182,15 +182,15 @@ def test_an_unreadable_file(place: Place, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("raw", [b"[server]\n# caf\xe9\n", b"[server]\na = '\xff\xfe'\n"])
-def test_not_utf8(place: Place, raw: bytes) -> None:
+def test_a_file_that_is_not_utf8_is_refused(place: Place, raw: bytes) -> None:
     assert place.error_of(raw).startswith("longshore.toml:2: not UTF-8 (byte 0x")
 
 
-def test_utf16(place: Place) -> None:
+def test_a_utf16_file_is_refused(place: Place) -> None:
     assert place.error_of("[server]\n".encode("utf-16")) == "longshore.toml:1: not UTF-8 (byte 0xff)"
 
 
-def test_a_missing_path(place: Place) -> None:
+def test_a_missing_path_is_reported(place: Place) -> None:
     assert place.error(path="no.toml") == "--config: no such file: no.toml"
     assert place.error(LONGSHORE_CONFIG="no.toml") == "LONGSHORE_CONFIG: no such file: no.toml"
 
@@ -248,7 +248,7 @@ def test_a_config_error_exits_with_two() -> None:
         b"[tools.add]\n",
     ],
 )
-def test_odd_but_fine(place: Place, raw: bytes) -> None:
+def test_unusual_but_valid_files_are_read(place: Place, raw: bytes) -> None:
     place.write(raw)
     assert place.load().server.timeout == (3.0 if b"= 3" in raw else 30.0)
 
@@ -287,7 +287,7 @@ def test_seconds_between_two_rounds_of_a_loop_are_never_zero(place: Place, key: 
 
 
 @pytest.mark.parametrize("key", AT_ONCE)
-def test_zero_seconds_say_at_once_where_that_makes_sense(place: Place, key: str) -> None:
+def test_zero_seconds_are_accepted_where_they_mean_at_once(place: Place, key: str) -> None:
     section, name = key.split(".")
     place.write(f"[{section}]\n{name} = 0\n")
     assert getattr(getattr(place.load(), section), name) == 0.0

@@ -35,7 +35,7 @@ last = "\\\\"
 '''
 
 
-def test_a_document_with_every_trap() -> None:
+def test_the_lines_of_a_document_with_every_syntax_are_found() -> None:
     tomllib.loads(DOCUMENT)
     assert lines_of(DOCUMENT) == {
         ("top",): 2,

@@ -30,7 +30,7 @@ def _rows(place: Place, text: str, **variables: str) -> dict[str, list[str]]:
         ("[tokens.'a.b']", 'tokens."a.b".token'),
     ],
 )
-def test_a_secret_is_hidden_and_its_origin_told(place: Place, table: str, key: str) -> None:
+def test_a_secret_is_hidden_and_its_origin_shown(place: Place, table: str, key: str) -> None:
     found = _rows(place, f"{table}\n{key.rpartition('.')[2]} = '{SECRET}'\n")
     assert found[key] == ["…", "project longshore.toml:2"]
     assert SECRET not in str(found)
@@ -46,7 +46,7 @@ def test_a_secret_that_is_unset_is_unset(place: Place) -> None:
     assert _rows(place, "")["auth.token"] == ["unset", "default"]
 
 
-def test_what_is_no_secret_is_shown(place: Place) -> None:
+def test_other_values_are_shown(place: Place) -> None:
     found = _rows(place, "[tokens.alice]\nsha256 = 'ab'\ntoken_file = 'f'\nscopes = ['a', 'b']\n")
     assert [found[f"tokens.alice.{key}"][0] for key in ("sha256", "token_file", "scopes")] == [
         '"ab"',
@@ -77,7 +77,7 @@ def test_a_password_in_a_url_is_hidden(place: Place, url: str, shown: str) -> No
     assert found["toolsets.x.options.database"][0] == json.dumps(shown, ensure_ascii=False)
 
 
-def test_json_hides_them_too(place: Place) -> None:
+def test_the_json_form_hides_secrets(place: Place) -> None:
     place.write(f"[auth]\ntoken = '{SECRET}'\n[http]\nstore = 'redis://:{SECRET}@h'\n")
     found: dict[str, Any] = tree(list_values(place.load()))
     assert (found["auth"]["token"], found["http"]["store"]) == ("…", "redis://:…@h")

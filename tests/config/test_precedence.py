@@ -17,7 +17,7 @@ LEVELS = ["user", "project", "env", "flag"]
 
 
 @pytest.mark.parametrize("top", range(len(LEVELS) + 1))
-def test_the_highest_level_that_speaks_wins(place: Place, top: int) -> None:
+def test_the_highest_source_wins(place: Place, top: int) -> None:
     levels = LEVELS[:top]
     if "user" in levels:
         place.write_user("[server]\n\ntimeout = 1\n")
@@ -36,7 +36,7 @@ def test_the_highest_level_that_speaks_wins(place: Place, top: int) -> None:
     assert config.origin(found, "server.timeout") == origins[top]
 
 
-def test_levels_are_laid_over_each_other_key_by_key(place: Place) -> None:
+def test_sources_are_merged_key_by_key(place: Place) -> None:
     place.write_user("[tools.add]\nenabled = false\ntimeout = 1\n[toolsets.x.options]\na = 1\nb = 1\n")
     place.write("[tools.add]\ntimeout = 2\n[toolsets.x.options]\nb = 2\nc = [1, {d = 2}]\n")
     found = place.load(LONGSHORE_TOOLS_ADD_RESULT_BYTES="9")
@@ -86,7 +86,7 @@ def test_a_limit_is_set_by_its_own_name(place: Place) -> None:
 
 
 @pytest.mark.parametrize("value", [8, DEFAULT_LIMITS.running])
-def test_who_runs_the_server_wins_over_its_author_even_with_the_default(place: Place, value: int) -> None:
+def test_the_operator_overrides_the_author_even_with_the_default(place: Place, value: int) -> None:
     place.write(f"[limits]\nrunning = {value}\n")
     authors = Limits(running=3, parked=5, timeout_seconds=7.0)
     found = config.limits_of(place.load(), authors)
@@ -100,13 +100,13 @@ def test_the_servers_timeout_wins_over_the_authors_limit(place: Place, text: str
     assert found == Limits(timeout_seconds=seconds, eof_grace_seconds=8.0)
 
 
-def test_without_an_author_or_without_a_setting_the_other_ones_hold(place: Place) -> None:
+def test_without_the_authors_limits_the_operators_apply_and_vice_versa(place: Place) -> None:
     assert config.limits_of(place.load(), Limits(running=3)) == Limits(running=3)
     place.write("[limits]\nrunning = 8\n")
     assert config.limits_of(place.load(), None) == Limits(running=8)
 
 
-def test_a_server_has_the_limits_of_both(place: Place) -> None:
+def test_a_server_merges_the_limits_of_author_and_operator(place: Place) -> None:
     place.write(f"[limits]\nrunning = {DEFAULT_LIMITS.running}\n")
     app = Server("t", limits=Limits(running=3, parked=5))
     app.asgi(config_path=str(place.file))
@@ -148,7 +148,7 @@ def above(place: Place) -> Path:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away; run as root to see this test")
 class TestAFileOfAnotherUser:
-    def test_it_is_refused_above_and_the_message_names_the_way(self, place: Place, above: Path) -> None:
+    def test_another_users_file_above_is_refused_with_the_fix(self, place: Place, above: Path) -> None:
         os.chown(above, STRANGER, STRANGER)
         text = place.error()
         assert text.startswith(
@@ -159,23 +159,23 @@ class TestAFileOfAnotherUser:
         assert place.load(path="/dev/null").limits.running == 64
 
     @pytest.mark.parametrize("whose", ["link", "target"])
-    def test_a_link_counts_as_well_as_what_it_leads_to(self, place: Place, above: Path, whose: str) -> None:
+    def test_the_owners_of_a_link_and_of_its_target_are_checked(self, place: Place, above: Path, whose: str) -> None:
         target = above.rename(above.with_name("other.toml"))
         above.symlink_to(target)
         assert place.load().limits.running == 1
         os.chown(above if whose == "link" else target, STRANGER, STRANGER, follow_symlinks=False)
         assert f"{above}: it belongs to another user" in place.error()
 
-    def test_it_counts_in_the_folder_where_the_server_starts(self, place: Place) -> None:
+    def test_another_users_file_in_the_start_folder_is_read(self, place: Place) -> None:
         os.chown(place.write("[limits]\nrunning = 2\n"), STRANGER, STRANGER)
         assert place.load().limits.running == 2
 
-    def test_a_nearer_file_of_ours_hides_it(self, place: Place, above: Path) -> None:
+    def test_a_nearer_file_of_the_user_takes_precedence(self, place: Place, above: Path) -> None:
         os.chown(above, STRANGER, STRANGER)
         place.write("[limits]\nrunning = 2\n")
         assert place.load().limits.running == 2
 
-    def test_it_counts_for_that_user_and_roots_for_everyone(
+    def test_a_file_above_is_read_if_it_belongs_to_the_user_or_root(
         self, place: Place, above: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(os, "geteuid", lambda: STRANGER)
@@ -187,7 +187,7 @@ class TestAFileOfAnotherUser:
 
 
 @pytest.mark.parametrize("by", ["path", "variable"])
-def test_a_given_path_stands_in_for_the_project_file(place: Place, by: str) -> None:
+def test_a_given_path_replaces_the_project_file(place: Place, by: str) -> None:
     place.write("[limits]\nrunning = 1\n")
     place.write_user("[limits]\nparked = 3\n")
     (place.project / "other.toml").write_text("[limits]\nbatch = 2\n")

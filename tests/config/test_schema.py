@@ -38,7 +38,7 @@ def test_the_page_holds_the_fresh_table() -> None:
     )
 
 
-def test_the_schema_is_a_schema() -> None:
+def test_the_schema_is_valid_json_schema() -> None:
     assert jsonschema_rs.meta.is_valid(schema())
 
 
@@ -141,7 +141,7 @@ def test_schema_and_loader_agree_on_any_value(key: tuple[str, str], value: Any) 
     assert VALIDATOR.is_valid(document) is accepted
 
 
-def test_a_struct_is_all_that_a_section_needs() -> None:
+def test_the_keys_of_a_section_are_derived_from_its_struct() -> None:
     class Added(Struct):
         path: str | None = None
         mode: Literal["a", "b"] | None = None
@@ -172,7 +172,7 @@ def test_every_secret_is_a_key_and_marked_in_the_schema() -> None:
     assert marked == SECRETS
 
 
-def test_a_type_that_no_kind_fits_is_our_mistake() -> None:
+def test_a_field_of_an_unknown_type_raises_type_error() -> None:
     class Added(Struct):
         raw: bytes = b""
 

@@ -74,7 +74,7 @@ def test_a_flag_wins_over_a_variable_for_a_tool(place: Place) -> None:
     assert config.tool_config(found, "add") == ToolConfig(timeout=1.0, enabled=False)
 
 
-def test_tables_for_tools_that_are_not_there_are_told(place: Place) -> None:
+def test_tables_of_unknown_tools_get_a_warning(place: Place) -> None:
     place.write("[tools.ad]\ntimeout = 1\n[tools.add]\ntimeout = 1\n[toolsets.zzz]\nenabled = true\n")
     found = place.load(LONGSHORE_TOOLS_ADDD_ENABLED="1", LONGSHORE_TOOLS_ADD_ENABLED="1")
     assert config.unmatched(found, ["add"], ["discovery"]) == [
@@ -84,7 +84,7 @@ def test_tables_for_tools_that_are_not_there_are_told(place: Place) -> None:
     ]
 
 
-def test_options_that_no_toolset_takes_are_told(place: Place) -> None:
+def test_options_that_no_toolset_takes_get_a_warning(place: Place) -> None:
     place.write("[toolsets.'a.b']\ntimeout = 1\n[toolsets.'a.b'.options]\nroot = '/'\n[toolsets.c]\ntimeout = 1\n")
     assert config.unmatched(place.load(), [], ["a.b", "c"]) == [
         'longshore.toml:4: toolsets."a.b".options: this toolset takes no options',

@@ -43,7 +43,7 @@ def lines_of(source: str, *argv: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_with_no_children_it_returns_at_once_and_looks_nowhere() -> None:
+def test_without_children_end_all_returns_at_once() -> None:
     source = """
     looks = []
     sys.addaudithook(lambda event, args: looks.append(args[0]) if event in ("open", "os.listdir") else None)
@@ -53,7 +53,7 @@ def test_with_no_children_it_returns_at_once_and_looks_nowhere() -> None:
     assert lines_of(source) == ["[]"]
 
 
-def test_children_that_obey_are_not_waited_for_any_longer() -> None:
+def test_the_wait_ends_with_the_last_child() -> None:
     source = """
     pids = [start(FOREVER)[0] for _ in range(3)]
     end_all(600)
@@ -62,7 +62,7 @@ def test_children_that_obey_are_not_waited_for_any_longer() -> None:
     assert lines_of(source) == ["[False, False, False] []"]
 
 
-def test_a_child_that_has_ended_unreaped_is_no_reason_to_wait() -> None:
+def test_an_unreaped_child_is_not_waited_for() -> None:
     source = """
     pid, _ = start("print('ready')")
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
@@ -94,7 +94,7 @@ def test_a_grandchild_that_ignores_sigterm_is_killed(orphan: bool) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can leave /proc behind; run as root to see this test")
-def test_where_there_is_no_proc_nobody_waits_in_vain(tmp_path: Path) -> None:
+def test_without_proc_there_is_no_wait(tmp_path: Path) -> None:
     source = """
     pid, _ = start(FOREVER)
     os.chroot(sys.argv[1])

@@ -893,7 +893,7 @@ ROWS: dict[str, Row] = {
         (
             f"{HTTP}test_access_tokens.py::test_metadata_is_at_both_addresses_and_open_to_all",
             f"{HTTP}test_access_tokens.py::test_a_mounted_app_has_its_metadata_at_the_root_and_below_itself",
-            f"{AUTH}test_metadata.py::test_the_document",
+            f"{AUTH}test_metadata.py::test_the_metadata_document_names_resource_servers_and_scopes",
         ),
     ),
     "AUTH-02": Row(
@@ -903,7 +903,7 @@ ROWS: dict[str, Row] = {
         (
             f"{HTTP}test_access_tokens.py::test_a_token_that_is_not_for_us_is_no_good",
             f"{HTTP}test_access_tokens.py::test_a_token_of_a_stranger_is_no_good",
-            f"{AUTH}test_jwt.py::test_claims_that_do_not_let_in",
+            f"{AUTH}test_jwt.py::test_tokens_with_wrong_claims_are_refused",
             f"{AUTH}test_introspection.py::test_answers_that_do_not",
         ),
     ),
@@ -933,7 +933,7 @@ ROWS: dict[str, Row] = {
         "No scope stands for another here, so each that is needed is named; offline_access never is.",
         (
             f"{HTTP}test_access_tokens.py::test_a_challenge_says_where_to_go_and_what_for",
-            f"{AUTH}test_challenge.py::test_offline_access_is_never_asked_for",
+            f"{AUTH}test_challenge.py::test_offline_access_is_never_named",
         ),
     ),
     "AUTH-06": Row(

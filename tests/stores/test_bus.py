@@ -13,7 +13,7 @@ from longshore.stores import Store
 from .place import Place, until
 
 
-def test_all_listeners_of_a_topic_hear_and_no_others(place: Place) -> None:
+def test_only_the_listeners_of_a_topic_get_its_messages(place: Place) -> None:
     async def body(store: Store) -> None:
         one: list[bytes] = []
         two: list[bytes] = []
@@ -30,7 +30,7 @@ def test_all_listeners_of_a_topic_hear_and_no_others(place: Place) -> None:
     place.run(body)
 
 
-def test_hear_is_called_on_the_loop_after_post_was_called(place: Place) -> None:
+def test_a_listener_is_called_on_the_loop_after_the_post(place: Place) -> None:
     async def body(store: Store) -> None:
         called: list[int] = []
         heard = asyncio.Event()
@@ -59,7 +59,7 @@ def test_messages_arrive_in_order(place: Place) -> None:
     place.run(body)
 
 
-def test_every_store_hears_every_other(shared_place: Place) -> None:
+def test_every_store_gets_the_messages_of_every_other(shared_place: Place) -> None:
     async def body(store: Store) -> None:
         stores = [store, shared_place.open(), shared_place.open()]
         heard: list[list[bytes]] = [[] for _ in stores]
@@ -73,7 +73,7 @@ def test_every_store_hears_every_other(shared_place: Place) -> None:
     shared_place.run(body)
 
 
-def test_what_was_posted_before_is_not_heard(place: Place) -> None:
+def test_a_listener_gets_no_earlier_messages(place: Place) -> None:
     async def body(store: Store) -> None:
         await store.post("t", b"early")
         heard: list[bytes] = []
@@ -85,7 +85,7 @@ def test_what_was_posted_before_is_not_heard(place: Place) -> None:
     place.run(body)
 
 
-def test_a_stopped_listener_hears_nothing_more(place: Place) -> None:
+def test_a_stopped_listener_gets_no_more_messages(place: Place) -> None:
     async def body(store: Store) -> None:
         stopped: list[bytes] = []
         heard: list[bytes] = []
@@ -123,7 +123,7 @@ def test_a_listener_may_stop_itself_and_others(place: Place) -> None:
     place.run(body)
 
 
-def test_who_listens_again_at_once_misses_nothing(place: Place) -> None:
+def test_listening_again_at_once_misses_nothing(place: Place) -> None:
     """As when a stream is resumed: the old one ends, the new one begins."""
 
     async def body(store: Store) -> None:
@@ -138,7 +138,7 @@ def test_who_listens_again_at_once_misses_nothing(place: Place) -> None:
     place.run(body)
 
 
-def test_a_listener_that_fails_is_reported_and_harms_nobody(place: Place) -> None:
+def test_a_failing_listener_is_reported_and_the_others_get_the_message(place: Place) -> None:
     async def body(store: Store) -> None:
         reports: list[dict[str, object]] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: reports.append(context))
@@ -203,7 +203,7 @@ def test_a_closed_store_keeps_no_listener(place: Place) -> None:
 
 
 @pytest.mark.parametrize("again", range(3))
-def test_a_listener_that_begins_during_a_storm(shared_place: Place, again: int) -> None:
+def test_a_listener_added_under_load_gets_all_later_messages(shared_place: Place, again: int) -> None:
     """Posts come from another store while this one's connection is being made: none after `listen` may be missed."""
 
     async def body(store: Store) -> None:

@@ -36,7 +36,7 @@ def test_setting_again_replaces_value_and_expiry(place: Place) -> None:
     place.run(body)
 
 
-def test_add_leaves_what_is_there(place: Place) -> None:
+def test_add_leaves_an_existing_value(place: Place) -> None:
     async def body(store: Store) -> None:
         assert await store.add("nonce:1", b"first", 10) is True
         assert await store.add("nonce:1", b"second", 1000) is False
@@ -129,7 +129,7 @@ def test_delete_drops_values_and_logs(place: Place) -> None:
     place.run(body)
 
 
-def test_find_gives_the_living_with_that_prefix(place: Place) -> None:
+def test_find_returns_unexpired_values_with_a_prefix(place: Place) -> None:
     async def body(store: Store) -> None:
         await store.set("worker:1", b"one", 10)
         await store.set("worker:12", b"twelve", 60)
@@ -156,7 +156,7 @@ def test_a_prefix_without_a_family_is_refused(place: Place) -> None:
     place.run(body)
 
 
-def test_find_gives_the_soonest_to_expire_first(place: Place) -> None:
+def test_find_returns_the_soonest_to_expire_first(place: Place) -> None:
     async def body(store: Store) -> None:
         for key, seconds in {"s:c": 300, "s:a": 100, "s:e": 500, "s:b": 200, "s:d": 400}.items():
             await store.set(key, b"v", seconds)
@@ -167,7 +167,7 @@ def test_find_gives_the_soonest_to_expire_first(place: Place) -> None:
     place.run(body)
 
 
-def test_count_is_of_one_family(place: Place) -> None:
+def test_count_counts_one_family(place: Place) -> None:
     async def body(store: Store) -> None:
         assert await store.count("s:") == 0
         for n in range(5):
@@ -195,7 +195,7 @@ def test_positions_count_from_one_and_survive_trimming(place: Place) -> None:
     place.run(body)
 
 
-def test_reading_a_log_in_pieces(place: Place) -> None:
+def test_a_log_can_be_read_in_pieces(place: Place) -> None:
     async def body(store: Store) -> None:
         for n in range(1, 151):
             await store.append("log:1", b"%d" % n, 60, 1000)
@@ -248,7 +248,7 @@ def test_concurrent_appends_leave_no_gap(place: Place) -> None:
     place.run(body)
 
 
-def test_thousands_of_operations_at_once(place: Place) -> None:
+def test_thousands_of_concurrent_operations_complete(place: Place) -> None:
     async def body(store: Store) -> None:
         await asyncio.gather(*(store.set(f"s:{n}", b"%d" % n, 600) for n in range(3000)))
         values = await asyncio.gather(*(store.get(f"s:{n}") for n in range(3000)))
@@ -285,7 +285,7 @@ def test_names_and_values_may_be_anything(place: Place) -> None:
     place.run(body)
 
 
-def test_odd_expiries(place: Place) -> None:
+def test_unusual_expiries_work(place: Place) -> None:
     async def body(store: Store) -> None:
         await store.set("s:forever", b"v", float("inf"))
         await store.set("s:long", b"v", 10 * 365 * 86_400.0)
@@ -298,7 +298,7 @@ def test_odd_expiries(place: Place) -> None:
     place.run(body)
 
 
-def test_check_and_close(place: Place) -> None:
+def test_a_store_can_be_checked_and_closed(place: Place) -> None:
     async def body(store: Store) -> None:
         assert store.shared is place.shared
         await store.check()
@@ -316,7 +316,7 @@ def test_closed_without_being_used(place: Place) -> None:
     place.run(body)
 
 
-def test_a_cancelled_operation_disturbs_nobody(place: Place) -> None:
+def test_a_cancelled_operation_does_not_affect_others(place: Place) -> None:
     async def body(store: Store) -> None:
         task = asyncio.ensure_future(store.set("s:1", b"v", 60))
         other = asyncio.ensure_future(store.set("s:2", b"v", 60))

@@ -82,7 +82,7 @@ def test_deleted_keys_leave_nothing_behind_long_before_they_expire() -> None:
     assert [sys.getrefcount(name) for name in names] == before
 
 
-def test_a_sweep_gives_back_the_room_of_a_crowd() -> None:
+def test_a_sweep_frees_the_memory_of_many_entries() -> None:
     clock = Clock()
     store = MemoryStore(clock)
 
@@ -111,7 +111,7 @@ def test_a_large_store_is_swept_less_often(entries: int, pause: float) -> None:
     run(body())
 
 
-def test_values_are_kept_as_they_are() -> None:
+def test_values_are_not_copied() -> None:
     store = MemoryStore()
     value = bytes(1 << 20)
 
@@ -128,7 +128,7 @@ def test_a_wall_clock_that_jumps_expires_nothing() -> None:
     assert MemoryStore()._clock is time.monotonic
 
 
-def test_families_that_are_empty_are_forgotten() -> None:
+def test_empty_families_are_removed() -> None:
     clock = Clock()
     store = MemoryStore(clock)
 

@@ -14,7 +14,7 @@ from longshore.stores.sqlite import SqliteStore
 from .place import Place, RedisPlace, run, until
 
 
-def test_after_a_lost_connection(redis_url: str) -> None:
+def test_listeners_get_missed_after_a_lost_connection(redis_url: str) -> None:
     place = RedisPlace(redis_url)
 
     async def body(store: object) -> None:
@@ -34,7 +34,7 @@ def test_after_a_lost_connection(redis_url: str) -> None:
     place.run(body)
 
 
-def test_after_messages_were_deleted_unread(sqlite_path: Path) -> None:
+def test_listeners_get_missed_after_messages_were_deleted_unread(sqlite_path: Path) -> None:
     """As it is for a process that stands still for longer than messages are kept."""
 
     async def body() -> None:
@@ -58,7 +58,7 @@ def test_after_messages_were_deleted_unread(sqlite_path: Path) -> None:
     run(body())
 
 
-def test_nothing_is_missed_otherwise(shared_place: Place) -> None:
+def test_without_a_loss_no_listener_gets_missed(shared_place: Place) -> None:
     async def body(store: object) -> None:
         one, two = shared_place.open(), shared_place.open()
         heard: list[bytes] = []

@@ -24,7 +24,7 @@ def error_of(url: str) -> str:
 
 
 @pytest.mark.parametrize("url", ["memory://", "memory:", "MEMORY:///"])
-def test_memory(url: str) -> None:
+def test_memory_is_the_store_of_one_process(url: str) -> None:
     assert isinstance(open_store(url), MemoryStore)
 
 
@@ -37,9 +37,7 @@ def test_memory(url: str) -> None:
         ("SQLite:///{here}", "upper.db"),
     ],
 )
-def test_a_sqlite_file_relative_to_where_we_are(
-    form: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sqlite_url_may_be_relative(form: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     store = open_store(form.format(here=path))
     assert isinstance(store, SqliteStore)
@@ -49,7 +47,7 @@ def test_a_sqlite_file_relative_to_where_we_are(
     assert (tmp_path / path.replace("%20", " ")).is_file()
 
 
-def test_a_sqlite_file_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sqlite_url_may_name_any_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(use(open_store(f"sqlite:///{tmp_path}/absolute.db")))
     assert (tmp_path / "absolute.db").is_file()
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -66,11 +64,11 @@ async def use(store: SqliteStore) -> None:
     "url",
     ["sqlite:", "sqlite://", "sqlite:///", "sqlite://file.db", "sqlite:file.db", "sqlite:///a/", "sqlite:///a?b=c"],
 )
-def test_a_sqlite_url_without_a_file(url: str) -> None:
+def test_a_sqlite_url_without_a_file_is_refused(url: str) -> None:
     assert error_of(url) == ("store: a SQLite URL names a file: sqlite:///relative/path or sqlite:////absolute/path")
 
 
-def test_sqlite_in_memory_is_not_what_is_meant() -> None:
+def test_a_sqlite_url_in_memory_is_refused() -> None:
     assert error_of("sqlite:///:memory:") == "store: an SQLite in memory is not shared; write memory://"
 
 
@@ -88,7 +86,7 @@ def test_sqlite_in_memory_is_not_what_is_meant() -> None:
         ("redis:hunter2", "begins with 'redis' but has not its form"),
     ],
 )
-def test_other_urls(url: str, said: str) -> None:
+def test_urls_of_unknown_schemes_are_refused(url: str, said: str) -> None:
     text = error_of(url)
     assert said in text
     assert "memory://, sqlite:///path or redis://host" in text
@@ -113,7 +111,7 @@ def test_the_nearest_is_suggested() -> None:
         "rediss://u:hunter2@host?ssl_ca_certs=/none&nonsense=2",
     ],
 )
-def test_a_redis_url_that_cannot_be_read_keeps_its_password(url: str) -> None:
+def test_the_error_for_a_malformed_redis_url_hides_the_password(url: str) -> None:
     text = error_of(url)
     assert text.startswith("store: this URL of Redis can't be read; write redis://")
     assert "hunter2" not in text
@@ -124,7 +122,7 @@ def test_redis_is_not_connected_to_before_it_is_used(url: str) -> None:
     assert open_store(url).shared is True
 
 
-def test_without_the_redis_package() -> None:
+def test_without_the_redis_package_the_fix_is_named() -> None:
     code = (
         "import sys; sys.modules['redis'] = None\n"
         "from longshore.stores import open_store\n"

@@ -65,7 +65,7 @@ def test_two_processes_exchange_messages(url: str) -> None:
         assert one.wait_heard(100) == two.wait_heard(100) == expected
 
 
-def test_what_was_acknowledged_outlives_a_killed_process(url: str) -> None:
+def test_acknowledged_writes_survive_a_killed_process(url: str) -> None:
     with children(url, 2) as (one, two):
         one.ask("listen", "t")
         one.ask("set", "s:1", b"v", 60.0)
@@ -88,7 +88,7 @@ def test_many_processes_write_at_once(url: str) -> None:
         assert sorted(positions) == list(range(1, 401))
 
 
-def test_processes_that_create_the_file_together(tmp_path: Path) -> None:
+def test_processes_may_create_the_file_at_the_same_time(tmp_path: Path) -> None:
     for n in range(5):
         with children(f"sqlite:///{tmp_path}/new/{n}/store.db", 4) as made:
             for child in made:
@@ -120,7 +120,7 @@ def test_a_process_killed_in_the_middle_of_writing_leaves_a_usable_file(tmp_path
         assert len(child.ask("read", "l:1", 0)) == 10
 
 
-def test_a_process_killed_while_it_makes_the_file(tmp_path: Path) -> None:
+def test_a_process_killed_while_it_makes_the_file_leaves_a_usable_one(tmp_path: Path) -> None:
     for n in range(10):
         path = tmp_path / str(n) / "store.db"
         child = Child(f"sqlite:///{path}")

@@ -98,7 +98,7 @@ def test_every_name_begins_with_ours_and_expires(redis_url: str) -> None:
     run(body())
 
 
-def test_an_index_forgets_the_expired_when_it_is_written(redis_url: str) -> None:
+def test_a_write_removes_expired_keys_from_the_index(redis_url: str) -> None:
     place = RedisPlace(redis_url)
 
     async def body() -> None:
@@ -114,7 +114,7 @@ def test_an_index_forgets_the_expired_when_it_is_written(redis_url: str) -> None
     run(body())
 
 
-def test_what_redis_evicted_is_not_found(redis_url: str) -> None:
+def test_an_evicted_value_is_not_found(redis_url: str) -> None:
     async def body() -> None:
         await RedisPlace(redis_url).empty()
         async with opened(redis_url) as store, redis.asyncio.Redis.from_url(redis_url) as client:
@@ -126,7 +126,7 @@ def test_what_redis_evicted_is_not_found(redis_url: str) -> None:
     run(body())
 
 
-def test_two_connections_do_for_everything(server: RedisServer) -> None:
+def test_a_store_uses_two_connections(server: RedisServer) -> None:
     async def body() -> None:
         async with opened(server.url) as store, redis.asyncio.Redis.from_url(server.url) as client:
             await store.listen("t", lambda _: None)
@@ -136,7 +136,7 @@ def test_two_connections_do_for_everything(server: RedisServer) -> None:
     run(body())
 
 
-def test_topics_are_left_with_their_last_listener(server: RedisServer) -> None:
+def test_a_topic_is_unsubscribed_with_its_last_listener(server: RedisServer) -> None:
     async def body() -> None:
         async with opened(server.url) as store, redis.asyncio.Redis.from_url(server.url) as client:
             stops = [await store.listen(f"t{n % 10}", lambda _: None) for n in range(20)]
@@ -172,7 +172,7 @@ def test_another_database_is_another_store(server: RedisServer) -> None:
 # While it is away.
 
 
-def test_it_is_not_there(server: RedisServer) -> None:
+def test_every_operation_reports_that_redis_is_down(server: RedisServer) -> None:
     server.stop()
 
     async def body() -> None:
@@ -187,7 +187,7 @@ def test_it_is_not_there(server: RedisServer) -> None:
     run(body())
 
 
-def test_a_host_that_does_not_exist() -> None:
+def test_an_unknown_host_is_reported() -> None:
     async def body() -> None:
         async with opened("redis://no-such-host.invalid:1234") as store:
             assert (await error_of(store.check())).startswith(
@@ -197,7 +197,7 @@ def test_a_host_that_does_not_exist() -> None:
     run(body())
 
 
-def test_it_comes_back(server: RedisServer) -> None:
+def test_the_store_recovers_when_redis_restarts(server: RedisServer) -> None:
     async def body() -> None:
         async with opened(server.url) as store, opened(server.url) as other:
             heard: list[bytes] = []
@@ -227,7 +227,7 @@ def test_it_comes_back(server: RedisServer) -> None:
     run(body())
 
 
-def test_connections_that_were_cut(server: RedisServer) -> None:
+def test_cut_connections_are_made_again(server: RedisServer) -> None:
     """As by a proxy that is tired of them: nobody notices but the log of Redis."""
 
     async def body() -> None:
@@ -251,7 +251,7 @@ def test_connections_that_were_cut(server: RedisServer) -> None:
 
 
 @pytest.mark.usefixtures("hasty")
-def test_it_stands_still(server: RedisServer) -> None:
+def test_operations_time_out_while_redis_is_stopped(server: RedisServer) -> None:
     """A late answer must not be taken for that to a later question."""
 
     async def body() -> None:
@@ -271,7 +271,7 @@ def test_it_stands_still(server: RedisServer) -> None:
     run(body())
 
 
-def test_a_silent_connection_is_asked_and_given_up(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_connection_is_pinged_and_dropped(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     from longshore.stores import redis_bus
 
     monkeypatch.setattr(redis_bus, "QUIET_SECONDS", 0.05)
@@ -298,7 +298,7 @@ def test_a_silent_connection_is_asked_and_given_up(server: RedisServer, monkeypa
 
 
 @pytest.mark.usefixtures("hasty")
-def test_closing_while_it_stands_still(server: RedisServer) -> None:
+def test_closing_works_while_redis_is_stopped(server: RedisServer) -> None:
     async def body() -> None:
         store = open_store(server.url)
         await succeeds(lambda: store.listen("t", lambda _: None))
@@ -316,7 +316,7 @@ def test_closing_while_it_stands_still(server: RedisServer) -> None:
     run(body())
 
 
-def test_what_is_in_flight_when_it_is_closed_completes(redis_url: str) -> None:
+def test_operations_in_flight_complete_when_the_store_is_closed(redis_url: str) -> None:
     async def body() -> None:
         await RedisPlace(redis_url).empty()
         store = open_store(redis_url)
@@ -332,7 +332,7 @@ def test_what_is_in_flight_when_it_is_closed_completes(redis_url: str) -> None:
 # What it may refuse.
 
 
-def test_passwords(tmp_path: Path) -> None:
+def test_wrong_and_missing_passwords_are_reported(tmp_path: Path) -> None:
     with serving(tmp_path, "--requirepass", PASSWORD) as server:
         good = server.url.replace("//", f"//:{ESCAPED}@")
         wrong = server.url.replace("//", "//someone:hunter3@")
@@ -370,7 +370,7 @@ def test_passwords(tmp_path: Path) -> None:
     ],
     ids=["replica", "memory", "rights", "command"],
 )
-def test_refusals(tmp_path: Path, options: list[str], said: str) -> None:
+def test_refusals_of_redis_are_explained(tmp_path: Path, options: list[str], said: str) -> None:
     with serving(tmp_path, *options) as server:
 
         async def body() -> None:
@@ -402,7 +402,7 @@ class TlsServer(RedisServer):
             return False
 
 
-def test_tls(tmp_path: Path) -> None:
+def test_tls_with_a_trusted_certificate_works(tmp_path: Path) -> None:
     cert, key = make_certificate(tmp_path)
     options = ("--tls-cert-file", str(cert), "--tls-key-file", str(key), "--tls-auth-clients", "no")
     server = TlsServer(tmp_path, *options)
@@ -428,7 +428,7 @@ def test_tls(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("hasty")
-def test_tls_where_there_is_none(server: RedisServer) -> None:
+def test_tls_to_a_plain_server_is_reported(server: RedisServer) -> None:
     async def body() -> None:
         async with opened(server.url.replace("redis:", "rediss:")) as store:
             assert "Redis can't be reached (" in await error_of(store.check())

@@ -35,7 +35,7 @@ def test_nothing_is_sent_twice(redis_url: str) -> None:
     run(body())
 
 
-def test_answers_that_come_too_slowly_are_given_up(redis_url: str) -> None:
+def test_slow_answers_time_out(redis_url: str) -> None:
     """Each would come in time, all of them do not."""
 
     async def body() -> None:

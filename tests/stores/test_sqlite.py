@@ -87,7 +87,7 @@ def commits(path: Path) -> int:
     return sum(frame[4:8] != b"\0\0\0\0" for frame in frames)
 
 
-def test_what_waits_together_is_committed_together(sqlite_path: Path) -> None:
+def test_concurrent_operations_are_committed_together(sqlite_path: Path) -> None:
     async def body() -> None:
         async with opened(sqlite_path) as store:
             await store.check()
@@ -98,7 +98,7 @@ def test_what_waits_together_is_committed_together(sqlite_path: Path) -> None:
     run(body())
 
 
-def test_one_bad_operation_does_not_spoil_its_neighbours(sqlite_path: Path) -> None:
+def test_one_failing_operation_does_not_fail_the_group(sqlite_path: Path) -> None:
     async def body() -> None:
         async with opened(sqlite_path) as store:
             bad: object = object()
@@ -125,7 +125,7 @@ def test_the_loop_goes_on_while_the_file_is_locked(sqlite_path: Path) -> None:
     run(body())
 
 
-def test_a_file_that_stays_locked(sqlite_path: Path) -> None:
+def test_operations_fail_on_a_file_that_stays_locked(sqlite_path: Path) -> None:
     async def body() -> None:
         async with opened(sqlite_path, patience=0.05) as store:
             await store.check()
@@ -142,7 +142,7 @@ def test_a_file_that_stays_locked(sqlite_path: Path) -> None:
     run(body())
 
 
-def test_closing_while_the_file_is_locked(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_works_while_the_file_is_locked(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "CLOSE_SECONDS", 0.05)
 
     async def body() -> None:
@@ -162,7 +162,7 @@ def test_closing_while_the_file_is_locked(sqlite_path: Path, monkeypatch: pytest
     run(body())
 
 
-def test_what_is_in_flight_when_it_is_closed_completes(sqlite_path: Path) -> None:
+def test_operations_in_flight_complete_when_the_store_is_closed(sqlite_path: Path) -> None:
     async def body() -> None:
         store = SqliteStore(str(sqlite_path))
         writes = [asyncio.ensure_future(store.append("l:1", b"v", 60, 5000)) for _ in range(2000)]
@@ -202,7 +202,7 @@ def test_the_loop_may_end_without_closing_the_store(sqlite_path: Path) -> None:
 # Messages.
 
 
-def test_a_nudge_is_enough(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_datagram_wakes_the_other_process(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_bus, "IDLE_POLL_SECONDS", 3600.0)
 
     async def body() -> None:
@@ -216,7 +216,7 @@ def test_a_nudge_is_enough(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -
     run(body())
 
 
-def test_a_nudge_is_enough_where_the_path_is_too_long_for_a_socket(
+def test_a_datagram_arrives_where_the_path_is_too_long_for_a_socket(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_bus, "IDLE_POLL_SECONDS", 3600.0)
@@ -233,7 +233,7 @@ def test_a_nudge_is_enough_where_the_path_is_too_long_for_a_socket(
     assert os.listdir(f"{path}.bus") == []
 
 
-def test_looking_is_enough_where_the_folder_cannot_be(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_arrive_by_polling_without_a_folder(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_bus, "POLL_SECONDS", 0.05)
     Path(f"{sqlite_path}.bus").write_text("in the way")
     a_message_arrives(sqlite_path)
@@ -286,7 +286,7 @@ def test_sockets_of_the_dead_are_removed(sqlite_path: Path) -> None:
     run(body())
 
 
-def test_one_that_does_not_read_its_nudges_stops_nobody(sqlite_path: Path) -> None:
+def test_a_process_that_reads_no_datagrams_blocks_no_other(sqlite_path: Path) -> None:
     import socket
 
     folder = Path(f"{sqlite_path}.bus")
@@ -358,13 +358,13 @@ def error_of(path: Path) -> str:
 BROKEN = "the file is not an intact SQLite database; stop the server, move the file away and start again"
 
 
-def test_a_file_that_is_no_database(sqlite_path: Path) -> None:
+def test_a_file_that_is_no_database_is_refused(sqlite_path: Path) -> None:
     sqlite_path.write_bytes(b"these are notes about something else\n" * 100)
     assert error_of(sqlite_path).startswith(f"store {sqlite_path}: {BROKEN}")
     assert sqlite_path.read_bytes().startswith(b"these are notes")
 
 
-def test_a_database_of_somebody_else(sqlite_path: Path) -> None:
+def test_a_database_of_another_program_is_refused(sqlite_path: Path) -> None:
     with looking_into(sqlite_path) as database:
         database.execute("CREATE TABLE theirs (x)")
     before = sqlite_path.read_bytes()
@@ -372,20 +372,20 @@ def test_a_database_of_somebody_else(sqlite_path: Path) -> None:
     assert sqlite_path.read_bytes() == before
 
 
-def test_a_file_of_a_newer_version(sqlite_path: Path) -> None:
+def test_a_file_of_a_newer_version_is_refused(sqlite_path: Path) -> None:
     run(use(sqlite_path))
     with looking_into(sqlite_path) as database:
         database.execute("PRAGMA user_version = 99")
     assert "a newer Longshore made it (schema 99; this one knows 1)" in error_of(sqlite_path)
 
 
-def test_an_empty_file_is_taken(sqlite_path: Path) -> None:
+def test_an_empty_file_is_used(sqlite_path: Path) -> None:
     sqlite_path.touch()
     run(use(sqlite_path))
 
 
 @pytest.mark.parametrize("name", ["", "file/store.db", "/proc/no/store.db"])
-def test_a_place_where_no_file_can_be(tmp_path: Path, name: str) -> None:
+def test_a_path_where_no_file_can_be_made_is_reported(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_text("")
     path = tmp_path / name
     text = error_of(path)
@@ -393,7 +393,7 @@ def test_a_place_where_no_file_can_be(tmp_path: Path, name: str) -> None:
     assert text.endswith("; mend that, or name another file in http.store")
 
 
-def test_a_file_that_breaks_while_it_is_used(sqlite_path: Path) -> None:
+def test_a_file_that_breaks_in_use_is_reported(sqlite_path: Path) -> None:
     async def body() -> None:
         async with opened(sqlite_path) as store:
             await asyncio.gather(*(store.set(f"s:{n}", b"v" * 5000, 60) for n in range(500)))

@@ -36,7 +36,7 @@ def lines_of(source: str, path: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_a_file_that_may_not_be_written() -> None:
+def test_a_file_without_write_permission_is_reported() -> None:
     """As a user who is not root, whom no permission stops."""
     source = """
     async def make():
@@ -70,7 +70,7 @@ def test_a_file_that_may_not_be_written() -> None:
     ]
 
 
-def test_a_disk_that_fails_and_recovers(tmp_path: Path) -> None:
+def test_the_store_recovers_with_the_disk(tmp_path: Path) -> None:
     """A file may not grow beyond a limit, which for SQLite is a disk that does not write."""
     source = """
     async def body():
@@ -95,7 +95,7 @@ def test_a_disk_that_fails_and_recovers(tmp_path: Path) -> None:
     assert rest == ["done b'before'", "done None", "done b'before'"]
 
 
-def test_a_full_disk(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_the_store_recovers(tmp_path: Path) -> None:
     """A real one: a small file system in a mount namespace of its own."""
     source = """
     libc = ctypes.CDLL(None, use_errno=True)
@@ -133,7 +133,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     assert lines == [full, "done b'before'", "done None", "done b'after'"]
 
 
-def test_a_fork_is_told_and_does_not_hang(tmp_path: Path) -> None:
+def test_a_store_used_after_a_fork_raises_and_does_not_hang(tmp_path: Path) -> None:
     source = """
     store = SqliteStore(path)
     run(lambda: attempt(store.check()))
@@ -165,7 +165,7 @@ def test_a_program_may_end_without_closing(tmp_path: Path) -> None:
     assert lines_of(source, tmp_path / "store.db") == ["end"]
 
 
-def test_a_process_without_descriptors_to_spare(tmp_path: Path) -> None:
+def test_a_store_without_free_descriptors_polls(tmp_path: Path) -> None:
     """No socket can be made, neither to be nudged nor to nudge. The store goes on, and is nudged once there is one."""
     source = """
     import socket

@@ -237,7 +237,7 @@ def test_other_requests_leave_two_records(method: str, params: dict[str, Any], o
     ]
 
 
-def test_nothing_that_was_said_is_in_a_record() -> None:
+def test_no_argument_or_result_is_in_a_record() -> None:
     """Arguments, results, an author's ToolError and questions stay out; the trace of a fault is the exception."""
     tools = ["inline", "thread", "later", "wrong", "slow", "asking"]
     frames = [call(tool, tool, text=CANARY) for tool in tools]
@@ -275,7 +275,7 @@ def test_a_listener_that_fails_is_dropped_and_the_call_is_answered() -> None:
     assert app.recorder.dropped == 1
 
 
-def test_a_last_resort_that_fails_fails_nothing_else() -> None:
+def test_a_failing_fallback_fails_nothing_else() -> None:
     app = make()
 
     def failing(_: Record) -> None:
@@ -310,7 +310,7 @@ def test_a_listener_can_stop() -> None:
     assert heard == []
 
 
-def test_a_listener_may_leave_while_it_is_told() -> None:
+def test_a_listener_may_stop_inside_its_callback() -> None:
     app = make()
     heard: list[Record] = []
 
@@ -329,7 +329,7 @@ def test_a_listener_may_leave_while_it_is_told() -> None:
     assert shapes(heard) == [("received", "tools/call", 1)]
 
 
-def test_how_loud_each_record_is() -> None:
+def test_each_record_has_a_level() -> None:
     assert level_of(RequestReceived("m", 1, 0.0)) == "debug"
     assert level_of(ToolCompleted("t", 1, 0.0, "ok", 0.0)) == "info"
     assert level_of(ToolCompleted("t", 1, 0.0, "failed", 0.0)) == "notice"
@@ -353,5 +353,5 @@ def test_without_a_listener_no_record_is_made(monkeypatch: pytest.MonkeyPatch) -
     asyncio.run(run())
 
 
-def test_a_context_knows_nothing_of_listeners() -> None:
+def test_a_context_has_no_access_to_listeners() -> None:
     assert not [name for name in dir(Context) if "record" in name]

@@ -69,7 +69,7 @@ def test_in_a_pipe_each_record_is_a_line_of_json(pipe: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize(("level", "count"), [("debug", 5), ("info", 4), ("notice", 3), ("warning", 2), ("error", 1)])
-def test_quieter_records_are_left_out(pipe: tuple[int, int], level: Any, count: int) -> None:
+def test_less_severe_records_are_not_written(pipe: tuple[int, int], level: Any, count: int) -> None:
     sink = StderrSink(level, fd=pipe[1])
     sink(RequestReceived("ping", 1, AT))
     sink(ToolCompleted("add", 1, 0.1, "ok", AT))
@@ -79,7 +79,7 @@ def test_quieter_records_are_left_out(pipe: tuple[int, int], level: Any, count: 
     assert len(written(pipe[0]).splitlines()) == count
 
 
-def test_on_a_terminal_it_is_pretty() -> None:
+def test_records_on_a_terminal_are_pretty() -> None:
     main, terminal = pty.openpty()
     try:
         sink = StderrSink("debug", fd=terminal)
@@ -124,7 +124,7 @@ def test_control_characters_can_not_move_a_terminal_or_forge_a_line(pipe: tuple[
 
 
 @pytest.mark.parametrize("style", ["pretty", "json"])
-def test_a_text_that_has_no_encoding_is_spelled_out(pipe: tuple[int, int], style: Any) -> None:
+def test_a_text_without_an_encoding_is_escaped(pipe: tuple[int, int], style: Any) -> None:
     StderrSink("debug", style, pipe[1])(Problem("error", "file \udcff.txt", AT, "in \udcff.txt"))
     said = written(pipe[0]).decode()
     assert "udcff.txt" in said or "?" in said
@@ -139,13 +139,13 @@ def logged(pipe: tuple[int, int], text: str = "", trace: str = "") -> dict[str, 
     return json.loads(written(pipe[0]))
 
 
-def test_of_a_long_text_the_beginning_is_kept(pipe: tuple[int, int]) -> None:
+def test_a_long_text_is_cut_at_its_end(pipe: tuple[int, int]) -> None:
     for size in (FIELD_CHARACTERS - 1, FIELD_CHARACTERS):
         assert logged(pipe, "x" * size)["text"] == "x" * size
     assert logged(pipe, "a" + "x" * FIELD_CHARACTERS)["text"] == "a" + "x" * (FIELD_CHARACTERS - 1) + "…"
 
 
-def test_of_a_long_trace_the_end_is_kept(pipe: tuple[int, int]) -> None:
+def test_a_long_trace_is_cut_at_its_beginning(pipe: tuple[int, int]) -> None:
     for size in (TRACE_CHARACTERS - 1, TRACE_CHARACTERS):
         assert logged(pipe, trace="x" * size)["trace"] == "x" * size
     kept = logged(pipe, trace="Traceback\n" + "x" * TRACE_CHARACTERS + "\nValueError: why")["trace"]
@@ -175,7 +175,7 @@ def test_a_long_line_to_a_nearly_full_pipe_is_never_waited_for(pipe: tuple[int, 
     assert PIECE_BYTES == 4096 == os.pathconf("/", "PC_PIPE_BUF")
 
 
-def test_a_closed_stderr_is_no_fault(pipe: tuple[int, int]) -> None:
+def test_a_closed_stderr_raises_nothing(pipe: tuple[int, int]) -> None:
     sink = StderrSink("debug", fd=pipe[1])
     os.close(pipe[0])
     sink(Problem("error", "nobody reads", AT))
@@ -229,7 +229,7 @@ def call(id: int, tool: str, text: str) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).encode() + b"\n"
 
 
-def test_a_server_whose_stderr_nobody_reads_goes_on_answering(tmp_path: Path) -> None:
+def test_a_server_with_a_full_stderr_pipe_still_answers(tmp_path: Path) -> None:
     with serve(tmp_path, stderr=subprocess.PIPE) as server:
         assert server.stdin is not None and server.stdout is not None and server.stderr is not None
         end = time.monotonic() + 40
