@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from client.odd import run, script, until
+from client.scripted import run, script, until
 from longshore.client import Client
-from longshore.client.cache import MOST_SECONDS, lifetime
+from longshore.client.cache import MOST, MOST_CHARS, MOST_SECONDS, Cache, lifetime
 
 SERVER = """
 version = 0
@@ -29,7 +29,7 @@ for m in modern_calls():
 CAPABILITIES = "CAPABILITIES.update(tools=dict(listChanged=True), resources=dict(listChanged=True, subscribe=True))\n"
 
 
-def open_odd(folder: Path, keep: str, after: str = "pass", **options: Any) -> Client:
+def connect_to(folder: Path, keep: str, after: str = "pass", **options: Any) -> Client:
     # tools/list is answered by the script, not as usual
     code = "_usual = usual\ndef usual(m): return m.get('method') != 'tools/list' and _usual(m)\n" + CAPABILITIES
     code += SERVER.replace("KEEP", keep).replace("AFTER", after)
@@ -49,9 +49,9 @@ async def contents(client: Client, uri: str = "x://a", **options: Any) -> str | 
     return (await client.read(uri, **options))[0].text
 
 
-def test_what_may_be_kept_is_not_asked_for_again(tmp_path: Path) -> None:
+def test_a_cached_answer_is_not_requested_again(tmp_path: Path) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, "dict(ttlMs=600000, cacheScope='private')") as client:
+        async with connect_to(tmp_path, "dict(ttlMs=600000, cacheScope='private')") as client:
             assert [await names(client) for _ in range(3)] == ["v1"] * 3
             assert [await contents(client) for _ in range(3)] == ["v2"] * 3
             assert await contents(client, "x://b") == "v3", "another is another"
@@ -67,14 +67,14 @@ def test_what_may_be_kept_is_not_asked_for_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scope", ["'public'", "'private'", "'nonsense'", "None", "5"])
-def test_whoever_it_is_for_one_client_is_one_user(tmp_path: Path, scope: str) -> None:
+def test_the_cache_ignores_the_scope(tmp_path: Path, scope: str) -> None:
     """A client has one login, so that its own cache serves it alone, whatever the scope. Two clients share nothing."""
 
     async def test() -> None:
         keep = f"dict(ttlMs=600000, cacheScope={scope})"
-        async with open_odd(tmp_path, keep) as client:
+        async with connect_to(tmp_path, keep) as client:
             assert [await names(client) for _ in range(2)] == ["v1"] * 2
-            async with open_odd(tmp_path, keep) as other:
+            async with connect_to(tmp_path, keep) as other:
                 await names(other)
         assert asked(tmp_path, "tools/list") == 2
 
@@ -95,9 +95,9 @@ def test_whoever_it_is_for_one_client_is_one_user(tmp_path: Path, scope: str) ->
         "dict(_meta=dict(ttlMs=600000))",
     ],
 )
-def test_what_does_not_say_so_is_not_kept(tmp_path: Path, keep: str) -> None:
+def test_an_answer_without_ttl_is_not_cached(tmp_path: Path, keep: str) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, keep) as client:
+        async with connect_to(tmp_path, keep) as client:
             assert [await names(client), await names(client)] == ["v1", "v2"]
             assert [await contents(client), await contents(client)] == ["v3", "v4"]
 
@@ -107,7 +107,7 @@ def test_what_does_not_say_so_is_not_kept(tmp_path: Path, keep: str) -> None:
 @pytest.mark.parametrize("ttl", ["10**30", "1e308", "2**63", "10**400"])
 def test_for_ever_is_no_trouble(tmp_path: Path, ttl: str) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, f"dict(ttlMs={ttl})") as client:
+        async with connect_to(tmp_path, f"dict(ttlMs={ttl})") as client:
             assert await names(client) == "v1"
             assert await names(client) in ("v1", "v2")
 
@@ -115,13 +115,13 @@ def test_for_ever_is_no_trouble(tmp_path: Path, ttl: str) -> None:
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
-def test_nothing_is_kept_for_longer_than_a_day(more: int) -> None:
+def test_nothing_is_cached_for_longer_than_a_day(more: int) -> None:
     assert lifetime({"ttlMs": 1000 * MOST_SECONDS + more}) == MOST_SECONDS + min(more, 0) / 1000
 
 
 def test_it_is_over_when_it_is_over(tmp_path: Path) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, "dict(ttlMs=150)") as client:
+        async with connect_to(tmp_path, "dict(ttlMs=150)") as client:
             assert await names(client) == "v1"
 
             async def newer() -> bool:
@@ -134,9 +134,9 @@ def test_it_is_over_when_it_is_over(tmp_path: Path) -> None:
     run(test)
 
 
-def test_without_a_cache_nothing_is_kept(tmp_path: Path) -> None:
+def test_nothing_is_cached_with_cache_false(tmp_path: Path) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, "dict(ttlMs=600000)", cache=False) as client:
+        async with connect_to(tmp_path, "dict(ttlMs=600000)", cache=False) as client:
             assert [await names(client), await names(client)] == ["v1", "v2"]
             assert [await contents(client), await contents(client)] == ["v3", "v4"]
 
@@ -146,7 +146,7 @@ def test_without_a_cache_nothing_is_kept(tmp_path: Path) -> None:
 def test_another_connection_is_another_server(tmp_path: Path) -> None:
     async def test() -> None:
         after = "if method == 'tools/call': sys.exit(0)"
-        async with open_odd(tmp_path, "dict(ttlMs=600000)", after) as client:
+        async with connect_to(tmp_path, "dict(ttlMs=600000)", after) as client:
             assert await names(client) == "v1"
             await client.call("x")
             await until("that it is noticed", lambda: not client.connected)
@@ -156,9 +156,9 @@ def test_another_connection_is_another_server(tmp_path: Path) -> None:
     run(test)
 
 
-def test_a_client_that_is_opened_again_has_kept_nothing(tmp_path: Path) -> None:
+def test_a_reopened_client_has_an_empty_cache(tmp_path: Path) -> None:
     async def test() -> None:
-        client = open_odd(tmp_path, "dict(ttlMs=600000)")
+        client = connect_to(tmp_path, "dict(ttlMs=600000)")
         for times in (1, 2, 3):
             async with client:
                 for _ in range(2):
@@ -186,11 +186,13 @@ NOTICES = {
 
 
 @pytest.mark.parametrize(("notice", "effect"), NOTICES.items(), ids=list(NOTICES))
-def test_a_notice_ends_what_it_is_about(tmp_path: Path, notice: str, effect: tuple[str, bool]) -> None:
+def test_a_notification_drops_only_the_cached_answers_it_names(
+    tmp_path: Path, notice: str, effect: tuple[str, bool]
+) -> None:
     async def test() -> None:
         method, ends = effect
         after = f"if method == 'tools/call': {notice}"
-        async with open_odd(tmp_path, "dict(ttlMs=600000)", after) as client:
+        async with connect_to(tmp_path, "dict(ttlMs=600000)", after) as client:
             for _ in range(2):
                 await names(client)
                 await contents(client)
@@ -228,9 +230,9 @@ for m in modern_calls():
     run(test)
 
 
-def test_what_is_kept_is_nobodys_to_change(tmp_path: Path) -> None:
+def test_callers_get_copies_of_cached_answers(tmp_path: Path) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, "dict(ttlMs=600000)") as client:
+        async with connect_to(tmp_path, "dict(ttlMs=600000)") as client:
             [tool] = await client.list_tools()
             tool.record["name"] = "changed"
             tool.input_schema["changed"] = True
@@ -240,3 +242,54 @@ def test_what_is_kept_is_nobodys_to_change(tmp_path: Path) -> None:
             assert again.input_schema == {"type": "object"}
 
     run(test)
+
+
+def test_an_answer_after_questions_is_not_cached(tmp_path: Path) -> None:
+    code = """
+        n = 0
+        for m in modern_calls():
+            n += 1
+            contents = {"contents": [{"uri": "a:b", "text": str(n)}], "ttlMs": 60000, "cacheScope": "private"}
+            if m["params"]["uri"] == "a:asks" and "inputResponses" not in m["params"]:
+                question = {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": {}}}
+                reply(m, {"resultType": "input_required", "inputRequests": {"q": question}})
+            else:
+                reply(m, contents)
+    """
+
+    async def test() -> None:
+        async with Client(script(tmp_path, code), era="modern", on_elicit=lambda _: True) as client:
+
+            async def read(uri: str) -> str | None:
+                return (await client.read(uri))[0].text
+
+            assert [await read("a:plain"), await read("a:plain")] == ["1", "1"]
+            assert [await read("a:asks"), await read("a:asks")] == ["3", "5"]
+            assert await read("a:plain") == "1"
+
+    run(test)
+
+
+def test_the_cache_is_bounded_in_number_and_size() -> None:
+    cache = Cache()
+    for n in range(MOST + 1):
+        cache.put(("m", str(n)), {"ttlMs": 1000}, 0.0)
+    assert cache.get(("m", "0"), 0.0) is None and cache.get(("m", "1"), 0.0) is not None
+    half = {"ttlMs": 1000, "contents": [{"text": "x" * (MOST_CHARS // 2)}]}
+    cache.clear()
+    cache.put(("m", "a"), half, 0.0)
+    cache.put(("m", "b"), half, 0.0)
+    assert cache.get(("m", "a"), 0.0) is None and cache.get(("m", "b"), 0.0) is not None
+    cache.put(("m", "c"), {"ttlMs": 1000, "text": "x" * MOST_CHARS, "more": ["y"]}, 0.0)
+    assert cache.get(("m", "c"), 0.0) is None and cache.get(("m", "b"), 0.0) is not None
+    cache.drop("m")
+    cache.put(("m", "a"), half, 0.0)
+    assert cache.get(("m", "a"), 0.0) is not None
+
+
+@pytest.mark.parametrize("ttl", [0, -1, True, "1000", None])
+def test_an_uncacheable_answer_drops_the_cached_one(ttl: Any) -> None:
+    cache = Cache()
+    cache.put(("m", None), {"ttlMs": 1000}, 0.0)
+    cache.put(("m", None), {"ttlMs": ttl}, 0.0)
+    assert cache.get(("m", None), 0.0) is None

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from client.odd import heard, run, script, until
+from client.scripted import heard, run, script, until
 from longshore.client import Client
 from longshore.errors import CallTimeout, ConnectionLost
 
@@ -21,7 +21,7 @@ def asks_logged():
 """
 
 
-def open_odd(folder: Path, code: str, **options: Any) -> Client:
+def connect_to(folder: Path, code: str, **options: Any) -> Client:
     return Client(script(folder, LOGGED + textwrap.dedent(code)), **{"era": "legacy", "timeout": 10.0, **options})
 
 
@@ -35,9 +35,9 @@ SILENT_MODERN = "for m in asks_logged(): meet(m) if m['method'] == 'server/disco
 
 @pytest.mark.parametrize(("era", "code"), [("legacy", SILENT), ("modern", SILENT_MODERN)])
 @pytest.mark.parametrize("how", ["cancel", "timeout"])
-def test_the_server_is_told_which_and_why(tmp_path: Path, era: str, code: str, how: str) -> None:
+def test_a_cancellation_names_the_request_and_the_reason(tmp_path: Path, era: str, code: str, how: str) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, code, era=era) as client:
+        async with connect_to(tmp_path, code, era=era) as client:
             call = asyncio.ensure_future(client.call("x", timeout=0.3 if how == "timeout" else None))
             await until("the call", lambda: wire(tmp_path, "tools/call"))
             if how == "cancel":
@@ -56,7 +56,7 @@ def test_the_server_is_told_which_and_why(tmp_path: Path, era: str, code: str, h
 
 def test_a_handshake_is_never_cancelled(tmp_path: Path) -> None:
     async def test() -> None:
-        client = open_odd(tmp_path, "for m in asks_logged(): pass", timeout=0.3)
+        client = connect_to(tmp_path, "for m in asks_logged(): pass", timeout=0.3)
         with pytest.raises(Exception, match="did not answer"):
             await client.open()
         assert wire(tmp_path, "initialize")
@@ -77,7 +77,7 @@ def test_an_answer_that_comes_too_late_is_nobodys_fault(tmp_path: Path, late: st
                     held = m
                     if m["params"]["name"] == "now": reply(m, DONE)
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             with pytest.raises(CallTimeout):
                 await client.call("never", timeout=0.2)
             assert (await client.call("now")).text == "done"
@@ -90,7 +90,7 @@ def test_an_answer_in_the_same_turn_as_the_cancellation(tmp_path: Path) -> None:
     """Whichever comes first counts; nothing breaks, and nothing is left."""
 
     async def test() -> None:
-        async with open_odd(tmp_path, "for m in asks_logged(): usual(m) or reply(m, DONE)") as client:
+        async with connect_to(tmp_path, "for m in asks_logged(): usual(m) or reply(m, DONE)") as client:
             for delay in range(30):
                 call = asyncio.ensure_future(client.call("x"))
                 await asyncio.sleep(delay / 10_000)
@@ -105,9 +105,9 @@ def test_an_answer_in_the_same_turn_as_the_cancellation(tmp_path: Path) -> None:
     run(test)
 
 
-def test_many_who_give_up_at_once(tmp_path: Path) -> None:
+def test_many_concurrent_cancellations_each_reach_the_server(tmp_path: Path) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, SILENT) as client:
+        async with connect_to(tmp_path, SILENT) as client:
             calls = [asyncio.ensure_future(client.call("x", timeout=None)) for _ in range(300)]
             await asyncio.sleep(0.05)
             for call in calls:
@@ -132,10 +132,10 @@ for m in asks_logged():
 """
 
 
-def test_progress_begins_the_time_anew(tmp_path: Path) -> None:
+def test_progress_restarts_the_timeout(tmp_path: Path) -> None:
     async def test() -> None:
         code = STEPPING.replace("STEPS", "40").replace("ANSWERS", "True")
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             assert (await client.call("x", timeout=3.0, on_progress=lambda *_: None)).text == "done"  # after 4 s
 
     run(test)
@@ -148,7 +148,7 @@ def test_progress_that_never_ends_is_no_life(tmp_path: Path, monkeypatch: pytest
     async def test() -> None:
         code = STEPPING.replace("STEPS", "10000").replace("ANSWERS", "False")
         seen: list[float] = []
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             with pytest.raises(CallTimeout):
                 await client.call("x", timeout=2.0, on_progress=lambda at, *_: seen.append(at))
             assert seen, "there was progress"
@@ -156,7 +156,7 @@ def test_progress_that_never_ends_is_no_life(tmp_path: Path, monkeypatch: pytest
     run(test)
 
 
-def test_progress_of_another_call_begins_nothing_anew(tmp_path: Path) -> None:
+def test_progress_of_another_call_restarts_no_timeout(tmp_path: Path) -> None:
     async def test() -> None:
         code = """
             for m in asks_logged():
@@ -166,14 +166,14 @@ def test_progress_of_another_call_begins_nothing_anew(tmp_path: Path) -> None:
                         notify("notifications/progress", progressToken=token, progress=n)
                     time.sleep(0.1)
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             with pytest.raises(CallTimeout):
                 await client.call("x", timeout=0.4, on_progress=lambda *_: None)
 
     run(test)
 
 
-def test_progress_after_the_answer_is_for_nobody(tmp_path: Path) -> None:
+def test_progress_after_the_answer_is_ignored(tmp_path: Path) -> None:
     async def test() -> None:
         code = """
             for m in asks_logged():
@@ -183,7 +183,7 @@ def test_progress_after_the_answer_is_for_nobody(tmp_path: Path) -> None:
                     notify("notifications/progress", progressToken=m["params"]["_meta"]["progressToken"], progress=5)
         """
         seen: list[float] = []
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             await client.call("x", on_progress=lambda at, *_: seen.append(at))
             await client.call("y")
             assert seen == []
@@ -212,7 +212,7 @@ def test_the_server_may_take_its_question_back(tmp_path: Path) -> None:
             finally:
                 ended.set()
 
-        async with open_odd(tmp_path, code, on_elicit=think) as client:
+        async with connect_to(tmp_path, code, on_elicit=think) as client:
             assert (await client.call("x")).text == "done"
             await asyncio.wait_for(ended.wait(), 10)
             await client.ping()
@@ -224,7 +224,7 @@ def test_the_server_may_take_its_question_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seconds", [0, -1, 1e-9])
 def test_no_time_at_all_is_a_timeout(tmp_path: Path, seconds: float) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, SILENT) as client:
+        async with connect_to(tmp_path, SILENT) as client:
             with pytest.raises(CallTimeout):
                 await client.call("x", timeout=seconds)
             await client.ping()
@@ -245,7 +245,7 @@ for m in calls(): mark("died"); os._exit(1)
 @pytest.mark.usefixtures("hurried")
 def test_the_time_of_a_call_is_also_that_of_a_reconnection(tmp_path: Path) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, GONE, timeout=None) as client:
+        async with connect_to(tmp_path, GONE, timeout=None) as client:
             with pytest.raises(ConnectionLost):
                 await client.call("x")
             for _ in range(2):
@@ -256,7 +256,7 @@ def test_the_time_of_a_call_is_also_that_of_a_reconnection(tmp_path: Path) -> No
     run(test)
 
 
-def test_what_could_not_be_sent_has_the_rest_of_its_time_for_the_answer(tmp_path: Path) -> None:
+def test_time_spent_on_sending_counts_against_the_timeout(tmp_path: Path) -> None:
     """A server that reads after a while, and never answers: who began first is out of time first."""
 
     async def test() -> None:
@@ -267,7 +267,7 @@ def test_what_could_not_be_sent_has_the_rest_of_its_time_for_the_answer(tmp_path
                 mark("stuck")
                 while not os.path.exists({str(go)!r}): time.sleep(0.005)
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             calls = [asyncio.ensure_future(client.call("x", timeout=None))]
             await until("that it reads no more", (tmp_path / "stuck").exists)
             calls.append(asyncio.ensure_future(client.call("x", {"a": "x" * (4 << 20)}, timeout=None)))
@@ -303,7 +303,7 @@ def test_a_notification_waits_for_a_server_that_does_not_read(tmp_path: Path) ->
                     reply(m, DONE)
                 else: usual(m)
         """
-        async with open_odd(tmp_path, code, timeout=0.5) as client:
+        async with connect_to(tmp_path, code, timeout=0.5) as client:
             call = asyncio.ensure_future(client.call("x", timeout=None))
             await until("that it reads no more", (tmp_path / "stuck").exists)
             with pytest.raises(CallTimeout, match="notifications/x could not be sent within"):

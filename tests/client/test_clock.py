@@ -61,7 +61,7 @@ def test_each_request_ends_at_its_own_time_whatever_was_sent_before(era: str) ->
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_request_without_a_limit_outlives_those_with_one(era: str) -> None:
+def test_a_request_without_a_timeout_outlives_others(era: str) -> None:
     async def work() -> None:
         async with asyncio.timeout(20), Client(_server(), era=era) as client:
             endless = asyncio.ensure_future(client.call("steps", {"count": 8}, timeout=None))
@@ -73,7 +73,7 @@ def test_a_request_without_a_limit_outlives_those_with_one(era: str) -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_all_progress_is_heard_before_the_answer(era: str) -> None:
+def test_all_progress_is_reported_before_the_answer(era: str) -> None:
     async def work() -> list[Any]:
         heard: list[Any] = []
         async with asyncio.timeout(20), Client(_server(), era=era) as client:

@@ -54,7 +54,7 @@ ELSEWHERE = {"signing_in"}
 
 
 @pytest.mark.parametrize("name", SAYS)
-def test_an_example_says_what_it_should(name: str) -> None:
+def test_an_example_prints_the_expected_lines(name: str) -> None:
     command = [sys.executable, "-W", "error", f"examples/clients/{name}.py"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=50, check=False)
     assert (done.returncode, done.stderr, done.stdout.splitlines()) == (0, "", SAYS[name])
@@ -65,7 +65,7 @@ def test_every_example_is_run() -> None:
 
 
 @pytest.mark.parametrize("page", [PAGE, LOGIN], ids=lambda path: path.stem)
-def test_what_a_page_quotes_is_in_the_example(page: Path) -> None:
+def test_code_quoted_on_a_page_is_in_the_example(page: Path) -> None:
     quotes = QUOTE.findall(page.read_text())
     assert quotes and len(quotes) == page.read_text().count("```python")
     for name, code in quotes:

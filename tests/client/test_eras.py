@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from client.odd import run, script
+from client.scripted import run, script
 from longshore import Server
 from longshore.client import Client, negotiate
 from longshore.errors import ConnectError
@@ -23,7 +23,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(negotiate, "PROBE_SECONDS", 0.2)
 
 
-def open_odd(folder: Path, code: str, **options: Any) -> Client:
+def connect_to(folder: Path, code: str, **options: Any) -> Client:
     return Client(script(folder, code), **{"timeout": 5.0, **options})
 
 
@@ -121,7 +121,7 @@ def test_whatever_it_says_to_the_probe_the_handshake_follows(tmp_path: Path, ans
                     {answer}
                 elif not usual(m): reply(m, DONE)
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             assert client.server.revision == LEGACY[-1]
             assert client.server.name == "odd"
             assert (await client.call("x")).text == "done"
@@ -134,7 +134,7 @@ def test_whatever_it_says_to_the_probe_the_handshake_follows(tmp_path: Path, ans
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_modern_one_that_starts_slowly_is_still_modern(tmp_path: Path) -> None:
+def test_a_modern_server_that_starts_slowly_is_still_modern(tmp_path: Path) -> None:
     """By the time that it reads, both have been offered. It knows one of them."""
 
     async def test() -> None:
@@ -145,7 +145,7 @@ def test_a_modern_one_that_starts_slowly_is_still_modern(tmp_path: Path) -> None
                 if m["method"] == "server/discover": meet(m)
                 elif "id" in m and m["method"] != "initialize": reply(m, DONE)
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             assert client.server.revision == MODERN[-1]
             assert (await client.call("x")).text == "done"
         assert "notifications/cancelled" not in (tmp_path / "methods").read_text(), "a handshake is never cancelled"
@@ -155,7 +155,7 @@ def test_a_modern_one_that_starts_slowly_is_still_modern(tmp_path: Path) -> None
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("order", ["[1, 0]", "[0, 1]"])
-def test_one_that_answers_both_late_is_spoken_to_in_one(tmp_path: Path, order: str) -> None:
+def test_a_server_that_answers_probe_and_handshake_late_gets_one_era(tmp_path: Path, order: str) -> None:
     async def test() -> None:
         code = f"""
             from itertools import islice
@@ -166,7 +166,7 @@ def test_one_that_answers_both_late_is_spoken_to_in_one(tmp_path: Path, order: s
                     mark("eras", str("_meta" in m.get("params", {{}})))
                     reply(m, DONE)
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             for _ in range(3):
                 assert (await client.call("x")).text == "done"
         modern = client.server.revision in MODERN
@@ -175,9 +175,9 @@ def test_one_that_answers_both_late_is_spoken_to_in_one(tmp_path: Path, order: s
     run(test)
 
 
-def test_one_that_takes_three_seconds_to_start(tmp_path: Path) -> None:
+def test_a_server_that_starts_slowly_is_connected(tmp_path: Path) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, "time.sleep(3)\n" + BOTH_GOOD, timeout=15) as client:
+        async with connect_to(tmp_path, "time.sleep(3)\n" + BOTH_GOOD, timeout=15) as client:
             assert client.server.revision == LEGACY[-1]
             assert (await client.call("x")).text == "done"
 
@@ -211,7 +211,7 @@ def test_a_handshake_that_fails_says_why(tmp_path: Path, answer: str, says: str,
                 else: usual(m)
         """
         with pytest.raises(ConnectError) as caught:
-            await open_odd(tmp_path, code, era=wish, timeout=3.0 if answer == "pass" else 30.0).open()
+            await connect_to(tmp_path, code, era=wish, timeout=3.0 if answer == "pass" else 30.0).open()
         assert says in str(caught.value)
         assert "odd.py" in str(caught.value)
         if "licence" in answer:
@@ -234,7 +234,7 @@ def test_a_bare_greeting_is_good_enough(tmp_path: Path, greeting: str) -> None:
                 if m.get("method") == "initialize": reply(m, dict({greeting}))
                 elif not usual(m): reply(m, DONE)
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             assert (client.server.name, client.server.version) == ("", "")
             assert await client.list_tools() == [], "it did not say that it has any"
             assert (await client.call("x")).text == "done"
@@ -247,22 +247,22 @@ def test_a_revision_that_is_insisted_on_is_had_or_not(tmp_path: Path) -> None:
         code = (
             "for m in asks(): greet(m, protocolVersion='2025-03-26') if m.get('method') == 'initialize' else usual(m)"
         )
-        async with open_odd(tmp_path, code, era="2025-03-26") as client:
+        async with connect_to(tmp_path, code, era="2025-03-26") as client:
             assert client.server.revision == "2025-03-26"
         with pytest.raises(ConnectError, match="we speak 2025-06-18"):
-            await open_odd(tmp_path, code, era="2025-06-18").open()
-        async with open_odd(tmp_path, code, era="legacy") as client:
+            await connect_to(tmp_path, code, era="2025-06-18").open()
+        async with connect_to(tmp_path, code, era="legacy") as client:
             assert client.server.revision == "2025-03-26"
 
     run(test)
 
 
 @pytest.mark.parametrize("wish", ["modern", MODERN[-1]])
-def test_who_insists_on_modern_shakes_no_hands(tmp_path: Path, wish: str) -> None:
+def test_a_pinned_modern_era_sends_no_handshake(tmp_path: Path, wish: str) -> None:
     async def test() -> None:
         code = "for m in asks():\n    mark('methods', m.get('method'))\n    usual(m)"
         with pytest.raises(ConnectError, match="no such method"):
-            await open_odd(tmp_path, code, era=wish).open()
+            await connect_to(tmp_path, code, era=wish).open()
         assert "initialize" not in (tmp_path / "methods").read_text()
 
     run(test)
@@ -273,12 +273,12 @@ def test_a_server_of_later_revisions_only_is_named(tmp_path: Path, wish: str) ->
     async def test() -> None:
         code = "for m in asks(): refuse(m, -32022, 'no', data={'supported': ['2031-01-01']}) if 'id' in m else None"
         with pytest.raises(ConnectError, match="2031-01-01"):
-            await open_odd(tmp_path, code, era=wish).open()
+            await connect_to(tmp_path, code, era=wish).open()
 
     run(test)
 
 
-def test_a_server_of_this_and_later_revisions_is_spoken_to_in_this(tmp_path: Path) -> None:
+def test_a_server_with_later_revisions_is_used_in_ours(tmp_path: Path) -> None:
     async def test() -> None:
         code = """
             for m in asks():
@@ -286,7 +286,7 @@ def test_a_server_of_this_and_later_revisions_is_spoken_to_in_this(tmp_path: Pat
                     meet(m, supportedVersions=["2031-01-01", "2026-07-28", "2025-11-25"])
                 elif "id" in m: reply(m, text(m["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"]))
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             assert client.server.revision == "2026-07-28"
             assert (await client.call("x")).text == "2026-07-28"
 
@@ -303,7 +303,7 @@ def test_unsupported_versions_without_end_are_refused_once(tmp_path: Path) -> No
                 if "id" in m: refuse(m, -32022, "not this one", data={"supported": ["2026-07-28"]})
         """
         with pytest.raises(ConnectError, match="not this one"):
-            await open_odd(tmp_path, code).open()
+            await connect_to(tmp_path, code).open()
         assert len((tmp_path / "asked").read_text()) <= 4
 
     run(test)
@@ -322,11 +322,11 @@ for m in asks():
 """
 
 
-def test_what_was_found_out_is_remembered(tmp_path: Path) -> None:
+def test_the_negotiated_era_is_remembered(tmp_path: Path) -> None:
     async def test() -> None:
         (tmp_path / "kind").write_text("legacy")
         for _ in range(3):
-            async with open_odd(tmp_path, CHANGING) as client:
+            async with connect_to(tmp_path, CHANGING) as client:
                 assert client.server.revision in LEGACY
         methods = (tmp_path / "methods").read_text().split()
         assert methods.count("server/discover") == 1
@@ -335,7 +335,7 @@ def test_what_was_found_out_is_remembered(tmp_path: Path) -> None:
     run(test)
 
 
-def test_what_was_insisted_on_is_not(tmp_path: Path) -> None:
+def test_a_pinned_era_is_not_remembered(tmp_path: Path) -> None:
     async def test() -> None:
         async with Client(own(tmp_path), era="legacy") as client:
             assert client.server.revision in LEGACY
@@ -350,7 +350,7 @@ def test_a_server_that_was_exchanged_for_another_is_found_out_again(tmp_path: Pa
     async def test() -> None:
         for kind in (before, after, before, after):
             (tmp_path / "kind").write_text(kind)
-            async with open_odd(tmp_path, CHANGING) as client:
+            async with connect_to(tmp_path, CHANGING) as client:
                 assert (client.server.revision in MODERN) == (kind == "modern")
                 assert (await client.call("x")).text == "done"
 
@@ -362,7 +362,7 @@ def test_even_while_a_client_is_open(tmp_path: Path, before: str, after: str) ->
     async def test() -> None:
         (tmp_path / "kind").write_text(before)
         code = CHANGING.replace("reply(m, DONE)", "(reply(m, DONE), sys.exit(0))")
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             assert (client.server.revision in MODERN) == (before == "modern")
             await client.call("x")
             async with asyncio.timeout(5):
@@ -402,10 +402,10 @@ for m in asks():
 """
 
 
-def test_one_that_dies_of_the_probe_is_started_again_and_shaken_hands_with(tmp_path: Path) -> None:
+def test_a_server_that_dies_of_the_probe_is_restarted_with_a_handshake(tmp_path: Path) -> None:
     async def test() -> None:
         for _ in range(2):
-            async with open_odd(tmp_path, DIES) as client:
+            async with connect_to(tmp_path, DIES) as client:
                 assert client.server.revision == LEGACY[-1]
                 assert (await client.call("x")).text == "done"
         methods = (tmp_path / "methods").read_text().split()
@@ -416,7 +416,9 @@ def test_one_that_dies_of_the_probe_is_started_again_and_shaken_hands_with(tmp_p
 
 
 @pytest.mark.parametrize(("era", "starts"), [("auto", 2), ("modern", 1), ("legacy", 1)])
-def test_one_that_dies_anyway_says_why_it_first_did(tmp_path: Path, era: str, starts: int) -> None:
+def test_a_server_that_dies_without_the_probe_too_reports_the_first_reason(
+    tmp_path: Path, era: str, starts: int
+) -> None:
     async def test() -> None:
         code = """
             mark("starts")
@@ -424,7 +426,7 @@ def test_one_that_dies_anyway_says_why_it_first_did(tmp_path: Path, era: str, st
             for m in asks(): complain(f"death {n}"); sys.exit(n)
         """
         with pytest.raises(ConnectError, match="exit code 1") as caught:
-            await open_odd(tmp_path, code, era=era).open()
+            await connect_to(tmp_path, code, era=era).open()
         assert "| death 1" in str(caught.value)
         assert len((tmp_path / "starts").read_text()) == starts
 
@@ -432,10 +434,10 @@ def test_one_that_dies_anyway_says_why_it_first_did(tmp_path: Path, era: str, st
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_refused_handshake_behind_a_silent_probe_is_what_is_told(tmp_path: Path) -> None:
+def test_a_refused_handshake_after_a_silent_probe_is_the_reported_error(tmp_path: Path) -> None:
     async def test() -> None:
         code = "for m in asks(): refuse(m, -32602, 'licence expired') if m['method'] == 'initialize' else None"
         with pytest.raises(ConnectError, match="licence expired"):
-            await open_odd(tmp_path, code, timeout=15).open()
+            await connect_to(tmp_path, code, timeout=15).open()
 
     run(test)

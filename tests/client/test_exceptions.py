@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from client.odd import run, script
+from client.scripted import run, script
 from longshore import errors
 from longshore.client import Client
 from longshore.errors import ClientError, ConnectError, ConnectionLost, LongshoreError, ServerError, ToolFailed
@@ -33,7 +33,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize(("code", "how"), WAYS.values(), ids=list(WAYS))
-def test_each_says_which_server_and_what_it_last_printed(tmp_path: Path, code: str, how: str) -> None:
+def test_each_exception_names_the_server_and_its_last_stderr_lines(tmp_path: Path, code: str, how: str) -> None:
     async def test() -> None:
         client = Client(script(tmp_path, code), era="legacy", timeout=10)
         with pytest.raises(ClientError) as caught:
@@ -157,7 +157,7 @@ def test_a_failed_tool_does_not_show_the_log(tmp_path: Path) -> None:
     run(test)
 
 
-def test_what_can_not_be_is_said_at_once(tmp_path: Path) -> None:
+def test_wrong_options_are_refused_at_construction(tmp_path: Path) -> None:
     for level in ("verbose", "", "INFO"):
         with pytest.raises(ValueError, match=r"no log level .*; one of debug, info"):
             Client(["x"], log_level=level)
@@ -177,7 +177,7 @@ def test_what_can_not_be_is_said_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("era", "sent"), [("2025-03-26", True), ("2025-06-18", False), ("2025-11-25", False)])
-def test_what_a_server_does_not_offer_is_not_asked_of_it(tmp_path: Path, era: str, sent: bool) -> None:
+def test_undeclared_lists_are_not_requested(tmp_path: Path, era: str, sent: bool) -> None:
     async def test() -> None:
         code = """
             del CAPABILITIES["completions"]
@@ -194,7 +194,7 @@ def test_what_a_server_does_not_offer_is_not_asked_of_it(tmp_path: Path, era: st
     run(test)
 
 
-def test_who_wait_for_the_same_connection_get_an_exception_each(tmp_path: Path) -> None:
+def test_concurrent_openers_get_an_exception_each(tmp_path: Path) -> None:
     async def test() -> None:
         client = Client(script(tmp_path, "mark('starts')\ncomplain('HINT'); sys.exit(3)"), era="legacy")
         ends = await asyncio.gather(*(client.open() for _ in range(5)), return_exceptions=True)

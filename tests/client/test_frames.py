@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from client.odd import run, script, until
+from client.scripted import run, script, until
 from longshore.client import Client
 from longshore.errors import CallTimeout, ClientError, ConnectError, ConnectionLost, ServerError
 from longshore.limits import Limits
 
 
-def open_odd(folder: Path, code: str, **options: Any) -> Client:
+def connect_to(folder: Path, code: str, **options: Any) -> Client:
     return Client(script(folder, code), **{"era": "legacy", "timeout": 10.0, **options})
 
 
@@ -31,7 +31,7 @@ def test_garbage_between_frames_is_passed_over(tmp_path: Path) -> None:
                 reply(m, DONE)
                 raw(b"<html>\n\xef\xbb\xbf{}\n")
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             for _ in range(3):
                 assert (await client.call("x")).text == "done"
             assert any("Starting up ..." in problem for problem in client.problems)
@@ -45,7 +45,7 @@ def test_carriage_returns_and_spaces_do_no_harm(tmp_path: Path) -> None:
             def send(message): raw(b"  " + json.dumps(message, indent=None).encode() + b" \t\r\n")
             for m in calls(): reply(m, DONE)
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             assert (await client.call("x")).text == "done"
 
     run(test)
@@ -53,7 +53,7 @@ def test_carriage_returns_and_spaces_do_no_harm(tmp_path: Path) -> None:
 
 def test_a_banner_without_a_newline_spoils_one_answer_and_is_named(tmp_path: Path) -> None:
     async def test() -> None:
-        client = open_odd(tmp_path, "raw(b'Odd Server 1.0 ready')\nfor m in calls(): reply(m, DONE)", timeout=0.5)
+        client = connect_to(tmp_path, "raw(b'Odd Server 1.0 ready')\nfor m in calls(): reply(m, DONE)", timeout=0.5)
         with pytest.raises(ConnectError, match=r"Odd Server 1\.0 ready"):
             await client.open()
 
@@ -64,7 +64,7 @@ def test_a_server_that_pretty_prints_is_explained(tmp_path: Path) -> None:
     async def test() -> None:
         code = "def send(message): raw(json.dumps(message, indent=1).encode() + b'\\n')\nfor m in calls(): pass"
         with pytest.raises(ConnectError, match="no message"):
-            await open_odd(tmp_path, code, timeout=0.5).open()
+            await connect_to(tmp_path, code, timeout=0.5).open()
 
     run(test)
 
@@ -82,7 +82,7 @@ def test_a_frame_at_the_limit(tmp_path: Path, over: int) -> None:
                 empty = len(json.dumps(dict(jsonrpc="2.0", id=m["id"], result=text(""))))
                 reply(m, text("x" * ({LIMIT + over} - empty)))
         """
-        async with open_odd(tmp_path, code, limits=Limits(frame_bytes=LIMIT)) as client:
+        async with connect_to(tmp_path, code, limits=Limits(frame_bytes=LIMIT)) as client:
             if over <= 0:
                 assert len((await client.call("x")).text) > LIMIT - 200
             else:
@@ -97,7 +97,7 @@ def test_a_frame_at_the_limit(tmp_path: Path, over: int) -> None:
 def test_a_frame_that_never_ends_takes_no_memory_and_no_time(tmp_path: Path) -> None:
     async def test() -> None:
         code = "for m in calls():\n    while True: raw(b'x' * 65536)"
-        async with open_odd(tmp_path, code, limits=Limits(frame_bytes=1 << 20)) as client:
+        async with connect_to(tmp_path, code, limits=Limits(frame_bytes=1 << 20)) as client:
             with pytest.raises(ConnectionLost, match="more than 1,048,576 bytes"):
                 await client.call("x")
 
@@ -106,7 +106,7 @@ def test_a_frame_that_never_ends_takes_no_memory_and_no_time(tmp_path: Path) -> 
 
 def test_a_result_of_50_megabytes(tmp_path: Path) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, "for m in calls(): reply(m, text('é' * (25 << 20)))", timeout=30) as client:
+        async with connect_to(tmp_path, "for m in calls(): reply(m, text('é' * (25 << 20)))", timeout=30) as client:
             result = await client.call("x")  # 50 MB as UTF-8, escaped here: 150
             assert len(result.text) == 25 << 20
 
@@ -116,7 +116,7 @@ def test_a_result_of_50_megabytes(tmp_path: Path) -> None:
 
     async def within() -> None:
         code = "for m in calls(): reply(m, text('x' * (50 << 20)))"
-        async with open_odd(tmp_path, code, timeout=30) as client:
+        async with connect_to(tmp_path, code, timeout=30) as client:
             assert len((await client.call("x")).text) == 50 << 20
             assert len((await client.call("x")).text) == 50 << 20
 
@@ -132,7 +132,7 @@ def test_one_byte_at_a_time(tmp_path: Path) -> None:
                     os.write(1, bytes([byte]))
             for m in calls(): reply(m, text("é☃" * 500))
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             assert (await client.call("x")).text == "é☃" * 500
 
     run(test)
@@ -141,7 +141,7 @@ def test_one_byte_at_a_time(tmp_path: Path) -> None:
 # -- floods
 
 
-def test_a_flood_of_complaints_neither_blocks_the_server_nor_fills_memory(tmp_path: Path) -> None:
+def test_a_flood_on_stderr_neither_blocks_the_server_nor_fills_memory(tmp_path: Path) -> None:
     async def test() -> None:
         code = """
             for m in calls():
@@ -151,7 +151,7 @@ def test_a_flood_of_complaints_neither_blocks_the_server_nor_fills_memory(tmp_pa
                 if m["params"]["name"] == "die": sys.exit(3)
                 reply(m, DONE)
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             assert (await client.call("x")).text == "done"  # 20 MB were in its way
             with pytest.raises(ConnectionLost) as caught:
                 await client.call("die")
@@ -176,7 +176,7 @@ def test_a_flood_of_notifications_before_an_answer(tmp_path: Path) -> None:
             nonlocal count
             count += 1
 
-        async with open_odd(tmp_path, code, on_log=heard) as client:
+        async with connect_to(tmp_path, code, on_log=heard) as client:
             assert (await client.call("x")).text == "done"
             assert count == 50_000
 
@@ -194,7 +194,7 @@ def test_a_flood_of_progress(tmp_path: Path) -> None:
                 reply(m, DONE)
         """
         seen: list[float] = []
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             result = await client.call("x", on_progress=lambda at, *_: seen.append(at))
             assert result.text == "done"
             assert seen == list(range(50_000))
@@ -222,7 +222,7 @@ def test_more_questions_than_are_worked_on_are_refused(tmp_path: Path) -> None:
             await enough.wait()
             return True
 
-        async with open_odd(tmp_path, code, on_elicit=elicit) as client:
+        async with connect_to(tmp_path, code, on_elicit=elicit) as client:
             call = asyncio.ensure_future(client.call("x"))
             await until("that it got to know", (tmp_path / "refused").exists)
             enough.set()
@@ -234,7 +234,7 @@ def test_more_questions_than_are_worked_on_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", ["ping", "no/such", "elicitation/create"])
 @pytest.mark.usefixtures("hurried")
-def test_answers_that_nobody_reads_do_not_fill_memory(tmp_path: Path, method: str) -> None:
+def test_unread_answers_do_not_fill_memory(tmp_path: Path, method: str) -> None:
     """Two hundred thousand questions from a server that never reads: our answers must not pile up without end."""
 
     async def test() -> None:
@@ -246,7 +246,7 @@ def test_answers_that_nobody_reads_do_not_fill_memory(tmp_path: Path, method: st
                 mark("sent")
                 while True: time.sleep(1)
         """.replace("METHOD", method)
-        async with open_odd(tmp_path, code, timeout=None, on_elicit=lambda _: True) as client:
+        async with connect_to(tmp_path, code, timeout=None, on_elicit=lambda _: True) as client:
             call = asyncio.ensure_future(client.call("x"))
             tracemalloc.start()
             try:
@@ -273,7 +273,7 @@ time.sleep(1000)
 @pytest.mark.usefixtures("hurried")
 def test_a_server_that_stops_reading_holds_up_no_deadline_and_no_close(tmp_path: Path) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, DEAF) as client:
+        async with connect_to(tmp_path, DEAF) as client:
             first = asyncio.ensure_future(client.call("x", timeout=None))
             await until("it to stop", lambda: "I stop reading" in client.stderr_tail())
             big = asyncio.ensure_future(client.call("x", {"a": "x" * (10 << 20)}, timeout=None))
@@ -302,7 +302,7 @@ def test_ten_megabytes_to_a_slow_reader_arrive_whole(tmp_path: Path) -> None:
             for m in calls():
                 reply(m, text(str(len(m["params"]["arguments"]["a"]))))
         """
-        async with open_odd(tmp_path, code, timeout=30) as client:
+        async with connect_to(tmp_path, code, timeout=30) as client:
             sizes = [10 << 20, 1, 3 << 20, 2]
             results = await asyncio.gather(*(client.call("x", {"a": "x" * size}) for size in sizes))
             assert [int(each.text) for each in results] == sizes
@@ -311,7 +311,7 @@ def test_ten_megabytes_to_a_slow_reader_arrive_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("hurried")
-def test_one_that_closes_its_input_but_lives_is_gone(tmp_path: Path) -> None:
+def test_a_server_that_closes_its_input_is_lost(tmp_path: Path) -> None:
     """Nothing can be sent to it, so no call should wait for its time to end."""
 
     async def test() -> None:
@@ -321,7 +321,7 @@ def test_one_that_closes_its_input_but_lives_is_gone(tmp_path: Path) -> None:
                 reply(m, DONE)
                 time.sleep(1000)
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             assert (await client.call("x")).text == "done"
             await until("that it is noticed", lambda: not client.connected)
             assert (await client.call("x")).text == "done"  # on another connection
@@ -330,7 +330,7 @@ def test_one_that_closes_its_input_but_lives_is_gone(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("hurried")
-def test_one_that_closes_its_output_but_lives_is_gone(tmp_path: Path) -> None:
+def test_a_server_that_closes_its_output_is_lost(tmp_path: Path) -> None:
     async def test() -> None:
         code = """
             for m in calls():
@@ -338,7 +338,7 @@ def test_one_that_closes_its_output_but_lives_is_gone(tmp_path: Path) -> None:
                 os.close(1)
                 time.sleep(1000)
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             with pytest.raises(ConnectionLost, match="closed its output") as caught:
                 await client.call("x")
             assert "| closing" in str(caught.value)
@@ -351,10 +351,54 @@ def test_one_that_closes_its_output_but_lives_is_gone(tmp_path: Path) -> None:
 def test_an_error_of_a_megabyte_is_shown_in_short(tmp_path: Path) -> None:
     async def test() -> None:
         code = "for m in calls(): refuse(m, -1, 'x' * (1 << 20), data='y' * 100)"
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             with pytest.raises(ServerError) as caught:
                 await client.call("x")
             assert len(caught.value.message) == 1 << 20, "whoever wants it has it whole"
             assert len(str(caught.value)) < 20_000
+
+    run(test)
+
+
+def test_a_message_in_between_pardons_garbage(tmp_path: Path) -> None:
+    code = """
+        for m in calls():
+            for _ in range(3):
+                raw(b"what?\\n" * 900)
+                notify("notifications/message", level="info", data="x")
+            reply(m, DONE)
+    """
+
+    async def test() -> None:
+        async with Client(script(tmp_path, code)) as client:
+            assert (await client.call("x")).text == "done"
+            assert any("what?" in note for note in client.problems)
+
+    run(test)
+
+
+def test_garbage_without_end_ends_the_connection(tmp_path: Path) -> None:
+    async def test() -> None:
+        code = 'for m in calls(): raw(b"what?\\n" * 1000)'
+        async with Client(script(tmp_path, code), reconnect=False) as client:
+            with pytest.raises(ConnectionLost, match=r"does not speak MCP.*what"):
+                await client.call("x")
+
+    run(test)
+
+
+def test_a_batch_of_many_answers(tmp_path: Path) -> None:
+    code = """
+        held = []
+        for m in calls():
+            held.append({"jsonrpc": "2.0", "id": m["id"], "result": text(str(m["id"]))})
+            if len(held) == 500:
+                send(held)
+    """
+
+    async def test() -> None:
+        async with Client(script(tmp_path, code), era="2025-03-26") as client:
+            results = await asyncio.gather(*(client.call("x") for _ in range(500)))
+            assert len({result.text for result in results}) == 500
 
     run(test)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from client.odd import children, descriptors, nothing_left, run, script, until
+from client.scripted import children, descriptors, nothing_left, run, script, until
 from longshore import Server
 from longshore.client import Client
 from longshore.errors import ClientError, ConnectError, ConnectionLost
@@ -30,7 +30,7 @@ done
 """
 
 
-def open_odd(folder: Path, code: str, **options: Any) -> Client:
+def connect_to(folder: Path, code: str, **options: Any) -> Client:
     return Client(script(folder, code), **{"era": "legacy", "timeout": 10.0, **options})
 
 
@@ -69,7 +69,7 @@ def test_a_thousand_cycles_leave_nothing(loop: Any) -> None:
 
 def test_one_client_may_be_opened_again(tmp_path: Path) -> None:
     async def test() -> None:
-        client = open_odd(tmp_path, GOOD)
+        client = connect_to(tmp_path, GOOD)
         for _ in range(3):
             await client.open()
             await client.open()  # which changes nothing
@@ -85,7 +85,7 @@ def test_one_client_may_be_opened_again(tmp_path: Path) -> None:
 
 
 def test_one_client_on_one_loop_after_another(tmp_path: Path) -> None:
-    client = open_odd(tmp_path, GOOD)
+    client = connect_to(tmp_path, GOOD)
 
     async def test() -> None:
         async with client:
@@ -95,9 +95,9 @@ def test_one_client_on_one_loop_after_another(tmp_path: Path) -> None:
         run(test)
 
 
-def test_what_was_never_opened_says_so_and_can_be_closed(tmp_path: Path) -> None:
+def test_an_unopened_client_refuses_requests_and_can_be_closed(tmp_path: Path) -> None:
     async def test() -> None:
-        client = open_odd(tmp_path, GOOD)
+        client = connect_to(tmp_path, GOOD)
         await client.close()
         assert not client.connected
         assert client.problems == []
@@ -118,7 +118,7 @@ def test_what_was_never_opened_says_so_and_can_be_closed(tmp_path: Path) -> None
 
 def test_closing_from_another_task_ends_every_wait(tmp_path: Path) -> None:
     async def test() -> None:
-        client = open_odd(tmp_path, SILENT, timeout=None)
+        client = connect_to(tmp_path, SILENT, timeout=None)
         await client.open()
         calls = [asyncio.ensure_future(client.call(f"n{n}")) for n in range(20)]
         await asyncio.sleep(0.05)
@@ -133,7 +133,7 @@ def test_closing_from_another_task_ends_every_wait(tmp_path: Path) -> None:
 
 def test_closing_while_it_opens(tmp_path: Path) -> None:
     async def test() -> None:
-        client = open_odd(tmp_path, MUTE, timeout=None)
+        client = connect_to(tmp_path, MUTE, timeout=None)
         opening = asyncio.ensure_future(client.open())
         await until("that it has started", lambda: started(tmp_path))
         await client.close()
@@ -149,7 +149,7 @@ def test_closing_while_it_opens(tmp_path: Path) -> None:
 def test_closing_or_cancelling_at_any_turn_of_opening(tmp_path: Path, turns: int) -> None:
     async def test() -> None:
         for how in ("close", "cancel"):
-            client = open_odd(tmp_path, GOOD)
+            client = connect_to(tmp_path, GOOD)
             opening = asyncio.ensure_future(client.open())
             for _ in range(turns):
                 await asyncio.sleep(0)
@@ -167,7 +167,7 @@ def test_closing_or_cancelling_at_any_turn_of_opening(tmp_path: Path, turns: int
 
 def test_cancelling_while_it_opens_ends_the_child(tmp_path: Path) -> None:
     async def test() -> None:
-        opening = asyncio.ensure_future(open_odd(tmp_path, MUTE, timeout=None).open())
+        opening = asyncio.ensure_future(connect_to(tmp_path, MUTE, timeout=None).open())
         await until("that it has started", lambda: started(tmp_path))
         opening.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -180,7 +180,7 @@ def test_cancelling_while_it_opens_ends_the_child(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("hurried")
 def test_cancelling_a_close_does_not_stop_it(tmp_path: Path) -> None:
     async def test() -> None:
-        client = open_odd(tmp_path, GOOD + "\nwhile True: time.sleep(1)")
+        client = connect_to(tmp_path, GOOD + "\nwhile True: time.sleep(1)")
         await client.open()
         closing = asyncio.ensure_future(client.close())
         await asyncio.sleep(0.05)
@@ -199,7 +199,7 @@ def test_cancelling_at_any_turn_of_closing_leaves_no_child(tmp_path: Path, turns
 
     async def test() -> None:
         code = "CAPABILITIES['tools'] = dict(listChanged=True)\n" + GOOD
-        client = open_odd(tmp_path, code, on_change=lambda _: None)
+        client = connect_to(tmp_path, code, on_change=lambda _: None)
         await client.open()
         closing = asyncio.ensure_future(client.close())
         for _ in range(turns):
@@ -216,7 +216,7 @@ def test_a_loop_that_ends_during_a_close_leaves_no_child(tmp_path: Path) -> None
     """As on the second Ctrl-C. The ladder is cut short: the group is killed at once."""
 
     async def test() -> None:
-        client = open_odd(
+        client = connect_to(
             tmp_path, "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + GOOD + "\ntime.sleep(99)"
         )
         await client.open()
@@ -229,10 +229,12 @@ def test_a_loop_that_ends_during_a_close_leaves_no_child(tmp_path: Path) -> None
     assert pid not in children(), "not even a zombie"
 
 
-def test_a_second_who_opens_is_not_hurt_by_the_first_who_gives_up(tmp_path: Path) -> None:
+def test_a_cancelled_open_does_not_fail_a_concurrent_open(tmp_path: Path) -> None:
     async def test() -> None:
         go = tmp_path / "go"
-        client = open_odd(tmp_path, f"mark('begun')\nwhile not os.path.exists({str(go)!r}): time.sleep(0.005)\n" + GOOD)
+        client = connect_to(
+            tmp_path, f"mark('begun')\nwhile not os.path.exists({str(go)!r}): time.sleep(0.005)\n" + GOOD
+        )
         first, second = (asyncio.ensure_future(client.open()) for _ in range(2))
         await until("that it begins", (tmp_path / "begun").exists)
         first.cancel()
@@ -247,7 +249,7 @@ def test_a_second_who_opens_is_not_hurt_by_the_first_who_gives_up(tmp_path: Path
     run(test)
 
 
-def test_closing_while_a_connection_is_made_anew(tmp_path: Path) -> None:
+def test_closing_while_reconnecting_leaves_nothing(tmp_path: Path) -> None:
     async def test() -> None:
         code = """
             mark("pids", str(os.getpid()))
@@ -256,7 +258,7 @@ def test_closing_while_a_connection_is_made_anew(tmp_path: Path) -> None:
                 mark("died")
                 os._exit(1)
         """
-        client = open_odd(tmp_path, code, timeout=None)
+        client = connect_to(tmp_path, code, timeout=None)
         await client.open()
         with pytest.raises(ConnectionLost):
             await client.call("x")
@@ -273,7 +275,7 @@ def test_closing_while_a_connection_is_made_anew(tmp_path: Path) -> None:
 def test_closing_from_a_handler(tmp_path: Path) -> None:
     async def test() -> None:
         code = "for m in calls(): ask('q', 'elicitation/create', message='?', requestedSchema={})"
-        client = open_odd(tmp_path, code, on_elicit=lambda _: client.close())
+        client = connect_to(tmp_path, code, on_elicit=lambda _: client.close())
         await client.open()
         with pytest.raises(ConnectionLost):
             await client.call("x")
@@ -297,7 +299,7 @@ def test_closing_ends_handlers_that_still_think(tmp_path: Path) -> None:
             finally:
                 ended.append(1)
 
-        async with open_odd(tmp_path, code, on_elicit=think) as client:
+        async with connect_to(tmp_path, code, on_elicit=think) as client:
             call = asyncio.ensure_future(client.call("x"))
             await until("all questions", lambda: len(begun) == 3 and len(client.problems) == 2)
         with pytest.raises(ConnectionLost):
@@ -324,7 +326,7 @@ def test_a_handler_that_is_too_slow_misses_messages(tmp_path: Path, more: int, m
                 for n in range({5 + more}): notify("notifications/message", level="info", data=n)
                 reply(m, DONE)
         """
-        async with open_odd(tmp_path, code, on_log=log) as client:
+        async with connect_to(tmp_path, code, on_log=log) as client:
             await client.call("x")
             await until("those that are told", lambda: len(begun) == 5 + min(more, 0))
             assert [problem for problem in client.problems if "on_log is too slow" in problem] == client.problems
@@ -342,7 +344,7 @@ def test_closing_from_an_async_on_log(tmp_path: Path) -> None:
             closed.set()
 
         code = "for m in calls(): notify('notifications/message', level='info', data='x')"
-        client = open_odd(tmp_path, code, on_log=log)
+        client = connect_to(tmp_path, code, on_log=log)
         await client.open()
         with pytest.raises(ConnectionLost):
             await client.call("x")
@@ -357,7 +359,7 @@ def test_a_child_that_is_lost_but_lives_is_ended_at_once(tmp_path: Path) -> None
 
     async def test() -> None:
         code = "mark('pids', str(os.getpid()))\nfor m in calls():\n    while True: raw(b'what?\\n' * 5000)"
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             with pytest.raises(ConnectionLost, match="does not speak MCP"):
                 await client.call("x")
             assert not client.connected
@@ -384,7 +386,7 @@ def test_the_questions_of_a_lost_connection_are_not_asked_on(tmp_path: Path) -> 
                 while not os.path.exists({str(go)!r}): time.sleep(0.005)
                 os._exit(1)
         """
-        async with open_odd(tmp_path, code, on_elicit=think) as client:
+        async with connect_to(tmp_path, code, on_elicit=think) as client:
             call = asyncio.ensure_future(client.call("x"))
             await asyncio.wait_for(begun.wait(), PATIENCE)
             go.touch()
@@ -404,7 +406,7 @@ def test_many_at_once_do_not_mix(tmp_path: Path) -> None:
         for n in range(10):
             (tmp_path / str(n)).mkdir()
             clients.append(
-                open_odd(tmp_path / str(n), f"for m in calls(): reply(m, text('{n} ' + m['params']['name']))")
+                connect_to(tmp_path / str(n), f"for m in calls(): reply(m, text('{n} ' + m['params']['name']))")
             )
         await asyncio.gather(*(client.open() for client in clients))
         answers = await asyncio.gather(*(c.call(f"c{k}") for k in range(20) for c in clients))
@@ -423,7 +425,7 @@ def test_two_loops_in_two_threads(tmp_path: Path) -> None:
 
         async def test() -> None:
             for _ in range(5):
-                async with open_odd(folder, GOOD) as client:
+                async with connect_to(folder, GOOD) as client:
                     for _ in range(20):
                         assert (await client.call("x")).text == "done"
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import socket
+import textwrap
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from client.odd import heard, run, script
+from client.scripted import heard, run, script
 from longshore.client import Client
 from longshore.errors import BadAnswer, ServerError
 
 
-def open_odd(folder: Path, code: str, **options: Any) -> Client:
+def connect_to(folder: Path, code: str, **options: Any) -> Client:
     return Client(script(folder, code), **{"era": "legacy", "timeout": 10.0, **options})
 
 
@@ -50,7 +51,7 @@ at = int(cursor or 0)
 more = dict(nextCursor=str(at + 1)) if at < 4 else {}
 reply(m, {key: [entry(at * 10 + n) for n in range(10)], **more})
 """)
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             found = await getattr(client, name)()
             assert [each.name for each in found] == [f"n{n}" for n in range(50)]
             assert len((tmp_path / "asked").read_text()) == 5
@@ -62,7 +63,7 @@ reply(m, {key: [entry(at * 10 + n) for n in range(10)], **more})
 @pytest.mark.parametrize("following", ["'same'", "str(asked % 3)", "5", "['x']", "{}", "True"])
 def test_cursors_that_go_round_or_are_none(tmp_path: Path, name: str, following: str) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, paging(f"reply(m, {{key: [entry(1)], 'nextCursor': {following}}})")) as client:
+        async with connect_to(tmp_path, paging(f"reply(m, {{key: [entry(1)], 'nextCursor': {following}}})")) as client:
             with pytest.raises(BadAnswer, match=r"circles|cursor") as caught:
                 await getattr(client, name)()
             assert "odd.py" in str(caught.value)
@@ -75,7 +76,7 @@ def test_cursors_that_go_round_or_are_none(tmp_path: Path, name: str, following:
 def test_an_empty_cursor_is_a_cursor(tmp_path: Path) -> None:
     async def test() -> None:
         code = paging("reply(m, {key: [entry(0)], 'nextCursor': ''} if cursor is None else {key: [entry(1)]})")
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             assert [each.name for each in await client.list_tools()] == ["n0", "n1"]
 
     run(test)
@@ -83,7 +84,7 @@ def test_an_empty_cursor_is_a_cursor(tmp_path: Path) -> None:
 
 def test_pages_without_end_are_given_up(tmp_path: Path) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, paging("reply(m, {key: [], 'nextCursor': str(asked)})")) as client:
+        async with connect_to(tmp_path, paging("reply(m, {key: [], 'nextCursor': str(asked)})")) as client:
             with pytest.raises(BadAnswer, match="more than 1000 pages"):
                 await client.list_tools()
             assert len((tmp_path / "asked").read_text()) == 1000
@@ -95,7 +96,7 @@ def test_pages_without_end_are_given_up(tmp_path: Path) -> None:
 def test_entries_without_end_are_given_up(tmp_path: Path) -> None:
     async def test() -> None:
         code = paging("reply(m, {key: [entry(n) for n in range(30000)], 'nextCursor': str(asked)})")
-        async with open_odd(tmp_path, code, timeout=30) as client:
+        async with connect_to(tmp_path, code, timeout=30) as client:
             with pytest.raises(BadAnswer, match="more than 100,000 entries"):
                 await client.list_prompts()
             assert len((tmp_path / "asked").read_text()) == 4
@@ -111,7 +112,7 @@ def test_the_most_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pages: 
         code = paging(
             f"reply(m, {{key: [entry(asked)], **(dict(nextCursor=str(asked)) if asked < {pages} else {{}})}})"
         )
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             if fits:
                 assert len(await client.list_tools()) == pages
             else:
@@ -138,7 +139,7 @@ more = dict(nextCursor=str(asked)) if asked < {entries} else {{}}
 reply(m, {{key: [entry(asked)] if {entries} else [], **more}})
 """
         )
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             if fits:
                 assert len(await client.list_prompts()) == entries
             else:
@@ -148,9 +149,9 @@ reply(m, {{key: [entry(asked)] if {entries} else [], **more}})
     run(test)
 
 
-def test_what_is_no_list_has_no_pages(tmp_path: Path) -> None:
+def test_pages_refuses_a_method_that_lists_nothing(tmp_path: Path) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, paging("reply(m, {key: []})")) as client:
+        async with connect_to(tmp_path, paging("reply(m, {key: []})")) as client:
             with pytest.raises(ValueError, match="'nope' lists nothing; what does: tools/list, resources/list"):
                 async for _ in client.pages("nope"):
                     raise AssertionError("there is none")
@@ -169,12 +170,12 @@ def test_what_is_no_list_has_no_pages(tmp_path: Path) -> None:
         ("", "ref/prompt"),
     ],
 )
-def test_what_is_completed_is_a_template_or_a_prompt(tmp_path: Path, ref: str, kind: str) -> None:
+def test_completion_refers_to_a_template_or_a_prompt(tmp_path: Path, ref: str, kind: str) -> None:
     async def test() -> None:
         code = (
             "for m in calls(): mark('ref', json.dumps(m['params']['ref'])); reply(m, dict(completion=dict(values=[])))"
         )
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             await client.complete(ref, "id", "9")
             assert heard(tmp_path / "ref") == [{"type": kind, "uri" if kind == "ref/resource" else "name": ref}]
 
@@ -184,7 +185,7 @@ def test_what_is_completed_is_a_template_or_a_prompt(tmp_path: Path, ref: str, k
 def test_wrong_entries_by_the_ten_thousand_cost_neither_time_nor_memory(tmp_path: Path) -> None:
     async def test() -> None:
         code = paging("reply(m, {key: [entry(0)] + [dict(name=f'bad{n}', inputSchema=n) for n in range(50000)]})")
-        async with open_odd(tmp_path, code, timeout=30) as client:
+        async with connect_to(tmp_path, code, timeout=30) as client:
             assert [each.name for each in await client.list_tools()] == ["n0"]
             assert len(client.problems) == 100
 
@@ -200,7 +201,7 @@ WRONG = ["5", "None", "'x'", "[]", "{}", "dict(name='a')", "dict(name=5, inputSc
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_entry_takes_the_others_not_with_it(tmp_path: Path, wrong: str) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, paging(f"reply(m, {{key: [entry(0), {wrong}, entry(1)]}})")) as client:
+        async with connect_to(tmp_path, paging(f"reply(m, {{key: [entry(0), {wrong}, entry(1)]}})")) as client:
             assert [each.name for each in await client.list_tools()] == ["n0", "n1"]
             assert len(client.problems) == 1, "and is told of"
             assert len(client.problems[0]) < 500
@@ -213,7 +214,7 @@ def test_a_wrong_entry_takes_the_others_not_with_it(tmp_path: Path, wrong: str) 
 @pytest.mark.parametrize("answer", ["{}", "{key: None}", "{key: {}}", "{key: 'x'}", "{'other': []}"])
 def test_answers_that_are_no_list(tmp_path: Path, answer: str) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, paging(f"reply(m, {answer})")) as client:
+        async with connect_to(tmp_path, paging(f"reply(m, {answer})")) as client:
             for name in LISTS:
                 with pytest.raises(BadAnswer, match="has no list") as caught:
                     await getattr(client, name)()
@@ -225,7 +226,7 @@ def test_answers_that_are_no_list(tmp_path: Path, answer: str) -> None:
 def test_an_error_in_the_middle_is_an_error(tmp_path: Path) -> None:
     async def test() -> None:
         code = paging("refuse(m, -32602, 'bad cursor') if cursor else reply(m, {key: [entry(0)], 'nextCursor': 'a'})")
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             with pytest.raises(ServerError, match="bad cursor"):
                 await client.list_tools()
 
@@ -240,17 +241,17 @@ def test_two_tools_of_one_name(tmp_path: Path) -> None:
 first = dict(entry(0), outputSchema={"type": "object", "required": ["a"]})
 reply(m, {key: [first, entry(0)]})
 """)
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             assert len(await client.list_tools()) == 2
             assert (await client.call("n0")).text == "done"
 
     run(test)
 
 
-def test_what_it_does_not_offer_is_not_asked_for(tmp_path: Path) -> None:
+def test_undeclared_parts_are_not_requested(tmp_path: Path) -> None:
     async def test() -> None:
         code = "CAPABILITIES.clear()\n" + paging("reply(m, {key: [entry(0)]})")
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             for name in LISTS:
                 assert await getattr(client, name)() == []
         assert not (tmp_path / "asked").exists()
@@ -258,9 +259,9 @@ def test_what_it_does_not_offer_is_not_asked_for(tmp_path: Path) -> None:
     run(test)
 
 
-def test_one_page_after_the_other_for_who_wants_to_stop(tmp_path: Path) -> None:
+def test_pages_are_fetched_one_by_one(tmp_path: Path) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, paging("reply(m, {key: [entry(asked)], 'nextCursor': str(asked)})")) as client:
+        async with connect_to(tmp_path, paging("reply(m, {key: [entry(asked)], 'nextCursor': str(asked)})")) as client:
             found = []
             async for page in client.pages("tools/list"):
                 found += [entry["name"] for entry in page]
@@ -300,7 +301,7 @@ tools = [dict(entry(0), inputSchema=schema, outputSchema=schema), dict(entry(1),
          dict(entry(2), outputSchema={{"$ref": "file:///etc/passwd"}})]
 reply(m, {{key: tools}})
 """).replace("usual(m) or reply(m, DONE)", "usual(m) or reply(m, dict(DONE, structuredContent=dict(a=1)))")
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             assert len(await client.list_tools()) == 3
             for n in range(3):
                 try:
@@ -327,13 +328,13 @@ def test_a_result_that_breaks_the_tools_own_promise(tmp_path: Path, schema: str,
         code = paging(f"reply(m, {{key: [dict(entry(0), outputSchema={schema})]}})").replace(
             "usual(m) or reply(m, DONE)", f"usual(m) or reply(m, dict(DONE, structuredContent={given}))"
         )
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             assert (await client.call("n0")).text == "done", "what was never promised is not checked"
             await client.list_tools()
             with pytest.raises(BadAnswer, match="'n0' breaks its own output schema") as caught:
                 await client.call("n0")
             assert "odd.py" in str(caught.value)
-        async with open_odd(tmp_path, code, validate=False) as client:
+        async with connect_to(tmp_path, code, validate=False) as client:
             await client.list_tools()
             assert (await client.call("n0")).text == "done"
 
@@ -351,11 +352,33 @@ reply(m, {key: [dict(entry(0), outputSchema={"type": "object"}), dict(entry(1), 
         usual(m) or reply(m, DONE if m["params"]["name"] == "n0" else dict(DONE, structuredContent={}))
 """.strip(),
         )
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             await client.list_tools()
             with pytest.raises(BadAnswer, match="promises structured content, and gave none"):
                 await client.call("n0")
             assert (await client.call("n1")).text == "done"
             assert (await client.call("n2")).text == "done"
+
+    run(test)
+
+
+def test_a_list_is_bounded_in_its_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longshore.client.listing.LIST_CHARS", 10_000)
+    code = """
+        for m in asks():
+            if m.get("method") == "tools/list":
+                page = int(m.get("params", {}).get("cursor", "0"))
+                tool = {"name": f"t{page}", "inputSchema": {"type": "object"}, "description": "x" * 1000}
+                reply(m, {"tools": [tool], **({"nextCursor": str(page + 1)} if page < PAGES else {})})
+            else:
+                usual(m)
+    """
+
+    async def test() -> None:
+        async with Client(script(tmp_path, "PAGES = 8\n" + textwrap.dedent(code), "short")) as client:
+            assert len(await client.list_tools()) == 9
+        async with Client(script(tmp_path, "PAGES = 99\n" + textwrap.dedent(code), "long")) as client:
+            with pytest.raises(BadAnswer, match="tools/list is longer than"):
+                await client.list_tools()
 
     run(test)

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from client.odd import SERVERS, run, until
+from client.scripted import SERVERS, run, until
 from client.servers.own import PIXEL, make
 from longshore import Audio, ElicitAnswer, EmbeddedResource, Image, ResourceLink, Root, SampleAnswer, Text
 from longshore.client import Client, ElicitQuestion, LogMessage
@@ -146,7 +146,7 @@ def test_progress(open_own: Open) -> None:
 
 
 @pytest.mark.parametrize("how", ["cancel", "timeout"])
-def test_the_handler_sees_that_nobody_waits(open_own: Open, how: str) -> None:
+def test_a_cancelled_call_ends_the_handler_of_its_question(open_own: Open, how: str) -> None:
     async def test() -> None:
         async with open_own() as client:
             begun = asyncio.Event()
@@ -231,7 +231,7 @@ def test_elicitation(open_own: Open) -> None:
     run(test)
 
 
-def test_what_a_handler_raises_fails_the_call_in_words(open_own: Open) -> None:
+def test_a_raising_handler_fails_the_call_with_its_text(open_own: Open) -> None:
     async def test() -> None:
         async def elicit(_: Any) -> Any:
             raise RuntimeError("the person has left")
@@ -246,7 +246,7 @@ def test_what_a_handler_raises_fails_the_call_in_words(open_own: Open) -> None:
     run(test)
 
 
-def test_what_is_not_offered_can_not_be_asked(open_own: Open) -> None:
+def test_a_question_without_a_handler_is_refused(open_own: Open) -> None:
     async def test() -> None:
         async with open_own() as client:
             for name, arguments in (("refund", {"order": "1"}), ("title", {"topic": "x"}), ("where", {})):

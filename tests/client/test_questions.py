@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from client.odd import run, script
-from longshore import Server
+from client.scripted import heard, run, script, until
+from longshore import Context, Server
 from longshore.client import Client, ElicitQuestion, SyncClient
 from longshore.client.auth import JwtBearer, OAuth
+from longshore.client.handlers import read_elicit
 from longshore.client.reconnecting_session import ROUNDS
 from longshore.errors import BadAnswer, CallTimeout, ClientError, RegistrationError, ServerError, Unanswerable
 from longshore.retry import Backoff
@@ -24,11 +25,11 @@ SCHEMA = (
 INPUT = "def need(m, **more): reply(m, dict(resultType='input_required', **more))\n"
 
 
-def open_odd(folder: Path, code: str, **options: Any) -> Client:
+def connect_to(folder: Path, code: str, **options: Any) -> Client:
     return Client(script(folder, SCHEMA + INPUT + code), **{"era": "modern", "timeout": 10.0, **options})
 
 
-def test_answers_and_the_state_go_back_as_they_came(tmp_path: Path) -> None:
+def test_answers_and_the_state_go_back_unchanged(tmp_path: Path) -> None:
     async def test() -> None:
         code = f"""
 for m in modern_calls():
@@ -40,7 +41,7 @@ for m in modern_calls():
         assert m["params"]["arguments"] == dict(x=1) and m["params"]["name"] == "t"
         reply(m, text(json.dumps(given)))
 """
-        async with open_odd(tmp_path, code, on_elicit=lambda _: {"name": "Ann"}, roots=["file:///w"]) as client:
+        async with connect_to(tmp_path, code, on_elicit=lambda _: {"name": "Ann"}, roots=["file:///w"]) as client:
             result = await client.call("t", {"x": 1}, returns=dict[str, Any])
             accepted = {"action": "accept", "content": {"name": "Ann", "age": 7}}
             assert result == {"a": accepted, "b": {"roots": [{"uri": "file:///w"}]}}
@@ -60,7 +61,7 @@ for m in modern_calls():
     if n < 5: need(m, inputRequests={{f"q{{n}}": {ELICIT}}}, requestState=str(n + 1))
     else: reply(m, text(f"{{n}} {{sorted(m['params']['inputResponses'])}} {{len(ids)}}"))
 """
-        async with open_odd(tmp_path, code, on_elicit=lambda _: {"name": "x"}) as client:
+        async with connect_to(tmp_path, code, on_elicit=lambda _: {"name": "x"}) as client:
             assert (await client.call("t")).text == "5 ['q4'] 6"
 
     run(test)
@@ -75,7 +76,7 @@ for m in modern_calls():
     if n < 3: need(m, requestState=str(n + 1))
     else: reply(m, text(str(n)))
 """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             assert (await client.call("t")).text == "3"
 
     run(test)
@@ -88,7 +89,7 @@ for m in modern_calls():
     if "inputResponses" not in m["params"]: need(m, inputRequests=dict(q={ELICIT}))
     else: reply(m, text(str("requestState" in m["params"])))
 """
-        async with open_odd(tmp_path, code, on_elicit=lambda _: True) as client:
+        async with connect_to(tmp_path, code, on_elicit=lambda _: True) as client:
             assert (await client.call("t")).text == "False"
 
     run(test)
@@ -106,7 +107,7 @@ def test_questions_without_end_are_given_up(tmp_path: Path, more: str, monkeypat
             asked += 1
             return True
 
-        async with open_odd(tmp_path, f"for m in modern_calls(): need(m, {more})", on_elicit=elicit) as client:
+        async with connect_to(tmp_path, f"for m in modern_calls(): need(m, {more})", on_elicit=elicit) as client:
             with pytest.raises(BadAnswer, match="more than 16 times"):
                 await client.call("t")
             assert asked in (0, 16), "nobody is asked what nobody will read"
@@ -115,7 +116,7 @@ def test_questions_without_end_are_given_up(tmp_path: Path, more: str, monkeypat
 
 
 @pytest.mark.parametrize(("rounds", "goes_on"), [(ROUNDS - 1, True), (ROUNDS, True), (ROUNDS + 1, False)])
-def test_so_many_rounds_and_no_more(tmp_path: Path, rounds: int, goes_on: bool) -> None:
+def test_rounds_of_questions_are_bounded(tmp_path: Path, rounds: int, goes_on: bool) -> None:
     async def test() -> None:
         code = f"""
 n = 0
@@ -124,7 +125,7 @@ for m in modern_calls():
     if n <= {rounds}: need(m, inputRequests=dict(q={ELICIT}))
     else: reply(m, text(str(n - 1)))
 """
-        async with open_odd(tmp_path, code, on_elicit=lambda _: True) as client:
+        async with connect_to(tmp_path, code, on_elicit=lambda _: True) as client:
             if goes_on:
                 assert (await client.call("t")).text == str(rounds)
             else:
@@ -152,7 +153,7 @@ NONSENSE = {
 def test_nonsense_fails_the_call_and_says_so(tmp_path: Path, more: str) -> None:
     async def test() -> None:
         code = f"for m in modern_calls(): reply(m, DONE) if m['params'].get('name') == 'fine' else need(m, {more})"
-        async with open_odd(tmp_path, code, on_elicit=lambda _: True) as client:
+        async with connect_to(tmp_path, code, on_elicit=lambda _: True) as client:
             with pytest.raises(ClientError) as caught:
                 await client.call("t")
             assert not isinstance(caught.value, CallTimeout)
@@ -166,7 +167,7 @@ def test_nonsense_fails_the_call_and_says_so(tmp_path: Path, more: str) -> None:
 def test_results_of_other_kinds_are_not_taken_for_results(tmp_path: Path, kind: str) -> None:
     async def test() -> None:
         code = f"for m in modern_calls(): reply(m, dict(DONE, resultType={kind}))"
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             with pytest.raises(BadAnswer, match="kind"):
                 await client.call("t")
 
@@ -181,7 +182,7 @@ for m in modern_calls():
     elif m["method"] == "resources/read": reply(m, dict(contents=[dict(uri="x://y", text="read")]))
     else: reply(m, dict(messages=[dict(role="user", content=dict(type="text", text="filled"))]))
 """
-        async with open_odd(tmp_path, code, on_elicit=lambda _: True) as client:
+        async with connect_to(tmp_path, code, on_elicit=lambda _: True) as client:
             assert (await client.read("x://y"))[0].text == "read"
             assert (await client.prompt("p")).messages[0].content.text == "filled"  # type: ignore[union-attr]
 
@@ -199,7 +200,7 @@ def test_cancelling_while_a_person_thinks(tmp_path: Path) -> None:
             finally:
                 ended.set()
 
-        async with open_odd(
+        async with connect_to(
             tmp_path,
             f"for m in modern_calls(): m['params']['name'] == 'late' or need(m, inputRequests=dict(q={ELICIT}))",
             on_elicit=think,
@@ -228,7 +229,7 @@ for m in modern_calls():
         os._exit(0)
     else: reply(m, text(m["params"]["requestState"]))
 """
-        client = open_odd(tmp_path, code)
+        client = connect_to(tmp_path, code)
 
         async def elicit(_: Any) -> bool:
             async with asyncio.timeout(10):
@@ -236,7 +237,7 @@ for m in modern_calls():
                     await asyncio.sleep(0.005)
             return True
 
-        client = open_odd(tmp_path, code, on_elicit=elicit)
+        client = connect_to(tmp_path, code, on_elicit=elicit)
         async with client:
             assert (await client.call("t")).text == "kept"
 
@@ -255,12 +256,12 @@ for m in calls():
     ask("q", "sampling/createMessage", messages=[], maxTokens=1)
     reply(m, text(sys.stdin.readline()))
 """
-        async with open_odd(tmp_path, legacy, era="legacy", on_sample=lambda _: None) as client:
+        async with connect_to(tmp_path, legacy, era="legacy", on_sample=lambda _: None) as client:
             answer = await client.call("t", returns=dict[str, Any])
             assert answer["error"] == {"code": -1, "message": "the user rejected it"}
             assert client.problems == [], "which is no fault of anybody's"
         modern = f"for m in modern_calls(): need(m, inputRequests=dict(q=dict({SAMPLE})))"
-        async with open_odd(tmp_path, modern, on_sample=lambda _: None) as client:
+        async with connect_to(tmp_path, modern, on_sample=lambda _: None) as client:
             with pytest.raises(Unanswerable, match="the user rejected it") as caught:
                 await client.call("t")
             assert caught.value.code == -1
@@ -268,13 +269,13 @@ for m in calls():
     run(test)
 
 
-def test_what_a_handler_raises_is_told_the_caller_in_words(tmp_path: Path) -> None:
+def test_an_exception_of_a_handler_reaches_the_caller_as_clienterror(tmp_path: Path) -> None:
     async def test() -> None:
         def elicit(_: Any) -> None:
             raise RuntimeError("the person has left")
 
         code = f"for m in modern_calls(): need(m, inputRequests=dict(q={ELICIT}))"
-        async with open_odd(tmp_path, code, on_elicit=elicit) as client:
+        async with connect_to(tmp_path, code, on_elicit=elicit) as client:
             with pytest.raises(ClientError, match="the person has left") as caught:
                 await client.call("t")
             assert isinstance(caught.value.__cause__, RuntimeError)
@@ -312,7 +313,7 @@ def later():
     done()
 """
         code += PAGES.format(then="n == 1 and threading.Thread(target=later, daemon=True).start()")
-        async with open_odd(tmp_path, code, era="legacy", on_elicit=lambda q: asked.append(q) or True) as client:
+        async with connect_to(tmp_path, code, era="legacy", on_elicit=lambda q: asked.append(q) or True) as client:
             call = asyncio.ensure_future(client.call("t"))
             async with asyncio.timeout(10):
                 while not asked:
@@ -328,14 +329,14 @@ def later():
 
 
 @pytest.mark.parametrize("then", ["done()", "pass", "notify('notifications/elicitation/complete', elicitationId=5)"])
-def test_a_server_that_tells_at_once_or_never(tmp_path: Path, then: str) -> None:
+def test_a_completed_visit_may_be_reported_at_once_or_never(tmp_path: Path, then: str) -> None:
     async def test() -> None:
         async def elicit(_: Any) -> bool:
             await client.ping()  # so the notice is here before anybody waits for it
             return True
 
         code = PAGES.format(then=then)
-        client = open_odd(tmp_path, code, era="legacy", on_elicit=elicit)
+        client = connect_to(tmp_path, code, era="legacy", on_elicit=elicit)
         async with client:
             assert (await client.call("t", timeout=20 if then == "done()" else 0.5)).text == "done"
             assert bool(client.problems) == ("=5" in then)
@@ -345,7 +346,7 @@ def test_a_server_that_tells_at_once_or_never(tmp_path: Path, then: str) -> None
 
 def test_a_page_that_is_not_visited_is_the_refusal(tmp_path: Path) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, PAGES.format(then="pass"), era="legacy", on_elicit=lambda _: False) as client:
+        async with connect_to(tmp_path, PAGES.format(then="pass"), era="legacy", on_elicit=lambda _: False) as client:
             with pytest.raises(ServerError, match="a page first"):
                 await client.call("t")
 
@@ -356,7 +357,7 @@ def test_a_task_is_not_followed_but_can_be_had(tmp_path: Path) -> None:
     async def test() -> None:
         task = "dict(resultType='task', taskId='t1', status='working')"
         options: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
-        async with open_odd(tmp_path, f"for m in modern_calls(): reply(m, {task})", **options) as client:
+        async with connect_to(tmp_path, f"for m in modern_calls(): reply(m, {task})", **options) as client:
             with pytest.raises(BadAnswer, match="'task', which this client does not follow"):
                 await client.call("t")
             assert (await client.request("tools/call", {"name": "t", "arguments": {}}))["taskId"] == "t1"
@@ -392,7 +393,7 @@ def test_a_callback_of_the_wrong_arity_is_refused_where_it_is_given(name: str, m
     assert refused.value.fix.startswith(f"def {name}(")
 
 
-def test_progress_that_can_not_be_told_is_refused_before_the_call() -> None:
+def test_a_wrong_on_progress_is_refused_before_the_call() -> None:
     app = Server("t")
     calls: list[int] = []
 
@@ -429,3 +430,174 @@ def test_an_answer_of_the_wrong_arity_is_refused_where_it_is_added() -> None:
 def test_a_callback_of_a_login_is_refused_where_it_is_given(make: Any) -> None:
     with pytest.raises(RegistrationError, match="is called with"):
         make()
+
+
+VISITED_PAGES = """
+    n = 0
+    for m in calls():
+        n += 1
+        if n <= {times}:
+            page = {{"mode": "url", "elicitationId": "e", "url": "{url}", "message": "Sign in"}}
+            refuse(m, -32042, "a page first", data={{"elicitations": [page]}})
+            notify("notifications/elicitation/complete", elicitationId="e")
+        else:
+            reply(m, text(str(n)))
+"""
+
+
+def test_pages_that_must_be_visited_first_are_offered_and_the_call_goes_on(tmp_path: Path) -> None:
+    asked: list[ElicitQuestion] = []
+
+    async def test() -> None:
+        command = script(tmp_path, VISITED_PAGES.format(times=1, url="https://example.test/in"))
+        async with Client(command, on_elicit=lambda question: asked.append(question) or True) as client:
+            assert (await client.call("x")).text == "2"
+
+    run(test)
+    [question] = asked
+    assert (question.mode, question.url, question.message) == ("url", "https://example.test/in", "Sign in")
+
+
+@pytest.mark.parametrize(
+    ("url", "answer", "calls"),
+    [
+        ("https://example.test/in", False, 1),
+        ("https://example.test/in", True, 4),
+        ("javascript:alert(1)", True, 1),
+    ],
+    ids=["the person says no", "there is no end to it", "it is no page"],
+)
+def test_pages_that_are_not_visited_fail_the_call(tmp_path: Path, url: str, answer: bool, calls: int) -> None:
+    asked: list[Any] = []
+
+    async def test() -> None:
+        command = script(tmp_path, VISITED_PAGES.format(times=99, url=url))
+        async with Client(command, on_elicit=lambda question: asked.append(question) or answer) as client:
+            with pytest.raises(ServerError) as caught:
+                await client.call("x")
+            assert caught.value.code == -32042
+        async with Client(command) as client:
+            with pytest.raises(ServerError, match="a page first"):
+                await client.call("x")
+
+    run(test)
+    assert len(asked) == (0 if url.startswith("java") else min(calls, 3))
+
+
+def test_a_modern_server_that_sends_requests_gets_no_answers(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    code = f"""
+        log = open({str(log)!r}, "a")
+        for m in modern_calls():
+            if m["method"] != "tools/call":
+                continue
+            ask("s1", "ping")
+            ask("s2", "roots/list")
+            reply(m, DONE)
+            break
+        for line in sys.stdin:
+            log.write(line)
+            log.flush()
+            if '"last"' in line:
+                reply(json.loads(line), DONE)
+    """
+
+    async def test() -> None:
+        async with Client(script(tmp_path, code), era="modern", roots=["/"]) as client:
+            await client.call("x")
+            await client.call("last")
+            assert any("ping" in note and "2026-07-28" in note for note in client.problems)
+
+    run(test)
+    assert [message["method"] for message in heard(log)] == ["tools/call"]
+
+
+QUESTIONS = """
+    for m in calls():
+        ask("q", **json.loads(m["params"]["name"]))
+        answer = json.loads(sys.stdin.readline())
+        reply(m, text(json.dumps(answer.get("error", answer.get("result")))))
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ('{"method": "elicitation/create", "mode": "telepathy", "message": "?"}', "telepathy"),
+        ('{"method": "elicitation/create", "mode": "url", "message": "?", "url": "file:///etc/passwd"}', "https://"),
+        ('{"method": "elicitation/create", "mode": "url", "message": "?"}', "https://"),
+        ('{"method": "sampling/createMessage", "messages": [], "maxTokens": 1, "tools": []}', "no tools"),
+        ('{"method": "sampling/createMessage", "messages": [], "maxTokens": 1, "toolChoice": {}}', "no tools"),
+    ],
+)
+def test_undeclared_questions_are_refused(tmp_path: Path, question: str, says: str) -> None:
+    async def test() -> None:
+        command = script(tmp_path, QUESTIONS)
+        async with Client(command, on_elicit=lambda _: True, on_sample=lambda _: "hi") as client:
+            said = (await client.call(question)).text
+            assert "-32602" in said and says in said
+
+    run(test)
+
+
+def test_a_model_with_tools_is_declared_as_one(tmp_path: Path) -> None:
+    question = '{"method": "sampling/createMessage", "messages": [], "maxTokens": 1, "tools": [{"name": "t"}]}'
+
+    async def test() -> None:
+        command = script(tmp_path, QUESTIONS)
+        async with Client(command, on_sample=lambda params: params["tools"][0]["name"], sample_tools=True) as client:
+            assert '"text": "t"' in (await client.call(question)).text
+
+    run(test)
+
+
+@pytest.mark.parametrize("root", ["https://example.test/", "ssh://host/folder"])
+def test_a_root_is_a_folder(root: str) -> None:
+    with pytest.raises(ValueError, match="a root is a folder"):
+        Client(["true"], roots=[root])
+
+
+def progressing() -> Server:
+    app = Server("demo")
+
+    @app.tool
+    async def work(ctx: Context) -> str:
+        ctx.progress(1, 2, "half")
+        ctx.info("hello")
+        return "done"
+
+    return app
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+def test_handlers_may_be_async_and_may_fail(era: str) -> None:
+    told: list[str] = []
+
+    async def slowly(*news: Any) -> None:
+        await asyncio.sleep(0)
+        told.append(str(news))
+        raise LookupError("handlers fail")
+
+    async def test() -> None:
+        async with Client(progressing(), era=era, on_log=slowly, log_level="info") as client:
+            assert (await client.call("work", on_progress=slowly)).text == "done"
+            await until("both were told", lambda: len(told) == 2)
+            await until("both are noted", lambda: len([note for note in client.problems if "LookupError" in note]) == 2)
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("properties", "content"),
+    [
+        ({"ok": {"type": "boolean"}}, {"ok": True}),
+        ({"ok": {"type": "boolean", "default": False}}, {"ok": False}),
+        ({"name": {"type": "string"}}, {}),
+        ({"a": {"type": "boolean"}, "b": {"type": "boolean"}}, {}),
+        ({"a": {"type": "boolean"}, "b": {"type": "string", "default": "x"}}, {"b": "x"}),
+        ([], {}),
+    ],
+)
+def test_yes_ticks_the_only_box(properties: Any, content: dict[str, Any]) -> None:
+    question = ElicitQuestion("?", {"type": "object", "properties": properties})
+    assert read_elicit(question, True) == {"action": "accept", "content": content}

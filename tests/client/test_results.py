@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from client.odd import run, script
+from client.scripted import run, script
 from longshore import Text
 from longshore.client import Client
 from longshore.errors import BadAnswer, ToolFailed

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from client.odd import run
-from client.test_duties import BOTH, open_odd
+from client.scripted import run
+from client.test_handshake import BOTH, connect_to
 from longshore.errors import BadAnswer
 
 OFFERING = """
@@ -28,7 +28,7 @@ def offering(schema: Any) -> str:
 
 
 @BOTH
-def test_every_keyword_is_passed_on_as_it_came(tmp_path: Path, speaks: str) -> None:
+def test_every_keyword_of_a_schema_is_passed_on_unchanged(tmp_path: Path, speaks: str) -> None:
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "https://example.test/x",
@@ -42,7 +42,7 @@ def test_every_keyword_is_passed_on_as_it_came(tmp_path: Path, speaks: str) -> N
     }
 
     async def test() -> None:
-        async with open_odd(tmp_path, speaks, offering(schema)) as client:
+        async with connect_to(tmp_path, speaks, offering(schema)) as client:
             [tool] = await client.list_tools()
             assert tool.input_schema == tool.output_schema == schema
             assert list(tool.record["outputSchema"]) == list(schema)
@@ -67,7 +67,7 @@ def test_a_schema_is_of_2020_12_unless_it_names_another_dialect(
     """One that nobody knows binds nobody, and costs no call."""
 
     async def test() -> None:
-        async with open_odd(tmp_path, "legacy", offering(schema)) as client:
+        async with connect_to(tmp_path, "legacy", offering(schema)) as client:
             await client.list_tools()
             assert (await client.call("x", {"give": json.dumps(good)})).structured == good
             if bad is not None:
@@ -94,11 +94,11 @@ COSTLY = {
 
 
 @pytest.mark.parametrize("schema", COSTLY.values(), ids=list(COSTLY))
-def test_what_a_schema_may_cost_is_bounded(tmp_path: Path, schema: Any) -> None:
+def test_the_cost_of_an_output_schema_is_bounded(tmp_path: Path, schema: Any) -> None:
     """The call ends, one way or the other, and so does the next."""
 
     async def test() -> None:
-        async with open_odd(tmp_path, "legacy", offering(schema)) as client:
+        async with connect_to(tmp_path, "legacy", offering(schema)) as client:
             await client.list_tools()
             for value in ("a" * 50 + "!", 1):
                 try:
@@ -132,7 +132,7 @@ ENDLESS = {
 @pytest.mark.parametrize("schema", ENDLESS.values(), ids=list(ENDLESS))
 def test_a_schema_that_would_take_for_ever_is_not_checked_by(tmp_path: Path, schema: Any) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, "legacy", offering(schema)) as client:
+        async with connect_to(tmp_path, "legacy", offering(schema)) as client:
             await client.list_tools()
             assert (await client.call("x", {"give": '{"x": 1}'})).structured == {"x": 1}
 

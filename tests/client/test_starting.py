@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from client.odd import run, script
+from client.scripted import run, script
 from longshore.client import Client
 from longshore.errors import ConnectError
 
@@ -68,17 +68,17 @@ def test_an_environment_that_no_program_can_be_given() -> None:
 
 
 @pytest.mark.parametrize("era", ["auto", "legacy", "modern"])
-def test_one_that_ends_at_once(era: str) -> None:
+def test_a_server_that_ends_at_once_is_explained(era: str) -> None:
     code = "import sys; print('usage: x', file=sys.stderr); sys.exit(64)"
     problem = refused([sys.executable, "-c", code], "exit code 64", era=era)
     assert str(problem).endswith("| usage: x")
 
 
-def test_one_that_ends_at_once_and_says_nothing() -> None:
+def test_a_server_that_ends_at_once_without_output_is_explained() -> None:
     refused(["true"], "exit code 0")
 
 
-def test_one_that_is_no_server() -> None:
+def test_a_program_that_is_no_server_is_explained() -> None:
     refused(["cat"], "no method 'initialize'")  # our own refusal, which came back
     refused(["sleep", "100"], "did not answer within 0.3 s; is it an MCP server", timeout=0.3)
     refused(["yes"], r"does not speak MCP: 1,000 lines in a row are no messages .*: y", timeout=10)
@@ -194,7 +194,7 @@ def test_targets_that_are_none(target: Any) -> None:
         Client(target)
 
 
-def test_the_environment_is_ours_and_what_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_inherits_the_environment_and_gets_env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OURS", "1")
 
     async def test() -> None:

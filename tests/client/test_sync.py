@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from client.odd import nothing_left, script
-from longshore import Context, Server
+from client.scripted import nothing_left, script
+from longshore import Client, Context, Server
 from longshore.client import SyncClient
 from longshore.errors import BadAnswer, CallTimeout, ClientError, ConnectError, ConnectionLost, ServerError, ToolFailed
 from waiting import PATIENCE, eventually, is_alive
@@ -27,7 +27,7 @@ for m in asks():
 """
 
 
-def open_odd(folder: Path, code: str = SOMETIMES, **options: Any) -> SyncClient:
+def connect_to(folder: Path, code: str = SOMETIMES, **options: Any) -> SyncClient:
     return SyncClient(script(folder, code), **{"era": "legacy", "timeout": 10.0, **options})
 
 
@@ -92,7 +92,7 @@ def test_everything_once(era: str) -> None:
 
 def test_a_child(tmp_path: Path) -> None:
     with nothing_left():
-        client = open_odd(tmp_path)
+        client = connect_to(tmp_path)
         for _ in range(3):
             with client:
                 assert client.call("x").text == "done"
@@ -104,7 +104,7 @@ def test_a_child(tmp_path: Path) -> None:
     assert "notifications/cancelled" in (tmp_path / "methods").read_text()
 
 
-def test_one_that_can_not_be_opened_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_open_leaves_nothing(tmp_path: Path) -> None:
     with nothing_left():
         client = SyncClient(["no-such-program"])
         for _ in range(3):
@@ -118,7 +118,7 @@ def test_inside_a_running_loop(tmp_path: Path) -> None:
     """As in a notebook, whose cells run on a loop."""
 
     async def cell() -> None:
-        with open_odd(tmp_path) as client:
+        with connect_to(tmp_path) as client:
             assert client.call("x").text == "done"
 
     with nothing_left():
@@ -128,7 +128,7 @@ def test_inside_a_running_loop(tmp_path: Path) -> None:
 def test_from_several_threads_at_once(tmp_path: Path) -> None:
     code = "for m in calls(): reply(m, text(m['params']['name']))"
     wrong: list[Any] = []
-    with nothing_left(), open_odd(tmp_path, code) as client:
+    with nothing_left(), connect_to(tmp_path, code) as client:
 
         def work(n: int) -> None:
             for k in range(50):
@@ -195,7 +195,7 @@ def test_closing_in_one_thread_ends_the_wait_in_another(tmp_path: Path, name: st
 
     with nothing_left():
         era = "modern" if "modern" in code else "legacy"
-        client = open_odd(tmp_path, code, on_elicit=think, era=era, timeout=None)
+        client = connect_to(tmp_path, code, on_elicit=think, era=era, timeout=None)
         client.open()
         worker = threading.Thread(target=work, daemon=True)
         worker.start()
@@ -230,7 +230,7 @@ def test_a_plain_handler_may_use_its_client(tmp_path: Path) -> None:
             reply(m, text(json.dumps(other["result"])))
     """
     with nothing_left():
-        client = open_odd(tmp_path, code, on_elicit=lambda _: client.call("inner").text)
+        client = connect_to(tmp_path, code, on_elicit=lambda _: client.call("inner").text)
         with client:
             assert client.call("x", returns=dict[str, Any]) == {"action": "accept", "content": {"said": "done"}}
 
@@ -242,7 +242,7 @@ TOLD = {
 
 
 @pytest.mark.parametrize("name", TOLD)
-def test_what_is_only_told_can_not_use_it_and_says_so(tmp_path: Path, name: str) -> None:
+def test_callbacks_on_the_clients_thread_cannot_use_the_sync_client(tmp_path: Path, name: str) -> None:
     raised: list[Exception] = []
 
     def told(*_: Any) -> None:
@@ -253,7 +253,7 @@ def test_what_is_only_told_can_not_use_it_and_says_so(tmp_path: Path, name: str)
 
     with nothing_left():
         code = f"for m in calls(): {TOLD[name]}; reply(m, DONE)"
-        client = open_odd(tmp_path, code, **({name: told} if name == "on_log" else {}))
+        client = connect_to(tmp_path, code, **({name: told} if name == "on_log" else {}))
         with client:
             assert client.call("x", **({name: told} if name == "on_progress" else {})).text == "done"
             eventually("that it was told", lambda: raised)
@@ -283,7 +283,7 @@ for m in calls(): ask("q", "elicitation/create", message="?", requestedSchema={}
             ends.append(end)
 
     with nothing_left():
-        client = open_odd(tmp_path, code if era == "legacy" else WAITS["for a handler"][0], on_elicit=elicit, era=era)
+        client = connect_to(tmp_path, code if era == "legacy" else WAITS["for a handler"][0], on_elicit=elicit, era=era)
         client.open()
         worker = threading.Thread(target=work, daemon=True)
         worker.start()
@@ -295,7 +295,7 @@ for m in calls(): ask("q", "elicitation/create", message="?", requestedSchema={}
         leave.set()
 
 
-def test_one_that_holds_up_the_clients_own_thread_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_handler_that_blocks_the_clients_thread_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longshore.client.sync.CLOSE_SECONDS", 0.2)
     monkeypatch.setattr("longshore.client.sync._END_SECONDS", 0.1)
     begun, leave = threading.Event(), threading.Event()
@@ -309,7 +309,7 @@ def test_one_that_holds_up_the_clients_own_thread_is_named(tmp_path: Path, monke
             client.call("x")
 
     with nothing_left():
-        client = open_odd(tmp_path, f"for m in calls(): {TOLD['on_log']}", on_log=log)
+        client = connect_to(tmp_path, f"for m in calls(): {TOLD['on_log']}", on_log=log)
         client.open()
         worker = threading.Thread(target=call, daemon=True)
         worker.start()
@@ -323,11 +323,11 @@ def test_one_that_holds_up_the_clients_own_thread_is_named(tmp_path: Path, monke
 
 
 @pytest.mark.parametrize("raised", [KeyError("x"), SystemExit(3), StopIteration()], ids=repr)
-def test_what_a_handler_raises_on_its_thread_is_told(tmp_path: Path, raised: BaseException) -> None:
+def test_an_exception_of_a_threaded_handler_is_reported(tmp_path: Path, raised: BaseException) -> None:
     def elicit(_: Any) -> None:
         raise raised
 
-    with nothing_left(), open_odd(tmp_path, WAITS["for a handler"][0], on_elicit=elicit, era="modern") as client:
+    with nothing_left(), connect_to(tmp_path, WAITS["for a handler"][0], on_elicit=elicit, era="modern") as client:
         assert client.connected
         with pytest.raises(ClientError, match=type(raised).__name__):
             client.call("x")
@@ -371,7 +371,7 @@ with SyncClient(sys.argv[1:], era="legacy") as client:
 
 
 def test_a_lost_server_is_a_plain_exception(tmp_path: Path) -> None:
-    with nothing_left(), open_odd(tmp_path, "for m in calls(): complain('bye'); sys.exit(3)") as client:
+    with nothing_left(), connect_to(tmp_path, "for m in calls(): complain('bye'); sys.exit(3)") as client:
         with pytest.raises(ConnectionLost, match="exit code 3") as caught:
             client.call("x")
         assert "| bye" in str(caught.value)
@@ -400,3 +400,52 @@ def test_the_traceback_of_a_failing_tool_is_printed_and_masked_in_the_answer(
     assert 'return len("secret") // by' in printed
     assert "longshore/server" not in printed, "no frames of the framework"
     assert answer.rsplit(" ", 1)[1] in printed, "the number that the answer names"
+
+
+def test_two_loops_share_one_server() -> None:
+    app = Server("demo")
+    inside, go_on = threading.Event(), threading.Event()
+
+    @app.tool
+    async def where() -> int:
+        return threading.get_ident()
+
+    @app.tool
+    async def slow() -> str:
+        inside.set()
+        await asyncio.get_running_loop().run_in_executor(None, go_on.wait, 10)
+        return "slow"
+
+    with SyncClient(app) as first, SyncClient(app) as second:
+        answers: list[str] = []
+        waiting = threading.Thread(target=lambda: answers.append(first.call("slow").text))
+        waiting.start()
+        assert inside.wait(10)
+        home = second.call("where", returns=int)
+        assert first.call("where", returns=int) == home
+        go_on.set()
+        waiting.join(10)
+        assert answers == ["slow"]
+
+
+def test_a_sync_client_does_not_wait_for_its_own_loop() -> None:
+    app = Server("demo")
+
+    @app.tool
+    async def hello() -> str:
+        """Greet."""
+        return "hello"
+
+    async def test() -> None:
+        async with Client(app) as client:
+            assert (await client.call("hello")).text == "hello"
+            with pytest.raises(ConnectError, match=r"this very event loop.*use Client and await"):
+                SyncClient(app).open()
+            elsewhere = await asyncio.to_thread(ask)
+            assert elsewhere == "hello"
+
+    def ask() -> str:
+        with SyncClient(app) as client:
+            return client.call("hello").text
+
+    asyncio.run(test())

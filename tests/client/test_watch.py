@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from client.odd import run, script, until
+from client.scripted import run, script, until
 from longshore import Server
 from longshore.client import Change, Client
 from longshore.errors import ClientError, ConnectError, ConnectionLost, ServerError
 
 
-def open_odd(folder: Path, code: str, **options: Any) -> Client:
+def connect_to(folder: Path, code: str, **options: Any) -> Client:
     return Client(script(folder, code), **{"era": "modern", "timeout": 10.0, **options})
 
 
@@ -57,7 +57,7 @@ def make_server() -> Server:
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy", "2024-11-05"])
-def test_our_own_server_tells(era: str) -> None:
+def test_our_own_server_reports_changes(era: str) -> None:
     async def test() -> None:
         async with Client(make_server(), era=era) as client:
             async with client.watch(tools=True, uris=["test://a"]) as changes:
@@ -80,7 +80,7 @@ def test_our_own_server_tells(era: str) -> None:
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
-def test_on_change_hears_without_a_watch(era: str) -> None:
+def test_on_change_works_without_a_watch(era: str) -> None:
     async def test() -> None:
         told: list[Change] = []
         app = make_server()
@@ -102,12 +102,12 @@ def changed(m): notify("notifications/tools/list_changed", _meta={SUB: m["id"]})
 """
 
 
-def test_one_that_refuses_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_subscription_is_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longshore.client.watches.RETRIES", (0.0, 0.0))  # so that pings don't overtake another try
 
     async def test() -> None:
         code = LISTENED + "for m in modern_calls():\n    mark('asked', m['method'])\n    refuse(m, -32603, 'not now')"
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             with pytest.raises(ServerError, match="not now"):
                 async with client.watch(tools=True):
                     raise AssertionError("it must not begin")
@@ -118,10 +118,10 @@ def test_one_that_refuses_is_asked_once(tmp_path: Path, monkeypatch: pytest.Monk
     run(test)
 
 
-def test_one_that_ends_it_at_once(tmp_path: Path) -> None:
+def test_a_subscription_that_ends_at_once_fails_the_watch(tmp_path: Path) -> None:
     async def test() -> None:
         code = LISTENED + "for m in modern_calls(): reply(m, {})"
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             with pytest.raises(ConnectError, match="at once"):
                 async with client.watch(tools=True):
                     raise AssertionError("it must not begin")
@@ -129,7 +129,9 @@ def test_one_that_ends_it_at_once(tmp_path: Path) -> None:
     run(test)
 
 
-def test_one_that_never_acknowledges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_subscription_without_acknowledgement_fails_the_watch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("longshore.client.watches.ACKNOWLEDGE_SECONDS", 0.2)
 
     async def test() -> None:
@@ -137,7 +139,7 @@ def test_one_that_never_acknowledges(tmp_path: Path, monkeypatch: pytest.MonkeyP
             LISTENED
             + "for m in asks():\n    mark('heard', m['method'])\n    if m['method'] == 'server/discover': meet(m)"
         )
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             with pytest.raises(ConnectError, match="does not acknowledge"):
                 async with client.watch(tools=True):
                     raise AssertionError("it must not begin")
@@ -146,7 +148,7 @@ def test_one_that_never_acknowledges(tmp_path: Path, monkeypatch: pytest.MonkeyP
     run(test)
 
 
-def test_one_that_ends_it_later_is_asked_again(tmp_path: Path) -> None:
+def test_a_subscription_that_ends_later_is_renewed(tmp_path: Path) -> None:
     async def test() -> None:
         code = (
             LISTENED
@@ -161,7 +163,7 @@ for m in modern_calls():
         acknowledge(m)
 """
         )
-        async with open_odd(tmp_path, code) as client, client.watch(tools=True) as changes:
+        async with connect_to(tmp_path, code) as client, client.watch(tools=True) as changes:
             await client.call("x")
             assert await next_of(changes) == Change("tools"), "nobody knows what happened in between"
             assert (tmp_path / "asked").read_text().split().count("subscriptions/listen") == 2
@@ -181,14 +183,14 @@ for m in modern_calls():
     changed(m)
 """
         )
-        async with open_odd(tmp_path, code) as client, client.watch(tools=True, prompts=True) as changes:
+        async with connect_to(tmp_path, code) as client, client.watch(tools=True, prompts=True) as changes:
             assert await next_of(changes) == Change("prompts")
             assert await next_of(changes) == Change("tools")
 
     run(test)
 
 
-def test_a_uri_is_watched_with_what_is_beneath_it_and_nothing_beside(tmp_path: Path) -> None:
+def test_a_watched_uri_covers_its_children_and_no_siblings(tmp_path: Path) -> None:
     async def test() -> None:
         code = """
             for m in calls():
@@ -196,14 +198,14 @@ def test_a_uri_is_watched_with_what_is_beneath_it_and_nothing_beside(tmp_path: P
                 for uri in ("x://a2", "x://b", "x://a/b", "x://a"):
                     notify("notifications/resources/updated", uri=uri)
         """
-        async with open_odd(tmp_path, code, era="legacy") as client, client.watch(uris=["x://a"]) as changes:
+        async with connect_to(tmp_path, code, era="legacy") as client, client.watch(uris=["x://a"]) as changes:
             assert [(await next_of(changes)).uri for _ in range(2)] == ["x://a/b", "x://a"]
 
     run(test)
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
-def test_a_lost_connection_is_made_anew_for_who_watches(tmp_path: Path, era: str) -> None:
+def test_a_lost_connection_is_made_anew_for_a_watch(tmp_path: Path, era: str) -> None:
     async def test() -> None:
         code = (
             LISTENED
@@ -215,7 +217,7 @@ for m in {"modern_calls" if era == "modern" else "calls"}():
     acknowledge(m) if m["method"] == "subscriptions/listen" else reply(m, {{}})
 """
         )
-        async with open_odd(tmp_path, code, era=era) as client:
+        async with connect_to(tmp_path, code, era=era) as client:
             async with client.watch(tools=True, uris=["x://a"]) as changes:
                 with pytest.raises(ConnectionLost):
                     await client.call("x")
@@ -228,7 +230,7 @@ for m in {"modern_calls" if era == "modern" else "calls"}():
     run(test)
 
 
-def test_who_watches_one_that_does_not_come_back_hears_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watch_ends_with_the_reason_if_the_server_stays_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longshore.client.watches.RETRIES", (0.05, 0.05))
 
     async def test() -> None:
@@ -242,7 +244,7 @@ for m in modern_calls():
     acknowledge(m)
 """
         )
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             with pytest.raises(ClientError, match="exit code 5") as caught:
                 async with client.watch(tools=True) as changes:
                     with pytest.raises(ConnectionLost):
@@ -289,7 +291,7 @@ for m in modern_calls():
         acknowledge(m)
 """
         )
-        async with open_odd(tmp_path, code, timeout=30) as client, client.watch(tools=True) as changes:
+        async with connect_to(tmp_path, code, timeout=30) as client, client.watch(tools=True) as changes:
             await client.call("x")
             assert await next_of(changes) == Change("tools")
             assert len(changes._changes) == 0
@@ -298,7 +300,7 @@ for m in modern_calls():
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
-def test_a_watch_that_is_left_is_told_of(tmp_path: Path, era: str) -> None:
+def test_leaving_a_watch_unsubscribes_at_the_server(tmp_path: Path, era: str) -> None:
     async def test() -> None:
         code = (
             LISTENED
@@ -312,7 +314,7 @@ for m in asks():
         case _: usual(m)
 """
         )
-        async with open_odd(tmp_path, code, era=era) as client:
+        async with connect_to(tmp_path, code, era=era) as client:
             async with client.watch(uris=["x://a"]):
                 pass
             word = "notifications/cancelled" if era == "modern" else "resources/unsubscribe"
@@ -321,10 +323,10 @@ for m in asks():
     run(test)
 
 
-def test_on_change_that_hears_nothing_is_told_of(tmp_path: Path) -> None:
+def test_on_change_without_a_subscription_is_noted(tmp_path: Path) -> None:
     async def test() -> None:
         code = LISTENED + "for m in modern_calls(): refuse(m, -32603, 'no listening today')"
-        async with open_odd(tmp_path, code, on_change=print) as client:
+        async with connect_to(tmp_path, code, on_change=print) as client:
             await until("a word", lambda: client.problems)
             assert client.problems == ["on_change hears of nothing any more: no listening today (-32603)"]
 
@@ -332,7 +334,7 @@ def test_on_change_that_hears_nothing_is_told_of(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
-def test_on_change_hears_also_what_nobody_asked_for(tmp_path: Path, era: str) -> None:
+def test_on_change_gets_unsubscribed_changes_too(tmp_path: Path, era: str) -> None:
     """Servers tell of changes without having said that they would, and to whoever is there."""
 
     async def test() -> None:
@@ -343,7 +345,7 @@ for m in {"modern_calls" if era == "modern" else "calls"}():
     notify("notifications/resources/updated", uri="x://a")
     reply(m, DONE)
 """
-        async with open_odd(tmp_path, code, era=era, on_change=told.append) as client:
+        async with connect_to(tmp_path, code, era=era, on_change=told.append) as client:
             await client.call("x")
             await until("all", lambda: len(told) == 3)
             assert set(told) == {Change("tools"), Change("prompts"), Change("resource", "x://a")}
@@ -351,7 +353,7 @@ for m in {"modern_calls" if era == "modern" else "calls"}():
     run(test)
 
 
-def test_on_change_hears_once_what_a_watch_hears_too() -> None:
+def test_on_change_gets_a_watched_change_once() -> None:
     async def test() -> None:
         told: list[Change] = []
         app = make_server()
@@ -363,5 +365,73 @@ def test_on_change_hears_once_what_a_watch_hears_too() -> None:
                 assert await next_of(changes) == Change("tools")
                 await client.call("touch", {"uri": "test://a"})
                 await until("the other", lambda: told == [Change("tools"), Change("resource", "test://a")])
+
+    run(test)
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+def test_on_change_is_called_once_while_others_watch(era: str) -> None:
+    app = Server("demo")
+
+    @app.resource("test://a")
+    async def a() -> str:
+        """A."""
+        return "a"
+
+    async def grown() -> str:
+        """Another."""
+        return "x"
+
+    told: list[Any] = []
+
+    async def test() -> None:
+        async with (
+            Client(app, era=era, on_change=told.append) as client,
+            client.watch(tools=True, uris=["test://a"]) as one,
+            client.watch(tools=True, uris=["test://a"]) as two,
+        ):
+            app.tool(grown)
+            assert await anext(one) == await anext(two) == Change("tools")
+            app.resource_changed("test://a")
+            assert await anext(one) == await anext(two) == Change("resource", "test://a")
+            await until("both are told", lambda: len(told) >= 2)
+            await client.ping()
+            assert told == [Change("tools"), Change("resource", "test://a")]
+
+    run(test)
+
+
+def test_leaving_a_watched_uri_keeps_other_watches() -> None:
+    app = Server("demo")
+
+    @app.resource("test://a")
+    async def a() -> str:
+        """A."""
+        return "a"
+
+    async def test() -> None:
+        async with Client(app, era="legacy") as client, client.watch(uris=["test://a"]) as stays:
+            async with client.watch(uris=["test://a"]):
+                pass
+            app.resource_changed("test://a")
+            assert await anext(stays) == Change("resource", "test://a")
+
+    run(test)
+
+
+def test_after_a_reconnection_everything_counts_as_changed(tmp_path: Path) -> None:
+    code = """
+        CAPABILITIES["tools"] = {"listChanged": True}
+        for m in calls():
+            os._exit(3)
+    """
+    told: list[Any] = []
+
+    async def test() -> None:
+        async with Client(script(tmp_path, code), on_change=told.append) as client:
+            with pytest.raises(ConnectionLost):
+                await client.call("x")
+            await until("it is told", lambda: told)
+            assert told == [Change("tools")]
 
     run(test)

@@ -41,7 +41,7 @@ def supervisor(gate: Server, prefix: str = "b") -> Any:
 
 @theirs
 @ours
-def test_one_that_dies_in_a_call_is_started_again(inner: str, outer: str) -> None:
+def test_a_server_that_dies_in_a_call_is_restarted(inner: str, outer: str) -> None:
     async def main() -> None:
         gate = Server("gate")
         told = problems(gate)
@@ -68,7 +68,7 @@ def test_one_that_dies_in_a_call_is_started_again(inner: str, outer: str) -> Non
 
 
 @theirs
-def test_one_that_is_killed_between_calls_is_there_for_the_next(inner: str) -> None:
+def test_a_mounted_server_killed_between_calls_serves_the_next(inner: str) -> None:
     async def main() -> None:
         gate = Server("gate")
         gate.mount(Client(COMMAND, era=inner), prefix="b")
@@ -84,7 +84,7 @@ def test_one_that_is_killed_between_calls_is_there_for_the_next(inner: str) -> N
 
 @pytest.mark.parametrize("reconnect", [True, False])
 @theirs
-def test_what_was_watched_is_watched_again_at_the_new_one(inner: str, reconnect: bool) -> None:
+def test_watched_resources_are_watched_again_after_a_restart(inner: str, reconnect: bool) -> None:
     async def main() -> None:
         gate = Server("gate")
         gate.mount(Client(COMMAND, era=inner, reconnect=reconnect), prefix="b")
@@ -109,7 +109,7 @@ def test_what_was_watched_is_watched_again_at_the_new_one(inner: str, reconnect:
 
 
 @ours
-def test_one_that_cannot_be_started_is_explained(outer: str) -> None:
+def test_a_server_that_cannot_be_started_is_explained(outer: str) -> None:
     async def main() -> None:
         gate = Server("gate")
         told = problems(gate)
@@ -164,7 +164,7 @@ def test_mcp_rest_and_the_command_line_give_the_same_reason() -> None:
             assert re.search(reason + "it last said:\nno key was given", text), text
 
 
-def test_the_tools_of_one_that_went_stay_listed_and_say_why(tmp_path: Path) -> None:
+def test_the_tools_of_a_lost_server_stay_listed_and_fail_with_the_reason(tmp_path: Path) -> None:
     async def main() -> None:
         script = tmp_path / "once.py"
         behind = Path(__file__).with_name("behind.py")
@@ -196,7 +196,7 @@ def test_the_tools_of_one_that_went_stay_listed_and_say_why(tmp_path: Path) -> N
 
 
 @ours
-def test_one_that_never_answers_holds_up_a_list_only_once(outer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_mounted_server_delays_only_the_first_list(outer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longshore.mounting.supervisor.FIRST_LIST_SECONDS", 0.3)
     monkeypatch.setattr("longshore.mounting.supervisor.CALL_SECONDS", 0.3)
 
@@ -247,7 +247,7 @@ def test_a_list_can_be_cancelled_while_it_waits() -> None:
         Config(toolsets={"b": ToolsetConfig(enabled=False)}, tools={"b_echo": ToolConfig(enabled=True)}),
     ],
 )
-def test_the_configuration_holds_for_what_is_mounted(config: Config) -> None:
+def test_the_configuration_applies_to_mounted_tools(config: Config) -> None:
     async def main() -> None:
         gate = Server("gate")
         gate.config = config
@@ -279,7 +279,7 @@ def test_a_configured_time_limit_and_size_hold() -> None:
 
 
 @pytest.mark.parametrize("reconnect", [True, False])
-def test_one_that_dies_again_and_again_is_started_with_pauses(reconnect: bool, tmp_path: Path) -> None:
+def test_a_mounted_server_that_keeps_dying_is_restarted_with_pauses(reconnect: bool, tmp_path: Path) -> None:
     """Not even a caller who keeps calling has it started more often than once in a while, nor a log filled."""
     starts = tmp_path / "starts"
 
@@ -300,7 +300,7 @@ def test_one_that_dies_again_and_again_is_started_with_pauses(reconnect: bool, t
     run(main)
 
 
-def test_there_is_a_pause_between_two_starts_whoever_calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_calls_cannot_shorten_the_pause_between_two_starts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """So long a pause that nobody sees its end: however often it is called meanwhile, it is not started."""
     monkeypatch.setattr("longshore.mounting.supervisor.LEAST_PAUSE", 3600.0)
     monkeypatch.setattr("longshore.mounting.supervisor.CALL_SECONDS", 0.05)
@@ -319,7 +319,7 @@ def test_there_is_a_pause_between_two_starts_whoever_calls(monkeypatch: pytest.M
     run(main)
 
 
-def test_one_that_has_stayed_is_told_of_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loss_of_a_stable_server_is_logged_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longshore.mounting.supervisor.STEADY_SECONDS", 0.0)
     monkeypatch.setattr("longshore.mounting.supervisor.LEAST_PAUSE", 0.0)
 
@@ -337,7 +337,7 @@ def test_one_that_has_stayed_is_told_of_again(monkeypatch: pytest.MonkeyPatch) -
     run(main)
 
 
-def test_what_is_told_of_one_server_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logged_problems_of_one_server_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Server("gate")
     told = problems(gate)
     gate.mount(make_server(), prefix="b")
@@ -351,7 +351,7 @@ def test_what_is_told_of_one_server_is_bounded(monkeypatch: pytest.MonkeyPatch) 
     assert told[-1] == "warning: mounted b: after a while"
 
 
-def test_calls_that_wait_for_an_absent_server_hold_up_nobody() -> None:
+def test_calls_that_wait_for_a_down_server_do_not_block_others() -> None:
     async def main() -> None:
         gate = Server("gate", limits=Limits(running=2))
         gate.mount(hostile("never"), prefix="b")
@@ -372,7 +372,7 @@ def test_calls_that_wait_for_an_absent_server_hold_up_nobody() -> None:
     run(main)
 
 
-def test_so_many_calls_wait_for_one_server_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_that_wait_for_one_server_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longshore.mounting.supervisor.WAITING", 2)
 
     async def main() -> None:
@@ -489,7 +489,7 @@ def test_arguments_that_are_none_are_refused_before_the_server_is_there_too() ->
     run(main)
 
 
-def test_one_that_takes_too_long_over_its_lists_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mounted_server_with_slow_lists_counts_as_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longshore.mounting.supervisor.LIST_SECONDS", 0.2)
 
     async def main() -> None:
@@ -503,7 +503,7 @@ def test_one_that_takes_too_long_over_its_lists_is_absent(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("seconds", "again"), [(0.0, True), (3600.0, False)])
-def test_one_that_tells_of_no_changes_is_asked_again(
+def test_a_server_that_reports_no_changes_is_relisted(
     seconds: float, again: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("longshore.mounting.supervisor.RELIST_SECONDS", seconds)
@@ -522,7 +522,7 @@ def test_one_that_tells_of_no_changes_is_asked_again(
 
 
 @pytest.mark.parametrize("how", ["refuses", "tells of nothing", "ends", "never says"])
-def test_one_that_does_not_tell_of_changes_though_it_said_so(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_report_declared_changes_is_relisted(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It works all the same: its lists are read again at times."""
     monkeypatch.setattr("longshore.mounting.supervisor.RELIST_SECONDS", 0.05)
     monkeypatch.setattr("longshore.mounting.supervisor.SUBSCRIBE_SECONDS", 0.2)

@@ -79,7 +79,7 @@ def test_definitions_that_just_fit_together() -> None:
     assert "1 more tools: it may bring 1000 that take 4,194,304 bytes" in told[0]
 
 
-def test_what_can_only_be_called_as_a_task_is_left_out() -> None:
+def test_tools_that_require_tasks_are_left_out() -> None:
     tools, told = offered("tasks")
     assert [tool.name for tool in tools] == ["h_go"]
     assert "execution" not in tools[0].record
@@ -126,7 +126,7 @@ def test_malformed_definitions_are_left_out_alone() -> None:
         assert name in everything
 
 
-def test_a_definition_that_changes_is_told() -> None:
+def test_a_changed_definition_is_logged() -> None:
     async def main() -> None:
         gate = Server("gate")
         told = problems(gate)
@@ -215,5 +215,5 @@ def test_letters_that_only_models_see_are_taken_out(code: int) -> None:
 @pytest.mark.parametrize(
     "text", ["\U0001f468\u200d\U0001f469", "\u2764\ufe0f", "\u0645\u200c\u06cc", "a\u00a0b", "a\u205fb"]
 )
-def test_what_joins_letters_stays(text: str) -> None:
+def test_joining_characters_stay_in_descriptions(text: str) -> None:
     assert visible(text) == text

@@ -116,7 +116,7 @@ def test_progress_and_log_messages_come_through(way: str, inner: str, outer: str
         run(main)
 
 
-def test_log_messages_reach_nobody_while_several_callers_are_served() -> None:
+def test_log_messages_are_dropped_while_several_callers_are_served() -> None:
     gate = gate_to(make_server(), "legacy")
     mount: Any = gate.catalog.toolsets["b"].toolset
     with serve(gate.asgi(rate=0)) as served:
@@ -186,7 +186,7 @@ def test_our_time_limit_holds_and_ends_the_call_behind_us(way: str, inner: str) 
 @every_way
 @theirs
 @ours
-def test_a_new_tool_behind_us_is_told_to_our_clients(way: str, inner: str, outer: str) -> None:
+def test_a_new_tool_of_a_mounted_server_notifies_our_clients(way: str, inner: str, outer: str) -> None:
     with behind(way) as target:
 
         async def main() -> None:
@@ -241,7 +241,7 @@ def test_one_server_under_two_names_and_one_behind_two(inner: str) -> None:
     run(main)
 
 
-def test_the_first_mount_has_the_address_whoever_answers_first() -> None:
+def test_the_first_mount_owns_a_shared_uri() -> None:
     async def main() -> None:
         gate = Server("front")
         slow = Server("slow")
@@ -262,7 +262,7 @@ def test_the_first_mount_has_the_address_whoever_answers_first() -> None:
     run(main)
 
 
-def test_what_is_unmounted_is_gone_and_told() -> None:
+def test_unmounting_removes_the_tools_and_notifies() -> None:
     async def main() -> None:
         gate = gate_to(make_server(), "modern")
         async with through(gate) as client:
@@ -283,7 +283,7 @@ def test_what_is_unmounted_is_gone_and_told() -> None:
 
 
 @theirs
-def test_a_call_in_flight_hears_that_its_server_was_unmounted(inner: str) -> None:
+def test_a_call_in_flight_fails_when_its_server_is_unmounted(inner: str) -> None:
     async def main() -> None:
         gate = gate_to(COMMAND, inner)
         async with through(gate) as client:
@@ -350,7 +350,7 @@ def test_arguments_in_headers_are_checked_here_and_repeated_there(way: str, oute
             run(main)
 
 
-def test_what_was_unmounted_is_not_started_again_by_a_late_call() -> None:
+def test_a_late_call_does_not_restart_an_unmounted_server() -> None:
     async def main() -> None:
         gate = gate_to(COMMAND, "modern")
         async with through(gate) as client:
@@ -381,7 +381,7 @@ def test_a_result_says_that_it_is_ours_and_keeps_the_rest() -> None:
     run(main)
 
 
-def test_a_mount_while_it_serves_is_told() -> None:
+def test_a_mount_while_serving_notifies_the_clients() -> None:
     async def main() -> None:
         gate = Server("gate")
         async with through(gate) as client:
@@ -414,7 +414,7 @@ def test_a_crash_behind_us_is_a_problem_of_ours() -> None:
     run(main)
 
 
-def test_what_cannot_be_mounted_is_refused_at_once() -> None:
+def test_an_unusable_mount_is_refused_at_registration() -> None:
     gate = Server("gate")
     gate.mount(make_server(), prefix="one")
     for prefix, text in (
@@ -493,7 +493,7 @@ def test_it_can_be_unmounted_when_its_loop_has_closed() -> None:
     assert told == []
 
 
-def test_what_an_earlier_mount_had_the_name_of_comes_when_that_goes() -> None:
+def test_a_name_freed_by_unmounting_goes_to_the_next_mount() -> None:
     async def main() -> None:
         gate, first = Server("gate"), Server("first")
         first.resource("test://thing")(lambda: "first")
@@ -514,7 +514,7 @@ def test_what_an_earlier_mount_had_the_name_of_comes_when_that_goes() -> None:
     run(main)
 
 
-def test_what_an_earlier_mount_does_not_offer_any_more_comes_from_the_next() -> None:
+def test_a_name_freed_by_a_list_change_goes_to_the_next_mount() -> None:
     async def main() -> None:
         gate, first = Server("gate"), Server("first")
         first.resource("test://thing")(lambda: "first")
@@ -536,7 +536,7 @@ def test_what_an_earlier_mount_does_not_offer_any_more_comes_from_the_next() -> 
 
 
 @pytest.mark.parametrize("turns", range(12))
-def test_one_that_is_unmounted_while_a_list_waits_for_it(turns: int) -> None:
+def test_unmounting_while_a_list_waits_ends_the_wait(turns: int) -> None:
     """The list is made without it, whatever point it had come to, and nothing that failed is left lying about."""
 
     async def main() -> None:

@@ -66,7 +66,7 @@ def child_of(peer: Peer) -> int:
     return found
 
 
-def test_it_answers_at_once_and_lists_what_comes(peers: Any) -> None:
+def test_a_gateway_answers_at_once_and_lists_mounted_tools_later(peers: Any) -> None:
     peer = peers(hostile("never"))
     answer = peer.start()
     assert set(answer["result"]["capabilities"]) >= {"tools", "resources", "prompts", "completions"}
@@ -77,7 +77,7 @@ def test_it_answers_at_once_and_lists_what_comes(peers: Any) -> None:
     assert text_of(peer.call("b_add", a=1, b=2)) == "3"
 
 
-def test_tools_that_come_later_are_told(peers: Any) -> None:
+def test_tools_that_come_later_notify_the_client(peers: Any) -> None:
     peer = peers()
     peer.start()
     peer.notice("notifications/tools/list_changed")  # without a request: it connects by itself
@@ -113,7 +113,7 @@ def _children(pid: int) -> list[int]:
     return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def test_the_configuration_may_name_what_is_not_there_yet(peers: Any) -> None:
+def test_the_configuration_may_name_unlisted_mounted_tools(peers: Any) -> None:
     peer = peers(config="[tools.b_add]\nenabled = false\n[toolsets.b]\ntimeout = 5\n")
     peer.start()
     names = [tool["name"] for tool in peer.ask(request(1, "tools/list"))["result"]["tools"]]
@@ -122,7 +122,7 @@ def test_the_configuration_may_name_what_is_not_there_yet(peers: Any) -> None:
     assert "no such tool" not in peer.stderr
 
 
-def test_a_dead_server_is_told_on_stderr_and_to_the_model(peers: Any) -> None:
+def test_a_dead_server_is_reported_on_stderr_and_to_the_model(peers: Any) -> None:
     peer = peers(hostile("crash"))
     peer.start()
     peer.ask(request(1, "tools/list"))
@@ -183,7 +183,7 @@ def test_over_http_each_process_has_its_own_and_ends_it(workers: str) -> None:
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_over_http_one_that_will_not_end_is_ended_with_a_plain_line(workers: str) -> None:
+def test_over_http_a_child_that_will_not_end_is_killed_with_a_plain_line(workers: str) -> None:
     """It heeds neither the end of its input nor SIGTERM, and a call is under way there. A trace fails `start`."""
     with start(HTTP.format(behind=str(BEHIND), other=hostile("stubborn")), "--workers", workers) as server:
 

@@ -80,7 +80,7 @@ def test_models_and_folders_are_asked_through_us(inner: str, outer: str) -> None
 
 @theirs
 @ours
-def test_a_person_who_says_no_ends_it(inner: str, outer: str) -> None:
+def test_a_declined_question_ends_the_call(inner: str, outer: str) -> None:
     async def main() -> None:
         async with through(gate_to(make_server(), inner), outer, on_elicit=lambda _: False) as client:
             with pytest.raises(ToolFailed, match="decline"):
@@ -91,7 +91,7 @@ def test_a_person_who_says_no_ends_it(inner: str, outer: str) -> None:
 
 @theirs
 @ours
-def test_a_caller_who_cannot_be_asked_is_not(inner: str, outer: str) -> None:
+def test_a_caller_without_the_capability_is_not_asked(inner: str, outer: str) -> None:
     async def main() -> None:
         async with through(gate_to(make_server(), inner), outer) as client:
             with pytest.raises((ToolFailed, ServerError), match="did not declare"):
@@ -103,7 +103,7 @@ def test_a_caller_who_cannot_be_asked_is_not(inner: str, outer: str) -> None:
 
 @theirs
 @ours
-def test_a_client_that_answers_by_itself_asks_nobody(inner: str, outer: str) -> None:
+def test_a_mounted_client_with_handlers_answers_instead_of_the_caller(inner: str, outer: str) -> None:
     async def main() -> None:
         gate = gate_to(make_server(), inner, on_elicit=lambda _: "the gateway")
         async with through(gate, outer, on_elicit=lambda _: pytest.fail("it was asked")) as client:
@@ -129,7 +129,7 @@ def test_questions_come_through_two_servers(inner: str, outer: str) -> None:
 
 
 @ours
-def test_a_question_never_reaches_a_stranger(outer: str) -> None:
+def test_a_question_never_reaches_another_caller(outer: str) -> None:
     """While one caller thinks, the server may ask for more on their behalf, and nothing says on whose it does."""
     gate = Server("gate")
     gate.mount(hostile("later"), prefix="b")
@@ -189,7 +189,7 @@ def test_while_one_thinks_others_are_served() -> None:
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_who_has_shown_who_they_are_is_one_caller(known: bool, tmp_path: Path) -> None:
+def test_requests_of_one_principal_are_one_caller(known: bool, tmp_path: Path) -> None:
     """In the stateless era nothing else says of two requests over HTTP that they are one caller's."""
     gate = gate_to(make_server(), "legacy")
     token = "a-token-for-this-test-alone-0123456789"
@@ -211,7 +211,7 @@ def test_who_has_shown_who_they_are_is_one_caller(known: bool, tmp_path: Path) -
         run(main)
 
 
-def test_a_second_question_reaches_the_caller_who_answered_the_first() -> None:
+def test_a_second_question_reaches_the_caller_of_the_first() -> None:
     """Over HTTP in the stateless era each request is a session of its own."""
     with serve(gate_to(make_server(), "legacy").asgi(rate=0)) as served:
 
@@ -222,7 +222,7 @@ def test_a_second_question_reaches_the_caller_who_answered_the_first() -> None:
         run(main)
 
 
-def test_nobody_is_asked_what_another_may_have_to_answer() -> None:
+def test_no_caller_is_asked_while_another_has_a_call() -> None:
     """Two callers at work at once: nothing says whose question it is."""
     gate = gate_to(make_server(), "legacy")
     with serve(gate.asgi(rate=0)) as served:
@@ -240,7 +240,7 @@ def test_nobody_is_asked_what_another_may_have_to_answer() -> None:
 
 
 @pytest.mark.parametrize("kind", ["read", "prompt"])
-def test_nobody_is_asked_while_another_caller_reads_or_gets_a_prompt(kind: str) -> None:
+def test_no_caller_is_asked_while_another_reads_or_gets_a_prompt(kind: str) -> None:
     inner, begun = make_server(), threading.Event()
 
     @inner.resource("test://slow", timeout=60)
@@ -295,7 +295,7 @@ def test_our_own_handlers_run_once_however_often_the_caller_is_asked(outer: str)
 
 
 @ours
-def test_a_handler_of_ours_that_raises_is_told_and_names_no_secrets(outer: str) -> None:
+def test_an_exception_of_our_handler_is_logged_and_shows_no_secrets(outer: str) -> None:
     async def main() -> None:
         def sample(_: Any) -> str:
             raise RuntimeError("the key is 123")
@@ -312,7 +312,7 @@ def test_a_handler_of_ours_that_raises_is_told_and_names_no_secrets(outer: str) 
 
 
 @ours
-def test_what_a_server_remembers_is_carried_once(outer: str) -> None:
+def test_a_servers_state_is_carried_once(outer: str) -> None:
     """Its state goes into ours. If that grew with each round, a long conversation would not fit."""
 
     async def main() -> None:
@@ -348,7 +348,7 @@ def test_the_same_question_in_two_rounds_is_asked_twice(outer: str) -> None:
 
 
 @pytest.mark.parametrize(("rounds", "fails"), [(15, False), (16, False), (17, True)])
-def test_one_that_says_come_again_and_again(rounds: int, fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_requests_to_call_again_are_bounded(rounds: int, fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longshore.client.reconnecting_session.BACKOFF", Backoff(0.0, 0.0))
 
     async def main() -> None:
@@ -362,7 +362,7 @@ def test_one_that_says_come_again_and_again(rounds: int, fails: bool, monkeypatc
     run(main)
 
 
-def test_one_that_says_come_again_is_given_more_time_each_time() -> None:
+def test_the_delay_doubles_when_a_server_asks_to_call_again() -> None:
     assert [busy_delay(n) for n in (0, 1, 2, 3, 4, 5, 99)] == [0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
 
 
@@ -419,7 +419,7 @@ def test_a_malformed_question_is_refused_and_the_call_goes_on(mode: str, outer: 
 
 
 @ours
-def test_a_question_that_nobody_foresaw_is_refused_and_told(outer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_question_is_refused_and_logged(outer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a check of ours had let one through that can't be put."""
 
     def broken(*_: Any) -> Any:
@@ -437,7 +437,7 @@ def test_a_question_that_nobody_foresaw_is_refused_and_told(outer: str, monkeypa
     run(main)
 
 
-def test_an_answer_that_comes_too_late_is_told_so() -> None:
+def test_a_late_answer_fails_with_the_reason() -> None:
     async def main() -> None:
         gate = gate_to(make_server(), "legacy")
         async with through(gate, on_elicit=lambda _: "x") as client:
@@ -484,7 +484,7 @@ def test_a_server_that_does_not_wait_for_the_answer(outer: str) -> None:
     run(main)
 
 
-def test_an_answer_in_another_process_is_told_so() -> None:
+def test_an_answer_in_another_process_fails_with_the_reason() -> None:
     async def main() -> None:
         gate = gate_to(make_server(), "legacy")
         async with through(gate, on_elicit=lambda _: "x") as client:
@@ -499,7 +499,7 @@ def test_an_answer_in_another_process_is_told_so() -> None:
     run(main)
 
 
-def test_a_held_call_is_cancelled_when_nobody_comes_back() -> None:
+def test_a_held_call_is_cancelled_without_a_retry() -> None:
     async def main() -> None:
         from longshore.limits import Limits
 
@@ -537,7 +537,7 @@ def test_a_question_that_makes_no_sense_is_refused(method: str, params: dict[str
         read_question("b", method, params)
 
 
-def test_a_question_says_who_asks_and_hides_nothing() -> None:
+def test_a_question_names_the_server_and_hides_no_text() -> None:
     form = {"type": "object", "properties": {"a": {"type": "string"}}}
     found = read_question(
         "b", "elicitation/create", {"message": "a\x1b[2J\u202eb" + "x" * 9999, "requestedSchema": form}
@@ -565,7 +565,7 @@ def test_a_secret_is_not_asked_for(outer: str) -> None:
 
 
 @ours
-def test_questions_side_by_side_and_one_that_is_taken_back(outer: str) -> None:
+def test_concurrent_questions_are_answered_and_one_can_be_cancelled(outer: str) -> None:
     async def main() -> None:
         asked: list[str] = []
         gate = Server("gate")
@@ -590,7 +590,7 @@ def test_a_question_that_the_caller_can_not_answer_takes_no_other_with_it(outer:
     run(main)
 
 
-def test_capabilities_are_what_the_caller_can() -> None:
+def test_declared_capabilities_are_those_of_the_caller() -> None:
     def able(revision: str, **declared: Any) -> dict[str, Any]:
         return capabilities_of(Peer(REVISIONS[revision], declared, {}))
 
@@ -601,7 +601,7 @@ def test_capabilities_are_what_the_caller_can() -> None:
     assert able("2026-07-28", sampling={"tools": {}}, roots={}) == {"sampling": {"tools": {}}, "roots": {}}
 
 
-def test_who_is_held_can_be_taken_for_nobody_else() -> None:
+def test_a_held_call_belongs_to_its_session() -> None:
     """A session that is gone leaves its address to the next one, so an address names nobody."""
 
     async def main() -> None:
@@ -661,7 +661,7 @@ def test_a_question_too_many_leaves_nothing_behind(rounds: int, fails: bool) -> 
 
 
 @pytest.mark.parametrize(("length", "kept"), [(3999, 3999), (4000, 4000), (4001, 4000)])
-def test_what_a_person_is_asked_is_cut(length: int, kept: int) -> None:
+def test_a_question_to_a_person_is_cut(length: int, kept: int) -> None:
     params = {"message": "x" * length, "requestedSchema": {"type": "object", "properties": {}}}
     found = read_question("b", "elicitation/create", params)
     assert isinstance(found, Elicit)

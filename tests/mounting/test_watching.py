@@ -44,7 +44,7 @@ def test_a_watch_that_is_older_than_the_list(inner: str, outer: str) -> None:
 
 @theirs
 @ours
-def test_what_nobody_watches_any_more_is_taken_back(inner: str, outer: str) -> None:
+def test_a_resource_without_watchers_is_unsubscribed(inner: str, outer: str) -> None:
     async def main() -> None:
         behind = make_server()
         gate = Server("gate")
@@ -64,7 +64,7 @@ def test_what_nobody_watches_any_more_is_taken_back(inner: str, outer: str) -> N
 
 @theirs
 @ours
-def test_who_leaves_without_a_word_watches_nothing(inner: str, outer: str) -> None:
+def test_a_client_that_disconnects_watches_nothing(inner: str, outer: str) -> None:
     async def main() -> None:
         behind = make_server()
         gate = Server("gate")
@@ -81,7 +81,7 @@ def test_who_leaves_without_a_word_watches_nothing(inner: str, outer: str) -> No
 
 
 @ours
-def test_one_that_the_server_refuses_takes_no_other_with_it(outer: str) -> None:
+def test_a_refused_resource_affects_no_other(outer: str) -> None:
     async def main() -> None:
         gate = Server("gate")
         heard = problems(gate)
@@ -99,7 +99,7 @@ def test_one_that_the_server_refuses_takes_no_other_with_it(outer: str) -> None:
     run(main)
 
 
-def test_a_stateless_server_that_refuses_to_tell_of_all_is_asked_for_each() -> None:
+def test_a_stateless_server_that_refuses_one_stream_gets_one_for_each_resource() -> None:
     async def main() -> None:
         from longshore.limits import Limits
 
@@ -141,7 +141,7 @@ def test_another_watch_looks_up_no_more_than_itself(inner: str, monkeypatch: pyt
 
 @pytest.mark.parametrize(("wanted", "heard"), [(2, 2), (3, 3), (4, 3)])
 @theirs
-def test_so_many_are_watched_there_and_no_more(
+def test_watched_resources_at_one_server_are_bounded(
     wanted: int, heard: int, inner: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("longshore.mounting.supervisor.FOLLOWED", 3)

@@ -17,29 +17,29 @@ CLIENT_ROWS: dict[str, Row] = {
         "all",
         'Messages are UTF-8 JSON with jsonrpc "2.0"; params are an object.',
         (
-            f"{C}test_conduct.py::test_no_id_is_used_twice_and_every_line_is_one_message",
-            f"{C}test_misbehaving.py::test_arguments_that_are_no_json_fail_at_once_and_leave_nothing",
-            f"{C}test_misbehaving.py::test_malformed_answers_fail_their_call_and_no_other",
+            f"{C}test_messages.py::test_no_id_is_used_twice_and_every_line_is_one_message",
+            f"{C}test_malformed_answers.py::test_arguments_that_are_no_json_fail_at_once_and_leave_nothing",
+            f"{C}test_malformed_answers.py::test_malformed_answers_fail_their_call_and_no_other",
         ),
     ),
     "BASE-02": Row(
         "M",
         "all",
         "A request's id is a string or an integer, never null.",
-        (f"{C}test_conduct.py::test_no_id_is_used_twice_and_every_line_is_one_message",),
+        (f"{C}test_messages.py::test_no_id_is_used_twice_and_every_line_is_one_message",),
     ),
     "BASE-03": Row(
         "M",
         "legacy",
         "No id is used twice in a session.",
-        (f"{C}test_conduct.py::test_no_id_is_used_twice_and_every_line_is_one_message",),
+        (f"{C}test_messages.py::test_no_id_is_used_twice_and_every_line_is_one_message",),
     ),
     "BASE-04": Row(
         "M",
         "modern",
         "An id differs from those of all requests under way.",
         (
-            f"{C}test_conduct.py::test_no_id_is_used_twice_and_every_line_is_one_message",
+            f"{C}test_messages.py::test_no_id_is_used_twice_and_every_line_is_one_message",
             f"{C}test_questions.py::test_each_round_has_a_state_and_an_id_of_its_own",
         ),
     ),
@@ -48,25 +48,25 @@ CLIENT_ROWS: dict[str, Row] = {
         "all",
         "An answer of ours has the id of its question with its type, and a result or an error.",
         (
-            f"{C}test_duties.py::test_a_ping_is_answered_with_nothing_at_any_time",
-            f"{C}test_misbehaving.py::test_requests_that_make_no_sense_are_refused",
-            f"{C}test_misbehaving.py::test_answers_under_another_id_are_not_taken",
-            f"{C}test_cancel.py::test_the_server_is_told_which_and_why",
+            f"{C}test_handshake.py::test_a_ping_is_answered_with_nothing_at_any_time",
+            f"{C}test_malformed_answers.py::test_requests_that_make_no_sense_are_refused",
+            f"{C}test_malformed_answers.py::test_answers_under_another_id_are_not_taken",
+            f"{C}test_cancel.py::test_a_cancellation_names_the_request_and_the_reason",
         ),
     ),
     "BASE-06": Row(
         "N",
         "all",
         "A notification is never answered.",
-        (f"{C}test_conduct.py::test_no_notification_is_ever_answered",),
+        (f"{C}test_messages.py::test_no_notification_is_ever_answered",),
     ),
     "BASE-07": Row(
         "M",
         "2025-03-26",
         "Batches are taken; initialize is not part of one, for we send none.",
         (
-            f"{C}test_rules.py::test_a_batch_of_many_answers",
-            f"{C}test_conduct.py::test_no_id_is_used_twice_and_every_line_is_one_message",
+            f"{C}test_frames.py::test_a_batch_of_many_answers",
+            f"{C}test_messages.py::test_no_id_is_used_twice_and_every_line_is_one_message",
         ),
     ),
     "BASE-08": Row(
@@ -74,9 +74,9 @@ CLIENT_ROWS: dict[str, Row] = {
         "2025-06-18+",
         "One message a line or a POST. An array that comes all the same is noted, and the answers in it count.",
         (
-            f"{C}test_conduct.py::test_no_id_is_used_twice_and_every_line_is_one_message",
+            f"{C}test_messages.py::test_no_id_is_used_twice_and_every_line_is_one_message",
             f"{H}test_duties.py::test_over_http_the_headers_say_the_same",
-            f"{C}test_misbehaving.py::test_batches",
+            f"{C}test_malformed_answers.py::test_batches",
         ),
     ),
     "BASE-12": Row(
@@ -84,7 +84,7 @@ CLIENT_ROWS: dict[str, Row] = {
         "modern",
         "Without a resultType a result is complete, of an unknown kind it is none.",
         (
-            f"{C}test_kinds.py::test_a_result_of_an_unknown_kind_is_none",
+            f"{C}test_result_types.py::test_a_result_of_an_unknown_kind_is_none",
             f"{C}test_questions.py::test_results_of_other_kinds_are_not_taken_for_results",
             f"{C}test_questions.py::test_resources_and_prompts_may_ask_too",
         ),
@@ -93,7 +93,7 @@ CLIENT_ROWS: dict[str, Row] = {
         "M",
         "2025-06-18+",
         "What we put into `_meta` keeps the grammar; what a caller puts there goes with it, unchecked.",
-        (f"{C}test_duties.py::test_every_modern_request_says_in_which_revision_who_asks_and_what_they_can",),
+        (f"{C}test_handshake.py::test_every_modern_request_carries_revision_client_and_capabilities",),
     ),
     "BASE-14": Row(
         "S",
@@ -101,9 +101,9 @@ CLIENT_ROWS: dict[str, Row] = {
         "Requests have timeouts that can be set, with an end whatever progress there is.",
         (
             f"{C}test_clock.py::test_each_request_ends_at_its_own_time_whatever_was_sent_before",
-            f"{C}test_cancel.py::test_progress_begins_the_time_anew",
+            f"{C}test_cancel.py::test_progress_restarts_the_timeout",
             f"{C}test_cancel.py::test_progress_that_never_ends_is_no_life",
-            f"{C}test_misbehaving.py::test_one_that_never_answers",
+            f"{C}test_malformed_answers.py::test_a_server_that_never_answers_times_out",
         ),
     ),
     "LEG-01": Row(
@@ -111,7 +111,7 @@ CLIENT_ROWS: dict[str, Row] = {
         "legacy",
         "initialize comes first, then notifications/initialized.",
         (
-            f"{C}test_duties.py::test_the_handshake_is_over_before_anything_else_is_said",
+            f"{C}test_handshake.py::test_nothing_is_sent_before_the_handshake_is_over",
             f"{C}test_eras.py::test_whatever_it_says_to_the_probe_the_handshake_follows",
             f"{H}test_channel.py::test_nothing_is_asked_before_the_handshake_is_over",
         ),
@@ -121,9 +121,9 @@ CLIENT_ROWS: dict[str, Row] = {
         "legacy",
         "Only the negotiated revision; no undeclared list, log or handler. What a caller names is sent all the same.",
         (
-            f"{C}test_lists.py::test_what_it_does_not_offer_is_not_asked_for",
-            f"{C}test_rules.py::test_a_server_without_logging_is_not_asked_for_it",
-            f"{C}test_rules.py::test_what_was_not_declared_is_refused",
+            f"{C}test_lists.py::test_undeclared_parts_are_not_requested",
+            f"{C}test_messages.py::test_a_server_without_logging_is_not_asked_for_it",
+            f"{C}test_questions.py::test_undeclared_questions_are_refused",
             f"{C}test_eras.py::test_a_revision_that_is_insisted_on_is_had_or_not",
             f"{C}test_eras.py::test_a_handshake_that_fails_says_why",
             f"{H}test_channel.py::test_a_session_says_who_it_is",
@@ -134,7 +134,7 @@ CLIENT_ROWS: dict[str, Row] = {
         "legacy",
         "Before the handshake is answered nothing is sent, but for the probe that comes before it.",
         (
-            f"{C}test_duties.py::test_the_handshake_is_over_before_anything_else_is_said",
+            f"{C}test_handshake.py::test_nothing_is_sent_before_the_handshake_is_over",
             f"{H}test_channel.py::test_nothing_is_asked_before_the_handshake_is_over",
         ),
     ),
@@ -142,16 +142,16 @@ CLIENT_ROWS: dict[str, Row] = {
         "M",
         "legacy",
         "A ping is answered at once with {}.",
-        (f"{C}test_duties.py::test_a_ping_is_answered_with_nothing_at_any_time",),
+        (f"{C}test_handshake.py::test_a_ping_is_answered_with_nothing_at_any_time",),
     ),
     "LEG-06": Row(
         "N",
         "legacy",
         "initialize is never cancelled.",
         (
-            f"{C}test_duties.py::test_a_handshake_is_never_cancelled",
+            f"{C}test_handshake.py::test_a_handshake_is_never_cancelled",
             f"{C}test_cancel.py::test_a_handshake_is_never_cancelled",
-            f"{C}test_eras.py::test_a_modern_one_that_starts_slowly_is_still_modern",
+            f"{C}test_eras.py::test_a_modern_server_that_starts_slowly_is_still_modern",
         ),
     ),
     "MOD-01": Row(
@@ -159,7 +159,7 @@ CLIENT_ROWS: dict[str, Row] = {
         "modern",
         "protocolVersion and clientCapabilities are in every request.",
         (
-            f"{C}test_duties.py::test_every_modern_request_says_in_which_revision_who_asks_and_what_they_can",
+            f"{C}test_handshake.py::test_every_modern_request_carries_revision_client_and_capabilities",
             f"{H}test_duties.py::test_over_http_the_headers_say_the_same",
         ),
     ),
@@ -168,7 +168,7 @@ CLIENT_ROWS: dict[str, Row] = {
         "modern",
         "clientInfo is in every request.",
         (
-            f"{C}test_duties.py::test_every_modern_request_says_in_which_revision_who_asks_and_what_they_can",
+            f"{C}test_handshake.py::test_every_modern_request_carries_revision_client_and_capabilities",
             f"{H}test_duties.py::test_over_http_the_headers_say_the_same",
         ),
     ),
@@ -177,24 +177,24 @@ CLIENT_ROWS: dict[str, Row] = {
         "modern",
         "No answers are sent.",
         (
-            f"{C}test_rules.py::test_a_modern_server_that_sends_requests_gets_no_answers",
-            f"{C}test_conduct.py::test_no_notification_is_ever_answered",
+            f"{C}test_questions.py::test_a_modern_server_that_sends_requests_gets_no_answers",
+            f"{C}test_messages.py::test_no_notification_is_ever_answered",
         ),
     ),
     "MOD-15": Row(
         "X",
         "modern",
         "serverInfo changes no behaviour.",
-        (f"{C}test_conduct.py::test_what_a_server_calls_itself_changes_nothing",),
+        (f"{C}test_messages.py::test_a_servers_name_changes_no_behaviour",),
     ),
     "DUAL-02": Row(
         "S",
         "modern",
         "A child is first asked server/discover.",
         (
-            f"{C}test_duties.py::test_the_handshake_is_over_before_anything_else_is_said",
+            f"{C}test_handshake.py::test_nothing_is_sent_before_the_handshake_is_over",
             f"{C}test_eras.py::test_whatever_it_says_to_the_probe_the_handshake_follows",
-            f"{C}test_eras.py::test_one_that_takes_three_seconds_to_start",
+            f"{C}test_eras.py::test_a_server_that_starts_slowly_is_connected",
         ),
     ),
     "DUAL-03": Row(
@@ -211,9 +211,9 @@ CLIENT_ROWS: dict[str, Row] = {
         "modern",
         "No handshake follows a refusal that only a modern server gives.",
         (
-            f"{C}test_duties.py::test_a_modern_refusal_leads_to_no_handshake",
+            f"{C}test_handshake.py::test_a_modern_refusal_leads_to_no_handshake",
             f"{H}test_duties.py::test_a_modern_refusal_in_the_body_of_a_400_leads_to_no_handshake",
-            f"{C}test_duties.py::test_one_that_takes_it_back_is_spoken_to",
+            f"{C}test_handshake.py::test_a_modern_refusal_followed_by_an_answer_connects",
             f"{C}test_eras.py::test_unsupported_versions_without_end_are_refused_once",
         ),
     ),
@@ -225,7 +225,7 @@ CLIENT_ROWS: dict[str, Row] = {
             f"{H}test_duties.py::test_a_modern_refusal_in_the_body_of_a_400_leads_to_no_handshake",
             f"{H}test_finding_out.py::test_after_these_the_handshake_is_offered",
             f"{H}test_finding_out.py::test_these_say_nothing_of_what_it_speaks",
-            f"{C}test_eras.py::test_what_was_found_out_is_remembered",
+            f"{C}test_eras.py::test_the_negotiated_era_is_remembered",
             f"{C}test_eras.py::test_a_server_that_was_exchanged_for_another_is_found_out_again",
         ),
     ),
@@ -234,7 +234,7 @@ CLIENT_ROWS: dict[str, Row] = {
         "all",
         "Newline framing; no message holds a newline.",
         (
-            f"{C}test_conduct.py::test_no_id_is_used_twice_and_every_line_is_one_message",
+            f"{C}test_messages.py::test_no_id_is_used_twice_and_every_line_is_one_message",
             f"{C}test_frames.py::test_one_byte_at_a_time",
             f"{C}test_frames.py::test_a_frame_at_the_limit",
         ),
@@ -244,9 +244,9 @@ CLIENT_ROWS: dict[str, Row] = {
         "all",
         "A child's input is closed, then it is asked to end, then it is ended.",
         (
-            f"{C}test_death.py::test_an_obedient_server_is_not_killed",
-            f"{C}test_death.py::test_one_that_heeds_sigterm_is_asked_before_it_is_killed",
-            f"{C}test_death.py::test_closing_ends_it_and_its_group",
+            f"{C}test_child_processes.py::test_an_obedient_server_is_not_killed",
+            f"{C}test_child_processes.py::test_a_server_gets_sigterm_before_sigkill",
+            f"{C}test_child_processes.py::test_closing_ends_it_and_its_group",
         ),
     ),
     "STD-05": Row(
@@ -254,9 +254,9 @@ CLIENT_ROWS: dict[str, Row] = {
         "modern",
         "A child that ended is started again, and what was listened to is listened to again.",
         (
-            f"{C}test_death.py::test_one_that_ended_between_calls_is_started_again",
-            f"{C}test_death.py::test_a_call_that_may_be_repeated_is_sent_once_more",
-            f"{C}test_watch.py::test_a_lost_connection_is_made_anew_for_who_watches",
+            f"{C}test_child_processes.py::test_a_server_that_ended_between_calls_is_restarted",
+            f"{C}test_child_processes.py::test_a_call_that_may_be_repeated_is_sent_once_more",
+            f"{C}test_watch.py::test_a_lost_connection_is_made_anew_for_a_watch",
             f"{PEERS}test_python.py::test_a_child_that_is_killed_is_started_anew",
         ),
     ),
@@ -264,7 +264,7 @@ CLIENT_ROWS: dict[str, Row] = {
         "X",
         "all",
         "No OAuth on stdio.",
-        (f"{C}test_conduct.py::test_a_child_is_not_signed_in_to",),
+        (f"{C}test_messages.py::test_a_child_is_not_signed_in_to",),
     ),
     "HTTP-03": Row(
         "M",
@@ -342,23 +342,23 @@ CLIENT_ROWS: dict[str, Row] = {
         "modern",
         "Marked arguments are repeated in headers, encoded; absent and null ones are not.",
         (
-            f"{C}test_mirror.py::test_arguments_go_into_headers_as_they_are_marked",
-            f"{C}test_mirror.py::test_marks_below_the_top",
+            f"{C}test_param_headers.py::test_arguments_go_into_headers_as_they_are_marked",
+            f"{C}test_param_headers.py::test_marks_below_the_top",
         ),
     ),
     "HDR-07": Row(
         "M",
         "modern",
         "Over HTTP a tool whose marks are wrong is left out, and told of.",
-        (f"{C}test_mirror.py::test_a_tool_whose_marks_are_wrong_is_left_out_and_told_of",),
+        (f"{C}test_param_headers.py::test_a_tool_with_wrong_header_marks_is_left_out_and_reported",),
     ),
     "HDR-09": Row(
         "S",
         "modern",
         "After HeaderMismatch the tools are listed again and the call is made once more.",
         (
-            f"{C}test_mirror.py::test_a_call_that_is_refused_for_its_headers_is_made_once_more_with_the_tools_of_now",
-            f"{C}test_mirror.py::test_and_no_more_than_once",
+            f"{C}test_param_headers.py::test_a_call_that_is_refused_for_its_headers_is_made_once_more_with_the_tools_of_now",
+            f"{C}test_param_headers.py::test_and_no_more_than_once",
         ),
     ),
     "TOOL-05": Row(
@@ -375,15 +375,15 @@ CLIENT_ROWS: dict[str, Row] = {
         "2025-03-26+",
         "Annotations are not trusted: they decide only whether a call that was lost is made again.",
         (
-            f"{C}test_conduct.py::test_what_a_tool_says_of_itself_decides_nothing_but_whether_it_is_repeated",
-            f"{C}test_death.py::test_any_other_call_is_not",
+            f"{C}test_messages.py::test_tool_annotations_only_decide_about_resending",
+            f"{C}test_child_processes.py::test_any_other_call_is_not",
         ),
     ),
     "RES-04": Row(
         "S",
         "modern",
         "-32002 is still taken for a missing resource.",
-        (f"{C}test_conduct.py::test_a_resource_that_is_not_there_may_be_said_in_the_old_way",),
+        (f"{C}test_messages.py::test_a_missing_resource_is_understood_by_either_code",),
     ),
     "PAG-01": Row(
         "M",
@@ -399,9 +399,9 @@ CLIENT_ROWS: dict[str, Row] = {
         "modern",
         "What is kept is one client's, by what was asked; never a call's result nor what took questions.",
         (
-            f"{C}test_cache.py::test_whoever_it_is_for_one_client_is_one_user",
-            f"{C}test_cache.py::test_what_may_be_kept_is_not_asked_for_again",
-            f"{C}test_rules.py::test_what_took_questions_is_not_kept",
+            f"{C}test_cache.py::test_the_cache_ignores_the_scope",
+            f"{C}test_cache.py::test_a_cached_answer_is_not_requested_again",
+            f"{C}test_cache.py::test_an_answer_after_questions_is_not_cached",
         ),
     ),
     "MRTR-06": Row(
@@ -409,10 +409,10 @@ CLIENT_ROWS: dict[str, Row] = {
         "modern",
         "A requestState goes back as it came, under a new id, with its own request; without one there is none.",
         (
-            f"{C}test_questions.py::test_answers_and_the_state_go_back_as_they_came",
+            f"{C}test_questions.py::test_answers_and_the_state_go_back_unchanged",
             f"{C}test_questions.py::test_each_round_has_a_state_and_an_id_of_its_own",
             f"{C}test_questions.py::test_a_state_that_is_not_sent_is_not_sent_back",
-            f"{C}test_conduct.py::test_the_state_of_one_call_is_not_that_of_another",
+            f"{C}test_messages.py::test_the_state_of_one_call_is_not_that_of_another",
         ),
     ),
     "MRTR-07": Row(
@@ -420,7 +420,7 @@ CLIENT_ROWS: dict[str, Row] = {
         "modern",
         "All questions are answered before the request is sent again.",
         (
-            f"{C}test_questions.py::test_answers_and_the_state_go_back_as_they_came",
+            f"{C}test_questions.py::test_answers_and_the_state_go_back_unchanged",
             f"{C}test_questions.py::test_nonsense_fails_the_call_and_says_so",
         ),
     ),
@@ -430,7 +430,7 @@ CLIENT_ROWS: dict[str, Row] = {
         "Changes are told to the subscription whose id they carry; after a restart it is made again.",
         (
             f"{C}test_watch.py::test_changes_under_another_id_are_not_ours",
-            f"{C}test_watch.py::test_a_lost_connection_is_made_anew_for_who_watches",
+            f"{C}test_watch.py::test_a_lost_connection_is_made_anew_for_a_watch",
         ),
     ),
     "PROG-01": Row(
@@ -438,8 +438,8 @@ CLIENT_ROWS: dict[str, Row] = {
         "all",
         "A token is a call's own, and what comes after its answer is for nobody.",
         (
-            f"{C}test_conduct.py::test_progress_has_a_token_of_its_own_and_only_where_somebody_listens",
-            f"{C}test_cancel.py::test_progress_after_the_answer_is_for_nobody",
+            f"{C}test_messages.py::test_progress_has_its_own_token_and_only_with_a_handler",
+            f"{C}test_cancel.py::test_progress_after_the_answer_is_ignored",
         ),
     ),
     "CAN-01": Row(
@@ -449,7 +449,7 @@ CLIENT_ROWS: dict[str, Row] = {
         (
             f"{C}test_cancel.py::test_an_answer_that_comes_too_late_is_nobodys_fault",
             f"{C}test_cancel.py::test_an_answer_in_the_same_turn_as_the_cancellation",
-            f"{C}test_conduct.py::test_no_notification_is_ever_answered",
+            f"{C}test_messages.py::test_no_notification_is_ever_answered",
         ),
     ),
     "CAN-02": Row(
@@ -463,7 +463,7 @@ CLIENT_ROWS: dict[str, Row] = {
         "modern",
         "A child is told by a notification; over HTTP the stream is closed.",
         (
-            f"{C}test_cancel.py::test_the_server_is_told_which_and_why",
+            f"{C}test_cancel.py::test_a_cancellation_names_the_request_and_the_reason",
             f"{H}test_channel.py::test_giving_up",
             f"{H}test_client.py::test_who_gives_up_stops_the_handler",
         ),
@@ -473,8 +473,8 @@ CLIENT_ROWS: dict[str, Row] = {
         "all",
         "Sampling is declared where there is a model; what the server asks, maxTokens too, reaches it.",
         (
-            f"{C}test_duties.py::test_what_was_given_is_declared_and_nothing_else",
-            f"{C}test_conduct.py::test_a_question_that_wants_a_task_is_answered_as_any_other",
+            f"{C}test_handshake.py::test_only_given_handlers_are_declared",
+            f"{C}test_messages.py::test_a_question_that_wants_a_task_is_answered_as_any_other",
             f"{C}test_own_server.py::test_sampling",
         ),
     ),
@@ -483,9 +483,9 @@ CLIENT_ROWS: dict[str, Row] = {
         "2025-06-18+",
         "Elicitation is declared where there is a person, with its modes.",
         (
-            f"{C}test_duties.py::test_what_was_given_is_declared_and_nothing_else",
+            f"{C}test_handshake.py::test_only_given_handlers_are_declared",
             f"{C}test_own_server.py::test_elicitation",
-            f"{C}test_own_server.py::test_what_is_not_offered_can_not_be_asked",
+            f"{C}test_own_server.py::test_a_question_without_a_handler_is_refused",
         ),
     ),
     "ELI-03": Row(
@@ -493,9 +493,9 @@ CLIENT_ROWS: dict[str, Row] = {
         "2025-11-25+",
         "Without a mode it is a form; a page's whole address is shown, and nobody goes there unasked.",
         (
-            f"{C}test_conduct.py::test_nothing_that_a_server_names_is_fetched",
-            f"{C}test_rules.py::test_pages_that_must_be_visited_first_are_offered_and_the_call_goes_on",
-            f"{C}test_rules.py::test_pages_that_are_not_visited_fail_the_call",
+            f"{C}test_messages.py::test_nothing_that_a_server_names_is_fetched",
+            f"{C}test_questions.py::test_pages_that_must_be_visited_first_are_offered_and_the_call_goes_on",
+            f"{C}test_questions.py::test_pages_that_are_not_visited_fail_the_call",
             f"{CLI}test_client_terminal.py::test_a_page_is_shown_and_never_opened",
         ),
     ),
@@ -504,9 +504,9 @@ CLIENT_ROWS: dict[str, Row] = {
         "all",
         "Roots are file:// and declared where they are given; other ones are told in the handshake era.",
         (
-            f"{C}test_rules.py::test_a_root_is_a_folder",
-            f"{C}test_duties.py::test_what_was_given_is_declared_and_nothing_else",
-            f"{C}test_duties.py::test_other_folders_are_told_where_there_is_a_way_to_tell",
+            f"{C}test_questions.py::test_a_root_is_a_folder",
+            f"{C}test_handshake.py::test_only_given_handlers_are_declared",
+            f"{C}test_handshake.py::test_changed_roots_are_notified_in_the_handshake_era",
         ),
     ),
     "TASK-01": Row(
@@ -514,8 +514,8 @@ CLIENT_ROWS: dict[str, Row] = {
         "2025-11-25",
         "Tasks are not declared, and a question that wants one is answered as any other.",
         (
-            f"{C}test_conduct.py::test_a_question_that_wants_a_task_is_answered_as_any_other",
-            f"{C}test_duties.py::test_what_was_given_is_declared_and_nothing_else",
+            f"{C}test_messages.py::test_a_question_that_wants_a_task_is_answered_as_any_other",
+            f"{C}test_handshake.py::test_only_given_handlers_are_declared",
         ),
     ),
     "EXT-01": Row(
@@ -523,8 +523,8 @@ CLIENT_ROWS: dict[str, Row] = {
         "modern",
         "None is declared unless it is given, by an id with a prefix; a result of one not agreed on is refused.",
         (
-            f"{C}test_kinds.py::test_an_extension_has_a_prefix",
-            f"{C}test_duties.py::test_what_was_given_is_declared_and_nothing_else",
+            f"{C}test_result_types.py::test_an_extension_has_a_prefix",
+            f"{C}test_handshake.py::test_only_given_handlers_are_declared",
             f"{C}test_questions.py::test_results_of_other_kinds_are_not_taken_for_results",
         ),
     ),
@@ -538,7 +538,7 @@ CLIENT_ROWS: dict[str, Row] = {
         "M",
         "2025-11-25+",
         "Keywords are passed on as they came.",
-        (f"{C}test_schemas.py::test_every_keyword_is_passed_on_as_it_came",),
+        (f"{C}test_schemas.py::test_every_keyword_of_a_schema_is_passed_on_unchanged",),
     ),
     "SCH-03": Row(
         "N",
@@ -546,7 +546,7 @@ CLIENT_ROWS: dict[str, Row] = {
         "No $ref is fetched.",
         (
             f"{C}test_lists.py::test_a_reference_in_a_schema_is_never_fetched",
-            f"{C}test_conduct.py::test_nothing_that_a_server_names_is_fetched",
+            f"{C}test_messages.py::test_nothing_that_a_server_names_is_fetched",
         ),
     ),
     "SCH-04": Row(
@@ -554,7 +554,7 @@ CLIENT_ROWS: dict[str, Row] = {
         "modern",
         "A schema's size, depth, patterns and references are bounded.",
         (
-            f"{C}test_schemas.py::test_what_a_schema_may_cost_is_bounded",
+            f"{C}test_schemas.py::test_the_cost_of_an_output_schema_is_bounded",
             f"{C}test_schemas.py::test_a_schema_that_would_take_for_ever_is_not_checked_by",
         ),
     ),
@@ -636,7 +636,7 @@ CLIENT_ROWS: dict[str, Row] = {
         (
             "tests/http_client/test_pool.py::test_what_is_no_url",
             f"{H}test_channel.py::test_no_other_redirect_is_followed",
-            f"{C}test_rules.py::test_what_was_not_declared_is_refused",
+            f"{C}test_questions.py::test_undeclared_questions_are_refused",
             f"{C}test_starting.py::test_words_that_no_program_can_be_given",
             f"{OAUTH}test_url_policy.py::test_nobody_knocks",
             f"{OAUTH}test_url_policy.py::test_a_name_that_points_inside",

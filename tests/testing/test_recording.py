@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from client.odd import script
+from client.scripted import script
 from longshore import Ask, Client, ClientError, ConnectError, Context, HttpRefused, Server, Tool, ToolError
 from longshore.client.channel import Channel, FrameInfo
 from longshore.client.targets import Target, TransportOptions, find

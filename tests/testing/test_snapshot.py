@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from client.odd import script
+from client.scripted import script
 from longshore import Client, ClientError, Context, Server, SyncClient
 from longshore.schema.diff import compare
 from longshore.testing import assert_surface, read_surface

@@ -9,7 +9,7 @@ import pytest
 
 from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, result, run, scripted
 from client.http.speaking import MODERN, attempt, call_ok, done, legacy, modern
-from client.test_duties import PREFIX, REFUSALS
+from client.test_handshake import PREFIX, REFUSALS
 from longshore.client import Client
 from longshore.errors import ConnectError
 

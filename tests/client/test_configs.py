@@ -172,7 +172,7 @@ def test_a_variable_that_is_not_set_is_named(text: str) -> None:
         expanded(text)
 
 
-def test_what_a_person_is_asked_for_elsewhere_is_refused() -> None:
+def test_vscode_input_variables_are_refused() -> None:
     with pytest.raises(ConfigError, match="a question to a person"):
         expanded("${input:key}")
 
@@ -183,7 +183,7 @@ def test_variables_anywhere_in_the_entry() -> None:
     assert entry == {"url": "http://x", "headers": {"A": "Bearer t"}, "env": {"X": "t"}, "n": 3}
 
 
-def test_codex_fills_nothing_in_and_names_headers_its_own_way(home: Home) -> None:
+def test_codex_expands_no_variables_and_has_its_own_header_keys(home: Home) -> None:
     home.write(
         ".codex/config.toml",
         """
@@ -249,7 +249,7 @@ def test_a_named_file_is_the_only_one(home: Home) -> None:
         home.names(config + "x")
 
 
-def test_a_pipe_in_a_files_place_holds_nobody_up(home: Home) -> None:
+def test_a_pipe_in_place_of_a_config_file_does_not_block(home: Home) -> None:
     os.mkfifo(home.project / ".mcp.json")
     assert home.names() == set()
 
@@ -265,7 +265,7 @@ def test_a_strangers_file_is_read_only_if_it_is_named(home: Home, monkeypatch: p
     assert home.names(str(file)) == {"a"}
 
 
-def test_whose_file_it_is_is_asked_of_what_was_read(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_owner_of_a_config_file_is_checked_on_the_opened_file(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stranger may put another in its place meanwhile, such as a way to one of root's."""
     file = home.write("project/.mcp.json", {"mcpServers": {"a": {"command": "x"}}})
     if os.geteuid() == 0:
@@ -298,7 +298,7 @@ def test_a_pipe_that_is_named_is_read(home: Home) -> None:
         home.find("a", str(home.home))
 
 
-def test_only_a_name_that_nobody_knows_is_not_found(home: Home) -> None:
+def test_only_an_unknown_name_raises_nosuchserver(home: Home) -> None:
     home.write("project/.mcp.json", {"mcpServers": {"a": {"command": "x", "args": ["${GONE}"]}}})
     with pytest.raises(NoSuchServer):
         home.find("b")
@@ -322,7 +322,7 @@ def test_whose_file_it_is(home: Home) -> None:
 
 
 @pytest.mark.parametrize(("path", "limit"), [("project/.mcp.json", "FILE_BYTES"), (".claude.json", "CLAUDE_BYTES")])
-def test_files_may_have_so_many_bytes(home: Home, path: str, limit: str) -> None:
+def test_config_files_have_a_size_limit(home: Home, path: str, limit: str) -> None:
     text = json.dumps({"mcpServers": {"a": {"command": "x"}}})
     most = getattr(configs, limit)
     for size in (most - 1, most):
@@ -363,7 +363,7 @@ def test_a_url_is_found_by_one_rule(entry: dict[str, Any]) -> None:
     assert url_of({"url": "", "command": "x"}) is None
 
 
-def test_an_entry_is_what_a_client_takes(home: Home) -> None:
+def test_a_configured_entry_is_accepted_by_client(home: Home) -> None:
     import asyncio
     import sys
 

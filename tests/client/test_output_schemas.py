@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from client.odd import run, script, until
+from client.scripted import run, script, until
 from longshore.client import Client
 from longshore.errors import BadAnswer, ConnectionLost
 from longshore.schema import validate
@@ -36,7 +36,7 @@ for m in asks():
 """
 
 
-def open_odd(folder: Path, before: str = "pass", **options: Any) -> Client:
+def connect_to(folder: Path, before: str = "pass", **options: Any) -> Client:
     return Client(script(folder, SERVER.replace("BEFORE", before)), **{"era": "legacy", "timeout": 10.0, **options})
 
 
@@ -56,7 +56,7 @@ async def is_held(client: Client) -> bool:
 
 def test_a_promise_ends_with_its_listing(tmp_path: Path) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path) as client:
+        async with connect_to(tmp_path) as client:
             await client.list_tools()
             assert await is_held(client)
             await client.call("x", {"change": "prompts"})
@@ -71,7 +71,7 @@ def test_a_promise_ends_with_its_listing(tmp_path: Path) -> None:
 
 def test_a_listing_that_a_change_has_overtaken_promises_nothing(tmp_path: Path) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, "notify('notifications/tools/list_changed')") as client:
+        async with connect_to(tmp_path, "notify('notifications/tools/list_changed')") as client:
             assert len(await client.list_tools()) == 1
             assert not await is_held(client)
 
@@ -81,7 +81,7 @@ def test_a_listing_that_a_change_has_overtaken_promises_nothing(tmp_path: Path) 
 @pytest.mark.parametrize("again", ["lost", "closed"])
 def test_a_promise_ends_with_its_connection(tmp_path: Path, again: str) -> None:
     async def test() -> None:
-        client = open_odd(tmp_path)
+        client = connect_to(tmp_path)
         async with client:
             await client.list_tools()
             assert await is_held(client)
@@ -100,7 +100,7 @@ def test_a_promise_ends_with_its_connection(tmp_path: Path, again: str) -> None:
 @pytest.mark.parametrize(("change", "calls"), [("prompts", 2), ("tools", 1)])
 def test_only_a_promise_that_holds_lets_a_call_be_sent_again(tmp_path: Path, change: str, calls: int) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path) as client:
+        async with connect_to(tmp_path) as client:
             await client.list_tools()
             await client.call("x", {"change": change})
             with pytest.raises(ConnectionLost):
@@ -121,7 +121,7 @@ def test_a_promise_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(validate, "compile", compile)
 
     async def test() -> None:
-        async with open_odd(tmp_path, "if lines() == 4: tool = promising('c')") as client:
+        async with connect_to(tmp_path, "if lines() == 4: tool = promising('c')") as client:
             for _ in range(3):
                 await client.list_tools(fresh=True)
                 assert await is_held(client)

@@ -75,7 +75,7 @@ def params(got: Got) -> dict[str, str | None]:
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda tool: tool["name"])
-def test_a_tool_whose_marks_are_wrong_is_left_out_and_told_of(wrong: Any) -> None:
+def test_a_tool_with_wrong_header_marks_is_left_out_and_reported(wrong: Any) -> None:
     async def test() -> None:
         async with scripted(Calls([GOOD, wrong, NESTED])) as server, Client(server.url) as client:
             assert [tool.name for tool in await client.list_tools()] == ["good", "nested"]
@@ -136,7 +136,7 @@ class Color(Enum):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_a_header_says_what_the_body_says(given: Any, body: Any, header: str | None) -> None:
+def test_a_header_repeats_the_argument_of_the_body(given: Any, body: Any, header: str | None) -> None:
     """Not what Python would print."""
 
     async def test() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from client.odd import heard, run, until
-from client.test_watch import LISTENED, next_of, open_odd
+from client.scripted import heard, run, until
+from client.test_watch import LISTENED, connect_to, next_of
 from longshore.client import Change
 from longshore.errors import ConnectError, ServerError
 
@@ -37,9 +37,9 @@ for m in asks():
         "resourceSubscriptions=True",
     ],
 )
-def test_one_that_honours_nothing_is_no_subscription(tmp_path: Path, honoured: str) -> None:
+def test_an_acknowledgement_of_nothing_fails_the_watch(tmp_path: Path, honoured: str) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, listening(f"acknowledge(m, {honoured})")) as client:
+        async with connect_to(tmp_path, listening(f"acknowledge(m, {honoured})")) as client:
             with pytest.raises(ConnectError, match="does not tell of changes to tools, prompts, x://a") as caught:
                 async with client.watch(tools=True, prompts=True, uris=["x://a"]):
                     raise AssertionError("it must not begin")
@@ -49,11 +49,11 @@ def test_one_that_honours_nothing_is_no_subscription(tmp_path: Path, honoured: s
     run(test)
 
 
-def test_what_is_not_honoured_is_told_of(tmp_path: Path) -> None:
+def test_refused_parts_of_a_subscription_are_noted(tmp_path: Path) -> None:
     async def test() -> None:
         acknowledgement = "acknowledge(m, toolsListChanged=True, resourceSubscriptions=['x://a'])"
         async with (
-            open_odd(tmp_path, listening(acknowledgement)) as client,
+            connect_to(tmp_path, listening(acknowledgement)) as client,
             client.watch(tools=True, prompts=True, uris=["x://a", "x://b"]) as changes,
         ):
             assert client.problems == ["it does not tell of changes to prompts, x://b, which are watched"]
@@ -63,9 +63,9 @@ def test_what_is_not_honoured_is_told_of(tmp_path: Path) -> None:
     run(test)
 
 
-def test_what_is_not_honoured_is_not_told_of_at_length(tmp_path: Path) -> None:
+def test_a_long_list_of_refused_subscriptions_is_cut(tmp_path: Path) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, listening("acknowledge(m, other=True)")) as client:
+        async with connect_to(tmp_path, listening("acknowledge(m, other=True)")) as client:
             with pytest.raises(ConnectError, match="and 995 more") as caught:
                 await client.watch(uris=[f"x://{n}{'x' * 1000}" for n in range(1000)]).__aenter__()
             assert len(str(caught.value)) < 2000
@@ -74,13 +74,13 @@ def test_what_is_not_honoured_is_not_told_of_at_length(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("said", ["None", "[]", "5", "'all'"])
-def test_an_acknowledgement_that_does_not_say_of_what(tmp_path: Path, said: str) -> None:
+def test_an_acknowledgement_without_its_filters_is_noted(tmp_path: Path, said: str) -> None:
     async def test() -> None:
         acknowledgement = (
             f"notify('notifications/subscriptions/acknowledged', _meta={{SUB: m['id']}}, notifications={said})"
         )
         async with (
-            open_odd(tmp_path, listening(acknowledgement)) as client,
+            connect_to(tmp_path, listening(acknowledgement)) as client,
             client.watch(tools=True) as changes,
         ):
             assert "does not say what it will tell of" in client.problems[0]
@@ -93,7 +93,7 @@ def test_an_acknowledgement_that_does_not_say_of_what(tmp_path: Path, said: str)
 def test_a_handshake_server_that_has_no_such_thing(tmp_path: Path) -> None:
     async def test() -> None:
         code = "del CAPABILITIES['prompts'], CAPABILITIES['resources']\nfor m in calls(): reply(m, DONE)"
-        async with open_odd(tmp_path, code, era="legacy") as client:
+        async with connect_to(tmp_path, code, era="legacy") as client:
             with pytest.raises(ConnectError, match="has no resources, prompts to tell of"):
                 await client.watch(prompts=True, resources=True).__aenter__()
             assert (await client.call("x")).text == "done"
@@ -101,13 +101,13 @@ def test_a_handshake_server_that_has_no_such_thing(tmp_path: Path) -> None:
     run(test)
 
 
-def test_a_handshake_server_that_does_not_say_that_it_tells(tmp_path: Path) -> None:
+def test_a_handshake_server_without_listchanged_is_noted(tmp_path: Path) -> None:
     """The official one says by default that it does not, and does."""
 
     async def test() -> None:
         code = "for m in calls(): reply(m, DONE); notify('notifications/tools/list_changed')"
         async with (
-            open_odd(tmp_path, code, era="legacy") as client,
+            connect_to(tmp_path, code, era="legacy") as client,
             client.watch(tools=True, resources=True) as changes,
         ):
             [problem] = client.problems
@@ -118,7 +118,7 @@ def test_a_handshake_server_that_does_not_say_that_it_tells(tmp_path: Path) -> N
     run(test)
 
 
-def test_who_can_not_watch_it_all_watches_nothing(tmp_path: Path) -> None:
+def test_a_watch_with_a_refused_uri_subscribes_to_nothing(tmp_path: Path) -> None:
     async def test() -> None:
         code = """
             for m in calls():
@@ -126,7 +126,7 @@ def test_who_can_not_watch_it_all_watches_nothing(tmp_path: Path) -> None:
                 refuse(m, -32002, "no such resource") if m["params"]["uri"] == "x://no" else reply(m, {})
         """
         async with (
-            open_odd(tmp_path, code, era="legacy") as client,
+            connect_to(tmp_path, code, era="legacy") as client,
             client.watch(uris=["x://kept"]),
         ):
             with pytest.raises(ServerError, match="no such resource"):

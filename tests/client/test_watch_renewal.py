@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from client.odd import heard, run, script, until
+from client.scripted import heard, run, script, until
 from client.test_watch import LISTENED, next_of
 from longshore.client import Change, Client
 from longshore.errors import ClientError, ConnectError, ConnectionLost, ServerError
@@ -26,7 +26,7 @@ mark("starts")
 """A server that knows whether it is its second life."""
 
 
-def open_odd(folder: Path, code: str, **options: Any) -> Client:
+def connect_to(folder: Path, code: str, **options: Any) -> Client:
     return Client(script(folder, LIVES + code), **{"era": "modern", "timeout": 10.0, **options})
 
 
@@ -61,11 +61,11 @@ for m in asks():
 """In its second life it acknowledges nothing."""
 
 
-def test_leaving_a_watch_takes_nobody_elses_answer_away(tmp_path: Path) -> None:
+def test_leaving_a_watch_loses_no_other_answer(tmp_path: Path) -> None:
     """Ids begin anew with each connection: what was the watch's id may be a call's now."""
 
     async def test() -> None:
-        async with open_odd(tmp_path, SILENT_AGAIN) as client:
+        async with connect_to(tmp_path, SILENT_AGAIN) as client:
             watches = [client.watch(tools=True), client.watch(resources=True), client.watch(prompts=True)]
             for watch in watches:
                 await watch.__aenter__()
@@ -83,7 +83,7 @@ def test_leaving_a_watch_takes_nobody_elses_answer_away(tmp_path: Path) -> None:
 
 def test_a_watch_that_is_left_while_it_is_restored_leaves_the_connection(tmp_path: Path) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, SILENT_AGAIN) as client:
+        async with connect_to(tmp_path, SILENT_AGAIN) as client:
             async with client.watch(tools=True):
                 await kill(client)
                 await until("it is restored", lambda: methods(tmp_path, "subscriptions/listen", True))
@@ -106,7 +106,7 @@ for m in calls():
     elif name == "die": die()
     else: reply(m, DONE); notify("notifications/tools/list_changed")
 """
-        async with open_odd(tmp_path, code, era="legacy") as client:
+        async with connect_to(tmp_path, code, era="legacy") as client:
             one, other = client.watch(uris=["x://a"]), client.watch(tools=True)
             async with one, other:
                 await kill(client)
@@ -128,7 +128,7 @@ for m in asks():
     if m.get("method") == "logging/setLevel": refuse(m, -32601, "no levels here")
     else: usual(m) or reply(m, DONE)
 """
-        async with open_odd(tmp_path, code, era=era, log_level="error") as client:
+        async with connect_to(tmp_path, code, era=era, log_level="error") as client:
             assert (await client.call("x")).text == "done"
             assert client.problems == ["the level of its log could not be set: no levels here (-32601)"]
 
@@ -143,12 +143,12 @@ for m in asks():
     else: usual(m) or reply(m, DONE)
 """
         with pytest.raises(ClientError, match="exit code 3"):
-            await open_odd(tmp_path, code, era="legacy", log_level="error").open()
+            await connect_to(tmp_path, code, era="legacy", log_level="error").open()
 
     run(test)
 
 
-def test_a_server_that_comes_back_older_is_heard(tmp_path: Path) -> None:
+def test_a_server_that_restarts_as_an_older_version_is_negotiated_again(tmp_path: Path) -> None:
     async def test() -> None:
         code = """
 if not again:
@@ -158,7 +158,7 @@ if not again:
 for m in calls():
     reply(m, DONE); notify("notifications/tools/list_changed")
 """
-        async with open_odd(tmp_path, code, era="auto") as client, client.watch(tools=True) as changes:
+        async with connect_to(tmp_path, code, era="auto") as client, client.watch(tools=True) as changes:
             await kill(client)
             assert await next_of(changes) == Change("tools"), "it may have changed meanwhile"
             assert client.server.revision < "2026"
@@ -168,9 +168,9 @@ for m in calls():
     run(test)
 
 
-def test_a_connection_that_is_not_made_anew_ends_the_watch(tmp_path: Path) -> None:
+def test_a_watch_ends_with_the_connection_without_reconnect(tmp_path: Path) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, SILENT_AGAIN, reconnect=False) as client:
+        async with connect_to(tmp_path, SILENT_AGAIN, reconnect=False) as client:
             watches = [client.watch(tools=True), client.watch(prompts=True)]
             for watch in watches:
                 await watch.__aenter__()
@@ -216,7 +216,7 @@ def test_a_subscription_that_is_taken_back_is_begun_once_again(tmp_path: Path, e
     """Our own server answers it and then takes it back, for clients that know but one of the two."""
 
     async def test() -> None:
-        async with open_odd(tmp_path, ending(end)) as client, client.watch(tools=True) as changes:
+        async with connect_to(tmp_path, ending(end)) as client, client.watch(tools=True) as changes:
             await client.call("end")
             assert await next_of(changes) == Change("tools"), "nobody knows what happened in between"
             await client.call("x")
@@ -228,7 +228,7 @@ def test_a_subscription_that_is_taken_back_is_begun_once_again(tmp_path: Path, e
 
 def test_a_subscription_that_is_taken_back_before_it_began(tmp_path: Path) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, ending("pass", CANCEL)) as client:
+        async with connect_to(tmp_path, ending("pass", CANCEL)) as client:
             with pytest.raises(ConnectionLost, match="has ended the subscription"):
                 await client.watch(tools=True).__aenter__()
             assert (await client.call("x")).text == "done"
@@ -236,11 +236,11 @@ def test_a_subscription_that_is_taken_back_before_it_began(tmp_path: Path) -> No
     run(test)
 
 
-def test_taking_back_what_is_no_subscription(tmp_path: Path) -> None:
+def test_cancelling_an_unknown_subscription_is_ignored(tmp_path: Path) -> None:
     async def test() -> None:
         ids = "(m['id'], 999, 'x', str(listen['id']))"
         code = ending(f"[notify('notifications/cancelled', requestId=id) for id in {ids}]")
-        async with open_odd(tmp_path, code) as client, client.watch(tools=True):
+        async with connect_to(tmp_path, code) as client, client.watch(tools=True):
             assert (await client.call("end")).text == "done"
             assert (await client.call("x")).text == "done"
             assert len(methods(tmp_path, "subscriptions/listen")) == 1
@@ -252,7 +252,7 @@ def test_a_watch_that_was_left_is_not_begun_again(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("longshore.client.watches.RETRIES", (0.05, 0.05))
 
     async def test() -> None:
-        async with open_odd(tmp_path, ending("reply(listen, {})")) as client:
+        async with connect_to(tmp_path, ending("reply(listen, {})")) as client:
             async with client.watch(tools=True) as watch:
                 await client.call("end")
                 await until("it is to be begun again", lambda: watch in client._connection.subscriptions._renewing)
@@ -265,7 +265,7 @@ def test_a_watch_that_was_left_is_not_begun_again(tmp_path: Path, monkeypatch: p
 
 def test_a_watch_that_is_left_while_it_begins_again(tmp_path: Path) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, ending("reply(listen, {})", "ends and acknowledge(m)")) as client:
+        async with connect_to(tmp_path, ending("reply(listen, {})", "ends and acknowledge(m)")) as client:
             async with client.watch(tools=True):
                 await client.call("end")
                 await until("it is begun again", lambda: len(methods(tmp_path, "subscriptions/listen")) == 2)
@@ -283,7 +283,7 @@ def test_a_server_that_ends_every_subscription_is_asked_ever_later(
     monkeypatch.setattr("longshore.client.watches.STABLE_SECONDS", 600.0)
 
     async def test() -> None:
-        async with open_odd(tmp_path, ending("reply(listen, {})")) as client:
+        async with connect_to(tmp_path, ending("reply(listen, {})")) as client:
             async with client.watch(tools=True) as changes:
                 for times in (2, 3):
                     await client.call("end")
@@ -297,12 +297,12 @@ def test_a_server_that_ends_every_subscription_is_asked_ever_later(
     run(test)
 
 
-def test_one_that_honours_nothing_the_second_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_renewed_subscription_that_is_refused_ends_the_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longshore.client.watches.RETRIES", (0.0, 0.0))
 
     async def test() -> None:
         code = ending("reply(listen, {})", "acknowledge(m) if ends else acknowledge(m, other=True)")
-        async with open_odd(tmp_path, code) as client, client.watch(tools=True) as changes:
+        async with connect_to(tmp_path, code) as client, client.watch(tools=True) as changes:
             await client.call("end")
             with pytest.raises(ConnectError, match="does not tell of changes to tools"):
                 await next_of(changes)

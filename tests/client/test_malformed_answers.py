@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from client.odd import run, script
+from client.scripted import run, script
 from longshore.client import Client
 from longshore.errors import BadAnswer, CallTimeout, ClientError, ServerError
 
 
-def open_odd(folder: Path, code: str, **options: Any) -> Client:
+def connect_to(folder: Path, code: str, **options: Any) -> Client:
     return Client(script(folder, code), **{"era": "legacy", "timeout": 10.0, **options})
 
 
@@ -30,10 +30,10 @@ def fine(m):
 """
 
 
-def test_one_that_never_answers(tmp_path: Path) -> None:
+def test_a_server_that_never_answers_times_out(tmp_path: Path) -> None:
     async def test() -> None:
         code = FINE + "for m in calls():\n    fine(m) or complain('I heard ' + m['params']['name'])"
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             with pytest.raises(CallTimeout) as caught:
                 await client.call("lost", timeout=0.3)
             assert isinstance(caught.value, TimeoutError)
@@ -45,9 +45,11 @@ def test_one_that_never_answers(tmp_path: Path) -> None:
     run(test)
 
 
-def test_one_that_answers_twice(tmp_path: Path) -> None:
+def test_a_second_answer_to_a_request_is_noted(tmp_path: Path) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, "for m in calls():\n    reply(m, text('one')); reply(m, text('two'))") as client:
+        async with connect_to(
+            tmp_path, "for m in calls():\n    reply(m, text('one')); reply(m, text('two'))"
+        ) as client:
             for _ in range(3):
                 assert (await client.call("x")).text == "one"
             await client.ping()
@@ -60,7 +62,7 @@ def test_one_that_answers_twice(tmp_path: Path) -> None:
 def test_answers_under_another_id_are_not_taken(tmp_path: Path, id: str) -> None:
     async def test() -> None:
         code = FINE + f"for m in calls():\n    fine(m) or send(dict(jsonrpc='2.0', id={id}, result=DONE))"
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             with pytest.raises((CallTimeout, BadAnswer)):
                 await client.call("x", timeout=0.3)
             await works(client)
@@ -69,7 +71,7 @@ def test_answers_under_another_id_are_not_taken(tmp_path: Path, id: str) -> None
     run(test)
 
 
-def test_two_answers_that_are_exchanged_reach_who_asked(tmp_path: Path) -> None:
+def test_answers_out_of_order_reach_their_requests(tmp_path: Path) -> None:
     async def test() -> None:
         code = """
             held = []
@@ -79,7 +81,7 @@ def test_two_answers_that_are_exchanged_reach_who_asked(tmp_path: Path) -> None:
                     for each in reversed(held):
                         reply(each, text(each["params"]["name"]))
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             results = await asyncio.gather(*(client.call(f"n{n}") for n in range(20)))
             assert [result.text for result in results] == [f"n{n}" for n in range(20)]
 
@@ -120,7 +122,7 @@ for m in calls():
     fine(m) or raw(answer.replace(b"%d", str(m["id"]).encode()) + b"\\n")
 """
         )
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             other = asyncio.ensure_future(client.request("waits/for/ever"))  # answered with the same, for its own id
             with pytest.raises((BadAnswer, ServerError, CallTimeout)) as caught:
                 await client.call("x", timeout=0.5)
@@ -139,7 +141,7 @@ def test_half_a_character_in_an_answer_is_read_as_the_replacement_character(tmp_
                 half = r'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"a\ud83d"}]}}'
                 raw((half % m["id"]).encode() + b"\n")
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             assert (await client.call("x")).text == "a\ufffd"
 
     run(test)
@@ -156,7 +158,7 @@ def test_a_malformed_answer_is_explained(tmp_path: Path, name: str) -> None:
             for m in calls():
                 raw(answer.replace(b"%d", str(m["id"]).encode()) + b"\\n")
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             with pytest.raises(ClientError) as caught:
                 await client.call("x", timeout=0.5)
             assert "it sent" in str(caught.value) or isinstance(caught.value, BadAnswer), str(caught.value)
@@ -173,7 +175,7 @@ for m in calls():
     fine(m) or send(dict(jsonrpc="2.0", id=None, error=dict(code=-32700, message="I can't read that")))
 """
         )
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             with pytest.raises(ServerError, match="I can't read that") as caught:
                 await client.call("x")
             assert caught.value.code == -32700
@@ -192,7 +194,7 @@ def test_the_error_of_another_request_is_not_taken_for_ones_own(tmp_path: Path) 
                 reply(each, DONE)
             for m in calls(): pass
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             results = await asyncio.gather(client.call("a"), client.call("b"))
             assert [each.text for each in results] == ["done", "done"]
             assert any("whose?" in problem for problem in client.problems)
@@ -210,7 +212,7 @@ def test_of_two_members_of_the_same_name_the_last_counts(tmp_path: Path) -> None
                 raw(b'{"jsonrpc":"2.0","id":%s,"result":{"content":[]},"result":' % id)
                 raw(b'{"content":[],"content":[{"type":"text","text":"last"}]}}\\n')
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             assert (await client.call("x")).text == "last"
 
     run(test)
@@ -231,7 +233,7 @@ def test_batches(tmp_path: Path) -> None:
                       for n in range(99)] + [dict(jsonrpc="2.0", id=m["id"], result=DONE)])
         """
         said: list[Any] = []
-        async with open_odd(tmp_path, code, on_log=lambda message: said.append(message.data)) as client:
+        async with connect_to(tmp_path, code, on_log=lambda message: said.append(message.data)) as client:
             results = await asyncio.gather(client.call("a"), client.call("b"))
             assert [each.text for each in results] == ["a", "b"]
             assert (await client.call("c")).text == "done"
@@ -240,7 +242,7 @@ def test_batches(tmp_path: Path) -> None:
     run(test)
 
 
-def test_messages_to_nobody(tmp_path: Path) -> None:
+def test_messages_for_no_request_are_ignored(tmp_path: Path) -> None:
     """Notifications that make no sense are noted at most."""
 
     async def test() -> None:
@@ -256,7 +258,7 @@ def test_messages_to_nobody(tmp_path: Path) -> None:
                 reply(m, DONE)
         """
         options: dict[str, Any] = {"on_log": lambda _: None, "on_change": lambda _: None}
-        async with open_odd(tmp_path, code, **options) as client:
+        async with connect_to(tmp_path, code, **options) as client:
             for _ in range(3):
                 assert (await client.call("x", on_progress=lambda *_: None)).text == "done"
             assert len(client.problems) < 100
@@ -278,7 +280,7 @@ def test_requests_that_make_no_sense_are_refused(tmp_path: Path) -> None:
                 assert {each["id"] for each in answers} == {f"q{at}" for at in range(n)}
                 reply(m, text(" ".join(sorted({str(each["error"]["code"]) for each in answers}))))
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             assert (await client.call("x")).text == "-32601"
 
     run(test)
@@ -293,7 +295,7 @@ def test_arguments_that_are_no_json_fail_at_once_and_leave_nothing(tmp_path: Pat
                 open({str(log)!r}, "a").write(str(m.get("method")) + "\\n")
                 usual(m) or m["params"].get("name") == "never" or reply(m, DONE)
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             with pytest.raises((TypeError, ValueError, OverflowError, ClientError)):
                 await client.call("x", {"a": value}, timeout=0.1)
             with pytest.raises(CallTimeout):  # whose time began later, and was as long

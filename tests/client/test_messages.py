@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from client.odd import run
-from client.test_duties import BOTH, PREFIX, open_odd, wire
+from client.scripted import run, script
+from client.test_handshake import BOTH, PREFIX, connect_to, wire
+from longshore import Client
 from longshore.errors import BadAnswer, CallTimeout, ServerError
 
 # -- ids and tokens
@@ -36,7 +37,7 @@ def test_no_id_is_used_twice_and_every_line_is_one_message(tmp_path: Path, speak
     breaks = "a\nb\r\nc\u2028d\x85e\x00\U0001f600"
 
     async def test() -> None:
-        async with open_odd(tmp_path, speaks, code, on_elicit=lambda _: True) as client:
+        async with connect_to(tmp_path, speaks, code, on_elicit=lambda _: True) as client:
             async with asyncio.TaskGroup() as group:
                 for name in ("x", "ask") * 20:
                     group.create_task(client.call(name))
@@ -59,7 +60,7 @@ def test_no_id_is_used_twice_and_every_line_is_one_message(tmp_path: Path, speak
 
 
 @BOTH
-def test_progress_has_a_token_of_its_own_and_only_where_somebody_listens(tmp_path: Path, speaks: str) -> None:
+def test_progress_has_its_own_token_and_only_with_a_handler(tmp_path: Path, speaks: str) -> None:
     code = """
         held = []
         for m in log():
@@ -73,7 +74,7 @@ def test_progress_has_a_token_of_its_own_and_only_where_somebody_listens(tmp_pat
     told: dict[int, list[float]] = {n: [] for n in range(30)}
 
     async def test() -> None:
-        async with open_odd(tmp_path, speaks, code) as client:
+        async with connect_to(tmp_path, speaks, code) as client:
 
             async def call(n: int) -> None:
                 told_to = told[n]
@@ -108,7 +109,7 @@ def test_the_state_of_one_call_is_not_that_of_another(tmp_path: Path) -> None:
     """
 
     async def test() -> None:
-        async with open_odd(tmp_path, "modern", code, on_elicit=lambda _: True) as client:
+        async with connect_to(tmp_path, "modern", code, on_elicit=lambda _: True) as client:
             results = await asyncio.gather(*(client.call(name) for name in ("a", "none", "b")))
             assert [each.text for each in results] == ["a of a", "none", "b of b"]
 
@@ -134,7 +135,7 @@ def test_no_notification_is_ever_answered(tmp_path: Path, speaks: str) -> None:
 
     async def test() -> None:
         options: dict[str, Any] = {"on_elicit": lambda _: True, "on_sample": lambda _: "hi", "roots": ["/"]}
-        async with open_odd(tmp_path, speaks, code, **options) as client:
+        async with connect_to(tmp_path, speaks, code, **options) as client:
             for _ in range(2):
                 await client.call("x")
 
@@ -166,7 +167,7 @@ def test_a_question_that_wants_a_task_is_answered_as_any_other(tmp_path: Path, q
 
     async def test() -> None:
         options: dict[str, Any] = {"on_elicit": lambda _: True, "on_sample": lambda asked: str(asked["maxTokens"])}
-        async with open_odd(tmp_path, "legacy", code, **options) as client:
+        async with connect_to(tmp_path, "legacy", code, **options) as client:
             assert (await client.call("x")).text == "True"
 
     run(test)
@@ -176,7 +177,7 @@ def test_a_question_that_wants_a_task_is_answered_as_any_other(tmp_path: Path, q
 
 @pytest.mark.parametrize("code", [-32002, -32602])
 @BOTH
-def test_a_resource_that_is_not_there_may_be_said_in_the_old_way(tmp_path: Path, speaks: str, code: int) -> None:
+def test_a_missing_resource_is_understood_by_either_code(tmp_path: Path, speaks: str, code: int) -> None:
     async def test() -> None:
         server = f"""
             for m in log():
@@ -184,7 +185,7 @@ def test_a_resource_that_is_not_there_may_be_said_in_the_old_way(tmp_path: Path,
                     if m["params"]["uri"] == "a:b": reply(m, {{"contents": [{{"uri": "a:b", "text": "hi"}}]}})
                     else: refuse(m, {code}, "not found", data={{"uri": m["params"]["uri"]}})
         """
-        async with open_odd(tmp_path, speaks, server) as client:
+        async with connect_to(tmp_path, speaks, server) as client:
             with pytest.raises(ServerError, match="not found") as caught:
                 await client.read("a:none")
             assert (caught.value.code, caught.value.data) == (code, {"uri": "a:none"})
@@ -207,7 +208,7 @@ HINTS: list[tuple[dict[str, Any], bool]] = [
 
 
 @BOTH
-def test_what_a_tool_says_of_itself_decides_nothing_but_whether_it_is_repeated(tmp_path: Path, speaks: str) -> None:
+def test_tool_annotations_only_decide_about_resending(tmp_path: Path, speaks: str) -> None:
     """Which harms nobody but the server that said so."""
     code = f"""
         hints = {[hints for hints, _ in HINTS]!r}
@@ -218,7 +219,7 @@ def test_what_a_tool_says_of_itself_decides_nothing_but_whether_it_is_repeated(t
     """
 
     async def test() -> None:
-        async with open_odd(tmp_path, speaks, code) as client:
+        async with connect_to(tmp_path, speaks, code) as client:
             tools = await client.list_tools()
             assert [tool.repeatable for tool in tools] == [repeatable for _, repeatable in HINTS]
             for tool in tools:
@@ -234,7 +235,7 @@ LABELS = [{"name": "odd", "version": "1"}, {"name": "longshore", "version": "9" 
 
 
 @BOTH
-def test_what_a_server_calls_itself_changes_nothing(tmp_path: Path, speaks: str) -> None:
+def test_a_servers_name_changes_no_behaviour(tmp_path: Path, speaks: str) -> None:
     wires: list[Any] = []
 
     async def test() -> None:
@@ -248,7 +249,7 @@ def test_what_a_server_calls_itself_changes_nothing(tmp_path: Path, speaks: str)
                     elif m.get("method") == "server/discover": meet(m, _meta={{"{PREFIX}serverInfo": label}})
                     elif serve(m) and "id" in m: reply(m, DONE)
             """
-            async with open_odd(folder, speaks, code, era="auto" if speaks == "modern" else "legacy") as client:
+            async with connect_to(folder, speaks, code, era="auto" if speaks == "modern" else "legacy") as client:
                 await client.list_tools()
                 await client.call("x")
             wires.append(wire(folder))
@@ -310,7 +311,7 @@ def test_nothing_that_a_server_names_is_fetched(tmp_path: Path, speaks: str) -> 
             seen.append(question)
             return True
 
-        async with open_odd(tmp_path, speaks, code.replace("URL", repr(url)), on_elicit=answer) as client:
+        async with connect_to(tmp_path, speaks, code.replace("URL", repr(url)), on_elicit=answer) as client:
             await client.list_tools()
             try:
                 await client.call("x", {"a": 1})
@@ -335,8 +336,30 @@ class Untouchable:
 def test_a_child_is_not_signed_in_to(tmp_path: Path) -> None:
     async def test() -> None:
         refused = "for m in log(): serve(m) and refuse(m, -32001, 'HTTP 401: sign in')"
-        async with open_odd(tmp_path, "legacy", refused, auth=Untouchable()) as client:
+        async with connect_to(tmp_path, "legacy", refused, auth=Untouchable()) as client:
             with pytest.raises(ServerError, match="sign in"):
                 await client.call("x")
 
     run(test)
+
+
+def test_a_server_without_logging_is_not_asked_for_it(tmp_path: Path) -> None:
+    code = """
+        del CAPABILITIES["logging"]
+        for m in asks():
+            if m.get("method") == "logging/setLevel":
+                refuse(m)
+            elif not usual(m):
+                notify("notifications/message", level="info", data="little")
+                notify("notifications/message", level="error", data="much")
+                reply(m, DONE)
+    """
+    heard_of: list[Any] = []
+
+    async def test() -> None:
+        async with Client(script(tmp_path, code), on_log=heard_of.append) as client:
+            await client.set_log_level("warning")
+            await client.call("x")
+
+    run(test)
+    assert [message.data for message in heard_of] == ["much"]

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from client.odd import run, script, until
+from client.scripted import run, script, until
 from longshore.client import Client
 from longshore.errors import ConnectError, ConnectionLost
 from waiting import is_alive
 
 
-def open_odd(folder: Path, code: str, **options: Any) -> Client:
+def connect_to(folder: Path, code: str, **options: Any) -> Client:
     return Client(script(folder, code), **{"era": "legacy", "timeout": 10.0, **options})
 
 
@@ -40,7 +40,7 @@ def test_a_traceback_and_the_exit_code_are_in_the_exception(tmp_path: Path) -> N
                 complain("about to divide")
                 1 / 0
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             with pytest.raises(ConnectionLost) as caught:
                 await client.call("x")
             text = str(caught.value)
@@ -62,20 +62,20 @@ def test_the_signal_is_in_the_exception(tmp_path: Path, number: int) -> None:
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             for m in calls(): os.kill(os.getpid(), {int(number)})
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             with pytest.raises(ConnectionLost, match=f"it was ended by {signal.Signals(number).name}"):
                 await client.call("x")
 
     run(test)
 
 
-def test_everyone_who_waits_hears_of_the_end(tmp_path: Path) -> None:
+def test_every_pending_call_fails_when_the_server_ends(tmp_path: Path) -> None:
     async def test() -> None:
         code = """
             for n, m in enumerate(calls()):
                 if n == 9: sys.exit(7)
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             ends = await asyncio.gather(*(client.call(f"n{n}") for n in range(10)), return_exceptions=True)
             assert [type(end) for end in ends] == [ConnectionLost] * 10
             assert len({id(end) for end in ends}) == 10, "each has an exception of its own"
@@ -84,10 +84,10 @@ def test_everyone_who_waits_hears_of_the_end(tmp_path: Path) -> None:
     run(test)
 
 
-def test_what_it_says_before_it_dies_still_counts(tmp_path: Path) -> None:
+def test_an_answer_before_the_end_of_the_process_counts(tmp_path: Path) -> None:
     async def test() -> None:
         code = "for m in calls():\n    reply(m, text('x' * 500_000))\n    os._exit(0)"
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             assert len((await client.call("x")).text) == 500_000
 
     run(test)
@@ -100,7 +100,7 @@ def test_half_a_frame_before_the_end_is_no_answer(tmp_path: Path) -> None:
                 raw(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]' % m["id"])
                 sys.exit(0)
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             with pytest.raises(ConnectionLost, match="exit code 0"):
                 await client.call("x")
 
@@ -137,7 +137,7 @@ mark("pids", str(os.getpid())); mark("pids", str(child.pid))
 )
 def test_closing_ends_it_and_its_group(tmp_path: Path, code: str, count: int) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             assert (await client.call("x")).text == "done"
             started = await pids(tmp_path, count)
             assert all(map(is_alive, started))
@@ -157,7 +157,7 @@ def test_an_obedient_server_is_not_killed(tmp_path: Path) -> None:
             time.sleep(0.3)
             mark("finished")
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             await client.call("x")
         assert (tmp_path / "finished").exists()
         assert not (tmp_path / "terminated").exists()
@@ -166,7 +166,7 @@ def test_an_obedient_server_is_not_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("hurried")
-def test_one_that_heeds_sigterm_is_asked_before_it_is_killed(tmp_path: Path) -> None:
+def test_a_server_gets_sigterm_before_sigkill(tmp_path: Path) -> None:
     async def test() -> None:
         code = """
             import signal
@@ -177,7 +177,7 @@ def test_one_that_heeds_sigterm_is_asked_before_it_is_killed(tmp_path: Path) -> 
             for m in calls(): reply(m, DONE)
             while True: time.sleep(1)
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             await client.call("x")
         assert (tmp_path / "tidied").exists()
 
@@ -185,7 +185,7 @@ def test_one_that_heeds_sigterm_is_asked_before_it_is_killed(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("hurried")
-def test_who_leaves_the_group_is_not_ended_and_holds_nothing_up(tmp_path: Path) -> None:
+def test_a_grandchild_outside_the_group_does_not_block_the_end(tmp_path: Path) -> None:
     """A process that starts a session of its own has asked to outlive its parent. Closing does not wait for it,
     though it holds the pipes."""
 
@@ -196,7 +196,7 @@ def test_who_leaves_the_group_is_not_ended_and_holds_nothing_up(tmp_path: Path) 
             mark("pids", str(daemon.pid))
             for m in calls(): reply(m, DONE)
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             await client.call("x")
             [daemon] = await pids(tmp_path)
         assert is_alive(daemon)
@@ -217,7 +217,7 @@ def test_a_grandchild_that_holds_the_output_does_not_hide_the_end(tmp_path: Path
                 complain("gone fishing")
                 os._exit(4)
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             with pytest.raises(ConnectionLost, match="exit code 4") as caught:
                 await client.call("x")
             assert "| gone fishing" in str(caught.value)
@@ -230,7 +230,7 @@ def test_a_grandchild_that_holds_the_output_does_not_hide_the_end(tmp_path: Path
 # -- coming back
 
 
-def test_one_that_ended_between_calls_is_started_again(tmp_path: Path) -> None:
+def test_a_server_that_ended_between_calls_is_restarted(tmp_path: Path) -> None:
     async def test() -> None:
         code = """
             mark("pids", str(os.getpid()))
@@ -238,7 +238,7 @@ def test_one_that_ended_between_calls_is_started_again(tmp_path: Path) -> None:
                 reply(m, text(str(os.getpid())))
                 if m["params"]["name"] == "last": sys.exit(0)
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             first = (await client.call("last")).text
             await until("that it is noticed", lambda: not client.connected)
             second = (await client.call("next")).text
@@ -265,7 +265,7 @@ for m in calls():
 @pytest.mark.parametrize("annotations", [{"readOnlyHint": True}, {"idempotentHint": True}])
 def test_a_call_that_may_be_repeated_is_sent_once_more(tmp_path: Path, annotations: dict[str, bool]) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, DIES_ONCE.replace("ANNOTATIONS", repr(annotations))) as client:
+        async with connect_to(tmp_path, DIES_ONCE.replace("ANNOTATIONS", repr(annotations))) as client:
             await client.list_tools()
             assert (await client.call("x")).text == "again"
             assert len((tmp_path / "calls").read_text()) == 2
@@ -279,7 +279,7 @@ def test_a_call_that_may_be_repeated_is_sent_once_more(tmp_path: Path, annotatio
 @pytest.mark.parametrize("listed", [True, False])
 def test_any_other_call_is_not(tmp_path: Path, annotations: dict[str, Any], listed: bool) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, DIES_ONCE.replace("ANNOTATIONS", repr(annotations))) as client:
+        async with connect_to(tmp_path, DIES_ONCE.replace("ANNOTATIONS", repr(annotations))) as client:
             if listed:
                 await client.list_tools()
             with pytest.raises(ConnectionLost, match="exit code 1") as caught:
@@ -291,7 +291,7 @@ def test_any_other_call_is_not(tmp_path: Path, annotations: dict[str, Any], list
     run(test)
 
 
-def test_one_that_dies_at_each_call_is_tried_twice_and_no_more(tmp_path: Path) -> None:
+def test_a_server_that_dies_at_each_call_is_tried_twice(tmp_path: Path) -> None:
     async def test() -> None:
         code = """
             TOOL["annotations"] = dict(readOnlyHint=True)
@@ -299,7 +299,7 @@ def test_one_that_dies_at_each_call_is_tried_twice_and_no_more(tmp_path: Path) -
                 mark("calls")
                 os._exit(1)
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             await client.list_tools()
             with pytest.raises(ConnectionLost):
                 await client.call("x")
@@ -311,7 +311,7 @@ def test_one_that_dies_at_each_call_is_tried_twice_and_no_more(tmp_path: Path) -
 def test_reading_is_safe_to_repeat(tmp_path: Path) -> None:
     async def test() -> None:
         code = DIES_ONCE.replace("ANNOTATIONS", "{}").replace('text("again")', "dict(contents=[])")
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             assert await client.read("x://y") == []
 
     run(test)
@@ -319,7 +319,7 @@ def test_reading_is_safe_to_repeat(tmp_path: Path) -> None:
 
 def test_without_reconnection_a_lost_server_stays_lost(tmp_path: Path) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, "for m in calls(): sys.exit(3)", reconnect=False) as client:
+        async with connect_to(tmp_path, "for m in calls(): sys.exit(3)", reconnect=False) as client:
             with pytest.raises(ConnectionLost, match="exit code 3"):
                 await client.call("x")
             with pytest.raises((ConnectError, ConnectionLost), match="exit code 3"):
@@ -328,10 +328,10 @@ def test_without_reconnection_a_lost_server_stays_lost(tmp_path: Path) -> None:
     run(test)
 
 
-def test_one_that_dies_again_and_again_is_left_alone(tmp_path: Path) -> None:
+def test_a_server_that_keeps_dying_is_not_restarted_at_once(tmp_path: Path) -> None:
     async def test() -> None:
         code = "mark('starts')\nfor m in calls():\n    complain('bye')\n    sys.exit(3)"
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             for _ in range(6):
                 with pytest.raises(ConnectionLost, match="exit code 3"):
                     await client.call("x")
@@ -345,7 +345,7 @@ def test_one_that_dies_again_and_again_is_left_alone(tmp_path: Path) -> None:
     run(test)
 
 
-def test_those_who_wait_for_the_same_new_connection_get_one(tmp_path: Path) -> None:
+def test_concurrent_requests_share_one_reconnection(tmp_path: Path) -> None:
     async def test() -> None:
         code = """
             mark("starts")
@@ -353,7 +353,7 @@ def test_those_who_wait_for_the_same_new_connection_get_one(tmp_path: Path) -> N
                 if m["params"]["name"] == "die": sys.exit(1)
                 reply(m, DONE)
         """
-        async with open_odd(tmp_path, code) as client:
+        async with connect_to(tmp_path, code) as client:
             with pytest.raises(ConnectionLost):
                 await client.call("die")
             results = await asyncio.gather(*(client.call("x") for _ in range(50)))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from client.odd import script
+from client.scripted import script
 from waiting import PATIENCE, eventually, is_alive
 
 
@@ -76,7 +76,7 @@ def start_client(folder: Path, body: str, *options: str, code: str = SOMETIMES) 
 
 @pytest.mark.parametrize("options", [(), ("-W", "error"), ("-X", "dev")], ids=["plainly", "-W error", "-X dev"])
 @pytest.mark.parametrize("body", KINDS.values(), ids=list(KINDS))
-def test_who_forgets_to_close_leaves_no_child_and_no_noise(tmp_path: Path, body: str, options: tuple[str, ...]) -> None:
+def test_an_unclosed_client_leaves_no_child_and_no_output(tmp_path: Path, body: str, options: tuple[str, ...]) -> None:
     process = start_client(tmp_path, body, *options)
     out, err = process.communicate(timeout=PATIENCE)
     assert out == b"done\n"

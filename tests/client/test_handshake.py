@@ -1,7 +1,7 @@
 """What the specification demands of a client whoever it talks to, read from what servers in both eras hear of it.
 
 The checklist with the tests of each duty is `tests/spec/client.py`. Here: what a client says of itself, and how a
-connection begins. `test_conduct.py` has what follows, `http/test_duties.py` what is only so over HTTP.
+connection begins. `test_messages.py` has what follows, `http/test_duties.py` what is only so over HTTP.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from client.odd import heard, run, script, until
+from client.scripted import heard, run, script, until
 from longshore.client import Client, negotiate
 from longshore.errors import ClientError, ConnectError
 
@@ -30,7 +30,7 @@ def serve(m):
 BOTH = pytest.mark.parametrize("speaks", ["legacy", "modern"])
 
 
-def open_odd(folder: Path, speaks: str, code: str, **options: Any) -> Client:
+def connect_to(folder: Path, speaks: str, code: str, **options: Any) -> Client:
     """A client of a server that writes down what it hears. `serve` answers what every server of the era answers."""
     head = f"MODERN = {speaks == 'modern'}\n" + LOGGED
     return Client(script(folder, head + textwrap.dedent(code)), **{"era": speaks, "timeout": 10.0, **options})
@@ -71,12 +71,12 @@ EVERYTHING = """
 """
 
 
-def test_every_modern_request_says_in_which_revision_who_asks_and_what_they_can(tmp_path: Path) -> None:
+def test_every_modern_request_carries_revision_client_and_capabilities(tmp_path: Path) -> None:
     me = {"name": "tester", "version": "7"}
 
     async def test() -> None:
         options: dict[str, Any] = {"on_elicit": lambda _: True, "client_info": me, "log_level": "error"}
-        async with open_odd(tmp_path, "modern", EVERYTHING, **options) as client:
+        async with connect_to(tmp_path, "modern", EVERYTHING, **options) as client:
             await client.list_tools()
             await client.call("x", meta={"example.com/a": 1})
             await client.call("x", on_progress=lambda *_: None)
@@ -123,11 +123,11 @@ OFFERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 @BOTH
 @pytest.mark.parametrize(("given", "declared"), OFFERS.values(), ids=list(OFFERS))
-def test_what_was_given_is_declared_and_nothing_else(
+def test_only_given_handlers_are_declared(
     tmp_path: Path, speaks: str, given: dict[str, Any], declared: dict[str, Any]
 ) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, speaks, PLAIN, **given) as client:
+        async with connect_to(tmp_path, speaks, PLAIN, **given) as client:
             await client.call("x")
 
     run(test)
@@ -144,7 +144,7 @@ def test_what_was_given_is_declared_and_nothing_else(
 
 
 @BOTH
-def test_other_folders_are_told_where_there_is_a_way_to_tell(tmp_path: Path, speaks: str) -> None:
+def test_changed_roots_are_notified_in_the_handshake_era(tmp_path: Path, speaks: str) -> None:
     code = """
         for m in log():
             if serve(m) and m.get("method") == "tools/call":
@@ -156,12 +156,12 @@ def test_other_folders_are_told_where_there_is_a_way_to_tell(tmp_path: Path, spe
     """
 
     async def test() -> None:
-        async with open_odd(tmp_path, speaks, code, roots=["/before"]) as client:
+        async with connect_to(tmp_path, speaks, code, roots=["/before"]) as client:
             await client.set_roots(["/after"])
             await client.call("x")
             if speaks == "legacy":
                 assert (await client.call("which")).text == '{"roots": [{"uri": "file:///after"}]}'
-        async with open_odd(tmp_path, speaks, code) as client:
+        async with connect_to(tmp_path, speaks, code) as client:
             with pytest.raises(ClientError, match="not offered"):
                 await client.set_roots(["/after"])
 
@@ -175,7 +175,7 @@ def test_other_folders_are_told_where_there_is_a_way_to_tell(tmp_path: Path, spe
 
 
 @pytest.mark.parametrize("wish", ["legacy", "auto", "2024-11-05"])
-def test_the_handshake_is_over_before_anything_else_is_said(tmp_path: Path, wish: str) -> None:
+def test_nothing_is_sent_before_the_handshake_is_over(tmp_path: Path, wish: str) -> None:
     """Also to a server that takes its time, by a client that is in a hurry."""
     code = """
         import select
@@ -196,7 +196,7 @@ def test_the_handshake_is_over_before_anything_else_is_said(tmp_path: Path, wish
 
     async def test() -> None:
         options: dict[str, Any] = {"log_level": "info", "on_change": lambda _: None, "roots": ["/"]}
-        client = open_odd(tmp_path, "legacy", code, **{**options, "era": wish})
+        client = connect_to(tmp_path, "legacy", code, **{**options, "era": wish})
         opening = asyncio.ensure_future(client.open())
         await asyncio.sleep(0)
         calls = [asyncio.ensure_future(client.call("x")) for _ in range(5)]
@@ -228,7 +228,7 @@ def test_a_handshake_is_never_cancelled(tmp_path: Path, probed: str, how: str, m
     async def test() -> None:
         code = f"for m in log(): m['method'] == 'server/discover' and {probed == 'refused'} and refuse(m)"
         wish = "legacy" if probed == "no" else "auto"
-        client = open_odd(tmp_path, "legacy", code, era=wish, timeout=1.0 if how == "timeout" else 10.0)
+        client = connect_to(tmp_path, "legacy", code, era=wish, timeout=1.0 if how == "timeout" else 10.0)
         opening = asyncio.ensure_future(client.open())
         await until("the handshake", lambda: wire(tmp_path, "initialize"))
         if how == "close":
@@ -264,7 +264,7 @@ def test_a_ping_is_answered_with_nothing_at_any_time(tmp_path: Path) -> None:
         return True
 
     async def test() -> None:
-        async with open_odd(tmp_path, "legacy", code, on_elicit=think) as client:
+        async with connect_to(tmp_path, "legacy", code, on_elicit=think) as client:
             await client.call("x")
 
     run(test)
@@ -290,7 +290,7 @@ def test_a_modern_refusal_leads_to_no_handshake(tmp_path: Path, code: int, data:
     async def test() -> None:
         refusing = f"for m in log(): 'id' in m and refuse(m, {code}, 'not so', data={data!r})"
         with pytest.raises(ConnectError):
-            await open_odd(tmp_path, "modern", refusing, era="auto").open()
+            await connect_to(tmp_path, "modern", refusing, era="auto").open()
 
     run(test)
     assert {m["method"] for m in wire(tmp_path)} == {"server/discover"}
@@ -298,10 +298,10 @@ def test_a_modern_refusal_leads_to_no_handshake(tmp_path: Path, code: int, data:
 
 
 @pytest.mark.parametrize(("code", "data"), REFUSALS[:3])
-def test_one_that_takes_it_back_is_spoken_to(tmp_path: Path, code: int, data: Any) -> None:
+def test_a_modern_refusal_followed_by_an_answer_connects(tmp_path: Path, code: int, data: Any) -> None:
     async def test() -> None:
         once = f"refuse(next(log()), {code}, 'not so', data={data!r})\n" + PLAIN
-        async with open_odd(tmp_path, "modern", once, era="auto") as client:
+        async with connect_to(tmp_path, "modern", once, era="auto") as client:
             assert (await client.call("x")).text == "done"
 
     run(test)

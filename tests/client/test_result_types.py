@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from client.odd import run
-from client.test_duties import PREFIX, open_odd, wire
+from client.scripted import run
+from client.test_handshake import PREFIX, connect_to, wire
 from longshore import Client
 from longshore.errors import BadAnswer, ClientError
 
@@ -29,7 +29,7 @@ def test_a_result_of_an_unknown_kind_is_none(tmp_path: Path, kind: Any, what: st
 
     async def test() -> None:
         with pytest.raises(ClientError, match="kind"):
-            async with open_odd(tmp_path, "modern", code) as client:
+            async with connect_to(tmp_path, "modern", code) as client:
                 await (client.list_tools() if what == "list" else client.complete("p", "a", "v"))
 
     run(test)
@@ -39,7 +39,7 @@ def test_a_result_of_the_handshake_era_has_no_kind(tmp_path: Path) -> None:
     code = "for m in log(): serve(m) and 'id' in m and reply(m, dict(DONE, resultType='input_required'))"
 
     async def test() -> None:
-        async with open_odd(tmp_path, "legacy", code) as client:
+        async with connect_to(tmp_path, "legacy", code) as client:
             assert (await client.call("x")).text == "done"
 
     run(test)
@@ -48,7 +48,7 @@ def test_a_result_of_the_handshake_era_has_no_kind(tmp_path: Path) -> None:
 
 def test_roots_change_without_notice_in_the_modern_era(tmp_path: Path) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, "modern", SERVING, roots=["/"]) as client:
+        async with connect_to(tmp_path, "modern", SERVING, roots=["/"]) as client:
             await client.call("x")
 
     run(test)
@@ -57,7 +57,7 @@ def test_roots_change_without_notice_in_the_modern_era(tmp_path: Path) -> None:
 
 def test_a_caller_says_more_but_unsays_nothing(tmp_path: Path) -> None:
     async def test() -> None:
-        async with open_odd(tmp_path, "modern", SERVING) as client:
+        async with connect_to(tmp_path, "modern", SERVING) as client:
             said = {PREFIX + "protocolVersion": "1999", PREFIX + "clientCapabilities": None, "progressToken": 1}
             await client.call("x", meta={**said, "com.example/mine": True})
 
@@ -73,10 +73,10 @@ def test_an_extension_has_a_prefix(name: str) -> None:
         Client(["true"], extensions={name: {}})
 
 
-def test_a_task_is_not_followed_but_told_of(tmp_path: Path) -> None:
+def test_a_task_result_is_an_error_that_names_request(tmp_path: Path) -> None:
     async def test() -> None:
         code = "for m in log(): serve(m) and 'id' in m and reply(m, {'resultType': 'task', 'task': {'taskId': 't'}})"
-        async with open_odd(tmp_path, "modern", code) as client:
+        async with connect_to(tmp_path, "modern", code) as client:
             with pytest.raises(BadAnswer, match="task"):
                 await client.call("x")
             assert (await client.request("tools/call", {"name": "x"}))["task"] == {"taskId": "t"}

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from client.odd import run, script
+from client.scripted import run, script
 from longshore import Ask, ConnectError, Server
 from longshore.client import Channel, Client
 from longshore.client.channel import ChannelEvents, FrameInfo
@@ -60,7 +60,7 @@ def test_the_time_that_a_person_takes_does_not_count_afterwards_either(tmp_path:
     run(test)
 
 
-def test_nor_against_the_most_that_progress_can_add(tmp_path: Path) -> None:
+def test_time_for_an_answer_does_not_count_against_the_progress_cap(tmp_path: Path) -> None:
     timeout = 2 * TIMEOUT  # a busy machine may bring progress late
 
     async def test() -> None:
