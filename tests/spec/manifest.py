@@ -904,7 +904,7 @@ ROWS: dict[str, Row] = {
             f"{HTTP}test_access_tokens.py::test_a_token_that_is_not_for_us_is_no_good",
             f"{HTTP}test_access_tokens.py::test_a_token_of_a_stranger_is_no_good",
             f"{AUTH}test_jwt.py::test_tokens_with_wrong_claims_are_refused",
-            f"{AUTH}test_introspection.py::test_answers_that_do_not",
+            f"{AUTH}test_introspection.py::test_introspection_results_that_are_refused",
         ),
     ),
     "AUTH-03": Row(
