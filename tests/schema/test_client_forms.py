@@ -103,7 +103,7 @@ def test_a_call_that_is_valid_in_the_strict_form_is_valid_after_its_nulls_are_re
     check = compile(schema)
     for call in [fitting(lowered, lowered, random) for _ in range(20)]:
         if takes(lowered, call):
-            repaired = repair(copy.deepcopy(call), lambda value: check.violations(value, "find"))
+            repaired = repair(copy.deepcopy(call), check.finder("find"))
             assert repaired.violations == [] and check.is_valid(repaired.value), (schema, call)
 
 

@@ -96,12 +96,9 @@ class _Arguments:
     def explain(self, raw: Any, _: Exception) -> RepairResult:
         from longshore.schema.repair import repair_raw
 
-        def find(value: Any) -> Any:
-            if self._compiled is None and self._is_valid(value):
-                return []
-            assert self._compiled is not None  # the check above compiles it
-            return self._compiled.violations(value, self._tool.name)
-
+        if self._compiled is None and self._tool.validate:
+            self._compile({})
+        find = self._compiled.finder(self._tool.name) if self._compiled is not None else lambda _: []
         return repair_raw(self._tool.name, bytes(raw), find)
 
 

@@ -58,12 +58,12 @@ class Validator:
 
     def errors(self, value: Any) -> list[str]:
         """One line per violation, `path: what`, at most `SHOWN_LINES`; none if the value is valid."""
-        return shorten([violation.line for violation in self.violations(value)])
+        return shorten([violation.line for violation in self.finder()(value)])
 
-    def violations(self, value: Any, taker: str | None = None) -> list[Violation]:
-        """Where a value breaks the schema. `taker` names the tool whose arguments the value is."""
+    def finder(self, taker: str | None = None) -> Callable[[Any], list[Violation]]:
+        """Lists the violations of values, within one budget. `taker` names the tool whose arguments they are."""
         find = ErrorFinder(self._schema, self._compiled, taker).find
-        return (interruptible(find) if self._unbounded else find)(value)
+        return interruptible(find) if self._unbounded else find
 
 
 def build_finder(schema: dict[str, Any], taker: str) -> Callable[[Any], list[Violation]]:

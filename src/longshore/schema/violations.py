@@ -25,7 +25,7 @@ COUNTED_LINES: Final = 1000
 MAX_NODES: Final = 2_000
 """Values in a value of which all errors are listed."""
 MAX_PAIRS: Final = 100_000
-"""Values in such a value, times values in its schema. Each pair may be an error of 20 µs: 1,000 names are required."""
+"""Values in such values, times values in the schema, over the life of a finder. Each pair may be an error of 20 µs."""
 MAX_COPIES: Final = 200_000
 """Values that the validator may copy for its first error (each once for every level around it): some 15 MB."""
 _MAX_HINTS: Final = 20
@@ -71,7 +71,7 @@ class ErrorFinder:
 
     def __init__(self, schema: dict[str, Any], validator: Any, taker: str | None) -> None:
         self._root, self._validator, self._taker = schema, validator, taker
-        self._hints = _MAX_HINTS
+        self._hints, self._left = _MAX_HINTS, MAX_PAIRS
 
     def find(self, value: Any) -> list[Violation]:
         """The violations of a value; none if it is valid."""
@@ -80,7 +80,9 @@ class ErrorFinder:
             return []
         nodes, copies = _measure(value)
         errors: Iterable[Any] = ()
-        if nodes <= MAX_NODES and nodes * _measure(self._root)[0] <= MAX_PAIRS and copies <= MAX_COPIES:
+        pairs = nodes * _measure(self._root)[0]
+        if nodes <= MAX_NODES and pairs <= self._left and copies <= MAX_COPIES:
+            self._left -= pairs
             errors = islice(self._validator.iter_errors(value), COUNTED_LINES)
         elif copies <= MAX_COPIES:
             errors = self._first(value)
