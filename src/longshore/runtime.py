@@ -1,0 +1,287 @@
+"""One server at run time: its engine, configuration, mounted servers, transports and their end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, cast, final
+
+from longshore import config as configuration
+from longshore.config import Config
+from longshore.config.watch import ConfigWatch
+from longshore.errors import ConfigError
+from longshore.registry.catalog import Catalog
+from longshore.server.engine import Engine
+from longshore.server.policy import Admission, Policy
+from longshore.telemetry.recorder import Recorder
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+    from longshore.mounting.mount import Mounts
+    from longshore.registry.toolset import ToolsetCloser, ToolsetHandle
+    from longshore.telemetry.recorder import Listener
+    from longshore.transports.http.app import HttpApp
+
+
+@final
+class Runtime:
+    """Serves the declarations of one `Server`."""
+
+    def __init__(
+        self,
+        info: dict[str, Any],
+        catalog: Catalog,
+        recorder: Recorder,
+        admission: Admission,
+        policy: Policy,
+        auth: str | Mapping[str, Any] | None,
+    ) -> None:
+        self.policy = policy
+        self.mounts: Mounts | None = None
+        self._info, self._catalog, self._recorder, self._admission = info, catalog, recorder, admission
+        self._auth = _auth_flags(auth)
+        self._watch = ConfigWatch(self._reconfigure, self._refuse_config)
+        self._engine: Engine | None = None
+        self._made_closer: ToolsetCloser | None = None
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, made on first use."""
+        if self._engine is None:
+            self._engine = Engine(
+                self._catalog,
+                self._info,
+                self.policy,
+                limits=self.policy.limits,
+                recorder=self._recorder,
+                before_request=self._watch.check,
+            )
+            self._catalog.changed = self._engine.changed
+        return self._engine
+
+    def renew(self) -> None:
+        """Drop the engine with every call, subscription and rate. Declarations stay."""
+        if self._engine is not None:
+            self._engine.executor.dismiss_threads()
+            self._engine = None
+
+    @property
+    def loop(self) -> AbstractEventLoop | None:
+        """The open loop that calls run on."""
+        loop = self._engine.executor.loop if self._engine is not None else None
+        return None if loop is None or loop.is_closed() else loop
+
+    def resource_changed(self, uri: str) -> None:
+        """Notify subscribers of a resource. May be called from any thread."""
+        engine = self._engine
+        if engine is not None:
+            engine.executor.post(lambda: engine.resource_changed(uri))
+
+    # -- mounted servers
+
+    def mount(self, target: Any, prefix: str, timeout: float | Literal[False] | None, owner: object) -> None:
+        """Mount a server, and connect to it if this one is running."""
+        from longshore.mounting.mount import Mounts
+
+        if self.mounts is None:
+            self.mounts = Mounts(
+                self._catalog,
+                self._recorder,
+                lambda: self.engine.tools,
+                self.policy.time_limit,
+                self.resource_changed,
+                lambda entry, call: self.engine.guard(entry, call.link, call.frame),
+            )
+        self.mounts.add(target, prefix, timeout, owner)
+        self._catalog.pending_mounts = self.mounts
+        loop = None if self._engine is None else self._engine.executor.loop
+        if loop is not None and loop.is_running():
+            loop.call_soon_threadsafe(self.mounts.start)
+
+    def remove_toolset(self, name: str) -> None:
+        """Remove and close a toolset or a mounted server."""
+        self.close_removed(self._catalog.remove_toolset(name))
+        if self.mounts is not None and self.loop is not None:
+            self.engine.executor.post(self.mounts.refit)
+        elif self.mounts is not None:
+            self.mounts.refit()
+
+    # -- transports
+
+    def serve(self, reader: int, writer: int, flags: Mapping[str, Any] | None, config_path: str | None) -> None:
+        """Serve stdio on two file descriptors."""
+        from longshore.transports.process import Process, import_asyncio
+        from longshore.transports.stdio import Stdio
+
+        self._configure(flags, config_path)
+        engine, config = self.engine, self.policy.config
+        process = Process(engine.limits)
+        process.install()
+        stdio = Stdio(engine, reader, writer, process)
+        if any(entry.run != "inline" for entry in engine.tools.values()):
+            stdio.when_idle(import_asyncio)
+        if config.files or self.mounts is not None:
+            stdio.when_idle(stdio.open_loop)
+        stdio.when_looping(self._start_watch)
+        if config.tools or config.toolsets:
+            stdio.when_idle(self._warn_unmatched)
+        if self._admission.standards is not None:
+            stdio.when_idle(self._admission.report)
+        try:
+            stdio.run()
+        finally:
+            self._close(process)
+        process.leave()
+
+    def serve_http(self, name: str, asks_token: bool, flags: Mapping[str, Any] | None, config_path: str | None) -> None:
+        """Serve over HTTP, with as many processes as the configuration says."""
+        from longshore.transports.http_server.server import Served, serve_http
+
+        self._configure(flags, config_path)
+        served = Served(
+            name=name,
+            engine=self.engine,
+            config=self.policy.config,
+            asks_token=asks_token,
+            settle=self._report_start,
+            watch=self._start_watch,
+            close=self._close,
+        )
+        serve_http(served)
+
+    def asgi(self, config_path: str | None, settings: Mapping[str, Any]) -> HttpApp:
+        """MCP over HTTP as an ASGI app."""
+        from longshore.transports.http.factory import make_app
+
+        flags = {**self._auth, **http_flags(settings)}
+        self.policy.config = configuration.load(flags, path=config_path)
+        self._log_to_stderr()
+        self._admission.report()
+        closing = self._catalog.toolsets
+        return make_app(self.engine, self.policy.config, on_close=lambda: self._closer.close_all(closing.values()))
+
+    # -- configuration
+
+    def _configure(self, flags: Mapping[str, Any] | None, config_path: str | None) -> None:
+        given = {**self._auth, **(flags or {})}
+        self.policy.config = self._watch.load(lambda: configuration.load(given, path=config_path))
+        self._log_to_stderr()
+
+    def _log_to_stderr(self) -> None:
+        config = self.policy.config
+
+        def make() -> Listener:
+            from longshore.telemetry.stderr import StderrSink
+
+            return StderrSink(config.server.log_level, config.server.log_format)
+
+        if config.telemetry.records and config.server.log_level in ("debug", "info", "notice"):
+            self._recorder.add(make())
+        else:
+            self._recorder.fallback = make
+
+    def _start_watch(self, loop: Any) -> None:
+        """Connect mounted servers, and check the configuration files before requests and every ten seconds."""
+        from longshore.transports.process import next_tick
+
+        if self.mounts is not None:
+            loop.call_soon(self.mounts.start)
+        self._watch.start()
+
+        def tick() -> None:
+            loop.call_at(next_tick(loop.time()), tick)
+            self._watch.check()
+            self.engine.executor.drop_idle_timer()
+
+        loop.call_at(next_tick(loop.time()), tick)
+
+    def _reconfigure(self, old: Config, new: Config) -> None:
+        self.engine.reconfigure(new)
+        self._warn_unmatched()
+        if configuration.fixed_part(old) != configuration.fixed_part(new):
+            later = "limits, eof_grace, log_*, telemetry, http, auth and tokens follow at the next start"
+            self._recorder.problem("warning", f"the changed configuration holds; {later}")
+
+    def _refuse_config(self, problem: ConfigError) -> None:
+        self._recorder.problem("error", f"the changed configuration can't be used, so the old one holds:\n{problem}")
+
+    def _report_start(self, reported: bool) -> None:
+        """Report problems of the configuration and the tools, unless another process has reported them."""
+        if not reported:
+            self._warn_unmatched()
+        self._admission.report(reported)
+
+    def _warn_unmatched(self) -> None:
+        config = self.policy.config
+        tools = [*self._catalog.tools, *(self.mounts.expected(config.tools) if self.mounts is not None else ())]
+        for line in configuration.unmatched(config, tools, self._catalog.toolsets):
+            self._recorder.problem("warning", line)
+
+    # -- closing
+
+    @property
+    def _closer(self) -> ToolsetCloser:
+        if self._made_closer is None:
+            from longshore.registry.toolset import ToolsetCloser
+
+            self._made_closer = ToolsetCloser(self._recorder.problem)
+        return self._made_closer
+
+    def close_removed(self, handle: ToolsetHandle) -> None:
+        """Close a toolset that is no longer in the catalog."""
+        self._closer.close_removed(handle, self.loop, self.policy.limits.stop_seconds)
+
+    def _close(self, process: Any) -> None:
+        from longshore.transports.process import release_threads
+
+        limits, loop = self.engine.limits, self.engine.executor.loop
+        handles = list(self._catalog.toolsets.values())
+        if any(handle.needs_closing for handle in handles):
+            import asyncio
+
+            loop = loop or asyncio.new_event_loop()
+            loop.run_until_complete(self._closer.close_all(handles, limits.stop_seconds / 3))
+        process.end()
+        if loop is not None and not loop.is_running():
+            if self.mounts is not None:
+                self.mounts.let_end(loop)
+            loop.close()
+        release_threads(process, limits)
+        self._admission.report()
+
+
+def http_flags(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys of `[http]` as flags of the configuration."""
+    return {f"http.{name}": value for name, value in settings.items()}
+
+
+def _auth_flags(auth: Any) -> dict[str, Any]:
+    if auth is None or isinstance(auth, str):
+        return {} if auth is None else {"auth.token": auth}
+    if isinstance(auth, Mapping):
+        return {f"auth.{key}": value for key, value in cast("Mapping[str, Any]", auth).items()}
+    raise TypeError(
+        f"Server(auth=…) takes a token, or keys of [auth] as a dict, and this is a {type(auth).__name__}; "
+        'write auth={"issuer": "https://…", "jwks": "https://…"}: docs/authorization.md has all keys'
+    )
+
+
+def check_no_loop() -> None:
+    """Raise if an event loop is running: ours would start at the first call that needs one, and fail then."""
+    import sys
+
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is not None and asyncio._get_running_loop() is not None:
+        raise RuntimeError(
+            "app.run() starts an event loop of its own, and one is running here. Call it outside of async code, from "
+            "a plain function; in a notebook or a test, connect in memory by Client(app); beside other async code, "
+            "give app.asgi() to an ASGI server: await uvicorn.Server(uvicorn.Config(app.asgi())).serve()"
+        )
+
+
+def is_inspected() -> bool:
+    """Whether the author's file is loaded to be linted, not to be run."""
+    import sys
+
+    lint = sys.modules.get("longshore.registry.tool_lint")
+    return lint is not None and lint.is_collecting()
