@@ -145,7 +145,7 @@ class _Player:
         self._changed.set()
 
     def on_lost(self, problem: ClientError) -> None:
-        self._lost = problem
+        self._lost = problem.at(self.channel.label, self.channel.stderr_tail())
         self._changed.set()
 
     def on_login(self, started: bool) -> None:
