@@ -47,26 +47,12 @@ def talk(target: Any, work: Callable[[Client], Awaitable[T]], **options: Any) ->
     return asyncio.run(run())
 
 
-def test_requests_may_come_in_any_order_and_concurrently(tmp_path: Path) -> None:
-    path = written(
-        tmp_path / "t", call(1, "a"), call(2, "b"), answer(2, "B"), call(3, "c"), answer(1, "A"), answer(3, "C")
-    )
-
-    async def work(client: Client) -> list[str]:
-        return [result.text for result in await asyncio.gather(*(client.call(name) for name in "cba"))]
-
-    for era in ("auto", "legacy"):
-        assert talk(replay(path), work, era=era) == ["C", "B", "A"]
-
-
 def test_the_same_request_is_answered_as_often_as_it_was_recorded(tmp_path: Path) -> None:
     target = replay(written(tmp_path / "t", call(1, "a"), answer(1, "one"), call(2, "a"), answer(2, "two")))
 
     async def work(client: Client) -> list[str]:
         said = [(await client.call("a")).text for _ in range(2)]
-        with pytest.raises(
-            ClientError, match=r"tools/call a was not recorded with these parameters; recorded and not yet made: none"
-        ):
+        with pytest.raises(ClientError, match=r"tools/call a was not recorded here; the recording is at its end"):
             await client.call("a")
         return said
 
@@ -79,9 +65,11 @@ def test_an_unrecorded_request_fails_with_the_recorded_ones(tmp_path: Path) -> N
     target = replay(written(tmp_path / "t", call(1, "a", city="Oslo", days=3), answer(1, "A")))
 
     async def work(client: Client) -> None:
-        with pytest.raises(ClientError, match=r"tools/call a was not recorded .* and not yet made: tools/call a$"):
+        with pytest.raises(ClientError) as caught:
             await client.call("a", {"city": "Bergen", "days": 3})
-        with pytest.raises(ClientError, match=r"prompts/get x was not recorded with these parameters"):
+        assert "tools/call a was not recorded here; line 5 is next" in caught.value.what
+        assert '-      "city": "Oslo"' in caught.value.what and '+      "city": "Bergen"' in caught.value.what
+        with pytest.raises(ClientError, match=r"prompts/get x was not recorded here"):
             await client.request("prompts/get", {"name": "x"})
 
     talk(target, work)
@@ -93,7 +81,7 @@ def test_patterns_in_recorded_requests_match(tmp_path: Path) -> None:
     path = written(tmp_path / "t", call(1, "a", when="…", note="…tea…"), answer(1, "A"))
 
     async def work(client: Client) -> str:
-        with pytest.raises(ClientError, match="was not recorded with these parameters"):
+        with pytest.raises(ClientError, match="was not recorded here"):
             await client.call("a", {"when": 1, "note": "milk"})
         return (await client.call("a", {"when": 5, "note": "a cup of tea"})).text
 
@@ -101,7 +89,7 @@ def test_patterns_in_recorded_requests_match(tmp_path: Path) -> None:
 
 
 def test_progress_is_replayed_to_its_own_request(tmp_path: Path) -> None:
-    """Under the tokens of now, whichever request comes first."""
+    """Under the tokens of this connection."""
 
     def begun(id: int, name: str, token: str) -> str:
         return call(id, name).replace('"arguments": {}', f'"arguments": {{}}, "_meta": {{"progressToken": "{token}"}}')
@@ -118,19 +106,12 @@ def test_progress_is_replayed_to_its_own_request(tmp_path: Path) -> None:
 
     async def work(client: Client) -> dict[str, list[float]]:
         seen: dict[str, list[float]] = {"a": [], "b": []}
-        for name in "ba":
-            await client.call(name, on_progress=lambda done, *_, name=name: seen[name].append(done))
+        await asyncio.gather(
+            *(client.call(name, on_progress=lambda done, *_, name=name: seen[name].append(done)) for name in "ab")
+        )
         return seen
 
     assert talk(replay(path), work) == {"a": [1.0, 2.0], "b": [5.0]}
-
-
-def test_the_end_of_a_subscription_is_replayed_after_its_cause(tmp_path: Path) -> None:
-    listen = '> {"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{}}'
-    path = written(tmp_path / "t", listen, call(8, "stop"), '< {"jsonrpc":"2.0","id":7,"result":{}}', answer(8, "x"))
-    *_, listening, stopping = replay(path).exchanges
-    assert listening.steps == [] and listening.ends
-    assert [step.id for step in stopping.steps] == [7, 8]
 
 
 def test_replaying_in_another_era_fails(tmp_path: Path) -> None:
@@ -142,18 +123,8 @@ def test_replaying_in_another_era_fails(tmp_path: Path) -> None:
         talk(replay(path), work, era="modern")
     app = Server("x")
     talk(record(app, tmp_path / "modern"), work)
-    with pytest.raises(ClientError, match=r"initialize was not recorded .* and not yet made: server/discover"):
+    with pytest.raises(ClientError, match=r"(?s)initialize was not recorded here; line 1 is next.*server/discover"):
         talk(replay(tmp_path / "modern"), work, era="legacy")
-
-
-def test_a_request_that_was_never_answered_fails_at_once(tmp_path: Path) -> None:
-    target = replay(written(tmp_path / "t", call(1, "a")))
-
-    async def work(client: Client) -> None:
-        with pytest.raises(ClientError, match="line 5 was never answered when it was recorded"):
-            await client.call("a")
-
-    talk(target, work)
 
 
 def test_a_cancelled_call_gets_no_answer_in_a_replay(tmp_path: Path) -> None:
@@ -214,8 +185,6 @@ def test_notifications_are_replayed_after_the_message_that_they_followed(era: st
         return "touched"
 
     async def work(client: Client) -> str:
-        if target is not None:
-            await client.list_tools()  # which is not in the recording
         async with client.watch(uris=["base://"]) as changes:
             await client.call("touch")
             async for change in changes:
@@ -223,13 +192,8 @@ def test_notifications_are_replayed_after_the_message_that_they_followed(era: st
         return ""
 
     path, logs = tmp_path / "t", []
-    target: Any = None
     options: dict[str, Any] = {"era": era, "on_log": lambda said: logs.append(said.data), "log_level": "info"}
     assert talk(record(app, path), work, **options) == "base://"
-    text = path.read_text()
-    path.write_text(
-        text + '> {"jsonrpc":"2.0","id":99,"method":"tools/list"}\n< {"jsonrpc":"2.0","id":99,"result":{"tools":[]}}\n'
-    )
     target = replay(path)
     assert talk(target, work, **options) == "base://"
     assert target.problems == [] and logs == ["touching"] * 2
@@ -250,8 +214,7 @@ def test_another_answer_of_the_user_fails_the_replay(era: str, tmp_path: Path) -
     path = tmp_path / "t"
     assert talk(record(app, path), work, era=era, on_elicit=Answers(True)) == "refunded: True"
     assert talk(replay(path), work, era=era, on_elicit=Answers(True)) == "refunded: True"
-    modern, legacy = "refund was not recorded with these parameters", r'(?s)-.*"accept".*\+.*"decline"'
-    with pytest.raises(ClientError, match=modern if era == "modern" else legacy):
+    with pytest.raises(ClientError, match=r'(?s)-.*"accept".*\+.*"decline"'):
         talk(replay(path), work, era=era, on_elicit=Answers(False))
 
 
@@ -307,7 +270,6 @@ def test_messages_before_the_first_request_are_replayed(tmp_path: Path) -> None:
             "@let A " + "x" * 100 + "\n" + "".join(f"@let {b} {f'${a}' * 100}\n" for a, b in pairwise("ABCDEF")),
             "t:4: written out, the macros have more than",
         ),
-        ('> {"id":"x","result":{}}', "t:1: the client answers 'x', which the server never asked"),
     ],
 )
 def test_a_malformed_transcript_is_refused(text: str, says: str, tmp_path: Path) -> None:
@@ -333,18 +295,6 @@ def test_the_size_of_a_transcript_is_limited(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("longshore.testing.transcript.MOST_BYTES", size - 1)
     with pytest.raises(LongshoreError, match=f"t: the transcript is longer than {size - 1:,} bytes"):
         read_transcript(path)
-
-
-def test_an_unexpected_answer_is_not_replayed(tmp_path: Path) -> None:
-    """Its id was another request's then; now it may be that of one under way."""
-    lines = (call(2, "a"), answer(2, "A"), call(3, "b"), answer(2, "A"), answer(3, "B"), call(4, "c"), answer(4, "C"))
-    target = replay(written(tmp_path / "t", *lines))
-
-    async def work(client: Client) -> list[str]:
-        return [result.text for result in await asyncio.gather(*(client.call(name) for name in "cba"))]
-
-    assert talk(target, work, era="legacy") == ["C", "B", "A"]
-    assert target.problems == [] and target.unused() == []
 
 
 def test_a_transcript_line_ends_at_a_newline_only(tmp_path: Path) -> None:

@@ -29,9 +29,7 @@ from longshore.testing.transcript import (
     Bindings,
     TranscriptLine,
     find_fault,
-    has_inner_token,
     matches,
-    read_inner,
     read_json,
     read_transcript,
 )
@@ -196,8 +194,6 @@ class _Player:
                 return self._given[key]
             where = f"{self._where}:{line.number}"
             raise LongshoreError(f"{where}: {key!r} was left out when it was recorded; give it by given={{…}}")
-        if has_inner_token(text):
-            return encode(self._renew(read_inner(text), key, line)).decode()
         text = text.removeprefix(LITERAL)
         return self._handed.get(text, text) if key in _HANDED_BACK.values() else text
 

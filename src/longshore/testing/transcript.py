@@ -7,8 +7,8 @@
 
 Values may be patterns. `"…"` matches any value and `"…word…"` any text with the word. `"…name"` matches any value and
 binds it: the same token in a later line matches only that value. `"…": "…"` in an object allows other members. An array
-that begins with `"…any order"` matches its other elements in any order. A text that is JSON may have `"…"` in it. A
-text that really begins with `…` is written `"\\u2026"`.
+that begins with `"…any order"` matches its other elements in any order. A text
+that really begins with `…` is written `"\\u2026"`.
 """
 
 from __future__ import annotations
@@ -187,24 +187,7 @@ def matches(expected: Any, actual: Any, bindings: Bindings) -> bool:
         return len(expected) == len(actual) and all(matches(one, other, bindings) for one, other in pairs)
     if type(expected) is not type(actual):
         return False
-    if isinstance(expected, str) and expected != actual and has_inner_token(expected):
-        return matches(read_inner(expected), read_inner(actual), bindings)
     return bool(expected == actual)
-
-
-def has_inner_token(text: str) -> bool:
-    """Whether a text is JSON with `"…"` in it."""
-    return f'"{ANY}"' in text and read_inner(text) is not None
-
-
-def read_inner(text: str) -> Any:
-    """The object or array that a text holds as JSON, or None."""
-    if text.lstrip()[:1] not in ("{", "["):
-        return None
-    try:
-        return read_json(text)
-    except BROKEN:
-        return None
 
 
 def take(expected: Any, left: list[Any], bindings: Bindings) -> bool:
