@@ -141,8 +141,8 @@ class HttpConnection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         _keep_alive(transport.get_extra_info("socket"))
         if self._proxy is None:
-            name: Any = transport.get_extra_info("peername") or ("",)
-            self.peer = str(name[0])
+            name = cast("tuple[Any, ...] | None", transport.get_extra_info("peername"))
+            self.peer = str(name[0]) if isinstance(name, tuple) else ""
         self._made(self)
 
     def data_received(self, data: bytes) -> None:
