@@ -11,7 +11,7 @@ import click
 import pytest
 
 from client.auth.conftest import first_headers, run
-from client.auth.town import Authority, Protected, Said, living
+from client.auth.oauth_servers import AuthorizationServer, ProtectedServer, Reply, running
 from longshore.cli.credentials import TOKEN_BYTES, choose, hint, source
 from longshore.cli.options import Options
 from longshore.cli.target import locate
@@ -20,9 +20,9 @@ from .conftest import Workspace
 
 
 @pytest.fixture
-def server() -> Iterator[Protected]:
-    place = Protected(Authority())
-    with living(place.authorities[0], place):
+def server() -> Iterator[ProtectedServer]:
+    place = ProtectedServer(AuthorizationServer())
+    with running(place.authorities[0], place):
         yield place
 
 
@@ -32,7 +32,7 @@ def no_browser(workspace: Workspace) -> None:
         workspace.env.pop(name, None)
 
 
-def log_in(workspace: Workspace, server: Protected) -> None:
+def log_in(workspace: Workspace, server: ProtectedServer) -> None:
     terminal = workspace.terminal("call", server.mcp, "hello", "--era", "2025-11-25")
     terminal.until("to log in, open this page").until("code_challenge_method=S256")
     terminal.until("\r\n")
@@ -44,14 +44,14 @@ def log_in(workspace: Workspace, server: Protected) -> None:
     assert terminal.seen.endswith("hello\r\n")
 
 
-def test_a_person_logs_in_once_and_scripts_use_it(workspace: Workspace, server: Protected) -> None:
+def test_a_person_logs_in_once_and_scripts_use_it(workspace: Workspace, server: ProtectedServer) -> None:
     log_in(workspace, server)
     done = workspace.run("call", server.mcp, "hello", "--era", "2025-11-25")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"hello\n", b"")
     assert server.authorities[0].count("/authorize") == 1
 
 
-def test_without_a_terminal_the_error_says_how_to_log_in(workspace: Workspace, server: Protected) -> None:
+def test_without_a_terminal_the_error_says_how_to_log_in(workspace: Workspace, server: ProtectedServer) -> None:
     done = workspace.run("call", server.mcp, "hello")
     assert (done.returncode, done.stdout) == (3, b"")
     assert b"it wants a login, which needs a terminal; log in with the same command on a terminal" in done.stderr
@@ -60,14 +60,14 @@ def test_without_a_terminal_the_error_says_how_to_log_in(workspace: Workspace, s
 
 
 @pytest.mark.parametrize("way", ["wrong-token", "none"])
-def test_a_refused_token_exits_with_three(workspace: Workspace, server: Protected, way: str) -> None:
+def test_a_refused_token_exits_with_three(workspace: Workspace, server: ProtectedServer, way: str) -> None:
     done = workspace.run("call", server.mcp, "hello", "--auth", way)
     assert done.returncode == 3
     assert b"--auth" in done.stderr and b"auth=" not in done.stderr
     assert way == "none" or b"wrong-token" not in done.stderr
 
 
-def test_an_authorization_header_replaces_the_login(workspace: Workspace, server: Protected) -> None:
+def test_an_authorization_header_replaces_the_login(workspace: Workspace, server: ProtectedServer) -> None:
     done = workspace.run("call", server.mcp, "hello", "--header", "Authorization: Bearer mine")
     assert done.returncode == 3
     sent = {each.headers.get("authorization") for each in server.asked if each.path == "/mcp"}
@@ -85,7 +85,7 @@ def test_the_size_of_a_token_file_is_limited(workspace: Workspace, size: int) ->
             choose(f"@{path}", person=False)
 
 
-def test_a_token_from_the_environment_or_a_file(workspace: Workspace, server: Protected) -> None:
+def test_a_token_from_the_environment_or_a_file(workspace: Workspace, server: ProtectedServer) -> None:
     workspace.env["TOKEN"] = "from-env"
     workspace.run("call", server.mcp, "hello", "--auth", "env:TOKEN")
     workspace.write("token", "from-file\n")
@@ -100,12 +100,12 @@ EXPIRED = "the access token has expired"
 @pytest.mark.parametrize("how", ["challenge", "JSON-RPC error", "detail"])
 @pytest.mark.parametrize("auth", [("--auth", "stale-token"), ("--header", "Authorization: Bearer stale-token")])
 def test_a_refused_token_is_reported_with_the_reason_of_the_server(
-    workspace: Workspace, server: Protected, how: str, auth: tuple[str, str]
+    workspace: Workspace, server: ProtectedServer, how: str, auth: tuple[str, str]
 ) -> None:
     said = {
         "challenge": server.challenge(401, error="invalid_token", error_description=EXPIRED),
-        "JSON-RPC error": Said(401, {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": EXPIRED}}),
-        "detail": Said(401, {"detail": EXPIRED}),
+        "JSON-RPC error": Reply(401, {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": EXPIRED}}),
+        "detail": Reply(401, {"detail": EXPIRED}),
     }
     server.refused = lambda heard, method: said[how]  # type: ignore[method-assign]
     done = workspace.run("call", server.mcp, "hello", *auth)
@@ -116,7 +116,7 @@ def test_a_refused_token_is_reported_with_the_reason_of_the_server(
 
 
 def test_a_token_that_does_not_allow_a_call_is_reported_with_the_reason(
-    workspace: Workspace, server: Protected
+    workspace: Workspace, server: ProtectedServer
 ) -> None:
     said = server.challenge(403, error="insufficient_scope", error_description="this needs the scope notes:write")
     server.refused = lambda heard, method: said  # type: ignore[method-assign]
@@ -125,7 +125,7 @@ def test_a_token_that_does_not_allow_a_call_is_reported_with_the_reason(
     assert b"HTTP status 403: this needs the scope notes:write; the credentials" in done.stderr
 
 
-def test_a_server_without_a_login_is_not_reported_as_wanting_one(workspace: Workspace, server: Protected) -> None:
+def test_a_server_without_a_login_is_not_reported_as_wanting_one(workspace: Workspace, server: ProtectedServer) -> None:
     server.metadata = None
     done = workspace.run("call", server.mcp, "hello")
     assert done.returncode == 3
@@ -133,7 +133,9 @@ def test_a_server_without_a_login_is_not_reported_as_wanting_one(workspace: Work
     assert b"--auth env:NAME" in done.stderr
 
 
-def test_the_variable_of_the_server_is_sent_to_a_url_of_this_machine(workspace: Workspace, server: Protected) -> None:
+def test_the_variable_of_the_server_is_sent_to_a_url_of_this_machine(
+    workspace: Workspace, server: ProtectedServer
+) -> None:
     workspace.env["LONGSHORE_AUTH_TOKEN"] = "from-the-variable"
     done = workspace.run("call", server.mcp, "hello")
     assert authorizations(server) == {"Bearer from-the-variable"}
@@ -142,14 +144,14 @@ def test_the_variable_of_the_server_is_sent_to_a_url_of_this_machine(workspace: 
 
 @pytest.mark.parametrize("given", [("--auth", "mine"), ("--header", "Authorization: Bearer mine")])
 def test_a_token_of_the_command_line_wins_over_the_variable(
-    workspace: Workspace, server: Protected, given: tuple[str, str]
+    workspace: Workspace, server: ProtectedServer, given: tuple[str, str]
 ) -> None:
     workspace.env["LONGSHORE_AUTH_TOKEN"] = "from-the-variable"
     workspace.run("call", server.mcp, "hello", *given)
     assert authorizations(server) == {"Bearer mine"}
 
 
-def test_the_variable_is_not_sent_to_a_url_that_a_file_names(workspace: Workspace, server: Protected) -> None:
+def test_the_variable_is_not_sent_to_a_url_that_a_file_names(workspace: Workspace, server: ProtectedServer) -> None:
     workspace.env["LONGSHORE_AUTH_TOKEN"] = "from-the-variable"
     workspace.write(".mcp.json", json.dumps({"mcpServers": {"theirs": {"url": server.mcp}}}))
     workspace.run("call", "theirs", "hello")
@@ -166,5 +168,5 @@ def test_the_variable_is_not_sent_to_another_host(monkeypatch: pytest.MonkeyPatc
         assert source(locate(url), Options()) == "env:LONGSHORE_AUTH_TOKEN"
 
 
-def authorizations(server: Protected) -> set[str | None]:
+def authorizations(server: ProtectedServer) -> set[str | None]:
     return {each.headers.get("authorization") for each in server.asked if each.path == "/mcp"}

@@ -108,7 +108,7 @@ def test_a_name_with_no_address_that_answers(make: Any, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("make", LOOPS)
-def test_a_connection_shows_that_it_lives(make: Any) -> None:
+def test_a_connection_has_tcp_keep_alive(make: Any) -> None:
     async def test() -> None:
         async with scripted(hello) as server:
             http = HttpClient()
@@ -124,7 +124,7 @@ def test_a_connection_shows_that_it_lives(make: Any) -> None:
 
 
 @pytest.mark.parametrize("make", LOOPS)
-def test_a_connection_is_not_kept_while_a_request_is_still_being_sent(make: Any) -> None:
+def test_a_connection_is_not_reused_while_a_request_is_still_being_sent(make: Any) -> None:
     """The server has answered without hearing us out. What is left would go before the next request."""
     connections = 0
 
@@ -155,7 +155,7 @@ def test_a_connection_is_not_kept_while_a_request_is_still_being_sent(make: Any)
     run_on(make, test)
 
 
-def test_what_is_trusted_is_loaded_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_the_trust_store_is_loaded_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     _trusting.cache_clear()
 
     async def ask() -> None:

@@ -94,7 +94,7 @@ def test_byte_by_byte(answer: bytes) -> None:
 
 @given(answer=st.sampled_from(ANSWERS), cuts=st.lists(st.integers(0, 500), max_size=6))
 @settings(max_examples=60, deadline=None)
-def test_cut_anywhere_it_is_the_same(answer: bytes, cuts: list[int]) -> None:
+def test_the_result_does_not_depend_on_how_the_bytes_are_split(answer: bytes, cuts: list[int]) -> None:
     assert read(cut(answer, cuts))[:3] == read([answer])[:3]
 
 
@@ -105,7 +105,7 @@ def test_cut_anywhere_it_is_the_same(answer: bytes, cuts: list[int]) -> None:
     cuts=st.lists(st.integers(0, 500), max_size=4),
 )
 @settings(max_examples=200, deadline=None)
-def test_what_is_spoiled_is_read_or_refused(answer: bytes, at: int, junk: bytes, cuts: list[int]) -> None:
+def test_a_corrupted_response_is_read_or_refused(answer: bytes, at: int, junk: bytes, cuts: list[int]) -> None:
     """Never anything else: no other exception, and no waiting for ever."""
     at %= len(answer)
     spoiled = answer[:at] + junk + answer[at + len(junk) :]
@@ -113,7 +113,7 @@ def test_what_is_spoiled_is_read_or_refused(answer: bytes, at: int, junk: bytes,
     assert status is ExchangeBroken or 100 <= status <= 999
 
 
-def test_what_nobody_asked_for_is_not_kept() -> None:
+def test_a_connection_with_an_unasked_response_is_not_reused() -> None:
     first, *_, doubled = ANSWERS
     assert read([first])[3] is True
     assert read([doubled])[3] is False

@@ -122,7 +122,7 @@ def test_a_redirect_is_an_answer_like_any_other() -> None:
         (OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + b"X: y\r\n" * 20_000, "stay", f"{HEAD_BYTES:,} bytes"),
     ],
 )
-def test_what_is_broken_off(raw: bytes, then: str, what: str) -> None:
+def test_a_malformed_response_is_refused(raw: bytes, then: str, what: str) -> None:
     with pytest.raises(ConnectError, match=what) as caught:
         fetch_from(raw, then=then)
     assert caught.value.server.startswith("http://127.0.0.1:")
@@ -138,7 +138,7 @@ def test_a_body_has_a_bound(framing: bytes) -> None:
 
 
 @pytest.mark.parametrize("begin", [b"", OK, OK + b"Content-Length: 100\r\n\r\n"])
-def test_a_drip_has_a_deadline(begin: bytes) -> None:
+def test_a_slow_response_has_a_deadline(begin: bytes) -> None:
     async def drip(_: Got, wire: Wire) -> None:
         await wire.send(begin)
         for _ in range(1000):
@@ -155,7 +155,7 @@ def test_a_drip_has_a_deadline(begin: bytes) -> None:
     run(test)
 
 
-def test_a_flood_does_not_pile_up() -> None:
+def test_an_unread_body_is_not_buffered_without_bound() -> None:
     """A body that nobody reads is not read from the socket either, and nothing of it is lost."""
 
     async def test() -> None:
@@ -203,7 +203,7 @@ def test_a_head_has_a_bound(size: int, fits: bool) -> None:
 
 
 @pytest.mark.parametrize(("more", "fits"), [(-1, True), (0, True), (1, False)])
-def test_what_is_not_body_has_a_bound(more: int, fits: bool) -> None:
+def test_framing_around_a_body_is_bounded(more: int, fits: bool) -> None:
     """A long body may have more of it, in proportion."""
     lines = OK + b"Transfer-Encoding: chunked\r\n\r\n"
     end = b"0\r\n\r\n"
@@ -236,7 +236,7 @@ def test_one_connection_serves_request_after_request() -> None:
     run(test)
 
 
-def test_at_the_same_time_each_request_has_its_own() -> None:
+def test_concurrent_requests_have_a_connection_each() -> None:
     async def test() -> None:
         http = HttpClient()
         together = asyncio.Barrier(20)
@@ -258,7 +258,7 @@ def test_at_the_same_time_each_request_has_its_own() -> None:
 
 @pytest.mark.parametrize("blocked", [False, True])
 @pytest.mark.parametrize("how", ["close", "cut", "surplus"])
-def test_a_kept_connection_that_ended_is_not_used(how: str, blocked: bool) -> None:
+def test_an_idle_connection_that_ended_is_not_used(how: str, blocked: bool) -> None:
     """Also where the loop had no chance to hear of it, because its owner did something else."""
 
     async def handler(got: Got, wire: Wire) -> None:
@@ -299,7 +299,7 @@ def test_a_connection_that_was_idle_for_long_is_not_used(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(("method", "again"), [("GET", True), ("DELETE", True), ("POST", False)])
-def test_a_kept_connection_that_ends_on_a_request(method: str, again: bool) -> None:
+def test_a_request_on_a_connection_that_ends_is_repeated_if_repeatable(method: str, again: bool) -> None:
     """What may be done twice is sent again, on a fresh connection; of a POST nobody can tell whether it was done."""
 
     async def handler(got: Got, wire: Wire) -> None:
@@ -325,7 +325,7 @@ def test_a_kept_connection_that_ends_on_a_request(method: str, again: bool) -> N
     run(test)
 
 
-def test_a_stream_that_is_left_takes_its_connection_with_it() -> None:
+def test_closing_a_response_closes_its_connection() -> None:
     hung_up = asyncio.Event()
 
     async def handler(_: Got, wire: Wire) -> None:
@@ -356,7 +356,7 @@ def test_a_stream_that_is_left_takes_its_connection_with_it() -> None:
     run(test)
 
 
-def test_closing_ends_what_is_under_way() -> None:
+def test_closing_ends_running_requests() -> None:
     async def never(_: Got, __: Wire) -> None:
         await asyncio.sleep(SECONDS)
 
@@ -400,7 +400,7 @@ def test_cancelling_ends_the_connection() -> None:
 # -- who can't be reached
 
 
-def test_nobody_there() -> None:
+def test_an_unreachable_host_is_explained() -> None:
     port = free_port()
 
     async def test() -> None:
@@ -415,7 +415,7 @@ def test_nobody_there() -> None:
     run(test)
 
 
-def test_somebody_who_does_not_accept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tls_handshake_that_hangs_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that speaks no TLS keeps a client of TLS waiting."""
     monkeypatch.setattr("longshore.http_client.pool.CONNECT_SECONDS", 0.3)
 
@@ -501,12 +501,12 @@ def test_addresses(url: str, origin: str, target: str) -> None:
 @pytest.mark.parametrize(
     "url", ["", "a", "ftp://a", "http://", "http://a:b", "http://[::1", "http://a:99999/", "file:///x"]
 )
-def test_what_is_no_url(url: str) -> None:
+def test_a_malformed_url_is_refused(url: str) -> None:
     with pytest.raises(ConnectError, match="no URL"):
         parse_url(url)
 
 
-def test_a_password_in_a_url_is_not_taken_nor_shown() -> None:
+def test_a_password_in_a_url_is_refused_and_not_shown() -> None:
     with pytest.raises(ConnectError, match="headers= or auth=") as caught:
         parse_url("http://me:secret@a/")
     assert "secret" not in str(caught.value)
@@ -527,7 +527,7 @@ def test_a_password_in_a_url_is_not_taken_nor_shown() -> None:
         "http://me:sec@secret@a:b/",
     ],
 )
-def test_nor_is_one_in_what_is_no_url(url: str) -> None:
+def test_a_password_in_a_malformed_url_is_not_shown(url: str) -> None:
     with pytest.raises(ConnectError, match=r"no URL|headers= or auth=") as caught:
         parse_url(url)
     assert "secret" not in str(caught.value)
@@ -544,7 +544,7 @@ def test_nor_is_one_in_what_is_no_url(url: str) -> None:
         ("a", "a"),
     ],
 )
-def test_what_people_see_of_a_url(url: str, shown: str) -> None:
+def test_a_shown_url_has_no_secrets(url: str, shown: str) -> None:
     assert without_secrets(url) == shown
 
 
@@ -560,7 +560,7 @@ def test_what_people_see_of_a_url(url: str, shown: str) -> None:
         ("http://127.0.0.1.evil.example", False),
     ],
 )
-def test_who_can_read_along(url: str, private: bool) -> None:
+def test_https_and_loopback_are_confidential(url: str, private: bool) -> None:
     assert parse_url(url).is_confidential is private
 
 

@@ -126,7 +126,7 @@ CLIENT_ROWS: dict[str, Row] = {
             f"{C}test_questions.py::test_undeclared_questions_are_refused",
             f"{C}test_eras.py::test_a_revision_that_is_insisted_on_is_had_or_not",
             f"{C}test_eras.py::test_a_handshake_that_fails_says_why",
-            f"{H}test_channel.py::test_a_session_says_who_it_is",
+            f"{H}test_channel.py::test_requests_of_a_session_carry_its_id",
         ),
     ),
     "LEG-04": Row(
@@ -224,7 +224,7 @@ CLIENT_ROWS: dict[str, Row] = {
         (
             f"{H}test_duties.py::test_a_modern_refusal_in_the_body_of_a_400_leads_to_no_handshake",
             f"{H}test_finding_out.py::test_after_these_the_handshake_is_offered",
-            f"{H}test_finding_out.py::test_these_say_nothing_of_what_it_speaks",
+            f"{H}test_finding_out.py::test_these_refusals_say_nothing_about_the_transport",
             f"{C}test_eras.py::test_the_negotiated_era_is_remembered",
             f"{C}test_eras.py::test_a_server_that_was_exchanged_for_another_is_found_out_again",
         ),
@@ -271,8 +271,8 @@ CLIENT_ROWS: dict[str, Row] = {
         "2025-03-26+",
         "Accept lists JSON and streams.",
         (
-            f"{H}test_channel.py::test_a_modern_request_says_what_it_is",
-            f"{H}test_headers.py::test_what_the_protocol_says_wins",
+            f"{H}test_channel.py::test_a_modern_request_has_its_headers",
+            f"{H}test_headers.py::test_the_protocol_s_headers_override_the_user_s",
         ),
     ),
     "HTTP-05": Row(
@@ -291,7 +291,7 @@ CLIENT_ROWS: dict[str, Row] = {
         "2025-03-26 to 2025-11-25",
         "The session's id is sent; after 404 there is another; the last word is DELETE.",
         (
-            f"{H}test_channel.py::test_a_session_says_who_it_is",
+            f"{H}test_channel.py::test_requests_of_a_session_carry_its_id",
             f"{H}test_channel.py::test_a_session_that_ends_is_begun_anew",
             f"{H}test_client.py::test_the_session_is_ended",
         ),
@@ -300,7 +300,7 @@ CLIENT_ROWS: dict[str, Row] = {
         "M",
         "2025-06-18 to 2025-11-25",
         "MCP-Protocol-Version after the handshake.",
-        (f"{H}test_channel.py::test_a_session_says_who_it_is",),
+        (f"{H}test_channel.py::test_requests_of_a_session_carry_its_id",),
     ),
     "HTTP-16": Row(
         "M",
@@ -308,7 +308,7 @@ CLIENT_ROWS: dict[str, Row] = {
         "A stream that broke is taken up after its last event, when the server wishes.",
         (
             f"{H}test_channel.py::test_a_stream_is_taken_up_where_it_broke_when_the_server_wants",
-            f"{H}test_streams.py::test_as_the_server_wishes",
+            f"{H}test_streams.py::test_the_retry_of_the_server_is_used_within_bounds",
             f"{H}test_client.py::test_a_stream_that_is_closed_to_be_visited_again",
         ),
     ),
@@ -323,7 +323,7 @@ CLIENT_ROWS: dict[str, Row] = {
         "modern",
         "MCP-Protocol-Version and Mcp-Method on every request, Mcp-Name where there is a name.",
         (
-            f"{H}test_channel.py::test_a_modern_request_says_what_it_is",
+            f"{H}test_channel.py::test_a_modern_request_has_its_headers",
             f"{H}test_channel.py::test_a_request_without_a_name_names_none",
             f"{H}test_duties.py::test_over_http_the_headers_say_the_same",
         ),
@@ -465,7 +465,7 @@ CLIENT_ROWS: dict[str, Row] = {
         (
             f"{C}test_cancel.py::test_a_cancellation_names_the_request_and_the_reason",
             f"{H}test_channel.py::test_giving_up",
-            f"{H}test_client.py::test_who_gives_up_stops_the_handler",
+            f"{H}test_client.py::test_cancelling_a_call_stops_the_handler",
         ),
     ),
     "SAMP-01": Row(
@@ -584,7 +584,7 @@ CLIENT_ROWS: dict[str, Row] = {
         "PKCE with S256, and no login where the metadata does not promise it.",
         (
             f"{OAUTH}test_login.py::test_a_login_leads_to_a_call",
-            f"{OAUTH}test_login.py::test_without_pkce_nobody_logs_in",
+            f"{OAUTH}test_login.py::test_without_pkce_there_is_no_login",
         ),
     ),
     "AUTH-10": Row(
@@ -614,7 +614,7 @@ CLIENT_ROWS: dict[str, Row] = {
         "M",
         "modern",
         "A registration says its application_type.",
-        (f"{OAUTH}test_login.py::test_registration_says_what_we_are",),
+        (f"{OAUTH}test_login.py::test_a_registration_describes_the_client",),
     ),
     "AUTH-13": Row(
         "S",
@@ -622,7 +622,7 @@ CLIENT_ROWS: dict[str, Row] = {
         "A document on the web comes before registering; scopes by the challenge; step-up asks for all and ends.",
         (
             f"{OAUTH}test_login.py::test_a_document_on_the_web_comes_before_registering",
-            f"{OAUTH}test_login.py::test_who_can_t_register_is_told_what_to_give",
+            f"{OAUTH}test_login.py::test_the_error_without_registration_says_what_to_give",
             f"{OAUTH}test_renewal.py::test_scopes_by_the_challenge",
             f"{OAUTH}test_renewal.py::test_scopes_by_the_metadata",
             f"{OAUTH}test_renewal.py::test_step_up_asks_for_all",
@@ -634,12 +634,12 @@ CLIENT_ROWS: dict[str, Row] = {
         "all",
         "Only http(s) addresses are gone to, no shell is used, and no server leads us behind the wall.",
         (
-            "tests/http_client/test_pool.py::test_what_is_no_url",
+            "tests/http_client/test_pool.py::test_a_malformed_url_is_refused",
             f"{H}test_channel.py::test_no_other_redirect_is_followed",
             f"{C}test_questions.py::test_undeclared_questions_are_refused",
             f"{C}test_starting.py::test_words_that_no_program_can_be_given",
-            f"{OAUTH}test_url_policy.py::test_nobody_knocks",
-            f"{OAUTH}test_url_policy.py::test_a_name_that_points_inside",
+            f"{OAUTH}test_url_policy.py::test_no_connection_is_made_to_an_internal_address",
+            f"{OAUTH}test_url_policy.py::test_a_name_that_resolves_to_an_internal_address_is_refused",
             f"{OAUTH}test_discovery.py::test_endpoints_behind_the_wall_stop_it",
         ),
     ),

@@ -12,7 +12,7 @@ from typing import Final, final
 
 from msgspec import Struct
 
-from longshore.client.endpoint import EVENT_STREAM, answered_ids, media_type, read_refusal, refuse
+from longshore.client.mcp_endpoint import EVENT_STREAM, answered_ids, media_type, read_refusal, refuse
 from longshore.errors import ClientError, ConnectionLost, HttpRefused
 from longshore.http_client.response import ExchangeBroken, HttpResponse, Unreachable
 from longshore.wire.messages import Id

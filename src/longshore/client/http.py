@@ -12,10 +12,11 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, final
 
 from longshore.client.channel import CLIENT_LIMITS, Channel, ChannelEvents, FrameInfo
-from longshore.client.endpoint import (
+from longshore.client.event_stream import EventStreamReader, EventTooLarge, drain
+from longshore.client.mcp_endpoint import (
     EVENT_STREAM,
     JSON,
-    Endpoint,
+    McpEndpoint,
     answered_ids,
     error_for,
     is_session_over,
@@ -23,7 +24,6 @@ from longshore.client.endpoint import (
     read_refusal,
     refuse,
 )
-from longshore.client.event_stream import EventStreamReader, EventTooLarge, drain
 from longshore.client.tasks import Tasks, end
 from longshore.errors import BadAnswer, ClientError, ConnectionLost
 from longshore.http_client.response import HttpResponse, Unreachable
@@ -68,7 +68,7 @@ class HttpChannel(Channel):
         limits: Limits = CLIENT_LIMITS,
     ) -> None:
         super().__init__(events)
-        self._endpoint = Endpoint(url, headers, authorizer, events.on_login)
+        self._endpoint = McpEndpoint(url, headers, authorizer, events.on_login)
         self.label = self._endpoint.label
         self._limit = limits.frame_bytes
         self._streams = EventStreamReader(self._open_stream, self._receive, events.note, limits.frame_bytes)

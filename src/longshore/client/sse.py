@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final, final
 from urllib.parse import urljoin
 
 from longshore.client.channel import CLIENT_LIMITS, Channel, ChannelEvents, FrameInfo
-from longshore.client.endpoint import EVENT_STREAM, Endpoint, media_type, read_refusal, refuse
 from longshore.client.event_stream import EventTooLarge, SseParser, drain
 from longshore.client.http import POST_HEADERS
+from longshore.client.mcp_endpoint import EVENT_STREAM, McpEndpoint, media_type, read_refusal, refuse
 from longshore.client.tasks import Tasks
 from longshore.errors import ClientError, ConnectError, ConnectionLost, HttpRefused
 from longshore.http_client.response import ExchangeBroken, HttpResponse
@@ -45,7 +45,7 @@ class SseChannel(Channel):
         limits: Limits = CLIENT_LIMITS,
     ) -> None:
         super().__init__(events)
-        self._endpoint = Endpoint(url, headers, authorizer, events.on_login)
+        self._endpoint = McpEndpoint(url, headers, authorizer, events.on_login)
         self.label = self._endpoint.label
         self._parser = SseParser(limits.frame_bytes)
         self._post_url = ""

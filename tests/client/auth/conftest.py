@@ -13,21 +13,21 @@ from longshore.client import Client
 from longshore.client.auth import Authorizer, AuthRequest, MemoryStorage, OAuth
 from longshore.client.auth.authorizer import Headers
 
-from .town import Authority, Protected, follow, living
+from .oauth_servers import AuthorizationServer, ProtectedServer, follow, running
 
 T = TypeVar("T")
 SECONDS = 60.0
 
 
 @pytest.fixture
-def authority() -> Authority:
-    return Authority()
+def authority() -> AuthorizationServer:
+    return AuthorizationServer()
 
 
 @pytest.fixture
-def server(authority: Authority) -> Iterator[Protected]:
-    place = Protected(authority)
-    with living(authority, place):
+def server(authority: AuthorizationServer) -> Iterator[ProtectedServer]:
+    place = ProtectedServer(authority)
+    with running(authority, place):
         yield place
 
 
@@ -60,7 +60,7 @@ def run(work: Callable[[], Awaitable[T]]) -> T:
     return result
 
 
-def talk(server: Protected, auth: Any, calls: int = 1) -> list[str]:
+def talk(server: ProtectedServer, auth: Any, calls: int = 1) -> list[str]:
     """Connect, call the tool so many times one after the other, and hang up."""
 
     async def work() -> list[str]:
@@ -70,7 +70,7 @@ def talk(server: Protected, auth: Any, calls: int = 1) -> list[str]:
     return run(work)
 
 
-def tokens_sent(server: Protected) -> list[str]:
+def tokens_sent(server: ProtectedServer) -> list[str]:
     """The different credentials that the MCP server was shown, in order."""
     return list(dict.fromkeys(each.headers.get("authorization", "") for each in server.asked if each.path == "/mcp"))
 

@@ -13,14 +13,14 @@ from longshore.client.auth.token_store import TokenStore
 from longshore.errors import AuthorizationError
 
 from .conftest import age, login, run, talk, tokens_sent
-from .town import Authority, Protected, Refused, living
+from .oauth_servers import AuthorizationServer, ProtectedServer, Refused, running
 
 
 @pytest.fixture
 def evil() -> Any:
     """A server, and an authorization server that it names."""
-    place = Protected(Authority())
-    with living(place.authorities[0], place):
+    place = ProtectedServer(AuthorizationServer())
+    with running(place.authorities[0], place):
         yield place
 
 
@@ -33,7 +33,9 @@ def by_secret(secret: str = "s3cret") -> dict[str, Any]:
     }
 
 
-def test_a_second_server_does_not_get_the_secret(authority: Authority, server: Protected, evil: Protected) -> None:
+def test_a_second_server_does_not_get_the_secret(
+    authority: AuthorizationServer, server: ProtectedServer, evil: ProtectedServer
+) -> None:
     authority.clients["me"] = evil.authorities[0].clients["me"] = by_secret()
     auth = ClientCredentials("me", "s3cret")
     assert talk(server, auth) == ["hello"]
@@ -44,7 +46,7 @@ def test_a_second_server_does_not_get_the_secret(authority: Authority, server: P
 
 
 def test_a_second_server_does_not_get_a_persons_client(
-    authority: Authority, server: Protected, evil: Protected, tmp_path: Any
+    authority: AuthorizationServer, server: ProtectedServer, evil: ProtectedServer, tmp_path: Any
 ) -> None:
     authority.clients["me"] = by_secret()
     for place in (server, evil):
@@ -57,7 +59,9 @@ def test_a_second_server_does_not_get_a_persons_client(
     assert evil.authorities[0].count("/authorize") == evil.authorities[0].count("/token") == 0
 
 
-def test_the_named_issuer_is_the_bound_one(authority: Authority, server: Protected, evil: Protected) -> None:
+def test_the_named_issuer_is_the_bound_one(
+    authority: AuthorizationServer, server: ProtectedServer, evil: ProtectedServer
+) -> None:
     authority.clients["me"] = by_secret()
     storage = MemoryStorage()
     assert talk(server, ClientCredentials("me", "s3cret", issuer=authority.issuer, storage=storage)) == ["hello"]
@@ -67,7 +71,7 @@ def test_the_named_issuer_is_the_bound_one(authority: Authority, server: Protect
 
 
 @pytest.mark.parametrize("kind", ["one", "two"])
-def test_of_two_at_once_one_is_the_first(tmp_path: Any, kind: str) -> None:
+def test_of_two_concurrent_bindings_the_first_counts(tmp_path: Any, kind: str) -> None:
     """Two servers of one client, or two programs that share a file."""
     cupboards = [TokenStore(FileStorage(tmp_path / "oauth.json"), "") for _ in range(2)]
     if kind == "one":
@@ -81,7 +85,9 @@ def test_of_two_at_once_one_is_the_first(tmp_path: Any, kind: str) -> None:
     assert sorted(run(work)) == ["AuthorizationError", "NoneType"]
 
 
-def test_an_assertion_reaches_one_issuer(authority: Authority, server: Protected, evil: Protected) -> None:
+def test_an_assertion_reaches_one_issuer(
+    authority: AuthorizationServer, server: ProtectedServer, evil: ProtectedServer
+) -> None:
     authority.public_keys["vouched"] = evil.authorities[0].public_keys["vouched"] = True
     auth = JwtBearer("vouched")
     assert talk(server, auth) == ["hello"]
@@ -95,7 +101,9 @@ def test_an_assertion_reaches_one_issuer(authority: Authority, server: Protected
     assert talk(evil, JwtBearer("vouched", issuer=evil.authorities[0].issuer)) == ["hello"]
 
 
-def test_a_refused_assertion_is_remembered_where_it_was_refused(authority: Authority, server: Protected) -> None:
+def test_a_refused_assertion_is_remembered_where_it_was_refused(
+    authority: AuthorizationServer, server: ProtectedServer
+) -> None:
     authority.public_keys["vouched"] = True
     authority.refusal = Refused("invalid_scope", "not today")
     auth = JwtBearer("vouched")
@@ -105,7 +113,9 @@ def test_a_refused_assertion_is_remembered_where_it_was_refused(authority: Autho
     assert talk(server, auth) == ["hello"], "it was not the assertion that was refused"
 
 
-def test_stored_tokens_of_another_issuer(authority: Authority, server: Protected, evil: Protected) -> None:
+def test_stored_tokens_of_another_issuer(
+    authority: AuthorizationServer, server: ProtectedServer, evil: ProtectedServer
+) -> None:
     storage, other = MemoryStorage(), evil.authorities[0]
     authority.clients["me"], other.clients["me"] = by_secret("of-the-first"), by_secret("of-the-second")
     talk(server, login(client_id="me", client_secret="of-the-first", storage=storage))
@@ -118,7 +128,9 @@ def test_stored_tokens_of_another_issuer(authority: Authority, server: Protected
 
 
 @pytest.mark.parametrize("dpop", [True, False])
-def test_stored_tokens_that_are_bound_otherwise(authority: Authority, server: Protected, dpop: bool) -> None:
+def test_stored_tokens_that_are_bound_otherwise(
+    authority: AuthorizationServer, server: ProtectedServer, dpop: bool
+) -> None:
     storage = MemoryStorage()
     authority.bound = not dpop
     talk(server, login(storage=storage, dpop=not dpop))
@@ -129,7 +141,7 @@ def test_stored_tokens_that_are_bound_otherwise(authority: Authority, server: Pr
     assert set(sent) == {"DPoP" if dpop else "Bearer"}
 
 
-def test_a_stored_key_that_is_broken(authority: Authority, server: Protected) -> None:
+def test_a_stored_key_that_is_broken(authority: AuthorizationServer, server: ProtectedServer) -> None:
     storage = MemoryStorage()
     authority.bound = True
     talk(server, login(storage=storage, dpop=True))
@@ -139,7 +151,9 @@ def test_a_stored_key_that_is_broken(authority: Authority, server: Protected) ->
 
 
 @pytest.mark.parametrize("offset", [0, 150, 190])
-def test_a_long_secret_is_not_shown_in_part(authority: Authority, server: Protected, offset: int) -> None:
+def test_a_long_secret_is_not_shown_in_part(
+    authority: AuthorizationServer, server: ProtectedServer, offset: int
+) -> None:
     secret = "".join(f"{n:04}" for n in range(200))
     authority.before_token = lambda: setattr(
         authority, "refusal", Refused("invalid_grant", "x" * offset + authority.asked[-1].form["assertion"])
@@ -149,7 +163,7 @@ def test_a_long_secret_is_not_shown_in_part(authority: Authority, server: Protec
     assert secret[:12] not in str(caught.value)
 
 
-def test_a_proof_is_not_shown(authority: Authority, server: Protected) -> None:
+def test_a_proof_is_not_shown(authority: AuthorizationServer, server: ProtectedServer) -> None:
     authority.metadata["token_endpoint_auth_methods_supported"] = ["private_key_jwt"]
     sent: list[str] = []
 
@@ -165,7 +179,9 @@ def test_a_proof_is_not_shown(authority: Authority, server: Protected) -> None:
 
 
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
-def test_a_client_secret_is_not_shown_as_it_was_sent(authority: Authority, server: Protected, method: str) -> None:
+def test_a_client_secret_is_not_shown_as_it_was_sent(
+    authority: AuthorizationServer, server: ProtectedServer, method: str
+) -> None:
     authority.metadata["token_endpoint_auth_methods_supported"] = [method]
     sent: list[str] = []
 

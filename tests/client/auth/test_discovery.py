@@ -18,7 +18,7 @@ from longshore.client.auth.url_policy import UrlPolicy, check_given_url, covers,
 from longshore.errors import AuthorizationError
 
 from .conftest import first_headers, login, run, talk
-from .town import Authority, Heard, Protected, Said, living
+from .oauth_servers import AuthorizationServer, ProtectedServer, Received, Reply, running
 
 WELL = "https://h.example/.well-known"
 
@@ -77,7 +77,7 @@ def test_places_of_an_issuer(issuer: str, places: list[str]) -> None:
         ("", "https://h.example/mcp", False),
     ],
 )
-def test_whose_metadata_it_is(resource: str, server: str, good: bool) -> None:
+def test_metadata_must_be_about_the_server(resource: str, server: str, good: bool) -> None:
     assert covers(resource, server) is good
 
 
@@ -136,7 +136,7 @@ def test_the_wall(server: str, url: str, good: bool) -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_what_is_inside() -> None:
+def test_which_hosts_are_internal() -> None:
     assert is_loopback("LOCALHOST") and is_loopback("127.8.9.1") and not is_loopback("localhost.example")
     assert is_internal("172.16.0.1") and not is_internal("as.example") and not is_internal("8.8.8.8")
     with pytest.raises(ValueError, match="idp"):
@@ -145,14 +145,16 @@ def test_what_is_inside() -> None:
 
 @pytest.mark.parametrize("name", ["authorization_endpoint", "token_endpoint", "registration_endpoint"])
 @pytest.mark.parametrize("url", ["http://10.0.0.1/x", "file:///etc/passwd", "http://as.example/x", "a:$(calc)?"])
-def test_endpoints_behind_the_wall_stop_it(authority: Authority, server: Protected, name: str, url: str) -> None:
+def test_endpoints_behind_the_wall_stop_it(
+    authority: AuthorizationServer, server: ProtectedServer, name: str, url: str
+) -> None:
     authority.metadata[name] = url
     with pytest.raises(AuthorizationError, match=name):
         talk(server, login())
     assert authority.count("/authorize") == authority.count("/token") == 0
 
 
-def test_metadata_behind_the_wall_is_not_fetched(authority: Authority, server: Protected) -> None:
+def test_metadata_behind_the_wall_is_not_fetched(authority: AuthorizationServer, server: ProtectedServer) -> None:
     server.named = "http://169.254.169.254/latest"
     with pytest.raises(AuthorizationError, match="resource metadata"):
         talk(server, login())
@@ -161,14 +163,14 @@ def test_metadata_behind_the_wall_is_not_fetched(authority: Authority, server: P
         talk(server, login())
 
 
-def test_the_named_place_comes_first(authority: Authority, server: Protected) -> None:
+def test_the_named_place_comes_first(authority: AuthorizationServer, server: ProtectedServer) -> None:
     server.places = {"/elsewhere/metadata"}
     server.named = f"{server.url}/elsewhere/metadata"
     assert talk(server, login()) == ["hello"]
     assert [path for path in server.paths(method="GET") if path != "/mcp"] == ["/elsewhere/metadata"]
 
 
-def test_the_root_comes_last(authority: Authority, server: Protected) -> None:
+def test_the_root_comes_last(authority: AuthorizationServer, server: ProtectedServer) -> None:
     server.places = {"/.well-known/oauth-protected-resource"}
     server.metadata = {"resource": server.url}
     assert talk(server, login()) == ["hello"]
@@ -185,31 +187,31 @@ def test_the_root_comes_last(authority: Authority, server: Protected) -> None:
     ],
 )
 def test_an_issuer_with_a_path(place: str, asked: int) -> None:
-    authority = Authority("/t1")
+    authority = AuthorizationServer("/t1")
     authority.places = {place}
-    server = Protected(authority)
-    with living(authority, server):
+    server = ProtectedServer(authority)
+    with running(authority, server):
         assert talk(server, login()) == ["hello"]
     assert len([each for each in authority.paths() if ".well-known" in each]) == asked
     assert "/.well-known/oauth-authorization-server" not in authority.paths()
 
 
-def test_an_issuer_without_metadata(authority: Authority, server: Protected) -> None:
+def test_an_issuer_without_metadata(authority: AuthorizationServer, server: ProtectedServer) -> None:
     authority.places = set()
     with pytest.raises(AuthorizationError, match="publishes no metadata; asked"):
         talk(server, login())
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b"", b"{", b'"x"', b"[" * 100_000, b"\xff"])
-def test_pages_are_no_metadata(authority: Authority, server: Protected, body: bytes) -> None:
+def test_pages_are_no_metadata(authority: AuthorizationServer, server: ProtectedServer, body: bytes) -> None:
     page = f"{server.url}/page"
     server.named = page
-    server.elsewhere = lambda heard: Said(200, body) if heard.path == "/page" else Said(404)  # type: ignore[method-assign]
+    server.elsewhere = lambda received: Reply(200, body) if received.path == "/page" else Reply(404)  # type: ignore[method-assign]
     assert talk(server, login()) == ["hello"]
 
 
 @pytest.mark.parametrize("over", [-1, 0, 1])
-def test_too_much_metadata(authority: Authority, server: Protected, over: int) -> None:
+def test_too_much_metadata(authority: AuthorizationServer, server: ProtectedServer, over: int) -> None:
     body = json.dumps(server.about()).encode().ljust(MOST_BYTES + over)
     server.about = lambda: body  # type: ignore[method-assign, assignment, return-value]
     with pytest.raises(AuthorizationError, match="could not be asked") if over > 0 else nullcontext():
@@ -217,12 +219,14 @@ def test_too_much_metadata(authority: Authority, server: Protected, over: int) -
 
 
 @pytest.mark.parametrize("status", [502, 429])
-def test_a_server_that_fails_is_not_taken_for_an_old_one(authority: Authority, server: Protected, status: int) -> None:
+def test_a_server_that_fails_is_not_taken_for_an_old_one(
+    authority: AuthorizationServer, server: ProtectedServer, status: int
+) -> None:
     storage, places = MemoryStorage(), server.places
     talk(server, login(storage=storage))
     authority.tokens.clear()
     server.places = set()
-    server.elsewhere = lambda heard: Said(status)  # type: ignore[method-assign]
+    server.elsewhere = lambda received: Reply(status)  # type: ignore[method-assign]
     with pytest.raises(AuthorizationError, match=f"{status}; try again later"):
         talk(server, login(storage=storage))
     server.places = places
@@ -230,24 +234,24 @@ def test_a_server_that_fails_is_not_taken_for_an_old_one(authority: Authority, s
     assert authority.count("/authorize") == 1, "the refresh token is kept"
 
 
-class Old(Protected):
+class Old(ProtectedServer):
     """A server of 2025-03-26: it is its own authorization server, or passes for it."""
 
-    def __init__(self, authority: Authority) -> None:
+    def __init__(self, authority: AuthorizationServer) -> None:
         super().__init__(authority)
         self.metadata = None
 
-    def elsewhere(self, heard: Heard) -> Said:
-        return self.authorities[0].handle(heard)
+    def elsewhere(self, received: Received) -> Reply:
+        return self.authorities[0].handle(received)
 
 
 @pytest.mark.parametrize("metadata", [True, False])
 def test_a_server_of_2025_03_26(metadata: bool) -> None:
-    authority = Authority()
+    authority = AuthorizationServer()
     server = Old(authority)
     if not metadata:
         authority.places = set()
-    with living(server):
+    with running(server):
         authority.url = server.url
         storage: dict[str, Any] = {}
         auth = login(**storage)
@@ -258,7 +262,7 @@ def test_a_server_of_2025_03_26(metadata: bool) -> None:
     assert not any("resource" in each.query for each in server.asked)
 
 
-def test_a_server_that_knows_no_oauth_at_all(authority: Authority, server: Protected) -> None:
+def test_a_server_that_knows_no_oauth_at_all(authority: AuthorizationServer, server: ProtectedServer) -> None:
     server.metadata = None
     with pytest.raises(AuthorizationError, match=r"says nowhere how to get one.*give it by auth="):
         talk(server, login())
@@ -266,13 +270,13 @@ def test_a_server_that_knows_no_oauth_at_all(authority: Authority, server: Prote
 
 @pytest.mark.parametrize("metadata", [None, {"authorization_servers": None}])
 @pytest.mark.parametrize("slash", ["", "/"])
-def test_an_issuer_that_nobody_named(metadata: Any, slash: str) -> None:
+def test_an_issuer_that_no_server_named_may_have_a_slash_or_not(metadata: Any, slash: str) -> None:
     """Its own origin issues tokens: whether that is written with a slash, only its metadata say."""
-    authority = Authority()
+    authority = AuthorizationServer()
     server = Old(authority)
     server.metadata = metadata
     storage = MemoryStorage()
-    with living(server):
+    with running(server):
         authority.url = server.url
         authority.metadata["issuer"] = authority.iss = server.url + slash
         authority.metadata["authorization_response_iss_parameter_supported"] = True
@@ -286,24 +290,24 @@ def test_an_issuer_that_nobody_named(metadata: Any, slash: str) -> None:
     assert server.count("/authorize") == server.count("/register") == 1
 
 
-class Tenants(Protected):
+class Tenants(ProtectedServer):
     """Each tenant, which the query names, is a resource of its own."""
 
     def about(self) -> dict[str, Any]:
         return {**super().about(), "resource": f"{self.mcp}?{urlencode(self.asked[-1].query)}"}
 
-    def refused(self, heard: Heard, method: str) -> Said | None:
-        token = heard.headers.get("authorization", "").removeprefix("Bearer ")
+    def refused(self, received: Received, method: str) -> Reply | None:
+        token = received.headers.get("authorization", "").removeprefix("Bearer ")
         held = self.authorities[0].tokens.get(token, {})
-        good = held.get("resource") == f"{self.mcp}?{urlencode(heard.query)}"
+        good = held.get("resource") == f"{self.mcp}?{urlencode(received.query)}"
         return None if good else self.challenge(401)
 
 
 @pytest.mark.parametrize("own", [True, False])
 def test_a_server_with_a_query(own: bool, tmp_path: Any) -> None:
     """What the query says is part of the resource, if the resource says so; and it is written down nowhere."""
-    authority = Authority()
-    server = Tenants(authority) if own else Protected(authority)
+    authority = AuthorizationServer()
+    server = Tenants(authority) if own else ProtectedServer(authority)
 
     async def call(tenant: str) -> str:
         auth = login(storage=FileStorage(tmp_path / "oauth.json"))
@@ -311,7 +315,7 @@ def test_a_server_with_a_query(own: bool, tmp_path: Any) -> None:
         async with Client(url, auth=auth, era="2025-11-25", timeout=10, reconnect=False) as client:
             return (await client.call("hello")).text
 
-    with living(authority, server):
+    with running(authority, server):
         for tenant in ("one", "two", "one", "two"):
             assert run(lambda tenant=tenant: call(tenant)) == "hello"  # type: ignore[misc]
     assert authority.count("/authorize") == (2 if own else 1)
@@ -319,6 +323,6 @@ def test_a_server_with_a_query(own: bool, tmp_path: Any) -> None:
     assert kept and not any("tenant" in each for each in kept)
 
 
-def test_a_host_that_is_not_ascii_is_told_how_to_write_it() -> None:
+def test_the_error_for_a_host_that_is_not_ascii_says_how_to_write_it() -> None:
     with pytest.raises(AuthorizationError, match=r"and its host as xn--bcher-kva\.example"):
         run(lambda: first_headers(login(), "https://b\u00fccher.example/mcp"))

@@ -17,24 +17,24 @@ from longshore.client.auth.token_endpoint import _NONCE_TRIES
 from longshore.errors import AuthorizationError
 
 from .conftest import login, run, talk, tokens_sent
-from .town import Authority, Heard, Proofs, Protected, Said, follow
+from .oauth_servers import AuthorizationServer, Proofs, ProtectedServer, Received, Reply, follow
 
 
-def claims(heard: Heard) -> dict[str, Any]:
-    part = heard.headers["dpop"].split(".")[1]
+def claims(received: Received) -> dict[str, Any]:
+    part = received.headers["dpop"].split(".")[1]
     found: dict[str, Any] = json.loads(b64decode(part + "=" * (-len(part) % 4), altchars=b"-_"))
     return found
 
 
 @pytest.fixture
-def bound(authority: Authority, server: Protected) -> Protected:
+def bound(authority: AuthorizationServer, server: ProtectedServer) -> ProtectedServer:
     authority.bound, server.dpop = True, Proofs()
     authority.metadata["dpop_signing_alg_values_supported"] = ["ES256"]
     return server
 
 
 @pytest.mark.parametrize("dpop", [True, "auto"])
-def test_a_bound_token(authority: Authority, bound: Protected, dpop: bool | str) -> None:
+def test_a_bound_token(authority: AuthorizationServer, bound: ProtectedServer, dpop: bool | str) -> None:
     assert talk(bound, login(dpop=dpop), calls=3) == ["hello"] * 3
     sent = [each for each in bound.asked if "authorization" in each.headers]
     assert all(each.headers["authorization"].startswith("DPoP ") for each in sent)
@@ -42,7 +42,7 @@ def test_a_bound_token(authority: Authority, bound: Protected, dpop: bool | str)
     assert all("content_digest" in claims(each) for each in sent if each.body)
 
 
-def test_nonces_of_both_servers(authority: Authority, bound: Protected) -> None:
+def test_nonces_of_both_servers(authority: AuthorizationServer, bound: ProtectedServer) -> None:
     assert bound.dpop is not None
     authority.dpop.nonce, bound.dpop.nonce = "of-the-issuer", "of-the-server"
     assert talk(bound, login(), calls=3) == ["hello"] * 3
@@ -52,7 +52,7 @@ def test_nonces_of_both_servers(authority: Authority, bound: Protected) -> None:
     assert nonces[:2] == [None, "of-the-server"] and set(nonces[1:]) == {"of-the-server"}
 
 
-def test_a_nonce_that_changes(authority: Authority, bound: Protected) -> None:
+def test_a_nonce_that_changes(authority: AuthorizationServer, bound: ProtectedServer) -> None:
     assert bound.dpop is not None
     bound.dpop.nonce = "first"
     auth = login()
@@ -62,14 +62,14 @@ def test_a_nonce_that_changes(authority: Authority, bound: Protected) -> None:
     assert authority.count("/authorize") == 1
 
 
-def test_a_nonce_for_ever_is_given_up(authority: Authority, bound: Protected) -> None:
+def test_a_nonce_for_ever_is_given_up(authority: AuthorizationServer, bound: ProtectedServer) -> None:
     assert bound.dpop is not None
     check = bound.dpop.check
 
-    def never(heard: Heard, url: str, token: str | None) -> str:
+    def never(received: Received, url: str, token: str | None) -> str:
         assert bound.dpop is not None
         bound.dpop.nonce = f"n{len(bound.asked)}"
-        return check(heard, url, token)
+        return check(received, url, token)
 
     bound.dpop.check = never  # type: ignore[method-assign]
     with pytest.raises(Exception, match="401"):
@@ -78,14 +78,14 @@ def test_a_nonce_for_ever_is_given_up(authority: Authority, bound: Protected) ->
 
 
 @pytest.mark.parametrize("changes", [_NONCE_TRIES - 1, _NONCE_TRIES, _NONCE_TRIES + 1])
-def test_nonces_of_an_issuer_that_run_out(authority: Authority, bound: Protected, changes: int) -> None:
+def test_nonces_of_an_issuer_that_run_out(authority: AuthorizationServer, bound: ProtectedServer, changes: int) -> None:
     check, asked = authority.dpop.check, []
 
-    def hasty(heard: Heard, url: str, token: str | None) -> str:
-        asked.append(heard)
+    def hasty(received: Received, url: str, token: str | None) -> str:
+        asked.append(received)
         if len(asked) <= changes:
             authority.dpop.nonce = f"n{len(asked)}"
-        return check(heard, url, token)
+        return check(received, url, token)
 
     authority.dpop.check = hasty  # type: ignore[method-assign]
     with pytest.raises(AuthorizationError, match="use_dpop_nonce") if changes > _NONCE_TRIES else nullcontext():
@@ -93,7 +93,9 @@ def test_nonces_of_an_issuer_that_run_out(authority: Authority, bound: Protected
     assert len(asked) == min(changes, _NONCE_TRIES) + 1
 
 
-def test_the_key_is_kept_with_the_tokens(authority: Authority, bound: Protected, tmp_path: Any) -> None:
+def test_the_key_is_stored_with_the_tokens(
+    authority: AuthorizationServer, bound: ProtectedServer, tmp_path: Any
+) -> None:
     path = tmp_path / "oauth.json"
     talk(bound, login(storage=FileStorage(path)))
     talk(bound, login(storage=FileStorage(path)))
@@ -102,7 +104,7 @@ def test_the_key_is_kept_with_the_tokens(authority: Authority, bound: Protected,
     assert authority.count("/authorize") == 1
 
 
-def test_a_server_that_says_it_takes_them(authority: Authority, server: Protected) -> None:
+def test_a_server_that_says_it_takes_them(authority: AuthorizationServer, server: ProtectedServer) -> None:
     authority.bound = True
     authority.metadata["dpop_signing_alg_values_supported"] = ["ES256"]
     server.metadata = {"dpop_signing_alg_values_supported": ["ES256"]}
@@ -110,38 +112,38 @@ def test_a_server_that_says_it_takes_them(authority: Authority, server: Protecte
     assert server.asked[-1].headers["authorization"].startswith("DPoP ")
 
 
-def test_an_issuer_that_could_is_no_reason(authority: Authority, server: Protected) -> None:
+def test_an_issuer_that_could_is_no_reason(authority: AuthorizationServer, server: ProtectedServer) -> None:
     authority.metadata["dpop_signing_alg_values_supported"] = ["ES256"]
     assert talk(server, login()) == ["hello"]
     assert "dpop" not in server.asked[-1].headers
 
 
-def test_insisting(authority: Authority, server: Protected) -> None:
+def test_insisting(authority: AuthorizationServer, server: ProtectedServer) -> None:
     with pytest.raises(AuthorizationError, match="not bound to our key"):
         talk(server, login(dpop=True))
 
 
-def test_refusing(authority: Authority, bound: Protected) -> None:
+def test_refusing(authority: AuthorizationServer, bound: ProtectedServer) -> None:
     with pytest.raises(AuthorizationError, match="allow that by dpop="):
         talk(bound, login(dpop=False))
 
 
-def test_other_grants_are_bound_too(authority: Authority, bound: Protected) -> None:
+def test_other_grants_are_bound_too(authority: AuthorizationServer, bound: ProtectedServer) -> None:
     authority.clients["me"] = {"token_endpoint_auth_method": "client_secret_basic", "client_secret": "s"}
     assert talk(bound, ClientCredentials("me", "s", storage=MemoryStorage())) == ["hello"]
 
 
-def test_a_step_up_keeps_a_token_bound(authority: Authority, server: Protected) -> None:
+def test_a_step_up_keeps_a_token_bound(authority: AuthorizationServer, server: ProtectedServer) -> None:
     """The 401 wants a bound token, the 403 no more than a scope: that is no reason to take a weaker one."""
     authority.metadata["dpop_signing_alg_values_supported"] = ["ES256"]
     server.needs = {"tools/call": {"write"}}
     token, challenge = authority.token, server.challenge
 
-    def willing(heard: Heard) -> Said:
-        authority.bound = "dpop" in heard.headers
-        return token(heard)
+    def willing(received: Received) -> Reply:
+        authority.bound = "dpop" in received.headers
+        return token(received)
 
-    def varying(status: int, headers: Any = (), **fields: str) -> Said:
+    def varying(status: int, headers: Any = (), **fields: str) -> Reply:
         said = challenge(status, headers, **fields)
         scheme = "DPoP" if status == 401 else "Bearer"
         return said._replace(headers=tuple((name, value.replace("Bearer", scheme)) for name, value in said.headers))
@@ -152,7 +154,7 @@ def test_a_step_up_keeps_a_token_bound(authority: Authority, server: Protected) 
     assert {each.split()[0] for each in tokens_sent(server) if each} == {"DPoP"}
 
 
-def test_a_failed_step_up_leaves_the_token_that_was(authority: Authority, bound: Protected) -> None:
+def test_a_failed_step_up_leaves_the_token_that_was(authority: AuthorizationServer, bound: ProtectedServer) -> None:
     """The key of a token is not given up before there is another token."""
     bound.needs = {"tools/call": {"write"}}
     refuses = [False, True]
@@ -173,7 +175,7 @@ def test_a_failed_step_up_leaves_the_token_that_was(authority: Authority, bound:
 def test_the_path_of_a_proof_is_never_empty() -> None:
     for url in ("https://h.example", "https://h.example/", "https://h.example/?x#y"):
         proof = Prover().prove("POST", url)
-        assert claims(Heard("POST", "/", {}, {"dpop": proof}, b""))["htu"] == "https://h.example/"
+        assert claims(Received("POST", "/", {}, {"dpop": proof}, b""))["htu"] == "https://h.example/"
 
 
 @pytest.mark.parametrize(("size", "taken"), [(MOST_NONCE_CHARS - 1, True), (MOST_NONCE_CHARS, True), (0, False)])
@@ -181,11 +183,11 @@ def test_the_size_of_a_nonce(size: int, taken: bool) -> None:
     prover, url = Prover(), "https://h.example/"
     assert prover.save_nonce(url, [("dpop-nonce", "n" * size)]) is taken
     assert not prover.save_nonce(url, [("dpop-nonce", "m" * (MOST_NONCE_CHARS + 1))])
-    said = claims(Heard("POST", "/", {}, {"dpop": prover.prove("POST", url)}, b""))
+    said = claims(Received("POST", "/", {}, {"dpop": prover.prove("POST", url)}, b""))
     assert said.get("nonce") == ("n" * size if taken else None)
 
 
-def test_nonces_are_kept_for_so_many_places() -> None:
+def test_nonces_of_a_bounded_number_of_origins_are_stored() -> None:
     prover = Prover()
     for n in range(MOST_ORIGINS):
         prover.save_nonce(f"https://h{n}.example/", [("dpop-nonce", "n")])

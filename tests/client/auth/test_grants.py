@@ -11,13 +11,13 @@ from longshore.client.auth import ClientCredentials, EnterpriseManaged, JwtBeare
 from longshore.errors import AuthorizationError
 
 from .conftest import talk
-from .town import Authority, Heard, Place, Protected, Refused, Said, living
+from .oauth_servers import AuthorizationServer, LoopbackServer, ProtectedServer, Received, Refused, Reply, running
 
 JAG = "urn:ietf:params:oauth:token-type:id-jag"
 
 
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
-def test_a_secret(authority: Authority, server: Protected, method: str) -> None:
+def test_a_secret(authority: AuthorizationServer, server: ProtectedServer, method: str) -> None:
     authority.metadata["token_endpoint_auth_methods_supported"] = [method]
     authority.clients["me"] = {"token_endpoint_auth_method": method, "client_secret": "s"}
     assert talk(server, ClientCredentials("me", "s", scopes=["a"]), calls=2) == ["hello"] * 2
@@ -37,7 +37,9 @@ def test_a_secret(authority: Authority, server: Protected, method: str) -> None:
     ],
 )
 @pytest.mark.parametrize("form", ["pem", "jwk"])
-def test_a_private_key(authority: Authority, server: Protected, algorithm: str, key: Any, form: str) -> None:
+def test_a_private_key(
+    authority: AuthorizationServer, server: ProtectedServer, algorithm: str, key: Any, form: str
+) -> None:
     authority.metadata["token_endpoint_auth_methods_supported"] = ["private_key_jwt"]
     authority.clients["me"] = {"token_endpoint_auth_method": "private_key_jwt"}
     authority.public_keys["me"] = key
@@ -46,7 +48,9 @@ def test_a_private_key(authority: Authority, server: Protected, algorithm: str, 
 
 
 @pytest.mark.parametrize(("key", "algorithm"), [("hush", "ES256"), ({"kty": "hush"}, "RS256"), ("hush", "HS256")])
-def test_a_key_that_is_none_is_not_shown(authority: Authority, server: Protected, key: Any, algorithm: str) -> None:
+def test_a_key_that_is_none_is_not_shown(
+    authority: AuthorizationServer, server: ProtectedServer, key: Any, algorithm: str
+) -> None:
     authority.metadata["token_endpoint_auth_methods_supported"] = None
     with pytest.raises(AuthorizationError, match=r"private key can't be used|no algorithm") as caught:
         talk(server, ClientCredentials("me", private_key=key, algorithm=algorithm))
@@ -59,19 +63,19 @@ def test_a_client_needs_one_proof() -> None:
             ClientCredentials("me", **options)  # type: ignore[arg-type]
 
 
-def test_a_client_that_is_refused(authority: Authority, server: Protected) -> None:
+def test_a_client_that_is_refused(authority: AuthorizationServer, server: ProtectedServer) -> None:
     with pytest.raises(AuthorizationError, match=r"client credentials.*invalid_client") as caught:
         talk(server, ClientCredentials("me", "hush-hush"))
     assert "hush-hush" not in str(caught.value)
 
 
-def test_a_token_without_a_lifetime_is_used(authority: Authority, server: Protected) -> None:
+def test_a_token_without_a_lifetime_is_used(authority: AuthorizationServer, server: ProtectedServer) -> None:
     authority.clients["me"] = {"token_endpoint_auth_method": "client_secret_basic", "client_secret": "s"}
     authority.seconds, authority.gives_refresh = 0, False
     assert talk(server, ClientCredentials("me", "s")) == ["hello"]
 
 
-def test_a_workload(authority: Authority, server: Protected) -> None:
+def test_a_workload(authority: AuthorizationServer, server: ProtectedServer) -> None:
     authority.public_keys["vouched"] = True
     authority.clients["work"] = {"token_endpoint_auth_method": "none"}
 
@@ -83,7 +87,7 @@ def test_a_workload(authority: Authority, server: Protected) -> None:
         assert talk(server, JwtBearer(source, client_id="work")) == ["hello"]
 
 
-def test_a_refused_assertion_is_tried_once(authority: Authority, server: Protected) -> None:
+def test_a_refused_assertion_is_tried_once(authority: AuthorizationServer, server: ProtectedServer) -> None:
     auth = JwtBearer("forged-assertion")
     for _ in range(2):
         with pytest.raises(AuthorizationError, match=r"workload identity.*(invalid_grant|refused before)") as caught:
@@ -93,34 +97,34 @@ def test_a_refused_assertion_is_tried_once(authority: Authority, server: Protect
 
 
 @pytest.mark.parametrize("source", [lambda: None, "", "two words", lambda: b"x"])
-def test_an_assertion_that_is_none(authority: Authority, server: Protected, source: Any) -> None:
+def test_an_assertion_that_is_none(authority: AuthorizationServer, server: ProtectedServer, source: Any) -> None:
     with pytest.raises(AuthorizationError, match="assertion= gave no token"):
         talk(server, JwtBearer(source))
 
 
-class Company(Place):
+class Company(LoopbackServer):
     """A company's login, which vouches for its people."""
 
-    def __init__(self, authority: Authority) -> None:
+    def __init__(self, authority: AuthorizationServer) -> None:
         super().__init__()
         self.authority = authority
         self.kind = JAG
 
-    def handle(self, heard: Heard) -> Said:
-        form = heard.form
+    def handle(self, received: Received) -> Reply:
+        form = received.form
         assert form["grant_type"].endswith(":token-exchange") and form["requested_token_type"] == JAG
         assert form["subject_token_type"].endswith(":id_token") and form["audience"] == self.authority.issuer
         if form["subject_token"] != "person":
             return Refused("invalid_grant", f"{form['subject_token']} is unknown").said
         self.authority.public_keys[f"grant-{form['resource']}"] = True
         document = {"access_token": f"grant-{form['resource']}", "issued_token_type": self.kind, "token_type": "N_A"}
-        return Said(200, document)
+        return Reply(200, document)
 
 
-def test_a_company_vouches(authority: Authority, server: Protected) -> None:
+def test_a_company_vouches(authority: AuthorizationServer, server: ProtectedServer) -> None:
     company = Company(authority)
     authority.clients["me"] = {"token_endpoint_auth_method": "client_secret_basic", "client_secret": "s"}
-    with living(company):
+    with running(company):
 
         def enterprise(token: str) -> EnterpriseManaged:
             return EnterpriseManaged(

@@ -13,10 +13,10 @@ from longshore.client.auth import Bearer, FileStorage, MemoryStorage, OAuth
 from longshore.errors import AuthorizationError
 
 from .conftest import login, run, talk, tokens_sent
-from .town import Authority, Protected, Refused, Said, follow, living
+from .oauth_servers import AuthorizationServer, ProtectedServer, Refused, Reply, follow, running
 
 
-def test_a_login_leads_to_a_call(authority: Authority, server: Protected) -> None:
+def test_a_login_leads_to_a_call(authority: AuthorizationServer, server: ProtectedServer) -> None:
     assert talk(server, login(), calls=3) == ["hello"] * 3
     assert authority.count("/authorize") == authority.count("/token") == authority.count("/register") == 1
     [asked] = [each.query for each in authority.asked if each.path == "/authorize"]
@@ -26,32 +26,32 @@ def test_a_login_leads_to_a_call(authority: Authority, server: Protected) -> Non
     assert form["resource"] == server.mcp and len(form["code_verifier"]) >= 43
 
 
-def test_the_resource_is_named_as_the_metadata_does(authority: Authority, server: Protected) -> None:
+def test_the_resource_is_named_as_the_metadata_does(authority: AuthorizationServer, server: ProtectedServer) -> None:
     server.metadata = {"resource": server.url}
     assert talk(server, login()) == ["hello"]
     assert [each.query["resource"] for each in authority.asked if each.path == "/authorize"] == [server.url]
 
 
-def test_registration_says_what_we_are(authority: Authority, server: Protected) -> None:
+def test_a_registration_describes_the_client(authority: AuthorizationServer, server: ProtectedServer) -> None:
     talk(server, login(client_name="Harbour", application_type="web"))
     [said] = [json.loads(each.body) for each in authority.asked if each.path == "/register"]
     assert said["client_name"] == "Harbour" and said["application_type"] == "web"
     assert said["grant_types"] == ["authorization_code", "refresh_token"]
 
 
-def test_tokens_outlive_the_client(authority: Authority, server: Protected, tmp_path: Any) -> None:
+def test_tokens_outlive_the_client(authority: AuthorizationServer, server: ProtectedServer, tmp_path: Any) -> None:
     talk(server, login(storage=FileStorage(tmp_path / "oauth.json")))
     talk(server, login(storage=FileStorage(tmp_path / "oauth.json")))
     assert authority.count("/authorize") == 1
 
 
-def test_an_authorizer_works_again_on_another_loop(authority: Authority, server: Protected) -> None:
+def test_an_authorizer_works_again_on_another_loop(authority: AuthorizationServer, server: ProtectedServer) -> None:
     auth = login()
     assert talk(server, auth) == talk(server, auth) == ["hello"]
     assert authority.count("/authorize") == 1
 
 
-def test_another_client_id_shares_no_tokens(authority: Authority, server: Protected) -> None:
+def test_another_client_id_shares_no_tokens(authority: AuthorizationServer, server: ProtectedServer) -> None:
     storage = MemoryStorage()
     for name in ("one", "two"):
         authority.clients[name] = _by_hand(redirect="http://127.0.0.1:9107/callback")
@@ -60,7 +60,7 @@ def test_another_client_id_shares_no_tokens(authority: Authority, server: Protec
     assert authority.count("/register") == 0
 
 
-def test_many_requests_make_one_login(authority: Authority, server: Protected) -> None:
+def test_many_requests_make_one_login(authority: AuthorizationServer, server: ProtectedServer) -> None:
     async def work() -> None:
         clients = [Client(server.mcp, auth=auth, era="2025-11-25", timeout=15) for _ in range(8)]
         await asyncio.gather(*(client.open() for client in clients))
@@ -72,10 +72,10 @@ def test_many_requests_make_one_login(authority: Authority, server: Protected) -
     assert authority.count("/authorize") == authority.count("/token") == 1
 
 
-def test_no_server_sees_the_tokens_of_another(authority: Authority, server: Protected) -> None:
-    other = Protected(Authority())
+def test_no_server_sees_the_tokens_of_another(authority: AuthorizationServer, server: ProtectedServer) -> None:
+    other = ProtectedServer(AuthorizationServer())
     auth = login()
-    with living(other.authorities[0], other):
+    with running(other.authorities[0], other):
         talk(server, auth)
         talk(other, auth)
         talk(server, auth)
@@ -84,12 +84,16 @@ def test_no_server_sees_the_tokens_of_another(authority: Authority, server: Prot
 
 
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post", "none"])
-def test_we_prove_who_we_are_as_the_server_takes_it(authority: Authority, server: Protected, method: str) -> None:
+def test_the_client_authenticates_by_a_method_of_the_server(
+    authority: AuthorizationServer, server: ProtectedServer, method: str
+) -> None:
     authority.metadata["token_endpoint_auth_methods_supported"] = [method]
     assert talk(server, login()) == ["hello"]
 
 
-def test_odd_characters_survive_basic(authority: Authority, server: Protected) -> None:
+def test_special_characters_survive_basic_authentication(
+    authority: AuthorizationServer, server: ProtectedServer
+) -> None:
     authority.clients["a:b/c d"] = {
         "redirect_uris": ["http://127.0.0.1:9107/callback"],
         "token_endpoint_auth_method": "client_secret_basic",
@@ -98,7 +102,9 @@ def test_odd_characters_survive_basic(authority: Authority, server: Protected) -
     assert talk(server, login(client_id="a:b/c d", client_secret="p%:/ü")) == ["hello"]
 
 
-def test_a_document_on_the_web_comes_before_registering(authority: Authority, server: Protected) -> None:
+def test_a_document_on_the_web_comes_before_registering(
+    authority: AuthorizationServer, server: ProtectedServer
+) -> None:
     url = "https://harbour.example/client.json"
     authority.clients[url] = _by_hand(redirect="http://127.0.0.1:9107/callback")
     authority.metadata["client_id_metadata_document_supported"] = True
@@ -109,13 +115,15 @@ def test_a_document_on_the_web_comes_before_registering(authority: Authority, se
     assert authority.count("/register") == 1
 
 
-def test_who_can_t_register_is_told_what_to_give(authority: Authority, server: Protected) -> None:
+def test_the_error_without_registration_says_what_to_give(
+    authority: AuthorizationServer, server: ProtectedServer
+) -> None:
     authority.metadata["registration_endpoint"] = None
     with pytest.raises(AuthorizationError, match=r"lets no client register itself.*OAuth\(client_id="):
         talk(server, login())
 
 
-def test_a_forgotten_registration_is_made_anew(authority: Authority, server: Protected) -> None:
+def test_a_forgotten_registration_is_made_anew(authority: AuthorizationServer, server: ProtectedServer) -> None:
     storage = MemoryStorage()
     talk(server, login(storage=storage))
     known = dict(authority.clients)
@@ -126,7 +134,7 @@ def test_a_forgotten_registration_is_made_anew(authority: Authority, server: Pro
     assert authority.count("/register") == 2
 
 
-def test_without_pkce_nobody_logs_in(authority: Authority, server: Protected) -> None:
+def test_without_pkce_there_is_no_login(authority: AuthorizationServer, server: ProtectedServer) -> None:
     for methods in (None, [], ["plain"]):
         authority.metadata["code_challenge_methods_supported"] = methods
         with pytest.raises(AuthorizationError, match="PKCE"):
@@ -148,7 +156,7 @@ def test_without_pkce_nobody_logs_in(authority: Authority, server: Protected) ->
     ],
 )
 def test_the_issuer_of_an_answer(
-    authority: Authority, server: Protected, promised: bool | None, said: str | None, good: bool
+    authority: AuthorizationServer, server: ProtectedServer, promised: bool | None, said: str | None, good: bool
 ) -> None:
     authority.metadata["authorization_response_iss_parameter_supported"] = promised
     authority.iss = {"own": authority.issuer, "slash": authority.issuer + "/"}.get(said or "", said)
@@ -193,31 +201,33 @@ async def _raises(url: str) -> Any:
         (lambda url: "", "does not belong"),
     ],
 )
-def test_answers_that_are_not_used(authority: Authority, server: Protected, redirect: Any, what: str) -> None:
+def test_answers_that_are_not_used(
+    authority: AuthorizationServer, server: ProtectedServer, redirect: Any, what: str
+) -> None:
     with pytest.raises(AuthorizationError, match=what):
         talk(server, login(redirect=redirect))
     assert authority.count("/token") == 0
 
 
-def test_a_plain_function_can_bring_the_answer(authority: Authority, server: Protected) -> None:
+def test_a_plain_function_can_bring_the_answer(authority: AuthorizationServer, server: ProtectedServer) -> None:
     assert talk(server, login(redirect=lambda url: asyncio.run(follow(url)))) == ["hello"]
 
 
-def test_metadata_about_another_server_stops_it(authority: Authority, server: Protected) -> None:
+def test_metadata_about_another_server_stops_it(authority: AuthorizationServer, server: ProtectedServer) -> None:
     server.metadata = {"resource": "https://evil.example/mcp"}
     with pytest.raises(AuthorizationError, match="not about this server"):
         talk(server, login())
     assert not authority.asked
 
 
-def test_metadata_of_another_issuer_stops_it(authority: Authority, server: Protected) -> None:
+def test_metadata_of_another_issuer_stops_it(authority: AuthorizationServer, server: ProtectedServer) -> None:
     authority.metadata["issuer"] = authority.issuer + "/"
     with pytest.raises(AuthorizationError, match="it may be the metadata of another"):
         talk(server, login())
     assert authority.count("/register") == authority.count("/authorize") == 0
 
 
-def test_a_refusal_shows_no_secret(authority: Authority, server: Protected) -> None:
+def test_a_refusal_shows_no_secret(authority: AuthorizationServer, server: ProtectedServer) -> None:
     seen: list[str] = []
 
     def refuse() -> None:
@@ -246,20 +256,24 @@ def test_a_refusal_shows_no_secret(authority: Authority, server: Protected) -> N
         {"access_token": "x" * 70000, "token_type": "Bearer"},
     ],
 )
-def test_strange_answers_of_a_token_endpoint(authority: Authority, server: Protected, document: Any) -> None:
-    authority.token = lambda heard: Said(200, document)  # type: ignore[method-assign]
+def test_strange_answers_of_a_token_endpoint(
+    authority: AuthorizationServer, server: ProtectedServer, document: Any
+) -> None:
+    authority.token = lambda heard: Reply(200, document)  # type: ignore[method-assign]
     with pytest.raises(AuthorizationError, match="exchanging the code"):
         talk(server, login())
 
 
-def test_a_redirect_of_the_token_endpoint_is_not_followed(authority: Authority, server: Protected) -> None:
-    authority.token = lambda heard: Said(307, None, (("Location", f"{server.url}/steal"),))  # type: ignore[method-assign]
+def test_a_redirect_of_the_token_endpoint_is_not_followed(
+    authority: AuthorizationServer, server: ProtectedServer
+) -> None:
+    authority.token = lambda heard: Reply(307, None, (("Location", f"{server.url}/steal"),))  # type: ignore[method-assign]
     with pytest.raises(AuthorizationError, match="redirects are not followed"):
         talk(server, login())
     assert server.count("/steal") == 0
 
 
-def test_a_server_that_never_has_enough(authority: Authority, server: Protected) -> None:
+def test_a_server_that_never_has_enough(authority: AuthorizationServer, server: ProtectedServer) -> None:
     server.refuses_all = True
     authority.gives_refresh = False
     auth = login()
@@ -269,7 +283,7 @@ def test_a_server_that_never_has_enough(authority: Authority, server: Protected)
     assert authority.count("/authorize") == 3
 
 
-def test_a_server_that_refuses_renewed_tokens_too(authority: Authority, server: Protected) -> None:
+def test_a_server_that_refuses_renewed_tokens_too(authority: AuthorizationServer, server: ProtectedServer) -> None:
     server.refuses_all = True
     for _ in range(2):
         with pytest.raises(Exception, match=r"401|still refuses"):
@@ -278,7 +292,7 @@ def test_a_server_that_refuses_renewed_tokens_too(authority: Authority, server: 
         authority.asked.clear()
 
 
-def test_a_bearer_token_is_sent_and_not_shown(authority: Authority, server: Protected) -> None:
+def test_a_bearer_token_is_sent_and_not_shown(authority: AuthorizationServer, server: ProtectedServer) -> None:
     authority.tokens["given"] = {"client": None, "scope": "", "resource": server.mcp, "jkt": None}
     assert talk(server, "given") == ["hello"]
     with pytest.raises(AuthorizationError, match="refused the bearer token") as caught:
@@ -288,7 +302,7 @@ def test_a_bearer_token_is_sent_and_not_shown(authority: Authority, server: Prot
         Bearer("a\r\nb")
 
 
-def test_hanging_up_ends_a_login(authority: Authority, server: Protected) -> None:
+def test_hanging_up_ends_a_login(authority: AuthorizationServer, server: ProtectedServer) -> None:
     async def work() -> None:
         waits, ended = asyncio.Event(), asyncio.Event()
 

@@ -50,7 +50,7 @@ def test_a_login_and_renewals(url: str, era: str) -> None:
     logins: list[str] = []
 
     async def work() -> list[str]:
-        from .town import follow
+        from .oauth_servers import follow
 
         async def once(url: str) -> str:
             logins.append(url)

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from longshore.client import Client
-from longshore.client.endpoint import Endpoint
+from longshore.client.mcp_endpoint import McpEndpoint
 from longshore.errors import AuthorizationError
 
 from .conftest import login, run
-from .town import Authority, Heard, Protected, Said, living
+from .oauth_servers import AuthorizationServer, ProtectedServer, Received, Reply, running
 
 APP = """
 from longshore import Server
@@ -32,23 +32,23 @@ def change() -> str:
 """
 
 
-class Knowing(Authority):
+class Knowing(AuthorizationServer):
     """It says whose a token is (RFC 7662)."""
 
-    def handle(self, heard: Heard) -> Said:
-        if heard.path != "/introspect":
-            return super().handle(heard)
-        held = self.tokens.get(heard.form["token"])
+    def handle(self, received: Received) -> Reply:
+        if received.path != "/introspect":
+            return super().handle(received)
+        held = self.tokens.get(received.form["token"])
         if held is None:
-            return Said(200, {"active": False})
+            return Reply(200, {"active": False})
         about = {"active": True, "iss": self.issuer, "sub": "person", "aud": held["resource"], "scope": held["scope"]}
-        return Said(200, about)
+        return Reply(200, about)
 
 
 @pytest.fixture
 def authority() -> Iterator[Knowing]:
     place = Knowing()
-    with living(place):
+    with running(place):
         yield place
 
 
@@ -104,13 +104,13 @@ def test_a_stranger_is_refused(authority: Knowing, url: str) -> None:
 
 
 def test_the_second_url_of_an_old_server_gets_the_token_of_the_first() -> None:
-    authority = Authority()
-    server = Protected(authority)
-    server.elsewhere = lambda heard: Said(200, {"token": heard.headers.get("authorization")})  # type: ignore[method-assign]
+    authority = AuthorizationServer()
+    server = ProtectedServer(authority)
+    server.elsewhere = lambda received: Reply(200, {"token": received.headers.get("authorization")})  # type: ignore[method-assign]
 
     async def work() -> None:
         logins: list[bool] = []
-        endpoint = Endpoint(server.mcp, (), login(), logins.append)
+        endpoint = McpEndpoint(server.mcp, (), login(), logins.append)
         body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
         await (await endpoint.send("POST", (), body)).read(1000)
         answer = await endpoint.send("POST", (), body, url=f"{server.url}/messages")
@@ -118,5 +118,5 @@ def test_the_second_url_of_an_old_server_gets_the_token_of_the_first() -> None:
         await endpoint.close(print)
         assert logins[:2] == [True, False] and not logins[-1]
 
-    with living(authority, server):
+    with running(authority, server):
         run(work)

@@ -20,7 +20,7 @@ from longshore.errors import AuthorizationError
 from longshore.http_client.pool import HttpClient
 
 from .conftest import run
-from .town import Authority, Protected
+from .oauth_servers import AuthorizationServer, ProtectedServer
 
 PROGRAM = """
 import asyncio, sys
@@ -43,7 +43,7 @@ open({saw!r}, "a").write(page)
 """
 
 
-def log_in(tmp_path: Path, server: Protected) -> subprocess.CompletedProcess[str]:
+def log_in(tmp_path: Path, server: ProtectedServer) -> subprocess.CompletedProcess[str]:
     browser = tmp_path / "browser"
     browser.write_text(BROWSER.format(python=sys.executable, saw=str(tmp_path / "saw.html")))
     browser.chmod(0o700)
@@ -57,7 +57,7 @@ def log_in(tmp_path: Path, server: Protected) -> subprocess.CompletedProcess[str
     )
 
 
-def test_a_browser_comes_back(authority: Authority, server: Protected, tmp_path: Path) -> None:
+def test_a_browser_comes_back(authority: AuthorizationServer, server: ProtectedServer, tmp_path: Path) -> None:
     done = log_in(tmp_path, server)
     assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
     said = f"longshore: {server.mcp} wants a login at {authority.issuer}; to log in, open this page"
@@ -68,7 +68,9 @@ def test_a_browser_comes_back(authority: Authority, server: Protected, tmp_path:
     assert (back.hostname, back.path) == ("127.0.0.1", "/callback")
 
 
-def test_the_registered_port_is_used_again(authority: Authority, server: Protected, tmp_path: Path) -> None:
+def test_the_registered_port_is_used_again(
+    authority: AuthorizationServer, server: ProtectedServer, tmp_path: Path
+) -> None:
     assert log_in(tmp_path, server).returncode == 0
     authority.tokens.clear()
     authority.refresh_tokens.clear()
@@ -76,7 +78,9 @@ def test_the_registered_port_is_used_again(authority: Authority, server: Protect
     assert authority.count("/register") == 1 and authority.count("/authorize") == 2
 
 
-def test_a_taken_port_means_registering_again(authority: Authority, server: Protected, tmp_path: Path) -> None:
+def test_a_taken_port_means_registering_again(
+    authority: AuthorizationServer, server: ProtectedServer, tmp_path: Path
+) -> None:
     assert log_in(tmp_path, server).returncode == 0
     authority.tokens.clear()
     authority.refresh_tokens.clear()
@@ -155,7 +159,7 @@ def _bounds(target: str) -> dict[str, tuple[bytes, bytes]]:
 
 
 @pytest.mark.parametrize(("bound", "answer"), [("bytes", b""), ("fields", b"HTTP/1.1 400 Bad Request\r\n")])
-def test_so_large_a_request(bound: str, answer: bytes, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_size_of_a_request_is_bounded(bound: str, answer: bytes, capfd: pytest.CaptureFixture[str]) -> None:
     async def work() -> None:
         listener = await LoopbackListener.open(None, None)
         coming = asyncio.ensure_future(listener.follow("https://as.example/authorize", "right", "it wants a login"))
@@ -170,7 +174,7 @@ def test_so_large_a_request(bound: str, answer: bytes, capfd: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("over", [-1, 0, 1])
-def test_so_many_connections(over: int) -> None:
+def test_the_number_of_connections_is_bounded(over: int) -> None:
     async def work() -> None:
         listener = await LoopbackListener.open(None, None)
         port = urlsplit(listener.uri).port
@@ -185,7 +189,7 @@ def test_so_many_connections(over: int) -> None:
     run(work)
 
 
-def test_nobody_comes(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_login_without_a_person_times_out(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("longshore.client.auth.loopback.SECONDS", 0.05)
 
     async def work() -> None:
@@ -221,7 +225,7 @@ def test_a_way_back_by_ipv6() -> None:
     run(work)
 
 
-def test_the_example_signs_in(authority: Authority, server: Protected, tmp_path: Path) -> None:
+def test_the_example_signs_in(authority: AuthorizationServer, server: ProtectedServer, tmp_path: Path) -> None:
     browser = tmp_path / "browser"
     browser.write_text(BROWSER.format(python=sys.executable, saw=str(tmp_path / "saw.html")))
     browser.chmod(0o700)

@@ -13,16 +13,18 @@ from longshore.client.auth.registration import Application, Registration, load_r
 from longshore.errors import AuthorizationError
 
 from .conftest import login, run, talk
-from .town import Authority, Heard, Protected, Refused, Said, living
+from .oauth_servers import AuthorizationServer, ProtectedServer, Received, Refused, Reply, running
 
 BY_HAND = {"redirect_uris": ["http://127.0.0.1:9107/callback"], "token_endpoint_auth_method": "none"}
 
 
-def test_two_servers_with_different_scopes_keep_their_clients(authority: Authority, server: Protected) -> None:
-    other = Protected(authority)
+def test_two_servers_with_different_scopes_have_a_registration_each(
+    authority: AuthorizationServer, server: ProtectedServer
+) -> None:
+    other = ProtectedServer(authority)
     server.scope, other.scope = "a", "b"
     storage = MemoryStorage()
-    with living(other):
+    with running(other):
         for _ in range(3):
             for place in (server, other):
                 assert talk(place, login(storage=storage)) == ["hello"]
@@ -31,8 +33,10 @@ def test_two_servers_with_different_scopes_keep_their_clients(authority: Authori
 
 
 @pytest.mark.parametrize("kind", ["memory", "file"])
-def test_two_servers_at_once_register_once(authority: Authority, server: Protected, tmp_path: Any, kind: str) -> None:
-    other = Protected(authority)
+def test_two_servers_at_once_register_once(
+    authority: AuthorizationServer, server: ProtectedServer, tmp_path: Any, kind: str
+) -> None:
+    other = ProtectedServer(authority)
     auth = login(storage=MemoryStorage() if kind == "memory" else FileStorage(tmp_path / "oauth.json"))
 
     async def work() -> None:
@@ -40,22 +44,24 @@ def test_two_servers_at_once_register_once(authority: Authority, server: Protect
         await asyncio.gather(*(client.open() for client in clients))
         await asyncio.gather(*(client.close() for client in clients))
 
-    with living(other):
+    with running(other):
         run(work)
     assert authority.count("/register") == 1 and authority.count("/authorize") == 2
 
 
-def test_another_application_is_another_client(authority: Authority, server: Protected) -> None:
-    other = Protected(authority)
+def test_another_application_is_another_client(authority: AuthorizationServer, server: ProtectedServer) -> None:
+    other = ProtectedServer(authority)
     storage = MemoryStorage()
-    with living(other):
+    with running(other):
         talk(server, login(storage=storage, client_name="One"))
         talk(other, login(storage=storage, client_name="Two", token_endpoint_auth_method="client_secret_post"))
     said = {(each["client_name"], each["token_endpoint_auth_method"]) for each in authority.clients.values()}
     assert said == {("One", "none"), ("Two", "client_secret_post")}
 
 
-def test_a_client_by_hand_that_is_refused_forgets_no_other(authority: Authority, server: Protected) -> None:
+def test_a_client_by_hand_that_is_refused_forgets_no_other(
+    authority: AuthorizationServer, server: ProtectedServer
+) -> None:
     authority.clients["hand"] = BY_HAND
     storage = MemoryStorage()
     talk(server, login(storage=storage))
@@ -69,21 +75,21 @@ def test_a_client_by_hand_that_is_refused_forgets_no_other(authority: Authority,
     assert authority.count("/register") == 1
 
 
-class Strict(Authority):
+class Strict(AuthorizationServer):
     """Says in the browser, and there alone, that it does not know a client; or in the way back, if `tells`."""
 
     tells = ""
 
-    def authorize(self, heard: Heard) -> Said:
-        if heard.query["client_id"] in self.clients:
-            return super().authorize(heard)
+    def authorize(self, received: Received) -> Reply:
+        if received.query["client_id"] in self.clients:
+            return super().authorize(received)
         if not self.tells:
-            return Said(400, {"error": "invalid_client"})
-        back = f"{heard.query['redirect_uri']}?error={self.tells}&state={heard.query['state']}"
-        return Said(302, None, (("Location", back),))
+            return Reply(400, {"error": "invalid_client"})
+        back = f"{received.query['redirect_uri']}?error={self.tells}&state={received.query['state']}"
+        return Reply(302, None, (("Location", back),))
 
 
-def forgotten(authority: Authority, storage: MemoryStorage) -> None:
+def forgotten(authority: AuthorizationServer, storage: MemoryStorage) -> None:
     """The authorization server has lost all that it knew, and the client its tokens."""
     for lost in (authority.clients, authority.tokens, authority.refresh_tokens):
         lost.clear()
@@ -97,8 +103,8 @@ def test_a_client_that_only_the_browser_sees_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("BROWSER", "none")
     monkeypatch.setattr(redirect, "_open", _browse)
     authority = Strict()
-    server, storage = Protected(authority), MemoryStorage()
-    with living(authority, server):
+    server, storage = ProtectedServer(authority), MemoryStorage()
+    with running(authority, server):
         talk(server, OAuth(storage=storage))
         forgotten(authority, storage)
         monkeypatch.setattr(redirect, "SECONDS", 0.5)
@@ -120,9 +126,11 @@ def _browse(url: str) -> None:
         refused.close()
 
 
-def test_a_doubted_client_still_renews(authority: Authority, server: Protected, monkeypatch: Any) -> None:
+def test_a_doubted_client_still_renews(
+    authority: AuthorizationServer, server: ProtectedServer, monkeypatch: Any
+) -> None:
     """Nobody came to a second server's login: that is no reason to lose the first server's tokens."""
-    other = Protected(authority)
+    other = ProtectedServer(authority)
     storage = MemoryStorage()
 
     async def nobody(url: str) -> str:
@@ -131,21 +139,23 @@ def test_a_doubted_client_still_renews(authority: Authority, server: Protected, 
 
     talk(server, login(storage=storage))
     monkeypatch.setattr("longshore.client.auth.loopback.SECONDS", 0.1)
-    with living(other), pytest.raises(AuthorizationError, match="no one logged in"):
+    with running(other), pytest.raises(AuthorizationError, match="no one logged in"):
         talk(other, login(storage=storage, redirect=nobody))
     authority.tokens.clear()
     assert talk(server, login(storage=storage, redirect=nobody)) == ["hello"]
 
 
-def test_a_timeout_of_the_callers_own_is_nobodys_absence(authority: Authority, server: Protected) -> None:
+def test_a_timeout_error_of_redirect_is_not_a_login_timeout(
+    authority: AuthorizationServer, server: ProtectedServer
+) -> None:
     storage = MemoryStorage()
     talk(server, login(storage=storage))
-    other = Protected(authority)
+    other = ProtectedServer(authority)
 
     def impatient(url: str) -> str:
         raise TimeoutError("of a proxy")
 
-    with living(other), pytest.raises(AuthorizationError, match="redirect= raised TimeoutError"):
+    with running(other), pytest.raises(AuthorizationError, match="redirect= raised TimeoutError"):
         talk(other, login(storage=storage, redirect=impatient))
     [registered] = run(lambda: load_registrations(login(storage=storage).store, authority.issuer))
     assert not registered.doubted
@@ -154,15 +164,17 @@ def test_a_timeout_of_the_callers_own_is_nobodys_absence(authority: Authority, s
 def test_a_client_that_the_way_back_says_is_unknown() -> None:
     authority = Strict()
     authority.tells = "unauthorized_client"
-    server, storage = Protected(authority), MemoryStorage()
-    with living(authority, server):
+    server, storage = ProtectedServer(authority), MemoryStorage()
+    with running(authority, server):
         talk(server, login(storage=storage))
         forgotten(authority, storage)
         assert talk(server, login(storage=storage)) == ["hello"]
     assert authority.count("/register") == 2
 
 
-def test_a_new_client_that_is_refused_is_not_tried_for_ever(authority: Authority, server: Protected) -> None:
+def test_a_new_client_that_is_refused_is_not_tried_for_ever(
+    authority: AuthorizationServer, server: ProtectedServer
+) -> None:
     authority.refusal = Refused("invalid_client", "", 401)
     with pytest.raises(AuthorizationError, match="invalid_client"):
         talk(server, login())
@@ -179,7 +191,7 @@ class ReadOnly:
         raise PermissionError(13, "read-only")
 
 
-def test_a_storage_that_can_t_forget(authority: Authority, server: Protected, capfd: Any) -> None:
+def test_a_storage_that_can_t_forget(authority: AuthorizationServer, server: ProtectedServer, capfd: Any) -> None:
     storage = MemoryStorage()
     talk(server, login(storage=storage))
     known = dict(authority.clients)
@@ -187,9 +199,9 @@ def test_a_storage_that_can_t_forget(authority: Authority, server: Protected, ca
     authority.refresh_tokens.clear()
     authorize = authority.authorize
 
-    def kind(heard: Heard) -> Said:
-        authority.clients.update({name: known[name] for name in known if name == heard.query["client_id"]})
-        return authorize(heard)
+    def kind(received: Received) -> Reply:
+        authority.clients.update({name: known[name] for name in known if name == received.query["client_id"]})
+        return authorize(received)
 
     authority.authorize = kind  # type: ignore[method-assign]
     authority.before_token = lambda: [authority.clients.pop(name, None) for name in known] and None
@@ -198,7 +210,9 @@ def test_a_storage_that_can_t_forget(authority: Authority, server: Protected, ca
     assert capfd.readouterr().err.count("could not be written") == 1
 
 
-def test_registrations_are_bounded(authority: Authority, server: Protected, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_registrations_are_bounded(
+    authority: AuthorizationServer, server: ProtectedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("longshore.client.auth.registration.MOST_REGISTRATIONS", most := 4)
     storage, auth = MemoryStorage(), login()
     application = Application("Longshore", "native")

@@ -17,14 +17,14 @@ from longshore.client.auth import FileStorage, MemoryStorage
 from longshore.errors import AuthorizationError, ClientError
 
 from .conftest import age, first_headers, login, run, talk, tokens_sent
-from .town import Authority, Heard, Protected, Refused, Said, living
+from .oauth_servers import AuthorizationServer, ProtectedServer, Received, Refused, Reply, running
 
 
-def grants(authority: Authority) -> list[str]:
+def grants(authority: AuthorizationServer) -> list[str]:
     return [each.form["grant_type"] for each in authority.asked if each.path == "/token"]
 
 
-def test_a_token_is_renewed_before_it_expires(authority: Authority, server: Protected) -> None:
+def test_a_token_is_renewed_before_it_expires(authority: AuthorizationServer, server: ProtectedServer) -> None:
     storage = MemoryStorage()
     talk(server, login(storage=storage))
     age(storage, 3590)
@@ -34,7 +34,7 @@ def test_a_token_is_renewed_before_it_expires(authority: Authority, server: Prot
     assert [each for each in server.asked[before:] if "authorization" not in each.headers] == []
 
 
-def test_an_expired_token_is_not_sent(authority: Authority, server: Protected) -> None:
+def test_an_expired_token_is_not_sent(authority: AuthorizationServer, server: ProtectedServer) -> None:
     authority.gives_refresh = False
     storage = MemoryStorage()
     talk(server, login(storage=storage))
@@ -46,13 +46,15 @@ def test_an_expired_token_is_not_sent(authority: Authority, server: Protected) -
     assert authority.count("/authorize") == 2
 
 
-def test_a_short_token_is_used_for_a_while(authority: Authority, server: Protected) -> None:
+def test_a_short_token_is_used_for_a_while(authority: AuthorizationServer, server: ProtectedServer) -> None:
     authority.seconds = 15
     assert talk(server, login(), calls=5) == ["hello"] * 5
     assert grants(authority) == ["authorization_code"]
 
 
-def test_while_a_token_is_good_a_failing_renewal_is_no_failure(authority: Authority, server: Protected) -> None:
+def test_while_a_token_is_good_a_failing_renewal_is_no_failure(
+    authority: AuthorizationServer, server: ProtectedServer
+) -> None:
     storage = MemoryStorage()
     talk(server, login(storage=storage))
     age(storage, 3590)
@@ -63,13 +65,13 @@ def test_while_a_token_is_good_a_failing_renewal_is_no_failure(authority: Author
         talk(server, login(storage=storage))
 
 
-def test_many_requests_renew_once(authority: Authority, server: Protected) -> None:
+def test_many_requests_renew_once(authority: AuthorizationServer, server: ProtectedServer) -> None:
     """Twenty requests are refused together, and none of them by a token that came after theirs."""
     gate = threading.Barrier(20, timeout=10)
     refused, together = server.refused, threading.Event()
 
-    def at_once(heard: Heard, method: str) -> Said | None:
-        found = refused(heard, method)
+    def at_once(received: Received, method: str) -> Reply | None:
+        found = refused(received, method)
         if together.is_set() and found is not None and method == "tools/call":
             gate.wait()  # nobody is answered before all have asked
         return found
@@ -89,7 +91,7 @@ def test_many_requests_renew_once(authority: Authority, server: Protected) -> No
     assert authority.count("/authorize") == 1 and len(authority.tokens) == 1
 
 
-def test_a_revoked_token_needs_no_login(authority: Authority, server: Protected) -> None:
+def test_a_revoked_token_needs_no_login(authority: AuthorizationServer, server: ProtectedServer) -> None:
     storage = MemoryStorage()
     talk(server, login(storage=storage))
     authority.tokens.clear()
@@ -97,7 +99,7 @@ def test_a_revoked_token_needs_no_login(authority: Authority, server: Protected)
     assert grants(authority) == ["authorization_code", "refresh_token"]
 
 
-def test_a_refresh_token_that_stays(authority: Authority, server: Protected) -> None:
+def test_a_refresh_token_that_stays(authority: AuthorizationServer, server: ProtectedServer) -> None:
     authority.rotates = False
     storage = MemoryStorage()
     for _ in range(3):
@@ -106,7 +108,7 @@ def test_a_refresh_token_that_stays(authority: Authority, server: Protected) -> 
     assert grants(authority) == ["authorization_code", "refresh_token", "refresh_token"]
 
 
-def test_a_spent_refresh_token_leads_to_a_login(authority: Authority, server: Protected) -> None:
+def test_a_spent_refresh_token_leads_to_a_login(authority: AuthorizationServer, server: ProtectedServer) -> None:
     storage = MemoryStorage()
     talk(server, login(storage=storage))
     authority.tokens.clear()
@@ -116,7 +118,7 @@ def test_a_spent_refresh_token_leads_to_a_login(authority: Authority, server: Pr
     assert authority.count("/register") == 1
 
 
-def test_a_token_endpoint_that_is_down_costs_no_login(authority: Authority, server: Protected) -> None:
+def test_a_token_endpoint_that_is_down_costs_no_login(authority: AuthorizationServer, server: ProtectedServer) -> None:
     storage = MemoryStorage()
     talk(server, login(storage=storage))
     authority.tokens.clear()
@@ -128,7 +130,9 @@ def test_a_token_endpoint_that_is_down_costs_no_login(authority: Authority, serv
     assert authority.count("/authorize") == 1
 
 
-def test_what_another_process_renewed_is_used(authority: Authority, server: Protected, tmp_path: Any) -> None:
+def test_tokens_that_another_process_renewed_are_used(
+    authority: AuthorizationServer, server: ProtectedServer, tmp_path: Any
+) -> None:
     path = tmp_path / "oauth.json"
 
     async def work() -> None:
@@ -166,8 +170,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def test_what_another_process_spent_is_not_sent(
-    authority: Authority, server: Protected, tmp_path: Any, clock: Clock
+def test_a_refresh_token_that_another_process_spent_is_not_sent(
+    authority: AuthorizationServer, server: ProtectedServer, tmp_path: Any, clock: Clock
 ) -> None:
     """Another renewed, and then all was quiet until its token was old too: its refresh token is the good one."""
     path = tmp_path / "oauth.json"
@@ -182,7 +186,7 @@ def test_what_another_process_spent_is_not_sent(
 
 
 def test_a_refusal_does_not_cost_another_its_tokens(
-    authority: Authority, server: Protected, tmp_path: Any, clock: Clock
+    authority: AuthorizationServer, server: ProtectedServer, tmp_path: Any, clock: Clock
 ) -> None:
     """Another logged in anew, as a client of its own; what is refused to us is not what it has stored."""
     storage = FileStorage(tmp_path / "oauth.json")
@@ -200,7 +204,7 @@ def test_a_refusal_does_not_cost_another_its_tokens(
 
 @pytest.mark.parametrize("passed", [0, 7300])
 def test_a_login_that_another_process_made_is_used(
-    authority: Authority, server: Protected, tmp_path: Any, clock: Clock, passed: float
+    authority: AuthorizationServer, server: ProtectedServer, tmp_path: Any, clock: Clock, passed: float
 ) -> None:
     """One had no token when it looked, and nobody to log in. What was brought since then is good, or renewed."""
     path = tmp_path / "oauth.json"
@@ -217,7 +221,9 @@ def test_a_login_that_another_process_made_is_used(
     assert grants(authority) == ["authorization_code"] + ["refresh_token"] * bool(passed)
 
 
-def test_a_stored_token_that_is_refused_leads_to_a_login(authority: Authority, server: Protected) -> None:
+def test_a_stored_token_that_is_refused_leads_to_a_login(
+    authority: AuthorizationServer, server: ProtectedServer
+) -> None:
     storage = MemoryStorage()
     auth = login(storage=storage)
 
@@ -232,46 +238,48 @@ def test_a_stored_token_that_is_refused_leads_to_a_login(authority: Authority, s
     assert grants(authority) == ["authorization_code", "refresh_token", "authorization_code"]
 
 
-def test_scopes_by_the_challenge(authority: Authority, server: Protected) -> None:
+def test_scopes_by_the_challenge(authority: AuthorizationServer, server: ProtectedServer) -> None:
     server.scope, server.metadata = "a b", {"scopes_supported": ["c"]}
     talk(server, login())
     assert _scopes(authority) == [{"a", "b"}]
 
 
-def test_scopes_by_the_metadata(authority: Authority, server: Protected) -> None:
+def test_scopes_by_the_metadata(authority: AuthorizationServer, server: ProtectedServer) -> None:
     server.metadata = {"scopes_supported": ["c", "offline_access", 7]}
     talk(server, login())
     assert _scopes(authority) == [{"c"}]
 
 
-def test_a_refresh_token_is_asked_for_where_it_is_known(authority: Authority, server: Protected) -> None:
+def test_a_refresh_token_is_asked_for_where_it_is_known(
+    authority: AuthorizationServer, server: ProtectedServer
+) -> None:
     server.scope, authority.metadata["scopes_supported"] = "a", ["a", "offline_access"]
     talk(server, login())
     assert _scopes(authority) == [{"a", "offline_access"}]
 
 
-def test_step_up_asks_for_all(authority: Authority, server: Protected) -> None:
+def test_step_up_asks_for_all(authority: AuthorizationServer, server: ProtectedServer) -> None:
     server.scope, server.needs = "read", {"tools/call": {"write"}}
     assert talk(server, login()) == ["hello"]
     assert _scopes(authority) == [{"read"}, {"read", "write"}]
     assert grants(authority) == ["authorization_code", "authorization_code"]
 
 
-def test_step_up_where_scopes_are_registered(authority: Authority, server: Protected) -> None:
+def test_step_up_where_scopes_are_registered(authority: AuthorizationServer, server: ProtectedServer) -> None:
     server.scope, server.needs = "read", {"tools/call": {"write"}}
     authorize = authority.authorize
 
-    def strict(heard: Any) -> Any:
-        registered = authority.clients[heard.query["client_id"]]["scope"]
-        assert set(heard.query["scope"].split()) <= set(registered.split())
-        return authorize(heard)
+    def strict(received: Any) -> Any:
+        registered = authority.clients[received.query["client_id"]]["scope"]
+        assert set(received.query["scope"].split()) <= set(registered.split())
+        return authorize(received)
 
     authority.authorize = strict  # type: ignore[method-assign]
     assert talk(server, login()) == ["hello"]
     assert authority.count("/register") == 2
 
 
-def test_step_up_ends(authority: Authority, server: Protected) -> None:
+def test_step_up_ends(authority: AuthorizationServer, server: ProtectedServer) -> None:
     server.needs = {"tools/call": {"write"}}
     authority.authorize = _without_scope(authority)  # type: ignore[method-assign]
     auth = login()
@@ -281,7 +289,7 @@ def test_step_up_ends(authority: Authority, server: Protected) -> None:
     assert authority.count("/authorize") <= 1 + 3
 
 
-def test_a_plain_403_is_no_reason_to_log_in(authority: Authority, server: Protected) -> None:
+def test_a_plain_403_is_no_reason_to_log_in(authority: AuthorizationServer, server: ProtectedServer) -> None:
     server.needs = {"tools/call": {"write"}}
     challenge = server.challenge
     server.challenge = lambda status, **fields: challenge(status, **{**fields, "error": "no"})  # type: ignore[method-assign, assignment]
@@ -290,10 +298,10 @@ def test_a_plain_403_is_no_reason_to_log_in(authority: Authority, server: Protec
     assert authority.count("/authorize") == 1
 
 
-def test_a_server_that_moves_to_another_issuer(authority: Authority, server: Protected) -> None:
-    second = Authority()
+def test_a_server_that_moves_to_another_issuer(authority: AuthorizationServer, server: ProtectedServer) -> None:
+    second = AuthorizationServer()
     second.number = iter(range(500, 600))  # type: ignore[assignment]
-    with living(second):
+    with running(second):
         auth = login()
         talk(server, auth)
         server.authorities[:] = [second]
@@ -307,11 +315,11 @@ def test_a_server_that_moves_to_another_issuer(authority: Authority, server: Pro
 
 
 def test_a_refresh_token_is_not_sent_to_another_issuer_that_knows_a_client_of_the_same_name(
-    authority: Authority, server: Protected
+    authority: AuthorizationServer, server: ProtectedServer
 ) -> None:
-    second = Authority()
-    neighbour = Protected(second)
-    with living(second, neighbour):
+    second = AuthorizationServer()
+    neighbour = ProtectedServer(second)
+    with running(second, neighbour):
         auth = login()
         talk(server, auth)
         talk(neighbour, auth)
@@ -322,7 +330,7 @@ def test_a_refresh_token_is_not_sent_to_another_issuer_that_knows_a_client_of_th
 
 
 def test_a_token_for_one_resource_is_not_renewed_when_the_server_names_another(
-    authority: Authority, server: Protected
+    authority: AuthorizationServer, server: ProtectedServer
 ) -> None:
     auth = login()
     talk(server, auth)
@@ -334,7 +342,7 @@ def test_a_token_for_one_resource_is_not_renewed_when_the_server_names_another(
 
 
 @pytest.mark.parametrize("refresh", [True, False])
-def test_the_last_seconds_of_a_token(authority: Authority, server: Protected, refresh: bool) -> None:
+def test_the_last_seconds_of_a_token(authority: AuthorizationServer, server: ProtectedServer, refresh: bool) -> None:
     """Who can't renew it must not be asked before each request."""
     storage = MemoryStorage()
     authority.gives_refresh = refresh
@@ -348,7 +356,9 @@ def test_the_last_seconds_of_a_token(authority: Authority, server: Protected, re
 
 
 @pytest.mark.parametrize("down", ["token", "metadata"])
-def test_the_last_seconds_while_the_issuer_is_down(authority: Authority, server: Protected, down: str) -> None:
+def test_the_last_seconds_while_the_issuer_is_down(
+    authority: AuthorizationServer, server: ProtectedServer, down: str
+) -> None:
     storage = MemoryStorage()
     talk(server, login(storage=storage))
     age(storage, 3585)
@@ -361,11 +371,11 @@ def test_the_last_seconds_while_the_issuer_is_down(authority: Authority, server:
     assert len(authority.asked) - before == 2
 
 
-def test_an_issuer_that_is_gone(server: Protected) -> None:
+def test_an_issuer_that_is_gone(server: ProtectedServer) -> None:
     """The server has moved to another. Nobody is locked out because the old one does not answer."""
-    gone, storage = Authority(), MemoryStorage()
+    gone, storage = AuthorizationServer(), MemoryStorage()
     new = server.authorities[0]
-    with living(gone):
+    with running(gone):
         server.authorities[:] = [gone]
         talk(server, login(storage=storage))
     age(storage, 4000)
@@ -374,10 +384,10 @@ def test_an_issuer_that_is_gone(server: Protected) -> None:
     assert new.count("/authorize") == 1
 
 
-def test_an_issuer_that_is_away_costs_no_login(authority: Authority, server: Protected) -> None:
+def test_an_issuer_that_is_away_costs_no_login(authority: AuthorizationServer, server: ProtectedServer) -> None:
     storage = MemoryStorage()
-    away = Authority()
-    with living(away):
+    away = AuthorizationServer()
+    with running(away):
         server.authorities[:] = [away]
         talk(server, login(storage=storage))
         url = away.url
@@ -392,7 +402,9 @@ def test_an_issuer_that_is_away_costs_no_login(authority: Authority, server: Pro
     assert grants(authority) == ["refresh_token"]
 
 
-def test_two_programs_with_different_scopes(authority: Authority, server: Protected) -> None:
+def test_two_programs_with_different_scopes_share_tokens_for_both(
+    authority: AuthorizationServer, server: ProtectedServer
+) -> None:
     storage = MemoryStorage()
     for _ in range(3):
         for scope in ("a", "b"):
@@ -400,7 +412,9 @@ def test_two_programs_with_different_scopes(authority: Authority, server: Protec
     assert _scopes(authority) == [{"a"}, {"a", "b"}]
 
 
-def test_a_step_up_keeps_what_another_program_asked_for(authority: Authority, server: Protected) -> None:
+def test_a_step_up_requests_the_scopes_of_another_program_too(
+    authority: AuthorizationServer, server: ProtectedServer
+) -> None:
     storage = MemoryStorage()
     server.needs = {"tools/call": {"c"}}
     first = login(storage=storage, scopes=["a"])
@@ -417,13 +431,13 @@ def test_a_step_up_keeps_what_another_program_asked_for(authority: Authority, se
     assert _scopes(authority) == [{"a"}, {"a", "b"}, {"a", "b", "c"}]
 
 
-def test_a_client_id_is_shown_to_one_issuer_only(authority: Authority, server: Protected) -> None:
+def test_a_client_id_is_shown_to_one_issuer_only(authority: AuthorizationServer, server: ProtectedServer) -> None:
     by_hand = {"redirect_uris": ["http://127.0.0.1:9107/callback"], "token_endpoint_auth_method": "none"}
     authority.clients["mine"] = by_hand
-    second = Authority()
+    second = AuthorizationServer()
     second.clients["mine"] = by_hand
     storage = MemoryStorage()
-    with living(second):
+    with running(second):
         talk(server, login(client_id="mine", storage=storage))
         server.authorities[:] = [second]
         with pytest.raises(AuthorizationError, match="never shown to another"):
@@ -434,16 +448,16 @@ def test_a_client_id_is_shown_to_one_issuer_only(authority: Authority, server: P
             talk(server, login(client_id="mine", issuer="https://other.example"))
 
 
-def _scopes(authority: Authority) -> list[set[str]]:
+def _scopes(authority: AuthorizationServer) -> list[set[str]]:
     return [set(each.query.get("scope", "").split()) for each in authority.asked if each.path == "/authorize"]
 
 
-def _without_scope(authority: Authority) -> Any:
+def _without_scope(authority: AuthorizationServer) -> Any:
     """An authorization server that gives no scope, whatever is asked for."""
     authorize = authority.authorize
 
-    def strict(heard: Any) -> Any:
-        return authorize(heard._replace(query={**heard.query, "scope": ""}))
+    def strict(received: Any) -> Any:
+        return authorize(received._replace(query={**received.query, "scope": ""}))
 
     return strict
 

@@ -17,10 +17,10 @@ from longshore.client.auth.oauth_http import TryLater
 from longshore.errors import AuthorizationError, CallTimeout
 
 from .conftest import first_headers, login, run, talk
-from .town import Authority, Protected, Said, follow, living
+from .oauth_servers import AuthorizationServer, ProtectedServer, Reply, follow, running
 
 
-def test_a_flight_that_is_done_is_not_joined() -> None:
+def test_finished_work_is_not_joined() -> None:
     """Between a flight's end and the loop's noticing, whoever would join it would go round for ever."""
 
     async def work() -> list[Any]:
@@ -47,7 +47,7 @@ def test_a_flight_that_is_done_is_not_joined() -> None:
     assert run(work) == [None]
 
 
-def test_each_who_waits_gets_the_error() -> None:
+def test_each_waiter_gets_its_own_copy_of_the_error() -> None:
     async def work() -> None:
         shared = SharedAuthorization()
 
@@ -63,7 +63,7 @@ def test_each_who_waits_gets_the_error() -> None:
     run(work)
 
 
-def test_hanging_up_does_not_lose_a_refresh_token(authority: Authority, server: Protected) -> None:
+def test_closing_does_not_lose_a_refresh_token(authority: AuthorizationServer, server: ProtectedServer) -> None:
     storage = MemoryStorage()
     talk(server, login(storage=storage))
     authority.tokens.clear()
@@ -91,8 +91,8 @@ def test_hanging_up_does_not_lose_a_refresh_token(authority: Authority, server: 
     assert authority.count("/authorize") == 1
 
 
-def test_a_renewal_that_never_ends_is_given_up(
-    authority: Authority, server: Protected, monkeypatch: pytest.MonkeyPatch
+def test_closing_cancels_a_renewal_that_hangs(
+    authority: AuthorizationServer, server: ProtectedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("longshore.client.auth.login_limits.CLOSE_SECONDS", 0.1)
     storage = MemoryStorage()
@@ -121,13 +121,13 @@ def test_a_renewal_that_never_ends_is_given_up(
         leave.set()
 
 
-def test_a_login_elsewhere_stops_no_clock_here(authority: Authority, server: Protected) -> None:
-    other = Protected(authority)
+def test_a_login_for_another_server_stops_no_deadline(authority: AuthorizationServer, server: ProtectedServer) -> None:
+    other = ProtectedServer(authority)
     hangs = threading.Event()
 
-    def never(message: dict[str, Any]) -> Said:
+    def never(message: dict[str, Any]) -> Reply:
         hangs.wait(15)
-        return Said(202)
+        return Reply(202)
 
     async def work() -> None:
         waits = asyncio.Event()
@@ -155,14 +155,14 @@ def test_a_login_elsewhere_stops_no_clock_here(authority: Authority, server: Pro
         await second.close()
         await client.close()
 
-    with living(other):
+    with running(other):
         try:
             run(work)
         finally:
             hangs.set()
 
 
-def test_the_bound_of_servers() -> None:
+def test_the_number_of_servers_in_memory_is_bounded() -> None:
     async def work() -> None:
         auth = login()
         for n in range(token_authorizer.MOST_SERVERS - 1):
@@ -182,12 +182,12 @@ def test_the_bound_of_servers() -> None:
 
 
 @pytest.mark.parametrize("room", [1, 2, 3])
-def test_a_server_with_a_login_is_not_forgotten(
-    authority: Authority, server: Protected, monkeypatch: Any, room: int
+def test_a_server_with_a_running_login_stays_in_memory(
+    authority: AuthorizationServer, server: ProtectedServer, monkeypatch: Any, room: int
 ) -> None:
     """Whose login is under way is not forgotten; nor is anything lost that a storage holds."""
     monkeypatch.setattr(token_authorizer, "MOST_SERVERS", room)
-    others = [Protected(authority), Protected(authority)]
+    others = [ProtectedServer(authority), ProtectedServer(authority)]
     storage = MemoryStorage()
 
     async def work() -> None:
@@ -213,7 +213,7 @@ def test_a_server_with_a_login_is_not_forgotten(
         for client in clients:
             await client.close()
 
-    with living(*others):
+    with running(*others):
         run(work)
     assert authority.count("/authorize") == 3
 
@@ -236,13 +236,13 @@ asyncio.run(main())
 """
 
 
-def test_a_function_that_blocks_does_not_keep_the_process(server: Protected) -> None:
+def test_a_blocking_user_function_does_not_keep_the_process_alive(server: ProtectedServer) -> None:
     command = [sys.executable, "-W", "error", "-c", SLOW, server.mcp]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 0 and done.stdout, done.stderr
 
 
-def test_what_a_function_raises_is_the_cause(authority: Authority, server: Protected) -> None:
+def test_an_exception_of_a_user_function_is_the_cause(authority: AuthorizationServer, server: ProtectedServer) -> None:
     def breaks(*_: Any) -> str:
         raise LookupError("vault")
 
@@ -255,7 +255,9 @@ def test_what_a_function_raises_is_the_cause(authority: Authority, server: Prote
 
 
 @pytest.mark.parametrize("raised", [SystemExit(3), StopIteration()], ids=repr)
-def test_a_function_that_would_end_its_thread_ends_the_authorization(server: Protected, raised: BaseException) -> None:
+def test_a_user_function_that_raises_system_exit_ends_the_authorization(
+    server: ProtectedServer, raised: BaseException
+) -> None:
     def ends(*_: Any) -> str:
         raise raised
 

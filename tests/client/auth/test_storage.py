@@ -21,7 +21,7 @@ from longshore.client.auth.token_store import TokenStore
 from longshore.errors import AuthorizationError
 
 from .conftest import login, run, talk
-from .town import Authority, Protected
+from .oauth_servers import AuthorizationServer, ProtectedServer
 
 
 def mode(path: Path) -> int:
@@ -141,7 +141,7 @@ def test_a_lock_that_is_never_freed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_login_survives_a_storage_that_can_t_be_written(
-    authority: Authority, server: Protected, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    authority: AuthorizationServer, server: ProtectedServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("no folder")
     auth = login(storage=FileStorage(tmp_path / "file" / "oauth.json"))
@@ -151,7 +151,7 @@ def test_a_login_survives_a_storage_that_can_t_be_written(
     assert said.count("longshore: the tokens could not be") == 1 and "access-" not in said
 
 
-def test_what_is_stored_may_be_anything(authority: Authority, server: Protected) -> None:
+def test_malformed_stored_records_lead_to_a_login(authority: AuthorizationServer, server: ProtectedServer) -> None:
     storage = MemoryStorage()
     talk(server, login(storage=storage))
     for key, record in list(storage._records.items()):
@@ -173,7 +173,7 @@ def test_a_file_of_another_user_is_not_believed(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe"])
-def test_what_is_no_file(tmp_path: Path, kind: str) -> None:
+def test_a_path_that_is_no_regular_file_is_refused(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "oauth.json"
     path.mkdir() if kind == "folder" else os.mkfifo(path)
     before = len(os.listdir("/proc/self/fd"))
@@ -238,7 +238,7 @@ def test_a_storage_that_fails_for_a_while(capfd: pytest.CaptureFixture[str]) -> 
     assert capfd.readouterr().err.count("could not be written") == 1
 
 
-def test_a_keyring(authority: Authority, server: Protected, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_keyring(authority: AuthorizationServer, server: ProtectedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     kept: dict[tuple[str, str], str] = {}
     keyring: Any = ModuleType("keyring")
     keyring.get_password = lambda service, name: kept.get((service, name))
@@ -255,7 +255,9 @@ def test_a_keyring(authority: Authority, server: Protected, monkeypatch: pytest.
     assert not kept
 
 
-def test_a_keyring_that_is_locked(authority: Authority, server: Protected, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_keyring_that_is_locked(
+    authority: AuthorizationServer, server: ProtectedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     keyring: Any = ModuleType("keyring")
 
     def locked(*_: Any) -> None:

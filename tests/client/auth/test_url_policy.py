@@ -51,7 +51,7 @@ from .conftest import run
         ("as.example", False),
     ],
 )
-def test_what_is_inside(host: str, inside: bool) -> None:
+def test_which_hosts_are_internal(host: str, inside: bool) -> None:
     assert is_internal(host) is inside
 
 
@@ -152,7 +152,7 @@ INSIDE = [["127.0.0.1"]]
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::ffff:127.0.0.1", "10.255.255.1", "169.254.169.254", "::1"])
-def test_a_name_that_points_inside(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+def test_a_name_that_resolves_to_an_internal_address_is_refused(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     """The server itself is outside, so that what it names must be too. Nobody connects to find that out."""
     tried: list[str] = []
 
@@ -172,7 +172,7 @@ def test_a_name_that_points_inside(monkeypatch: pytest.MonkeyPatch, address: str
     assert tried == []
 
 
-def test_nobody_knocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_connection_is_made_to_an_internal_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work(door: Door) -> None:
         with pytest.raises(AuthorizationError, match="which a server outside has no reason to name"):
             await fetch("https://9.9.9.9/mcp", f"https://as.test:{door.port}/x")
@@ -181,7 +181,7 @@ def test_nobody_knocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert doors(tmp_path, monkeypatch, work, "as.test").knocks == 0
 
 
-def test_a_server_inside_may_name_what_is_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_server_may_name_internal_urls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work(door: Door) -> None:
         found = await fetch("https://mcp.test/mcp", f"https://as.test:{door.port}/x", peer="127.0.0.1")
         assert found.status == 200
@@ -193,7 +193,7 @@ def test_a_server_inside_may_name_what_is_inside(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("server", "peer"), [("http://mcp.test/mcp", "127.0.0.1"), ("https://mcp.test/mcp", "9.9.9.9")]
 )
-def test_a_server_that_did_not_answer_over_tls_from_inside_may_not(
+def test_a_server_that_did_not_answer_over_tls_from_an_internal_address_may_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: str, peer: str
 ) -> None:
     """Without TLS, any machine at an internal address could have answered for the name."""
@@ -216,7 +216,7 @@ def test_the_peer_of_a_response_is_the_address_of_the_server(tmp_path: Path, mon
         doors(tmp_path, monkeypatch, work, "as.test")
 
 
-def test_an_issuer_that_the_caller_names_may_be_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_issuer_that_the_caller_names_may_be_internal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work(door: Door) -> None:
         place = f"https://as.test:{door.port}"
         found = await fetch("https://9.9.9.9/mcp", f"{place}/token", f"{place}/realm")

@@ -14,8 +14,8 @@ from client.http.speaking import MODERN, Key, Take, attempt, call_ok, done, lega
 from longshore.client import Client
 from longshore.client.auth import AuthRequest
 from longshore.client.channel import CLIENT_LIMITS
-from longshore.client.endpoint import CHALLENGES, REFUSAL_BYTES, answered_ids, error_for
 from longshore.client.event_stream import StreamCursor
+from longshore.client.mcp_endpoint import CHALLENGES, REFUSAL_BYTES, answered_ids, error_for
 from longshore.errors import (
     AuthorizationError,
     BadAnswer,
@@ -41,7 +41,7 @@ async def listed(got: Got, wire: Wire) -> bool:
 # -- what is said
 
 
-def test_a_modern_request_says_what_it_is() -> None:
+def test_a_modern_request_has_its_headers() -> None:
     async def test(client: Client, server: ScriptedServer) -> None:
         await client.call("straße")
         probe, call = server.requests
@@ -81,7 +81,7 @@ def test_a_modern_server_that_hands_out_a_session_gets_none_back() -> None:
 
 
 @pytest.mark.parametrize("version", ["2025-03-26", "2025-06-18", "2025-11-25"])
-def test_a_session_says_who_it_is(version: str) -> None:
+def test_requests_of_a_session_carry_its_id(version: str) -> None:
     async def test(client: Client, server: ScriptedServer) -> None:
         await client.call("x")
         await client.close()
@@ -654,9 +654,9 @@ def test_with_credentials_it_does_not_ask_for_some(status: int, says: str, how: 
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
-def test_what_is_read_of_a_refusal_has_a_bound(more: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_body_of_a_refusal_is_read_up_to_a_bound(more: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for what is behind it."""
-    monkeypatch.setattr("longshore.client.endpoint._REFUSAL_SECONDS", 10 * SECONDS)
+    monkeypatch.setattr("longshore.client.mcp_endpoint._REFUSAL_SECONDS", 10 * SECONDS)
     size = REFUSAL_BYTES + more
 
     async def take(_: Got, wire: Wire) -> None:
@@ -784,7 +784,7 @@ def test_whether_a_frame_is_the_answer(frame: bytes, expected: bool) -> None:
     assert (1 in answered_ids(frame)) is expected
 
 
-def test_whose_error_it_is() -> None:
+def test_an_error_in_a_refusal_belongs_to_its_request() -> None:
     own, nobodys = b'{"id":1,"error":{"code":1}}', b'{"error":{"code":1},"id":null}'
     assert error_for(own, 1, accept_null_id=False) == own
     assert error_for(nobodys, 1, accept_null_id=False) is None

@@ -100,7 +100,7 @@ def test_questions(place: StreamCursor, era: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["cancel", "timeout"])
-def test_who_gives_up_stops_the_handler(place: StreamCursor, era: str, how: str) -> None:
+def test_cancelling_a_call_stops_the_handler(place: StreamCursor, era: str, how: str) -> None:
     server, seen = place
 
     async def test() -> None:
@@ -181,7 +181,7 @@ def test_more_than_there_are_places(place: StreamCursor, era: str, monkeypatch: 
     run(test)
 
 
-def test_one_connection_after_another_call(place: StreamCursor, era: str) -> None:
+def test_one_connection_serves_call_after_call(place: StreamCursor, era: str) -> None:
     async def test() -> None:
         async with relay(place[0].port) as wire, Client(wire.url, headers={"Host": HOST}, era=era) as client:
             for n in range(10):

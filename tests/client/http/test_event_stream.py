@@ -64,7 +64,7 @@ def test_table(stream: bytes, expected: list[bytes]) -> None:
         ("retry: ²\n".encode(), None, None),
     ],
 )
-def test_what_a_stream_says_of_itself(stream: bytes, id: str | None, retry: float | None) -> None:
+def test_a_stream_s_last_id_and_retry_are_read(stream: bytes, id: str | None, retry: float | None) -> None:
     events = SseParser(10_000)
     events.feed(stream)
     assert (events.last_id, events.retry) == (id, retry)
@@ -91,7 +91,7 @@ STREAMS = st.lists(st.tuples(LINES, st.sampled_from([b"\n", b"\r", b"\r\n"]))).m
 
 
 @given(stream=STREAMS | st.binary(max_size=60), cuts=st.lists(st.integers(0, 80)))
-def test_cut_anywhere_it_is_the_same(stream: bytes, cuts: list[int]) -> None:
+def test_the_result_does_not_depend_on_how_the_bytes_are_split(stream: bytes, cuts: list[int]) -> None:
     places = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
     whole, parts = SseParser(1000), SseParser(1000)
     at_once = whole.feed(stream)

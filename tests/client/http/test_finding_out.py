@@ -39,7 +39,7 @@ def test_after_these_the_handshake_is_offered(status: int) -> None:
 
 @pytest.mark.parametrize("wish", ["auto", "modern"])
 @pytest.mark.parametrize("status", [301, 302, 401, 403, 429, 502, 503, 504])
-def test_these_say_nothing_of_what_it_speaks(status: int, wish: str) -> None:
+def test_these_refusals_say_nothing_about_the_transport(status: int, wish: str) -> None:
     async def whole() -> None:
         async with scripted(refusing_the_probe(status)) as server:
             with pytest.raises(ConnectError, match=f"HTTP status {status}") as caught:
@@ -103,7 +103,7 @@ def test_a_handshake_that_is_refused_is_no_connection(status: int, slow: bool, m
     run(whole)
 
 
-def test_what_it_said_to_the_handshake_is_told_with_what_it_said_last() -> None:
+def test_the_error_names_the_refusal_of_the_handshake_too() -> None:
     async def handler(got: Got, wire: Wire) -> None:
         if got.method == "GET":
             await wire.answer(405)

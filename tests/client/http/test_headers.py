@@ -23,7 +23,7 @@ OWN = {
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
-def test_what_the_protocol_says_wins(era: str) -> None:
+def test_the_protocol_s_headers_override_the_user_s(era: str) -> None:
     async def test(client: Client, server: ScriptedServer) -> None:
         assert (await client.call("x")).text == "ok"
         post = server.requests[-1].headers  # a header that came twice would have failed
@@ -60,7 +60,7 @@ def test_against_a_real_server(era: str) -> None:
 @pytest.mark.parametrize(
     "name", ["Content-Length", "transfer-encoding", "Connection", "Keep-Alive", "TE", "UPGRADE", "Expect"]
 )
-def test_what_frames_a_message_is_not_for_users(name: str) -> None:
+def test_a_user_can_not_set_framing_headers(name: str) -> None:
     async def test() -> None:
         async with scripted(modern(call_ok)) as server:
             with pytest.raises(
@@ -79,7 +79,7 @@ def test_what_frames_a_message_is_not_for_users(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "Content-Length ", "X Y", "X:", "X\r\nY", "é"])
-def test_what_is_no_name_of_a_header(name: str) -> None:
+def test_an_invalid_header_name_is_refused(name: str) -> None:
     async def test() -> None:
         with pytest.raises(ConnectError, match="is no name of a header"):
             await Client("http://127.0.0.1:1/", headers={name: "5"}).open()

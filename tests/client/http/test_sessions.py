@@ -120,7 +120,7 @@ def test_a_session_that_began_too_late_is_ended_and_not_used(monkeypatch: pytest
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Whoever waits for a body that never ends would wait for longer than a test may take."""
-    monkeypatch.setattr("longshore.client.endpoint._REFUSAL_SECONDS", 10 * SECONDS)
+    monkeypatch.setattr("longshore.client.mcp_endpoint._REFUSAL_SECONDS", 10 * SECONDS)
     yield
 
 
@@ -140,7 +140,7 @@ def test_a_greeting_that_is_answered_with_a_stream() -> None:
     attempt(handler, test)
 
 
-def test_giving_up_is_told_though_another_notification_is_stuck() -> None:
+def test_a_cancellation_is_delivered_although_another_notification_hangs() -> None:
     async def take(got: Got, wire: Wire) -> None:
         if b"notifications/cancelled" in got.body:
             await wire.answer(202)
@@ -202,7 +202,7 @@ class Buggy(Key):
         ("close", ""),
     ],
 )
-def test_an_authorizer_with_a_bug_breaks_what_it_must_and_no_more(word: str, noted: str) -> None:
+def test_a_bug_in_an_authorizer_fails_only_its_own_request(word: str, noted: str) -> None:
     async def test(client: Client, server: ScriptedServer) -> None:
         assert (await client.call("x")).text == "ok"
         notes = client._connection._current.notes  # type: ignore[union-attr]
@@ -277,7 +277,7 @@ def test_a_notification_of_ours_waits_for_no_place(monkeypatch: pytest.MonkeyPat
 # -- the end
 
 
-def test_who_waits_for_a_place_hears_that_there_will_be_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_waits_to_be_sent_fails_when_the_session_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_channel, "MOST_REQUESTS", 2)
     monkeypatch.setattr("longshore.client.event_stream._FIRST_DELAY", 0.001)
 

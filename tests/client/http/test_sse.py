@@ -206,7 +206,7 @@ def test_a_proof_is_of_where_a_message_goes_and_a_token_of_the_server() -> None:
 
 def test_messages_that_are_answered_with_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer that counts comes elsewhere, so nobody waits for the end of these."""
-    monkeypatch.setattr("longshore.client.endpoint._REFUSAL_SECONDS", 10 * SECONDS)
+    monkeypatch.setattr("longshore.client.mcp_endpoint._REFUSAL_SECONDS", 10 * SECONDS)
     old = Old()
 
     async def handler(got: Got, wire: Wire) -> None:
@@ -223,7 +223,7 @@ def test_messages_that_are_answered_with_a_stream(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("told", ["answer", "cancelled"])
-def test_so_many_messages_are_on_their_way(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_messages_in_flight_is_bounded(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """More wait, but what a request may wait for waits for none, and what nobody wants any more is not sent."""
     monkeypatch.setattr("longshore.client.sse.MOST_SENDING", 3)
     old = Old()
@@ -265,7 +265,7 @@ def test_so_many_messages_are_on_their_way(told: str, monkeypatch: pytest.Monkey
     run(whole)
 
 
-def test_what_is_sent_goes_where_it_was_meant_to() -> None:
+def test_a_message_goes_to_the_url_of_its_own_connection() -> None:
     """Also if the stream ends in the very turn in which it was handed over."""
 
     async def test(client: Client, server: ScriptedServer) -> None:

@@ -75,7 +75,7 @@ def test_a_stream_that_can_not_be_had_does_no_harm_and_is_tried_on(how: str) -> 
 
 @pytest.mark.usefixtures("hurried")
 @pytest.mark.parametrize("before", [0, RESUME_TRIES])
-def test_a_server_that_is_gone_is_lost(before: int) -> None:
+def test_a_server_that_stays_down_is_lost(before: int) -> None:
     """After so many visits in a row to nobody, whatever was there before."""
 
     async def get(_: Got, wire: Wire) -> None:
@@ -241,7 +241,7 @@ def test_when_to_come_back() -> None:
         ("300001", _MOST_RETRY),
     ],
 )
-def test_as_the_server_wishes(retry: str, delay: float) -> None:
+def test_the_retry_of_the_server_is_used_within_bounds(retry: str, delay: float) -> None:
     place = told(retry)
     assert place.delay() == delay
     assert place.last_id == "7"

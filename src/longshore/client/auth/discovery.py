@@ -42,7 +42,7 @@ class SchemeChallenge(Struct, frozen=True):
 
 
 class Challenge(Struct, frozen=True):
-    """What a refusal asks for, over all its schemes that we support."""
+    """A refusal's demands, over all its schemes that we support."""
 
     error: str = ""
     scope: str | None = None
@@ -52,7 +52,7 @@ class Challenge(Struct, frozen=True):
 
 
 def read_challenge(headers: Iterable[tuple[str, str]]) -> Challenge:
-    """What the headers of a 401 or 403 ask for."""
+    """Read the challenge in the headers of a 401 or 403."""
     found = parse_challenges(value for name, value in headers if name == "www-authenticate")
     ours = [each for each in found if each.scheme in ("bearer", "dpop")]
 
@@ -95,7 +95,7 @@ def _read_fields(text: str, at: int, fields: dict[str, str]) -> int:
 # -- metadata
 
 
-class Resource(Struct, frozen=True):
+class ProtectedResource(Struct, frozen=True):
     """The metadata of an MCP server as a protected resource."""
 
     issuers: tuple[str, ...]
@@ -134,13 +134,13 @@ class AuthServer(Struct, frozen=True):
     """It publishes no metadata; these are the default endpoints of 2025-03-26."""
 
 
-async def find_resource(http: OAuthHttp, server: str, named: str | None) -> Resource:
+async def find_resource(http: OAuthHttp, server: str, named: str | None) -> ProtectedResource:
     """The metadata of a server: where its challenge says, else at the well-known URLs. Raises AuthorizationError."""
     for url in resource_metadata_urls(server, named):
         reply = await http.get(url, "the resource metadata at")
         if _has_document(reply, url) and reply.text("resource"):
             return _read_resource(reply, server, url)
-    return Resource(issuers=(_root(_parts(server)),), without_metadata=True, derived=True)
+    return ProtectedResource(issuers=(_root(_parts(server)),), without_metadata=True, derived=True)
 
 
 def resource_metadata_urls(server: str, named: str | None) -> list[str]:
@@ -150,14 +150,14 @@ def resource_metadata_urls(server: str, named: str | None) -> list[str]:
     return list(dict.fromkeys([named, *places] if named else places))
 
 
-def _read_resource(reply: OAuthResponse, server: str, url: str) -> Resource:
+def _read_resource(reply: OAuthResponse, server: str, url: str) -> ProtectedResource:
     document, identifier = reply.document or {}, reply.text("resource")
     if not covers(identifier, server):
         what = f"the resource metadata at {shown(url)} is about {shown(identifier)}, not about this server"
         raise AuthorizationError(f"{what}; nothing was authorized. Its operator must correct `resource`")
     issuers = _texts(document.get("authorization_servers"))
     required = document.get("dpop_bound_access_tokens_required") is True
-    return Resource(
+    return ProtectedResource(
         issuers=issuers or (_root(_parts(server)),),
         identifier=identifier,
         scopes=valid_scopes(_texts(document.get("scopes_supported"))),

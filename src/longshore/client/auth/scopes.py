@@ -20,7 +20,7 @@ def split_scopes(text: str | None) -> tuple[str, ...]:
 
 
 def valid_scopes(scopes: Iterable[object]) -> tuple[str, ...]:
-    """Those that are valid scopes, each once, in order."""
+    """The valid scopes among these, each once, in order."""
     good = (each for each in scopes if isinstance(each, str) and _SCOPE.fullmatch(each))
     return tuple(dict.fromkeys(good))[:MOST]
 

@@ -18,7 +18,7 @@ from longshore.client.auth.authorizer import AuthRequest, Headers
 from longshore.client.auth.discovery import (
     AuthServer,
     Challenge,
-    Resource,
+    ProtectedResource,
     find_resource,
     find_server,
     read_challenge,
@@ -42,7 +42,7 @@ _numbers = count(1)
 
 
 class GrantContext(Struct, frozen=True):
-    """What a grant needs to get tokens."""
+    """The input of a grant."""
 
     http: OAuthHttp
     store: TokenStore
@@ -201,7 +201,7 @@ class ServerCredentials:
             await self._obtain(http, resource, server, challenge, tokens)
 
     async def _obtain(
-        self, http: OAuthHttp, resource: Resource, server: AuthServer, challenge: Challenge, old: Tokens | None
+        self, http: OAuthHttp, resource: ProtectedResource, server: AuthServer, challenge: Challenge, old: Tokens | None
     ) -> None:
         grant = self._grant
         scopes = choose_scopes(
@@ -227,7 +227,9 @@ class ServerCredentials:
         self._use(found, prover)
         await self._save()
 
-    async def _scopes_before(self, resource: Resource, server: AuthServer, old: Tokens | None) -> tuple[str, ...]:
+    async def _scopes_before(
+        self, resource: ProtectedResource, server: AuthServer, old: Tokens | None
+    ) -> tuple[str, ...]:
         """The scopes that were requested before, also by another program that shares the storage."""
         stored, _ = await self._store.tokens(self._server)
         shared = stored is not None and (stored.issuer, stored.resource) == (server.issuer, resource.identifier)
@@ -286,7 +288,7 @@ class ServerCredentials:
             return tokens
         return stored if _owner(stored) == _owner(tokens) and self._fits(stored) else tokens
 
-    async def _use_stored(self, http: OAuthHttp, resource: Resource, server: AuthServer) -> bool:
+    async def _use_stored(self, http: OAuthHttp, resource: ProtectedResource, server: AuthServer) -> bool:
         """Use tokens that another process has stored since we loaded ours, so that no one logs in twice."""
         stored, _ = await self._store.tokens(self._server)
         if stored is None or (stored.issuer, stored.resource) != (server.issuer, resource.identifier):
@@ -336,7 +338,7 @@ class ServerCredentials:
     async def _find_server(self, http: OAuthHttp, issuer: str, *, derived: bool = False) -> AuthServer:
         return await find_server(http, issuer, assume=self._without_metadata, derived=derived)
 
-    def _choose_issuer(self, resource: Resource) -> str:
+    def _choose_issuer(self, resource: ProtectedResource) -> str:
         """The issuer that the caller named, the one of the current tokens, else the first."""
         wanted = self._grant.issuer
         if wanted is not None and not resource.has(wanted):

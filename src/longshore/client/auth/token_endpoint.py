@@ -158,7 +158,7 @@ def _assertion(identity: Identity, server: AuthServer) -> str:
 
 
 class Purpose(Struct, frozen=True):
-    """What tokens are requested for."""
+    """The resource and scopes that tokens are requested for, and at which server."""
 
     server: AuthServer
     resource: str | None

@@ -42,7 +42,7 @@ _PROTOCOL: Final = frozenset(
 
 
 @final
-class Endpoint:
+class McpEndpoint:
     """Sends requests to one server.
 
     `url` is the server's URL as the user gave it; its tokens are stored under it. `current_url` is where it answers,

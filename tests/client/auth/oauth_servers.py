@@ -1,6 +1,6 @@
-"""A town on loopback: authorization servers that check what they are sent, and an MCP server that asks for tokens.
+"""Servers on loopback: authorization servers that check their requests, and an MCP server that asks for tokens.
 
-Everything is real HTTP. What a server says of itself can be changed at any time; what it was asked is kept.
+All is real HTTP. A test can change the metadata of a server at any time; each server records its requests.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from longshore.http_client.pool import HttpClient
 Pairs = dict[str, str]
 
 
-class Heard(NamedTuple):
+class Received(NamedTuple):
     """One request."""
 
     method: str
@@ -39,7 +39,7 @@ class Heard(NamedTuple):
         return {name: values[0] for name, values in parse_qs(self.body.decode()).items()}
 
 
-class Said(NamedTuple):
+class Reply(NamedTuple):
     """One answer."""
 
     status: int
@@ -50,18 +50,18 @@ class Said(NamedTuple):
 class Refused(Exception):
     def __init__(self, error: str, description: str = "", status: int = 400, **headers: str) -> None:
         super().__init__(error)
-        self.said = Said(status, {"error": error, "error_description": description}, tuple(headers.items()))
+        self.said = Reply(status, {"error": error, "error_description": description}, tuple(headers.items()))
 
 
-class Place:
+class LoopbackServer:
     """An HTTP server. `handle` answers; `asked` is all that came."""
 
     def __init__(self) -> None:
         self.url = ""
-        self.asked: list[Heard] = []
+        self.asked: list[Received] = []
         self.lock = Lock()
 
-    def handle(self, heard: Heard) -> Said:
+    def handle(self, received: Received) -> Reply:
         raise NotImplementedError
 
     def paths(self, *, method: str = "") -> list[str]:
@@ -88,15 +88,15 @@ class Proofs:
         self.used: set[str] = set()
         self.nonce: str | None = None
 
-    def check(self, heard: Heard, url: str, token: str | None) -> str:
+    def check(self, received: Received, url: str, token: str | None) -> str:
         """The thumbprint of the key. Raises Refused."""
-        proof = heard.headers.get("dpop", "")
+        proof = received.headers.get("dpop", "")
         if not proof:
             raise Refused("invalid_dpop_proof", "no proof")
         head = json.loads(b64decode(proof.split(".")[0] + "=="))
         assert head["typ"] == "dpop+jwt" and head["alg"] == "ES256" and "d" not in head["jwk"], head
         claims = jwt.decode(proof, ECKey.import_key(head["jwk"]), algorithms=["ES256"]).claims
-        assert claims["htm"] == heard.method and claims["htu"] == url, claims
+        assert claims["htm"] == received.method and claims["htu"] == url, claims
         assert abs(time.time() - claims["iat"]) < 60
         assert claims["jti"] not in self.used, "a proof was used twice"
         self.used.add(claims["jti"])
@@ -107,7 +107,7 @@ class Proofs:
         return thumb(head["jwk"])
 
 
-class Authority(Place):
+class AuthorizationServer(LoopbackServer):
     """An authorization server. It answers at the places in `places`, with `metadata` over what it says by itself."""
 
     def __init__(self, path: str = "") -> None:
@@ -149,15 +149,15 @@ class Authority(Place):
         }
         return {name: value for name, value in own.items() if value is not None}
 
-    def handle(self, heard: Heard) -> Said:
-        if heard.path in self.places:
-            return Said(200, self.about())
+    def handle(self, received: Received) -> Reply:
+        if received.path in self.places:
+            return Reply(200, self.about())
         doors = {"/register": self.register, "/authorize": self.authorize, "/token": self.token}
-        door = doors.get(heard.path.removeprefix(self.path))
-        return door(heard) if door else Said(404, {"error": "not found"})
+        door = doors.get(received.path.removeprefix(self.path))
+        return door(received) if door else Reply(404, {"error": "not found"})
 
-    def register(self, heard: Heard) -> Said:
-        asked = json.loads(heard.body)
+    def register(self, received: Received) -> Reply:
+        asked = json.loads(received.body)
         assert asked["redirect_uris"] and asked["application_type"] in ("native", "web")
         assert "refresh_token" in asked["grant_types"]
         client_id = f"client-{next(self.number)}"
@@ -165,33 +165,33 @@ class Authority(Place):
         if asked["token_endpoint_auth_method"] != "none":
             given["client_secret"] = f"secret-{client_id}"
         self.clients[client_id] = given
-        return Said(201, given)
+        return Reply(201, given)
 
-    def authorize(self, heard: Heard) -> Said:
-        query = heard.query
+    def authorize(self, received: Received) -> Reply:
+        query = received.query
         client = self.clients[query["client_id"]]
         assert query["redirect_uri"] in client["redirect_uris"], query
         assert query["response_type"] == "code" and query["code_challenge_method"] == "S256" and query["state"]
         code = f"code-{next(self.number)}"
         self.codes[code] = query
         answer = {"code": code, "state": query["state"], **({} if self.iss is None else {"iss": self.iss})}
-        return Said(302, None, (("Location", f"{query['redirect_uri']}?{urlencode(answer)}"),))
+        return Reply(302, None, (("Location", f"{query['redirect_uri']}?{urlencode(answer)}"),))
 
-    def token(self, heard: Heard) -> Said:
+    def token(self, received: Received) -> Reply:
         with self.lock:
             self.before_token()
             try:
                 if self.refusal is not None:
                     raise self.refusal
-                form, client_id = heard.form, self.client_of(heard)
-                jkt = self.dpop.check(heard, f"{self.issuer}/token", None) if self.bound else None
-                return Said(200, self.grant(form, client_id, jkt), (("Cache-Control", "no-store"),))
+                form, client_id = received.form, self.client_of(received)
+                jkt = self.dpop.check(received, f"{self.issuer}/token", None) if self.bound else None
+                return Reply(200, self.grant(form, client_id, jkt), (("Cache-Control", "no-store"),))
             except Refused as refused:
                 return refused.said
 
-    def client_of(self, heard: Heard) -> str | None:
+    def client_of(self, received: Received) -> str | None:
         """Who asks, proven in the way that was agreed on."""
-        form, header = heard.form, heard.headers.get("authorization", "")
+        form, header = received.form, received.headers.get("authorization", "")
         if header.startswith("Basic "):
             client_id, secret = map(unquote_plus, b64decode(header[6:]).decode().split(":", 1))
             way: tuple[str, str | None] = ("client_secret_basic", secret)
@@ -259,10 +259,10 @@ class Authority(Place):
         return given
 
 
-class Protected(Place):
+class ProtectedServer(LoopbackServer):
     """An MCP server of the handshake era with one tool, `hello`."""
 
-    def __init__(self, *authorities: Authority) -> None:
+    def __init__(self, *authorities: AuthorizationServer) -> None:
         super().__init__()
         self.authorities = list(authorities)
         self.metadata: dict[str, Any] | None = {}
@@ -284,22 +284,22 @@ class Protected(Place):
         found = {**own, **(self.metadata or {})}
         return {name: value for name, value in found.items() if value is not None}
 
-    def handle(self, heard: Heard) -> Said:
-        if heard.path in self.places and self.metadata is not None:
-            return Said(200, self.about())
-        if heard.path != "/mcp":
-            return self.elsewhere(heard)
-        if heard.method != "POST":
-            return Said(405)
-        message = json.loads(heard.body)
-        refused = self.refused(heard, message["method"])
+    def handle(self, received: Received) -> Reply:
+        if received.path in self.places and self.metadata is not None:
+            return Reply(200, self.about())
+        if received.path != "/mcp":
+            return self.elsewhere(received)
+        if received.method != "POST":
+            return Reply(405)
+        message = json.loads(received.body)
+        refused = self.refused(received, message["method"])
         return refused or self.answer(message)
 
-    def elsewhere(self, heard: Heard) -> Said:
-        return Said(404, {"error": "not found"})
+    def elsewhere(self, received: Received) -> Reply:
+        return Reply(404, {"error": "not found"})
 
-    def refused(self, heard: Heard, method: str) -> Said | None:
-        kind, _, token = heard.headers.get("authorization", "").partition(" ")
+    def refused(self, received: Received, method: str) -> Reply | None:
+        kind, _, token = received.headers.get("authorization", "").partition(" ")
         held = {name: value for each in self.authorities for name, value in each.tokens.items()}.get(token)
         if held is None or self.refuses_all or held["resource"] not in (self.mcp, self.url, None):
             return self.challenge(401, **({"error": "invalid_token"} if token else {}))
@@ -307,7 +307,7 @@ class Protected(Place):
             return self.challenge(401, error="invalid_token")
         if self.dpop is not None:
             try:
-                assert self.dpop.check(heard, self.mcp, token) == held["jkt"]
+                assert self.dpop.check(received, self.mcp, token) == held["jkt"]
             except Refused as refused:
                 return self.challenge(401, error=refused.said.document["error"], headers=refused.said.headers)
         lacking = self.needs.get(method, set()) - set(held["scope"].split())
@@ -315,19 +315,19 @@ class Protected(Place):
             return self.challenge(403, error="insufficient_scope", scope=" ".join(sorted(self.needs[method])))
         return None
 
-    def challenge(self, status: int, headers: tuple[tuple[str, str], ...] = (), **fields: str) -> Said:
+    def challenge(self, status: int, headers: tuple[tuple[str, str], ...] = (), **fields: str) -> Reply:
         if self.named:
             fields["resource_metadata"] = self.named
         if self.scope and status == 401:
             fields.setdefault("scope", self.scope)
         listed = ", ".join(f'{name}="{value}"' for name, value in fields.items())
         scheme = "Bearer" if self.dpop is None else "DPoP"
-        return Said(status, {"error": "unauthorized"}, (("WWW-Authenticate", f"{scheme} {listed}".strip()), *headers))
+        return Reply(status, {"error": "unauthorized"}, (("WWW-Authenticate", f"{scheme} {listed}".strip()), *headers))
 
-    def answer(self, message: dict[str, Any]) -> Said:
+    def answer(self, message: dict[str, Any]) -> Reply:
         match message["method"]:
             case "initialize":
-                about = {"name": "town", "version": "1"}
+                about = {"name": "oauth_servers", "version": "1"}
                 result: Any = {
                     "protocolVersion": "2025-11-25",
                     "capabilities": {"tools": {}},
@@ -340,12 +340,12 @@ class Protected(Place):
             case "ping":
                 result = {}
             case _:
-                return Said(202)
-        return Said(200, {"jsonrpc": "2.0", "id": message["id"], "result": result})
+                return Reply(202)
+        return Reply(200, {"jsonrpc": "2.0", "id": message["id"], "result": result})
 
 
 @contextmanager
-def living(*places: Place) -> Iterator[None]:
+def running(*places: LoopbackServer) -> Iterator[None]:
     """The places, each at a port of its own."""
     servers = [_open(place) for place in places]
     threads = [Thread(target=server.serve_forever, args=(0.01,)) for server in servers]
@@ -362,7 +362,7 @@ def living(*places: Place) -> Iterator[None]:
             server.server_close()
 
 
-def _open(place: Place) -> ThreadingHTTPServer:
+def _open(place: LoopbackServer) -> ThreadingHTTPServer:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         timeout = 10
@@ -372,13 +372,13 @@ def _open(place: Place) -> ThreadingHTTPServer:
             size = int(self.headers.get("Content-Length", 0))
             headers = {name.lower(): value for name, value in self.headers.items()}
             query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-            heard = Heard(self.command, parts.path, query, headers, self.rfile.read(size))
-            place.asked.append(heard)
-            self.say(place.handle(heard))
+            received = Received(self.command, parts.path, query, headers, self.rfile.read(size))
+            place.asked.append(received)
+            self.say(place.handle(received))
 
         do_POST = do_DELETE = do_GET
 
-        def say(self, said: Said) -> None:
+        def say(self, said: Reply) -> None:
             body = said.document if isinstance(said.document, bytes) else json.dumps(said.document).encode()
             body = b"" if said.document is None else body
             self.send_response(said.status)
