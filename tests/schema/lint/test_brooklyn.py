@@ -235,16 +235,15 @@ EITHER = "Do it. Either 'a' or 'b' must be provided."
     [
         ({"description": EITHER, **takes(a=A, b=B)}, []),
         ({"description": EITHER, **takes("a", a=A, b=B)}, ["inputSchema.properties.a"]),
-        ({"description": EITHER, **takes(a=text("Field A"), b=B)}, ["inputSchema.properties.a"]),
+        ({"description": EITHER, **takes(a=text("Field A"), b=B)}, []),
         ({"description": "Do it. Either a or b.", **takes(a=A, b=B)}, []),
         ({"description": 'Do it. At least one of "a" or "b".', **takes(a=A, b=B)}, []),
         ({"description": "Do it. A or b must be provided.", **takes(a=A, b=B)}, []),
-        ({"description": "Do it. One of `a` and `b` is needed.", **takes(a=A, b=B)}, []),
         ({"description": "Read either a or b values", **takes("a", a=text("A"), b=text("B"))}, []),
         ({"description": "Do it. Either a or slow.", **takes("a", a=text("A"))}, []),
         ({"description": "Do it. Either fast or slow.", **takes(a=text("A"), b=text("B"))}, []),
         ({"description": "Do it.", **takes(a=A, b=B)}, [""]),
-        ({"description": "Do it.", **takes(a=text("Give either a or b"), b=text("B"))}, [""]),
+        ({"description": "Do it.", **takes("b", a=A, b=B)}, ["inputSchema.properties.b", ""]),
         ({"description": "Do it.", **takes(a=text("A (optional if c provided)"))}, []),
         (
             {

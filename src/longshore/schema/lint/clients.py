@@ -171,6 +171,7 @@ _CLAUDE, _CODEX = "measured with Claude Code 2.1.197", "measured with Codex 0.16
 _GEMINI = "measured with Gemini CLI 0.61"
 _SDK = "measured with the official TypeScript SDK 1.32.2, on which it is built"
 _OPENAI = "reported in mcphost #35 and github-mcp-server #1548"
+_SOURCE = "; its source keeps no other constraint"
 _SENT = "measured that it is sent; that the API refuses it is reported in"
 
 
@@ -195,6 +196,10 @@ def _sdk_refusals(known: str) -> tuple[ClientEffect, ...]:
         _fails("E13", "the output schema is none", _SDK),
         _fails("E15", "a pattern in the output schema is none in JavaScript", _SDK),
     )
+
+
+def _changes(rule: str, what: str, change: Callable[[Any], Any | None], known: str = _CODEX) -> ClientEffect:
+    return ClientEffect(what=what, known=known, rule=rule, change=change)
 
 
 def _no_description(known: str) -> ClientEffect:
@@ -243,25 +248,19 @@ CLIENTS: Final[dict[ClientName, ClientProfile]] = {
         first_wins=_CODEX,
         effects=(
             _no_description(_CODEX),
-            ClientEffect(
-                what="`true` or `false` becomes a string", known=_CODEX, rule="E02", change=_boolean_to_string
+            _changes("E02", "`true` or `false` becomes a string", _boolean_to_string),
+            _changes("E10", "an unknown type becomes anything", _unknown_type_to_any),
+            _changes("", "`const` becomes `enum`", _const_to_enum),
+            _changes("", "{dropped} dropped", _drop_title),
+            _changes("W26", "{dropped} dropped, and `items` invented", _drop_prefix_items),
+            _changes(
+                "W25",
+                "{dropped} dropped",
+                _drop_constraints,
+                f"{_CODEX} for minimum, pattern, format, default{_SOURCE}",
             ),
-            ClientEffect(
-                what="an unknown type becomes anything", known=_CODEX, rule="E10", change=_unknown_type_to_any
-            ),
-            ClientEffect(what="`const` becomes `enum`", known=_CODEX, change=_const_to_enum),
-            ClientEffect(what="{dropped} dropped", known=_CODEX, change=_drop_title),
-            ClientEffect(
-                what="{dropped} dropped, and `items` invented", known=_CODEX, rule="W26", change=_drop_prefix_items
-            ),
-            ClientEffect(
-                what="{dropped} dropped",
-                known=f"{_CODEX} for minimum, pattern, format, default; its source keeps no other constraint",
-                rule="W25",
-                change=_drop_constraints,
-            ),
-            ClientEffect(what='`items: {{"type": "string"}}` invented', known=_CODEX, rule="E08", change=_add_items),
-            ClientEffect(what="empty `properties` added", known=_CODEX, change=_add_properties),
+            _changes("E08", '`items: {{"type": "string"}}` invented', _add_items),
+            _changes("", "empty `properties` added", _add_properties),
         ),
     ),
     "gemini": ClientProfile(
@@ -280,9 +279,7 @@ CLIENTS: Final[dict[ClientName, ClientProfile]] = {
                 r"inputSchema\.required",
             ),
             _refuses("E08", "an array without `items`", f"{_SENT} cesium-mcp #37"),
-            ClientEffect(
-                what="null among types becomes `nullable`", known=_GEMINI, rule="W24", change=_null_to_nullable
-            ),
+            _changes("W24", "null among types becomes `nullable`", _null_to_nullable, _GEMINI),
         ),
     ),
     "vscode": ClientProfile(

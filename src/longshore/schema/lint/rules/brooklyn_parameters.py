@@ -124,75 +124,41 @@ def _check_typed(tool: LintedTool) -> Iterator[RuleFault]:
 # -- parameters that depend on one another
 
 _NAME: Final = r"['\"`“‘]?([A-Za-z_][\w.-]{0,63}?)['\"`”’]?"
-_EITHER: Final = re.compile(
-    rf"\b(?:either|one of) {_NAME} (?:or|and) {_NAME}(?= (?:must|is|are|has|needs?|should|can|may)\b|[.,;:)]|\s*$)"
-    rf"|{_NAME} or {_NAME} (?:is|are|must be) (?:required|needed|given|provided)\b",
-    re.I,
-)
-"""A sentence that offers a choice of two parameters. "either a or b values" is none."""
+_EITHER: Final = re.compile(rf"\beither {_NAME} or {_NAME}(?= (?:must|is|has|needs|should)\b|[.,;:)]|\s*$)", re.I)
 _INSTEAD: Final = re.compile(rf"\boptional if {_NAME} (?:is )?(?:provided|given|set)", re.I)
 
 
 def _check_either(tool: LintedTool) -> Iterator[RuleFault]:
     described = {each.name: each for each in parameters(tool)}
-    stated = _find_pairs(tool.description, described)
-    for pair in stated:
-        yield from _check_pair(pair, described)
-    for one, other in _find_meant(tool, described) - stated:
-        sentence = f"Either '{one}' or '{other}' must be provided."
-        fix = f'Add to the description: "{sentence}", leave both out of "required", and check it in the tool.'
-        yield fault(f"one of {one!r} and {other!r} is needed, and the description doesn't say so", fix=fix)
+    words = set(re.findall(r"[\w.-]*\w", tool.description[:READ].lower()))
+    for pair in sorted(_find_pairs(tool, described)):
+        for name in pair:
+            if described[name].required:
+                message = f"one of {pair[0]!r} and {pair[1]!r} is needed, and {name!r} is required"
+                fix = f'Take {name!r} out of "required".'
+                yield fault(message, described[name].path, fix=fix, level="error")
+        if not words.issuperset(name.lower() for name in pair):
+            sentence = f"Either '{pair[0]}' or '{pair[1]}' must be provided."
+            fix = f'Add to the description: "{sentence}", leave both out of "required", and check it in the tool.'
+            yield fault(f"one of {pair[0]!r} and {pair[1]!r} is needed, and the description doesn't say so", fix=fix)
 
 
-def _find_pairs(text: str, described: dict[str, ToolParameter]) -> set[tuple[str, str]]:
-    """The pairs of parameters that a text offers as a choice."""
-    text = text[:READ].lower()
-    if " or " not in text and " and " not in text:
-        return set()
-    known = {name.lower(): name for name in described}
-    found = ([known.get(each, "") for each in match if each] for match in _EITHER.findall(text))
-    return {_pair(a, b) for a, b in found if a != b and a and b}
-
-
-def _pair(a: str, b: str) -> tuple[str, str]:
-    return (a, b) if a < b else (b, a)
-
-
-def _find_meant(tool: LintedTool, described: dict[str, ToolParameter]) -> set[tuple[str, str]]:
-    """The pairs in the descriptions of parameters, or in a schema that clients refuse."""
-    found = set[tuple[str, str]]()
+def _find_pairs(tool: LintedTool, described: dict[str, ToolParameter]) -> set[tuple[str, str]]:
+    """The pairs of parameters of which one is needed: by the descriptions, or by `anyOf` at the root."""
+    texts = (tool.description, *(each.description for each in described.values()))
+    found = [pair for text in texts for pair in _EITHER.findall(text[:READ])]
     for name, parameter in described.items():
-        found |= _find_pairs(parameter.description, described)
-        others = _INSTEAD.findall(parameter.description[:READ])
-        found |= {_pair(name, each) for each in others if each in described and each != name}
-    return found | _find_required_pair(tool.input, described)
-
-
-def _find_required_pair(schema: Json, described: dict[str, ToolParameter]) -> set[tuple[str, str]]:
-    """The pair of `anyOf: [{required: [a]}, {required: [b]}]`."""
-    for key in ("anyOf", "oneOf"):
-        choices = schema.get(key)
+        found += [(name, other) for other in _INSTEAD.findall(parameter.description[:READ])]
+    for choices in (tool.input.get(key) for key in ("anyOf", "oneOf")):
         if is_array(choices) and len(choices) == 2:
-            names = [_only_required(each) for each in choices]
-            if names[0] != names[1] and all(name in described for name in names):
-                return {_pair(names[0], names[1])}
-    return set()
+            found.append((_only_required(choices[0]), _only_required(choices[1])))
+    pairs = ((min(pair), max(pair)) for pair in found)
+    return {(one, other) for one, other in pairs if one != other and one in described and other in described}
 
 
 def _only_required(choice: Any) -> str:
     names = choice.get("required") if is_object(choice) else None
     return names[0] if is_array(names) and len(names) == 1 and isinstance(names[0], str) else ""
-
-
-def _check_pair(pair: tuple[str, str], described: dict[str, ToolParameter]) -> Iterator[RuleFault]:
-    for name, other in (pair, pair[::-1]):
-        parameter = described[name]
-        if parameter.required:
-            message = f"the description lets one choose between {name!r} and {other!r}, and {name!r} is required"
-            yield fault(message, parameter.path, fix=f'Take {name!r} out of "required".', level="error")
-        elif not _SAYS_OPTIONAL.search(parameter.description[:READ]):
-            fix = f"Add to its description: (optional if {other} provided)."
-            yield fault(f"{name!r} doesn't say that {other!r} will do instead", parameter.path, fix=fix)
 
 
 def _check_target(tool: LintedTool) -> Iterator[RuleFault]:
@@ -202,10 +168,8 @@ def _check_target(tool: LintedTool) -> Iterator[RuleFault]:
         return
     if browser.required:
         yield fault(f"{browser.name!r} is required", browser.path, fix=f'Take {browser.name!r} out of "required".')
-    target, wanted = (
-        found.get("target"),
-        f'"target": {{"type": "string", "enum": {quote(TARGETS)}, "default": "latest"}}',
-    )
+    target = found.get("target")
+    wanted = '"target": {"type": "string", "enum": ["latest", "current", "byId"], "default": "latest"}'
     if target is None:
         message = f"{browser.name!r} without 'target': nothing says which browser is meant without it"
         yield fault(message, fix=f"Add {wanted}.")
