@@ -1,4 +1,4 @@
-"""Tools as a client hands them on, printed."""
+"""`longshore lint --as CLIENT`: client views as text and JSON."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def shown(capsysbinary: pytest.CaptureFixture[bytes]) -> Any:
     return run
 
 
-def test_for_people(shown: Any) -> None:
+def test_the_text_form_shows_names_effects_and_losses(shown: Any) -> None:
     assert shown(HARBOUR, "claude") == (
         "mcp__harbour__get_weather  63 tokens\n"
         "  Get the weather\n"
@@ -50,16 +50,16 @@ def test_for_people(shown: Any) -> None:
     )
 
 
-def test_what_happens_in_many_places_is_said_once(shown: Any) -> None:
+def test_an_effect_in_many_places_is_one_line(shown: Any) -> None:
     told = shown(HARBOUR, "codex")
     assert "~ inputSchema.properties.city: `pattern` dropped, and in 1 more place  (W25; measured with Codex" in told
 
 
-def test_a_list_with_which_no_request_gets_through(shown: Any) -> None:
+def test_a_refused_request_is_the_last_line(shown: Any) -> None:
     assert shown(HARBOUR, "openai").endswith("no request gets through with this list\n")
 
 
-def test_what_is_lost_is_in_no_request(shown: Any) -> None:
+def test_a_lost_tool_causes_no_refused_request(shown: Any) -> None:
     """`any` is refused by the API, but the client skips this tool, or can't read the list that it is in."""
     odd = {"type": "object", "properties": {"x": {"type": "any"}}, "anyOf": [{}]}
     skipped = ToolList(tools=({**GET, "inputSchema": odd},))
@@ -69,7 +69,7 @@ def test_what_is_lost_is_in_no_request(shown: Any) -> None:
         assert shown(unread, client).endswith("\nthe list can't be read, so none of its tools is there\n")
 
 
-def test_as_the_client_hands_it_on(shown: Any) -> None:
+def test_the_json_form_has_the_list_of_the_request(shown: Any) -> None:
     told = json.loads(shown(HARBOUR, "claude", "json"))
     assert told["tools"] == [
         {"name": "mcp__harbour__get_weather", "description": "Get the weather", "input_schema": GET["inputSchema"]}
@@ -82,7 +82,7 @@ def test_as_the_client_hands_it_on(shown: Any) -> None:
     assert told["changes"][1]["marks"][0]["costs"] == "tool"
 
 
-def test_strangers_do_nothing_to_a_terminal(shown: Any) -> None:
+def test_control_characters_are_escaped_and_long_texts_cut(shown: Any) -> None:
     bad = "\x1b]0;owned\x07\u202e" + "x" * 5000
     properties = {f"{bad}{n}": {"type": "any" * n} for n in range(1, 3 * MOST_LINES)}
     tool = {"name": bad, "description": bad, "inputSchema": {"type": "object", "properties": properties}}
@@ -93,7 +93,7 @@ def test_strangers_do_nothing_to_a_terminal(shown: Any) -> None:
             assert form == "json" or len(told) < 10_000
 
 
-def test_nothing_at_all(shown: Any) -> None:
+def test_an_empty_list_is_shown(shown: Any) -> None:
     assert shown(ToolList(), "codex") == "Codex hands on 0 of 0 tools, about 0 tokens\n"
     assert json.loads(shown(ToolList(), "codex", "json"))["tools"] == []
 

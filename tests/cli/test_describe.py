@@ -26,7 +26,7 @@ def app() -> Server:
     return made
 
 
-def test_the_tools_are_as_a_list_has_them(app: Server) -> None:
+def test_a_tool_list_has_the_tools_as_they_are_listed(app: Server) -> None:
     surface = tool_list_of(app)
     assert (surface.name, surface.instructions, surface.categories) == ("shop", "Ask.", ("weather",))
     assert [each["name"] for each in surface.tools] == ["look", "raw"]
@@ -52,7 +52,7 @@ def test_a_tool_without_a_schema_is_left_out_as_in_the_list(app: Server) -> None
     assert [each["name"] for each in tool_list_of(app).tools] == ["look"]
 
 
-def test_a_result_that_is_no_object_is_shown_in_one_as_it_is_sent(app: Server) -> None:
+def test_an_output_schema_that_is_no_object_is_shown_wrapped(app: Server) -> None:
     tool = Tool(name="many", input_schema=SCHEMA, output_schema={"type": "array", "items": {"type": "string"}})
     app.add_tool(tool, lambda arguments, ctx: {})
     assert tool_list_of(app).tools[2]["outputSchema"]["properties"]["result"]["type"] == "array"

@@ -1,4 +1,4 @@
-"""`longshore lint`: what it takes, what it tells and in which forms, and what its exit code says."""
+"""`longshore lint`: targets, options, formats and exit codes."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def shore(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         lambda tools: {"server": {"name": "theirs", "instructions": "be kind"}, "tools": tools},
     ],
 )
-def test_a_list_is_read_in_every_form_in_which_it_is_kept(shore: Shore, wrap: Callable[[Any], Any]) -> None:
+def test_a_list_is_read_in_each_of_its_forms(shore: Shore, wrap: Callable[[Any], Any]) -> None:
     done = shore.look(shore.write("list.json", wrap([GOOD, NO_ROOT])))
     assert (done.code, done.json["tools"], done.err) == (1, 2, "")
     assert "E01" in done.rules and done.json["server"] in ("list", "theirs")
@@ -118,7 +118,9 @@ def test_a_list_is_read_in_every_form_in_which_it_is_kept(shore: Shore, wrap: Ca
         ("deep.json", "[" * 100_000, "deeper than"),
     ],
 )
-def test_what_is_no_list_is_told_with_what_would_be(shore: Shore, name: str, text: str | None, told: str) -> None:
+def test_a_file_without_a_list_is_refused_with_the_accepted_forms(
+    shore: Shore, name: str, text: str | None, told: str
+) -> None:
     if text is not None:
         shore.write(name, text)
     done = shore.lint(name)
@@ -126,7 +128,7 @@ def test_what_is_no_list_is_told_with_what_would_be(shore: Shore, name: str, tex
     assert told in done.err and "a tools/list result" in done.err
 
 
-def test_a_configuration_is_no_list(shore: Shore) -> None:
+def test_a_client_configuration_is_refused_with_a_hint(shore: Shore) -> None:
     done = shore.lint(shore.write(".mcp.json", {"mcpServers": {"theirs": {"command": "x"}}}))
     assert done.code == 2 and "longshore lint NAME --config .mcp.json" in done.err
 
@@ -141,7 +143,7 @@ def test_a_pipe_is_read(shore: Shore) -> None:
     assert (done.code, done.err) == (0, "")
 
 
-def test_a_stdin_that_is_closed_is_told(shore: Shore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_stdin_is_an_error(shore: Shore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     done = shore.lint("-")
     assert (done.code, done.err) == (2, "stdin can't be read: it is closed\n")
@@ -152,7 +154,7 @@ def test_an_empty_list_is_clean(shore: Shore) -> None:
     assert (done.code, done.out) == (0, "list: nothing found in 0 tools (0 tokens)\n")
 
 
-def test_anything_may_stand_in_a_list(shore: Shore) -> None:
+def test_any_json_value_in_a_list_is_linted(shore: Shore) -> None:
     odd = [
         None,
         5,
@@ -196,20 +198,20 @@ def test_text_is_grouped_by_tool_with_the_worst_first(shore: Shore) -> None:
         ([NO_ROOT], ("--profile", "mcp", "--waive", "other:E01=asked upstream"), 1),
     ],
 )
-def test_the_exit_code_says_whether_something_counts(
+def test_the_exit_code_follows_level_strict_and_waivers(
     shore: Shore, tools: list[Any], options: tuple[str, ...], code: int
 ) -> None:
     assert shore.lint(shore.write("list.json", tools), *options).code == code
 
 
-def test_what_is_less_severe_is_hidden_but_told_of(shore: Shore) -> None:
+def test_findings_below_the_level_are_hidden_and_counted(shore: Shore) -> None:
     done = shore.lint(shore.write("list.json", [WORDLESS]), "--level", "error", "--profile", "mcp")
     assert "W22" not in done.out
     assert done.out.startswith("list: 1 warning in 1 tool (") and "1 below --level error" in done.out
 
 
 @pytest.mark.parametrize("form", ["text", "json", "sarif", "markdown"])
-def test_every_form_leaves_out_what_is_less_severe(shore: Shore, form: str) -> None:
+def test_each_format_leaves_out_findings_below_the_level(shore: Shore, form: str) -> None:
     shore.write("list.json", [NO_ROOT, WORDLESS])
     waiver = ("--waive", "no_root:W22=none needed")
     told = shore.lint("list.json", "--format", form, "--profile", "mcp", *waiver, "--level", "error").out
@@ -265,7 +267,7 @@ def test_sarif_points_at_the_line(shore: Shore) -> None:
 
 @pytest.mark.parametrize("target", ["crowd.py", "crowd:app"])
 def test_sarif_places_what_has_no_line_at_the_top_of_the_file(shore: Shore, target: str) -> None:
-    """A forge refuses the whole log for one result without a place."""
+    """GitHub refuses the whole log for one result without a location."""
     head = "from longshore import Server, Tool\napp, schema = Server('crowd'), {'type': 'object', 'properties': {}}\n"
     many = "for n in range(41): app.add_tool(Tool(name=f'get_{n}', description='Get', input_schema=schema), print)\n"
     shore.write("crowd.py", head + many)
@@ -274,7 +276,7 @@ def test_sarif_places_what_has_no_line_at_the_top_of_the_file(shore: Shore, targ
     assert place["physicalLocation"] == {"artifactLocation": {"uri": "crowd.py"}, "region": {"startLine": 1}}
 
 
-def test_markdown_is_a_comment_whose_words_are_only_words(shore: Shore) -> None:
+def test_markdown_escapes_markup_in_findings(shore: Shore) -> None:
     done = shore.lint(shore.write("list.json", [HOSTILE, WORDLESS]), "--format", "markdown", "--waive", "W22=a|b @all")
     assert done.out.startswith("### longshore lint: list\n\n**")
     assert "<details><summary>waived</summary>" in done.out
@@ -287,12 +289,12 @@ def test_markdown_is_a_comment_whose_words_are_only_words(shore: Shore) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "json", "sarif", "markdown"])
-def test_nothing_that_a_stranger_wrote_can_move_a_cursor(shore: Shore, form: str) -> None:
+def test_control_characters_in_a_list_reach_no_terminal(shore: Shore, form: str) -> None:
     done = shore.lint(shore.write("list.json", [HOSTILE]), "--format", form)
     assert not set(done.out) & set("\x1b\x07\x9b\u202e\r")
 
 
-def test_many_findings_and_long_ones_are_cut_for_people_only(shore: Shore) -> None:
+def test_many_and_long_findings_are_cut_in_text_and_markdown_only(shore: Shore) -> None:
     many = [{**WORDLESS, "name": f"tool_{number}"} for number in range(SHOWN + 5)]
     shore.write("many.json", [*many, {**NO_ROOT, "name": "x" * 100_000}])
     text = shore.lint("many.json", "--profile", "mcp").out
@@ -334,7 +336,7 @@ def test_many_findings_and_long_ones_are_cut_for_people_only(shore: Shore) -> No
         ([""], "an empty TARGET"),
     ],
 )
-def test_what_can_not_be_looked_at_exits_with_two(shore: Shore, argv: list[str], told: str) -> None:
+def test_a_target_that_cant_be_linted_exits_with_2(shore: Shore, argv: list[str], told: str) -> None:
     shore.write("list.json", [GOOD])
     done = shore.lint(*argv)
     assert (done.code, done.out) == (2, "")
@@ -344,7 +346,7 @@ def test_what_can_not_be_looked_at_exits_with_two(shore: Shore, argv: list[str],
 # -- the project's configuration
 
 
-def test_a_project_says_what_holds(shore: Shore) -> None:
+def test_a_project_configures_profiles_waivers_and_level(shore: Shore) -> None:
     shore.write("list.json", [NO_ROOT, WORDLESS])
     shore.write(
         "longshore.toml", '[lint]\nprofiles = ["mcp"]\nstrict = true\nlevel = "error"\n[lint.waive]\nE01 = "old"\n'
@@ -368,7 +370,7 @@ def test_a_project_says_what_holds(shore: Shore) -> None:
         ('[lint]\nlevel = "warn"\n', "did you mean warning?"),
     ],
 )
-def test_a_project_that_says_nonsense_is_told_where(shore: Shore, text: str, told: str) -> None:
+def test_an_invalid_lint_configuration_names_its_place(shore: Shore, text: str, told: str) -> None:
     shore.write("list.json", [GOOD])
     shore.write("longshore.toml", text)
     done = shore.lint("list.json")
@@ -409,7 +411,7 @@ app.run(http=True)
 
 
 @pytest.mark.parametrize("target", ["harbour.py", "harbour.py:app", "harbour:app"])
-def test_a_server_is_loaded_and_all_that_it_refuses_is_told(shore: Shore, target: str) -> None:
+def test_a_loaded_server_reports_every_refused_tool(shore: Shore, target: str) -> None:
     shore.write("harbour.py", PYTHON)  # there are tests called `server`, which Python may know already
     done = shore.look(target)
     assert (done.code, done.err) == (1, "printed while it was loaded\n")
@@ -421,7 +423,7 @@ def test_a_server_is_loaded_and_all_that_it_refuses_is_told(shore: Shore, target
     assert {each["waived"] for each in done.json["findings"] if each["rule"] == "W22"} == {"they are clear enough"}
 
 
-def test_resources_and_prompts_that_are_refused_are_told_with_the_rest(shore: Shore) -> None:
+def test_refused_resources_and_prompts_are_reported(shore: Shore) -> None:
     code = """
 from longshore import Server
 app = Server("mine")
@@ -456,7 +458,7 @@ app.add(Sums())
     assert (waived.code, waived.json["counts"]["waived"]) == (0, 4)
 
 
-def test_what_was_refused_before_loading_ended_is_told_too(shore: Shore) -> None:
+def test_refusals_before_a_failed_load_are_reported(shore: Shore) -> None:
     refused = "@app.tool\ndef add(*nums: int) -> int: return 0\n"
     ending = "@app.tool(timout=3)\ndef late() -> None: ...\n"
     code = "from longshore import Server\napp = Server('a')\n" + refused + ending
@@ -465,7 +467,7 @@ def test_what_was_refused_before_loading_ended_is_told_too(shore: Shore) -> None
     assert "it takes *nums" in done.err and "did you mean timeout=?" in done.err
 
 
-def test_what_is_printed_beside_python_is_no_answer_either(
+def test_output_of_the_loaded_server_does_not_reach_stdout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -476,7 +478,7 @@ def test_what_is_printed_beside_python_is_no_answer_either(
     assert json.loads(out)["server"] == "mine" and err == "from a child\n"
 
 
-def test_a_file_that_is_no_server_of_ours_is_explained(shore: Shore) -> None:
+def test_a_python_file_without_a_server_is_explained(shore: Shore) -> None:
     shore.write("theirs.py", "x = 1\n")
     done = shore.lint("theirs.py")
     assert done.code == 2 and f"longshore … -- {sys.executable} " in done.err
@@ -494,7 +496,7 @@ app.mount([sys.executable, "stranger.py", "lists"], prefix="odd")
 """
 
 
-def test_mounted_servers_are_looked_at_and_absent_ones_told_of(shore: Shore) -> None:
+def test_mounted_servers_are_linted_and_absent_ones_named(shore: Shore) -> None:
     shore.write("stranger.py", dedent(STRANGER))
     done = shore.look(shore.write("gateway.py", MOUNTING))
     assert done.code == 1 and done.json["tools"] == 1
@@ -507,7 +509,7 @@ def test_mounted_servers_are_looked_at_and_absent_ones_told_of(shore: Shore) -> 
     assert "mounted server 'sunk' has been down for" in done.err and "its tools are not looked at" in done.err
 
 
-def test_a_mounted_server_that_says_nothing_is_waited_for_as_long_as_one_likes(shore: Shore) -> None:
+def test_the_timeout_bounds_the_wait_for_a_mounted_server(shore: Shore) -> None:
     mute = 'app.mount([sys.executable, "-c", "input(); input()"], prefix="mute")\n'
     shore.write("patient.py", "import sys\nfrom longshore import Server\napp = Server('a')\n" + mute)
     done = shore.lint("patient.py", "--timeout", "1")
@@ -515,7 +517,7 @@ def test_a_mounted_server_that_says_nothing_is_waited_for_as_long_as_one_likes(s
     assert "give it more by --timeout; its tools are not looked at" in done.err
 
 
-def test_where_categories_are_declared_they_are_held_to(shore: Shore) -> None:
+def test_declared_categories_add_the_brooklyn_profile(shore: Shore) -> None:
     head, body = (
         "from longshore import Server\napp = Server('a'{})\n",
         "@app.tool\ndef get_it() -> str:\n    'Get it'\n",
@@ -528,7 +530,7 @@ def test_where_categories_are_declared_they_are_held_to(shore: Shore) -> None:
 
 
 @pytest.mark.parametrize("argv", [(), ("builtin",)])
-def test_the_built_in_server_breaks_no_rule_of_anybodys_at_any_level(shore: Shore, argv: tuple[str, ...]) -> None:
+def test_the_built_in_server_breaks_no_rule_at_any_level(shore: Shore, argv: tuple[str, ...]) -> None:
     done = shore.look(*argv, "--strict")
     assert (done.code, done.json["findings"]) == (0, [])
     assert done.json["tools"] >= 4 and shore.lint(*argv).out.startswith("longshore: nothing found in ")
@@ -537,7 +539,7 @@ def test_the_built_in_server_breaks_no_rule_of_anybodys_at_any_level(shore: Shor
 # -- the other things that it prints
 
 
-def test_what_can_be_mended_is_printed_and_no_file_changed(shore: Shore) -> None:
+def test_fix_prints_mended_tools_and_changes_no_file(shore: Shore) -> None:
     shore.write("list.json", [NO_ROOT, WORDLESS, 5])
     before = (shore.folder / "list.json").read_bytes()
     done = shore.lint("list.json", "--fix", "--profile", "mcp")
@@ -562,7 +564,7 @@ def test_every_rule_explains_itself(shore: Shore) -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_the_list_as_a_client_sees_it(shore: Shore, client: str) -> None:
+def test_as_prints_the_list_as_a_client_passes_it(shore: Shore, client: str) -> None:
     shore.write("list.json", [GOOD])
     text, data = shore.lint("list.json", "--as", client), shore.look("list.json", "--as", client)
     assert (text.code, data.code) == (0, 0)
@@ -592,7 +594,7 @@ STRANGER = """
 """
 
 
-def test_a_server_of_anybodys_is_looked_at_as_it_is(workspace: Workspace) -> None:
+def test_a_command_is_started_and_its_list_linted_as_it_came(workspace: Workspace) -> None:
     path = str(workspace.write("stranger.py", STRANGER))
     done = workspace.run("lint", "--format", "json", "--", sys.executable, path, "lists")
     assert done.returncode == 1, done.stderr
@@ -621,7 +623,7 @@ def test_an_interrupt_ends_the_server_too(workspace: Workspace, number: int, cod
     assert not is_alive(pid)
 
 
-def test_a_url_is_looked_at(workspace: Workspace) -> None:
+def test_a_url_is_linted(workspace: Workspace) -> None:
     app = Server("afar", standards="off")
     schema = {"type": "object", "anyOf": [{}]}
     app.add_tool(Tool(name="raw", description="Do it", input_schema=schema), lambda arguments, context: None)
@@ -644,7 +646,7 @@ def test_a_terminal_gets_colours_and_lines_of_its_width(workspace: Workspace) ->
     assert max(len(line.rstrip()) for line in plain.splitlines()) <= 50
 
 
-def test_a_reader_that_leaves_early_hears_nothing(workspace: Workspace) -> None:
+def test_a_closed_pipe_prints_no_error(workspace: Workspace) -> None:
     workspace.write("many.json", json.dumps([{**WORDLESS, "name": f"tool_{number}"} for number in range(SHOWN)]))
     child = workspace.start("lint", "many.json", stdout=-1, stderr=-1)
     assert child.stdout is not None and child.stderr is not None
@@ -653,7 +655,7 @@ def test_a_reader_that_leaves_early_hears_nothing(workspace: Workspace) -> None:
     assert child.stderr.read() == b""
 
 
-def test_a_full_disk_is_told(workspace: Workspace) -> None:
+def test_a_full_disk_is_an_error(workspace: Workspace) -> None:
     workspace.write("list.json", "[]")
     with open("/dev/full", "wb") as full:
         child = workspace.start("lint", "list.json", stdout=full, stderr=-1)

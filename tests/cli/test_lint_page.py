@@ -1,4 +1,4 @@
-"""docs/lint.md is true: its commands can be typed, and what it shows is what is printed.
+"""docs/lint.md is true: its commands parse, and its output is real.
 
 To write what is printed anew: `python tests/cli/test_lint_page.py`.
 """
@@ -30,7 +30,7 @@ def blocks(kind: str) -> list[str]:
 
 
 def shown() -> str:
-    """What the command of the page prints for the server of the page."""
+    """The output of the page's command for the page's server."""
     found = SHOWN.search(TEXT)
     assert found is not None
     argv = shlex.split(found["command"])
@@ -43,7 +43,7 @@ def shown() -> str:
     return done.stdout
 
 
-def test_what_is_shown_is_what_is_printed() -> None:
+def test_the_page_shows_the_real_output() -> None:
     found = SHOWN.search(TEXT)
     assert found is not None and found["said"] == shown()
 

@@ -1,4 +1,4 @@
-"""`longshore schema`: a surface in a file, and what its changes mean to callers."""
+"""`longshore schema`: snapshots of a surface, and changes that break callers."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_snapshot_is_checked(folder: Folder) -> None:
     assert (folder.path / "surface.json").read_bytes() == before
 
 
-def test_any_change_fails_a_check_also_one_that_breaks_nobody(folder: Folder) -> None:
+def test_any_change_fails_a_check_even_a_harmless_one(folder: Folder) -> None:
     folder("snapshot", "old.py", "--output", "surface.json")
     folder.write("words.py", SERVER.replace("Tell the", "Get the"))
     found = folder("snapshot", "words.py", "--check", "--output", "surface.json", "--format", "json")
@@ -111,7 +111,7 @@ TOOL: dict[str, Any] = {"name": "f", "inputSchema": {"type": "object", "properti
 WIDER: dict[str, Any] = {"name": "f", "inputSchema": {"type": "object", "properties": {"a": {"type": "number"}}}}
 
 
-def test_a_difference_breaks_or_does_not(folder: Folder) -> None:
+def test_diff_exits_with_1_only_for_a_breaking_change(folder: Folder) -> None:
     folder.write("a.json", [TOOL])
     folder.write("b.json", {"result": {"tools": [WIDER]}})
     assert folder("diff", "a.json", "b.json").code == 0
@@ -122,15 +122,15 @@ def test_a_difference_breaks_or_does_not(folder: Folder) -> None:
     assert folder("diff", "a.json", "a.json").out == "a.json → a.json: nothing has changed\n"
 
 
-def test_only_what_both_tell_of_is_compared(folder: Folder) -> None:
-    """A list of tools says nothing of prompts."""
+def test_only_parts_that_both_sides_have_are_compared(folder: Folder) -> None:
+    """A list of tools has no prompts."""
     folder("snapshot", "old.py", "--output", "whole.json")
     tools = json.loads((folder.path / "whole.json").read_text())["tools"]
     folder.write("tools.json", {"tools": tools})
     assert folder("diff", "whole.json", "tools.json").out.endswith("nothing has changed\n")
 
 
-def test_of_a_server_in_python_old_names_are_known(folder: Folder) -> None:
+def test_aliases_of_a_server_in_python_are_harmless_renames(folder: Folder) -> None:
     folder("snapshot", "old.py", "--output", "old.json")
     folder("snapshot", "renamed.py", "--output", "renamed.json")
     known = folder("diff", "old.json", "renamed.py")
@@ -142,7 +142,7 @@ def test_of_a_server_in_python_old_names_are_known(folder: Folder) -> None:
     assert "BREAKS  it is gone" in unknown.out
 
 
-def test_a_renamed_parameter_may_be_narrower_all_the_same(folder: Folder) -> None:
+def test_a_renamed_parameter_that_accepts_less_breaks_callers(folder: Folder) -> None:
     folder("snapshot", "old.py", "--output", "old.json")
     folder.write("narrow.py", RENAMED.replace("Annotated[str", "Annotated[int"))
     found = folder("diff", "old.json", "narrow.py")
@@ -163,7 +163,7 @@ def test_a_server_that_runs_is_asked(folder: Folder) -> None:
     assert f"longshore schema snapshot --output old.json -- {command}" in checked.err
 
 
-def test_stdin_is_one_of_them(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_side_may_be_stdin(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.write("a.json", [TOOL])
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps([TOOL]).encode())))
     assert folder("diff", "a.json", "-").code == 0
@@ -171,7 +171,7 @@ def test_stdin_is_one_of_them(folder: Folder, monkeypatch: pytest.MonkeyPatch) -
     assert (both.code, "not both" in both.err) == (2, True)
 
 
-def test_the_words_of_strangers_do_nothing_to_a_terminal_or_a_page(folder: Folder) -> None:
+def test_control_characters_and_markup_are_escaped(folder: Folder) -> None:
     name = "\x1b]0;owned\x07\n# <b>|`@all"
     folder.write("a.json", [{**TOOL, "name": name}])
     folder.write("b.json", [{**WIDER, "name": name, "title": "\x9b31m"}])
@@ -181,7 +181,7 @@ def test_the_words_of_strangers_do_nothing_to_a_terminal_or_a_page(folder: Folde
         assert "\n# <b>" not in out
 
 
-def test_much_is_cut_for_people_and_not_for_programs(folder: Folder) -> None:
+def test_long_output_is_cut_in_text_and_markdown_only(folder: Folder) -> None:
     many = [{**TOOL, "name": f"t{number}"} for number in range(SHOWN + 1)]
     folder.write("many.json", many)
     folder.write("none.json", [])
@@ -233,7 +233,7 @@ CAN_NOT: dict[str, tuple[Callable[[Folder], Any], list[str], str]] = {
 
 
 @pytest.mark.parametrize("case", CAN_NOT)
-def test_what_can_not_be_done_is_said_and_is_two(folder: Folder, case: str) -> None:
+def test_an_impossible_comparison_exits_with_2(folder: Folder, case: str) -> None:
     prepare, words, why = CAN_NOT[case]
     prepare(folder)
     done = folder(*words)
@@ -241,7 +241,7 @@ def test_what_can_not_be_done_is_said_and_is_two(folder: Folder, case: str) -> N
     assert why in done.err
 
 
-def test_the_file_is_as_it_was_where_the_server_can_not_be_asked(folder: Folder) -> None:
+def test_a_failed_snapshot_leaves_the_file_unchanged(folder: Folder) -> None:
     folder.write("surface.json", "mine")
     assert folder("snapshot", "nowhere.py", "--output", "surface.json").code == 2
     assert (folder.path / "surface.json").read_text() == "mine"

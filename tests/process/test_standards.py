@@ -1,4 +1,4 @@
-"""The standards in a real server: what is told on stderr, and what a second start loads."""
+"""Linting in a real server: the log on stderr, and the modules of a second start."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def warnings(stderr: bytes) -> list[str]:
     return [json.loads(line)["text"] for line in stderr.splitlines() if b'"warning"' in line]
 
 
-def test_each_start_tells_and_the_second_loads_nothing_of_the_rules(workshop: Workshop) -> None:
+def test_each_start_logs_and_the_second_imports_no_rule(workshop: Workshop) -> None:
     path = str(workshop.write(ODD))
     first = workshop.run([*LONGSHORE, "serve", path], initialize())
     (line,) = warnings(first.stderr)

@@ -23,11 +23,11 @@ def test_the_page_shows_the_example() -> None:
 
 
 @pytest.mark.parametrize(("name", "arguments", "text", "note"), ROWS)
-def test_what_the_table_says(name: str, arguments: str, text: str, note: str) -> None:
+def test_each_row_of_the_table_holds(name: str, arguments: str, text: str, note: str) -> None:
     with SyncClient(load_server(str(EXAMPLE))) as client:
         result = client.call(name, json.loads(arguments))
     assert (result.text, result.meta["longshore/notes"]) == (text, [note])
 
 
-def test_the_table_has_every_way() -> None:
+def test_the_table_has_each_kind_of_earlier_call() -> None:
     assert len(ROWS) == 4

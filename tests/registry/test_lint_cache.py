@@ -1,4 +1,4 @@
-"""What was found is remembered between starts, and nothing depends on it."""
+"""Lint results are cached between starts, and a missing or broken cache is harmless."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ def knows(subject: Any, server: str = "t") -> bool:
 
 
 @pytest.mark.parametrize("found", [[], ["E04: …", "E05: …"]])
-def test_what_was_found_is_found_again_without_a_look(folder: Path, found: list[str]) -> None:
+def test_a_cached_result_is_returned_without_linting(folder: Path, found: list[str]) -> None:
     learn({"name": "a"}, found)
     assert LintCache("t").recall({"name": "a"}, never) == found
 
 
-def test_what_differs_is_looked_at(folder: Path) -> None:
+def test_a_different_tool_or_server_is_linted(folder: Path) -> None:
     learn({"name": "a"}, [])
     assert not knows({"name": "a", "title": "A"})
     assert not knows({"name": "a"}, "another server")
 
 
-def test_other_rules_look_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_lints_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     learn({"name": "a"}, [])
     monkeypatch.setattr(lint_cache, "__version__", "99")
     assert not knows({"name": "a"})
@@ -68,7 +68,7 @@ def test_other_rules_look_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     assert knows({"name": "a"}) and len(os.listdir(folder)) == 1
 
 
-def test_the_stamp_follows_the_files_of_the_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_digest_follows_the_files_of_the_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rules = tmp_path / "schema" / "lint" / "rules"
     rules.mkdir(parents=True)
     monkeypatch.setattr(lint_cache, "__file__", str(tmp_path / "registry" / "lint_cache.py"))
@@ -86,12 +86,12 @@ def test_the_stamp_follows_the_files_of_the_rules(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("module", [tool_lint, run, naming, validate])
-def test_the_stamp_is_of_all_that_judges(module: ModuleType) -> None:
+def test_the_digest_covers_all_code_that_lints(module: ModuleType) -> None:
     folder = Path(module.__file__ or "").parent.relative_to(Path(longshore.__file__).parent)
     assert folder.as_posix() in lint_cache._SOURCES
 
 
-def test_what_is_refused_is_not_remembered(folder: Path) -> None:
+def test_a_refusal_is_not_cached(folder: Path) -> None:
     memory = LintCache("t")
     with pytest.raises(ZeroDivisionError):
         memory.recall("a", lambda: ([str(1 // 0)], True))
@@ -99,7 +99,7 @@ def test_what_is_refused_is_not_remembered(folder: Path) -> None:
     assert not folder.exists() and not knows("a")
 
 
-def test_only_the_user_can_read_it(folder: Path) -> None:
+def test_only_the_user_can_read_the_cache(folder: Path) -> None:
     learn("a", [])
     (file,) = folder.iterdir()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -136,7 +136,7 @@ def _pipe(file: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [_cut, _other_shape, _deep, _huge, _binary, _folder, _pipe])
-def test_a_file_that_is_none_of_ours_is_ignored(folder: Path, spoil: Callable[[Path], None]) -> None:
+def test_a_broken_cache_file_is_ignored(folder: Path, spoil: Callable[[Path], None]) -> None:
     learn("a", [])
     (file,) = folder.iterdir()
     spoil(file)
@@ -145,21 +145,21 @@ def test_a_file_that_is_none_of_ours_is_ignored(folder: Path, spoil: Callable[[P
 
 
 @pytest.mark.parametrize("home", ["", "relative"])
-def test_without_a_home_nothing_is_remembered(monkeypatch: pytest.MonkeyPatch, home: str) -> None:
+def test_without_a_home_nothing_is_cached(monkeypatch: pytest.MonkeyPatch, home: str) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", home)
     monkeypatch.setenv("HOME", "relative")
     learn("a", [])
     assert not knows("a")
 
 
-def test_a_folder_that_cant_be_made_is_fine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_cache_folder_that_cant_be_made_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "longshore").write_text("in the way")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     learn("a", [])
     assert not knows("a")
 
 
-def test_two_at_once_keep_what_both_have_found(folder: Path) -> None:
+def test_two_processes_keep_the_results_of_both(folder: Path) -> None:
     one, two = LintCache("t"), LintCache("t")
     one.recall("a", nothing)
     two.recall("b", nothing)
@@ -168,7 +168,7 @@ def test_two_at_once_keep_what_both_have_found(folder: Path) -> None:
     assert knows("a") and knows("b")
 
 
-def test_nothing_new_writes_nothing(folder: Path) -> None:
+def test_without_new_results_no_file_is_written(folder: Path) -> None:
     learn("a", [])
     (file,) = folder.iterdir()
     file.unlink()
@@ -179,7 +179,7 @@ def test_nothing_new_writes_nothing(folder: Path) -> None:
     assert not file.exists()
 
 
-def test_the_newest_stay_where_there_are_too_many(folder: Path) -> None:
+def test_the_newest_results_stay_if_there_are_too_many(folder: Path) -> None:
     memory = LintCache("t")
     for number in range(MOST_TOOLS + 5):
         memory.recall(number, nothing)
@@ -189,7 +189,7 @@ def test_the_newest_stay_where_there_are_too_many(folder: Path) -> None:
     assert knows(MOST_TOOLS + 4) and knows(5) and not knows(4)
 
 
-def test_what_is_used_stays_before_what_is_not(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_used_results_stay_before_unused_ones(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lint_cache, "MOST_TOOLS", 3)
     for subject in ("a", "b", "c"):
         learn(subject, [])
@@ -200,7 +200,7 @@ def test_what_is_used_stays_before_what_is_not(folder: Path, monkeypatch: pytest
     assert (knows("a"), knows("b"), knows("c"), knows("d")) == (True, False, True, True)
 
 
-def test_no_file_is_written_that_would_not_be_read(folder: Path) -> None:
+def test_a_file_that_is_too_large_is_not_written(folder: Path) -> None:
     memory = LintCache("t")
     for number in range(500):
         memory.recall(number, lambda: (["é" * 600], True))
@@ -215,12 +215,12 @@ def test_a_result_that_is_not_final_is_not_cached(folder: Path) -> None:
     assert not folder.exists() and not knows("a")
 
 
-def test_a_server_whose_name_has_no_json_form_has_no_file(folder: Path) -> None:
+def test_a_server_name_without_a_json_form_has_no_file(folder: Path) -> None:
     learn("a", [], "\ud800")
     assert not knows("a", "\ud800") and not folder.exists()
 
 
-def test_the_oldest_files_go(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_files_are_deleted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lint_cache, "MOST_FILES", 2)
     for number, server in enumerate(("a", "b", "c")):
         learn("x", [], server)
@@ -229,7 +229,7 @@ def test_the_oldest_files_go(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert (knows("x", "a"), knows("x", "c"), knows("x", "d")) == (False, True, True)
 
 
-def test_what_has_no_json_form_is_looked_at_each_time(folder: Path) -> None:
+def test_a_subject_without_a_json_form_is_linted_each_time(folder: Path) -> None:
     looks: list[int] = []
     memory = LintCache("t")
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""The standards at registration: what is refused, what is told, and what nobody looks at."""
+"""Linting at registration: which tools are refused, logged, or not linted."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def raw(schema: dict[str, Any], name: str = "find", **options: Any) -> Tool:
     return Tool(name=name, input_schema=schema, description="Find a file", **options)
 
 
-def told(app: Server) -> list[str]:
-    """What whoever runs the server reads. Before that nobody could have heard it."""
+def logged(app: Server) -> list[str]:
+    """The warnings that are logged when the server starts."""
     lines: list[str] = []
     stop = app.listen(lambda record: lines.append(record.text) if isinstance(record, Problem) else None)
     app.admission.report()
@@ -59,17 +59,17 @@ def refusal(step: Callable[[], Any]) -> RegistrationError:
 # -- what becomes of a tool
 
 
-def test_what_a_client_cant_take_is_told_in_a_users_server() -> None:
+def test_an_error_is_logged_by_default() -> None:
     app = Server("t")
     app.add_tool(raw(ROOT_CHOICE), handle)
-    (line,) = told(app)
+    (line,) = logged(app)
     assert "test_tool_lint.py:" in line and "handle(arguments, ctx): E04: the tool 'find'" in line
     assert line.endswith("(longshore lint --explain E04)") and "optional" in line
-    assert told(app) == [], "each thing is told once"
+    assert logged(app) == [], "each thing is told once"
     assert [each["name"] for each in result(app, "tools/list")["tools"]] == ["find"]
 
 
-def test_it_is_refused_where_the_server_says_so_with_place_and_fix() -> None:
+def test_an_error_is_refused_with_place_and_fix_under_refuse() -> None:
     app = Server("t", standards="refuse")
     problem = refusal(lambda: app.add_tool(raw(ROOT_CHOICE), handle))
     assert "test_tool_lint.py:" in problem.where and problem.where.endswith("handle(arguments, ctx)")
@@ -78,20 +78,20 @@ def test_it_is_refused_where_the_server_says_so_with_place_and_fix() -> None:
     assert app.catalog.tools == {}
 
 
-def test_nobody_looks_where_the_standards_are_off() -> None:
+def test_nothing_is_linted_under_off() -> None:
     app = Server("t", standards="off")
     app.add_tool(raw(ROOT_CHOICE), handle)
     app.add_tool(raw(DANGLING, "other"), handle)
-    assert told(app) == []
+    assert logged(app) == []
 
 
 @pytest.mark.parametrize("policy", ["warn", "refuse"])
-def test_what_mcp_forbids_is_refused_everywhere(policy: Any) -> None:
+def test_a_tool_that_mcp_forbids_is_refused_under_warn_and_refuse(policy: Any) -> None:
     app = Server("t", standards=policy)
     assert refusal(lambda: app.add_tool(raw(DANGLING), handle)).what.startswith("E09: ")
 
 
-def test_a_schema_that_would_take_for_ever_is_refused_before_anybody_calls() -> None:
+def test_an_unbounded_schema_is_refused_at_registration() -> None:
     problem = refusal(lambda: Server("t").add_tool(raw(DOUBLING), handle))
     assert problem.what.startswith("E13: ") and "busy for ever" in problem.what and 'waive={"E13"' in problem.fix
     for harmless in ({"waive": {"E13": "only we call it"}}, {"validate": False}):
@@ -101,25 +101,25 @@ def test_a_schema_that_would_take_for_ever_is_refused_before_anybody_calls() -> 
 
 
 @pytest.mark.parametrize("policy", ["warn", "refuse", "off"])
-def test_a_root_that_is_no_object_is_refused_everywhere(policy: Any) -> None:
+def test_a_root_that_is_no_object_is_refused_under_every_policy(policy: Any) -> None:
     with pytest.raises(RegistrationError, match="no object at its root"):
         Server("t", standards=policy).add_tool(raw({"type": "string"}), handle)
 
 
-def test_several_places_of_one_rule_are_one_line() -> None:
+def test_several_faults_of_one_rule_are_one_log_line() -> None:
     app = Server("t")
     app.add_tool(raw({"type": "object", "properties": {"a": {"type": "array"}, "b": {"type": "array"}}}), handle)
-    (line,) = told(app)
+    (line,) = logged(app)
     assert "E08" in line and "(and 1 more)" in line
 
 
-def test_an_answer_that_is_no_object_is_no_fault_of_a_server_that_wraps_it() -> None:
+def test_a_result_that_is_no_object_is_no_fault() -> None:
     app = Server("t", standards="refuse")
     app.add_tool(raw(GOOD, output_schema={"type": "array", "items": {"type": "string"}}), handle)
-    assert told(app) == []
+    assert logged(app) == []
 
 
-def test_a_tool_that_comes_while_somebody_listens_is_told_of_at_once() -> None:
+def test_a_tool_added_while_the_server_runs_is_logged_at_once_and_once() -> None:
     app, lines = Server("t"), []
     app.listen(lines.append)
     app.add_tool(raw(ROOT_CHOICE), handle)
@@ -128,12 +128,12 @@ def test_a_tool_that_comes_while_somebody_listens_is_told_of_at_once() -> None:
     assert len(lines) == 1, "the same of the same tool is not told twice"
 
 
-def test_a_log_is_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_log_lines_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tool_lint, "MOST_WARNINGS", 3)
     app = Server("t")
     for number in range(6):
         app.add_tool(raw(ROOT_CHOICE, f"find_{number}"), handle)
-    lines = told(app)
+    lines = logged(app)
     assert len(lines) == 4 and "longshore lint" in lines[3] and "E04" not in lines[3]
 
 
@@ -169,15 +169,15 @@ def by_nested_keyword(app: Server) -> None:
     ("declare", "rule"),
     [(by_name, "E12"), (by_parameter, "E05"), (by_extra_keyword, "E11"), (by_nested_keyword, "E11")],
 )
-def test_what_an_author_adds_to_a_typed_tool_is_looked_at(declare: Callable[[Server], None], rule: str) -> None:
+def test_an_authors_additions_to_a_typed_tool_are_linted(declare: Callable[[Server], None], rule: str) -> None:
     app = Server("t")
     declare(app)
-    assert [line for line in told(app) if f": {rule}: " in line]
+    assert [line for line in logged(app) if f": {rule}: " in line]
     assert refusal(lambda: declare(Server("t", standards="refuse"))).what.startswith(f"{rule}: ")
 
 
 @pytest.mark.parametrize("kind", [list[Shelf], Shelf, dict[str, Shelf] | None])
-def test_keys_that_are_no_names_are_looked_at_wherever_they_stand(kind: Any) -> None:
+def test_record_keys_that_are_no_plain_names_are_linted(kind: Any) -> None:
     def find(shelf: Any) -> str:
         return ""
 
@@ -187,7 +187,7 @@ def test_keys_that_are_no_names_are_looked_at_wherever_they_stand(kind: Any) -> 
     assert app.catalog.tools["find"].authored
 
 
-def test_a_plain_typed_tool_costs_no_look() -> None:
+def test_a_plain_typed_tool_is_not_linted() -> None:
     app = Server("t")
 
     @app.tool(effects="read", examples=[{"path": 3}], category="What ever", tags=["x"])
@@ -197,7 +197,7 @@ def test_a_plain_typed_tool_costs_no_look() -> None:
     assert app.admission.standards is None
 
 
-def test_no_other_rule_that_warns_finds_an_error() -> None:
+def test_no_other_warning_rule_finds_an_error() -> None:
     for rule in RULES:
         if rule.level != "error" and rule.id not in MIXED and rule.check is not None:
             for each in rule.bad.tools:
@@ -212,7 +212,7 @@ class Quoted(msgspec.Struct):
 @pytest.mark.parametrize(
     "kind", [Quoted, list[Quoted], Annotated[int, msgspec.Meta(extra_json_schema={"type": "any"})]]
 )
-def test_what_an_author_adds_to_a_result_is_looked_at(kind: Any) -> None:
+def test_an_authors_additions_to_a_result_are_linted(kind: Any) -> None:
     def find(path: str) -> Any:
         return None
 
@@ -220,7 +220,7 @@ def test_what_an_author_adds_to_a_result_is_looked_at(kind: Any) -> None:
     assert "outputSchema" in refusal(lambda: Server("t", standards="refuse").tool(find)).what
 
 
-def test_what_was_worked_out_to_be_looked_at_is_not_worked_out_again() -> None:
+def test_a_schema_inferred_for_linting_is_reused() -> None:
     app = Server("t")
     app.tool(name="count")(lambda quoted: quoted)
     entry = app.catalog.tools["count"]
@@ -229,7 +229,7 @@ def test_what_was_worked_out_to_be_looked_at_is_not_worked_out_again() -> None:
 
 
 @pytest.mark.parametrize("option", ["title", "description", "category", "help"])
-def test_what_should_be_a_text_is_refused_if_it_is_none(option: str) -> None:
+def test_an_option_that_must_be_a_string_is_refused_otherwise(option: str) -> None:
     off: Any = Server("t", standards="off")
     options: Any = {option: 3}
     assert f"{option}=3" in refusal(lambda: off.tool(name="find", **options)(lambda path: path)).what
@@ -246,13 +246,13 @@ def test_what_should_be_a_text_is_refused_if_it_is_none(option: str) -> None:
     ],
     ids=["icon", "types", "required", "annotations"],
 )
-def test_it_is_looked_at_as_clients_will_read_it(options: dict[str, Any]) -> None:
+def test_a_tool_is_linted_in_its_json_form(options: dict[str, Any]) -> None:
     app = Server("t", standards="refuse")
     app.add_tool(Tool(**{"name": "find", "description": "Find a file", "input_schema": GOOD, **options}), handle)
-    assert told(app) == []
+    assert logged(app) == []
 
 
-def test_a_fault_is_found_wherever_python_has_another_form_than_json() -> None:
+def test_a_fault_inside_of_a_tuple_is_found() -> None:
     closed = {**GOOD, "required": ("where",), "additionalProperties": False}
     assert refusal(lambda: Server("t", standards="refuse").add_tool(raw(closed), handle)).what.startswith("E11: ")
 
@@ -265,7 +265,7 @@ def test_a_fault_is_found_wherever_python_has_another_form_than_json() -> None:
         ({"icons": [object()]}, "type object"),
     ],
 )
-def test_a_tool_that_cant_be_sent_is_refused_for_with_it_no_list_could_be(options: dict[str, Any], why: str) -> None:
+def test_a_tool_without_a_json_form_is_refused(options: dict[str, Any], why: str) -> None:
     app = Server("t")
     for declare in (
         lambda: app.add_tool(raw(GOOD, validate=False, **options), handle),
@@ -277,7 +277,7 @@ def test_a_tool_that_cant_be_sent_is_refused_for_with_it_no_list_could_be(option
 
 
 @pytest.mark.parametrize("schema", [lambda: _cyclic(), lambda: _deep(5000)], ids=["cyclic", "deep"])
-def test_a_schema_without_end_is_refused_though_nobody_checks_by_it(schema: Callable[[], dict[str, Any]]) -> None:
+def test_a_cyclic_or_very_deep_schema_is_refused_even_without_validation(schema: Callable[[], dict[str, Any]]) -> None:
     problem = refusal(lambda: Server("t").add_tool(raw(schema(), validate=False), handle))
     assert "holds itself, or is too deep" in problem.what
 
@@ -285,12 +285,12 @@ def test_a_schema_without_end_is_refused_though_nobody_checks_by_it(schema: Call
 HUGE = {"type": "object", "properties": {f"p{n}": {"type": "string", "description": "x" * 60} for n in range(900)}}
 
 
-def test_a_schema_by_which_nobody_here_checks_may_have_any_size() -> None:
+def test_a_schema_without_validation_may_have_any_size() -> None:
     assert "bytes" in refusal(lambda: Server("t").add_tool(raw(HUGE), handle)).what
     app = Server("t", standards="refuse")
     app.add_tool(raw(HUGE, validate=False), handle)
     app.add_tool(raw({**GOOD, "$schema": "https://example.com/own"}, "own", validate=False), handle)
-    assert told(app) == []
+    assert logged(app) == []
     of_results = raw(GOOD, "b", output_schema=HUGE, validate=False)  # which are checked all the same
     assert "bytes" in refusal(lambda: Server("t").add_tool(of_results, handle)).what
 
@@ -299,24 +299,24 @@ def test_a_schema_by_which_nobody_here_checks_may_have_any_size() -> None:
 
 
 @pytest.mark.parametrize("names", [("a.b", "a_b"), ("a_b", "a.b"), ("a.b.c", "a_b.c")])
-def test_names_that_differ_by_a_dot_are_one_name_to_some(names: tuple[str, str]) -> None:
+def test_names_that_differ_by_a_dot_only_are_reported(names: tuple[str, str]) -> None:
     app, strict = Server("t"), Server("t", standards="refuse", waive={"E06": "ours know dots"})
     for name in names:
         app.add_tool(raw(GOOD, name), handle)
-    assert any(": E07: " in line for line in told(app))
+    assert any(": E07: " in line for line in logged(app))
     strict.add_tool(raw(GOOD, names[0]), handle)
     assert refusal(lambda: strict.add_tool(raw(GOOD, names[1]), handle)).what.startswith("E07: ")
 
 
-def test_a_name_whose_twin_has_gone_is_free() -> None:
+def test_a_name_is_free_after_its_duplicate_was_removed() -> None:
     app = Server("t", waive={"E06": "ours know dots"})
     app.add_tool(raw(GOOD, "a.b"), handle)
     app.remove_tool("a.b")
     app.add_tool(raw(GOOD, "a_b"), handle)
-    assert told(app) == []
+    assert logged(app) == []
 
 
-def test_a_name_is_free_that_goes_with_the_toolset() -> None:
+def test_a_name_is_free_if_its_duplicate_is_replaced_with_the_toolset() -> None:
     def shelf(method: str) -> Toolset:
         marked = tool(name=method)(lambda self, path: path)
         made: Toolset = type("Shelf", (Toolset,), {"find": marked})()
@@ -342,16 +342,16 @@ class Mixed(Toolset):
         return path
 
 
-def test_a_toolset_one_of_whose_tools_is_refused_adds_nothing() -> None:
+def test_a_toolset_with_a_refused_tool_adds_nothing() -> None:
     app = Server("t", standards="refuse")
     assert refusal(lambda: app.add(Mixed())).what.startswith("E12: the tool '2nd'")
     assert (app.catalog.tools, app.catalog.toolsets) == ({}, {})
     mild = Server("t")
     mild.add(Mixed())
-    assert list(mild.catalog.tools) == ["first", "2nd"] and len(told(mild)) == 1
+    assert list(mild.catalog.tools) == ["first", "2nd"] and len(logged(mild)) == 1
 
 
-def test_what_takes_the_place_of_another_leaves_it_there_if_it_is_refused() -> None:
+def test_a_refused_replacement_leaves_the_old_tool() -> None:
     app = Server("t", standards="refuse")
     app.add_tool(raw(GOOD), handle)
     before = app.catalog.tools["find"]
@@ -359,7 +359,7 @@ def test_what_takes_the_place_of_another_leaves_it_there_if_it_is_refused() -> N
     assert app.catalog.tools == {"find": before}
 
 
-def test_what_is_mounted_is_somebody_elses() -> None:
+def test_tools_of_a_mounted_server_are_not_linted() -> None:
     other, app = Server("other", standards="off"), Server("gate", standards="refuse")
     other.add_tool(raw(ROOT_CHOICE), handle)
     app.mount(other, prefix="b")
@@ -369,19 +369,19 @@ def test_what_is_mounted_is_somebody_elses() -> None:
             return [each.name for each in await client.list_tools()]
 
     assert asyncio.run(look()) == ["b_find"]
-    assert told(app) == []
+    assert logged(app) == []
 
 
 # -- waivers
 
 
 @pytest.mark.parametrize("policy", ["warn", "refuse"])
-def test_a_waiver_says_why_and_nothing_more_is_said(policy: Any) -> None:
+def test_a_waived_rule_is_not_logged(policy: Any) -> None:
     of_tool = Server("t", standards=policy)
     of_tool.add_tool(raw(ROOT_CHOICE, waive={"E04": "our only client takes it"}), handle)
     of_all = Server("t", standards=policy, waive={"E04": "our only client takes it"})
     of_all.add_tool(raw(ROOT_CHOICE), handle)
-    assert told(of_tool) == told(of_all) == []
+    assert logged(of_tool) == logged(of_all) == []
 
 
 @pytest.mark.parametrize(
@@ -395,14 +395,14 @@ def test_a_waiver_says_why_and_nothing_more_is_said(policy: Any) -> None:
         ({4: "why"}, "there is no such rule"),
     ],
 )
-def test_a_waiver_of_nothing_or_without_a_reason_is_refused(waive: Any, what: str) -> None:
+def test_a_waiver_of_an_unknown_rule_or_without_a_reason_is_refused(waive: Any, what: str) -> None:
     app = Server("t")
     assert what in str(refusal(lambda: app.add_tool(raw(GOOD, waive=waive), handle)))
     assert what in str(refusal(lambda: app.tool(waive=waive)(handle)))
     assert what in str(refusal(lambda: Server("t", waive=waive)))
 
 
-def test_a_policy_that_does_not_exist_is_refused() -> None:
+def test_an_unknown_policy_is_refused() -> None:
     problem = refusal(lambda: Server("t", standards="strict"))  # type: ignore[arg-type]
     assert "test_tool_lint.py:" in problem.where and "'strict'" in problem.what
 
@@ -410,7 +410,7 @@ def test_a_policy_that_does_not_exist_is_refused() -> None:
 # -- categories and examples
 
 
-def test_a_server_that_declares_categories_asks_for_them() -> None:
+def test_a_server_with_categories_requires_them_of_its_tools() -> None:
     def find(path: str) -> str:
         """Find a file."""
         return path
@@ -420,14 +420,14 @@ def test_a_server_that_declares_categories_asks_for_them() -> None:
     app.tool(name="b", category="Files")(find)
     app.tool(name="c")(find)
     app.tool(name="d", category="files")(lambda path: path)
-    lines = told(app)
+    lines = logged(app)
     assert {line.split("the tool ")[1][:3] for line in lines} == {"'b'", "'c'", "'d'"}
     strict = Server("t", standards="refuse", categories=["files"])
     strict.tool(category="files")(find)
     assert "'Files'" in refusal(lambda: strict.tool(name="b", category="Files")(find)).what
 
 
-def test_a_toolset_is_a_category_by_its_name() -> None:
+def test_the_name_of_a_toolset_is_a_category() -> None:
     class Files(Toolset):
         @tool
         def find(self, path: str) -> str:
@@ -440,17 +440,17 @@ def test_a_toolset_is_a_category_by_its_name() -> None:
 
 
 @pytest.mark.parametrize("waive", ["E04", ["E04"], {"E04"}, 3, [("E04", "why")]])
-def test_what_a_server_waives_is_a_mapping(waive: Any) -> None:
+def test_waivers_that_are_no_mapping_are_refused(waive: Any) -> None:
     problem = refusal(lambda: Server("t", waive=waive))
     assert "is no mapping" in problem.what and "test_tool_lint.py:" in problem.where
 
 
 @pytest.mark.parametrize("categories", [3, [3], b"files", [None]])
-def test_categories_are_texts(categories: Any) -> None:
+def test_categories_that_are_no_strings_are_refused(categories: Any) -> None:
     assert "is no list of texts" in refusal(lambda: Server("t", categories=categories)).what
 
 
-def test_one_text_is_no_list_of_categories() -> None:
+def test_a_string_instead_of_a_list_of_categories_is_refused() -> None:
     assert "categories=['files']" in refusal(lambda: Server("t", categories="files")).fix
 
 
@@ -471,7 +471,7 @@ def test_an_example_that_the_tool_would_refuse_is_refused(example: Any) -> None:
     Server("t").tool(examples=[example])(find)
 
 
-# -- what strangers write
+# -- malformed schemas
 
 
 def _deep(levels: int) -> dict[str, Any]:
@@ -500,13 +500,13 @@ def _cyclic() -> dict[str, Any]:
     ],
     ids=["deep", "cyclic", "wide", "no maps", "no JSON", "odd key", "surrogate"],
 )
-def test_an_odd_schema_is_refused_told_or_taken_and_nothing_else(schema: Any) -> None:
+def test_a_malformed_schema_is_refused_or_logged_and_raises_nothing_else(schema: Any) -> None:
     app = Server("t")
     try:
         app.add_tool(raw(schema), handle)
     except RegistrationError:
         return
-    assert all(len(line) < 2000 and "could not be held" not in line for line in told(app))
+    assert all(len(line) < 2000 and "could not be held" not in line for line in logged(app))
 
 
 def _failing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -518,30 +518,30 @@ def _failing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tool_lint, "_error_rules", tool_lint._error_rules.__wrapped__)  # it remembers
 
 
-def test_a_mistake_of_a_rules_keeps_no_server_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rule_that_raises_does_not_stop_the_server_and_is_not_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as broken:
         _failing(broken)
         app = Server("t", standards="refuse")
         app.add_tool(raw(GOOD), handle)
-        (line,) = told(app)
+        (line,) = logged(app)
         assert "the tool 'find' could not be held against E01: RecursionError" in line
     mended = Server("t", standards="refuse")
     mended.add_tool(raw(GOOD), handle)
-    assert told(mended) == [], "it is not remembered"
+    assert logged(mended) == [], "it is not remembered"
 
 
-def test_a_mistake_of_a_rules_hides_nothing_that_others_find(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rule_that_raises_does_not_hide_findings_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     _failing(monkeypatch)
     assert refusal(lambda: Server("t", standards="refuse").add_tool(raw(ROOT_CHOICE), handle)).what.startswith("E04")
     app = Server("t")
     app.add_tool(raw(ROOT_CHOICE), handle)
-    assert [line.split(": ")[1] for line in told(app)] == ["E04", "the tool 'find' could not be held against E01"]
+    assert [line.split(": ")[1] for line in logged(app)] == ["E04", "the tool 'find' could not be held against E01"]
 
 
 # -- collecting
 
 
-def test_refusals_can_be_collected_and_the_rest_is_there() -> None:
+def test_refusals_are_collected_and_other_tools_are_registered() -> None:
     with collect_refusals() as found:
         app = Server("t", standards="refuse")
         app.tool(name="bad name")(handle)
@@ -563,7 +563,7 @@ def test_refusals_can_be_collected_and_the_rest_is_there() -> None:
         ("off", []),
     ],
 )
-def test_waivers_and_examples_that_would_be_refused_are_collected_too(policy: Any, reasons: list[str]) -> None:
+def test_refused_waivers_and_examples_are_collected(policy: Any, reasons: list[str]) -> None:
     def take(n: int) -> None: ...
 
     with collect_refusals() as found:
@@ -577,7 +577,7 @@ def test_waivers_and_examples_that_would_be_refused_are_collected_too(policy: An
     assert list(app.catalog.tools) == ["a", "b", "c", "d"], "and are looked at"
 
 
-def test_collecting_holds_for_one_thread_and_within_itself() -> None:
+def test_refusals_are_collected_per_thread_and_nested() -> None:
     seen: list[Any] = []
 
     def elsewhere() -> None:

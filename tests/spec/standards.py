@@ -15,15 +15,15 @@ RULES, BROOKLYN = f"{SCHEMA}lint/test_rules.py", f"{SCHEMA}lint/test_brooklyn.py
 WORDS, SEEN, INFERRED = (f"{SCHEMA}lint/test_{name}.py" for name in ("texts", "view", "inferred"))
 LINT, SIGHTS, EVOLVE = f"{CLI}test_lint.py", f"{CLI}test_client_view.py", f"{CLI}test_schema.py"
 DECLARED, CHECKED = f"{REGISTRY}test_tool_lint.py", f"{REGISTRY}test_lint_cache.py"
-STRANGERS, DISCOVERY = "tests/interop/lint/test_strangers.py", "tests/toolsets/test_discovery.py"
+THIRD_PARTY, DISCOVERY = "tests/interop/lint/test_third_party.py", "tests/toolsets/test_discovery.py"
 EXPLAIN, VALIDATE = f"{SCHEMA}test_repair.py", f"{SCHEMA}test_validate.py"
 RAW, OWN = f"{REGISTRY}test_raw_arguments.py", f"{SCHEMA}lint/test_builtin_server.py"
 FORMS = "tests/app/test_forms.py"
 INFER, LOWERING = f"{SCHEMA}test_infer.py", f"{SCHEMA}test_client_forms.py"
-BAD = f"{RULES}::test_the_bad_example_breaks_the_rule_and_is_told_shortly"
-EDGES = f"{RULES}::test_the_edges_of_a_rule"
-GOOD = f"{RULES}::test_the_good_example_keeps_it_and_every_error_of_its_profiles"
-OURS = f"{LINT}::test_the_built_in_server_breaks_no_rule_of_anybodys_at_any_level"
+BAD = f"{RULES}::test_the_bad_example_breaks_the_rule_with_a_short_message"
+EDGES = f"{RULES}::test_a_rule_reports_exactly_these_paths_and_levels"
+GOOD = f"{RULES}::test_the_good_example_keeps_the_rule_and_every_error_rule_of_its_profiles"
+OURS = f"{LINT}::test_the_built_in_server_breaks_no_rule_at_any_level"
 
 
 def _row(level: str, says: str, *tests: str) -> Row:
@@ -35,7 +35,7 @@ STANDARD_ROWS: dict[str, Row] = {
     "HOUSE-01": _row(
         "M",
         "Tools work with every client, Claude Code first.",
-        f"{INFERRED}::test_whatever_is_inferred_breaks_no_rule_at_error_level_and_takes_what_the_types_take",
+        f"{INFERRED}::test_an_inferred_schema_breaks_no_rule_at_error_level_and_accepts_what_the_types_accept",
         OURS,
     ),
     "HOUSE-03": _row(
@@ -49,8 +49,8 @@ STANDARD_ROWS: dict[str, Row] = {
         "No anyOf, oneOf or allOf at the root of an input schema (E04).",
         BAD,
         EDGES,
-        f"{SEEN}::test_what_is_lost",
-        f"{DECLARED}::test_what_a_client_cant_take_is_told_in_a_users_server",
+        f"{SEEN}::test_a_client_loses_a_tool_a_list_or_a_request",
+        f"{DECLARED}::test_an_error_is_logged_by_default",
     ),
     "HOUSE-07": _row(
         "S",
@@ -62,59 +62,76 @@ STANDARD_ROWS: dict[str, Row] = {
     "HOUSE-09": _row(
         "M",
         "A tool has a name, a category, a description and a schema; examples and errors if it likes (B61).",
-        f"{BROOKLYN}::test_what_must_be_there",
+        f"{BROOKLYN}::test_a_tool_has_a_name_a_description_and_a_category",
         "tests/cli/test_describe.py::test_a_declaration_is_what_the_author_declared",
     ),
-    "HOUSE-10": _row("S", "A tool with many parameters has examples (B58).", f"{BROOKLYN}::test_examples"),
+    "HOUSE-10": _row(
+        "S",
+        "A tool with many parameters has examples (B58).",
+        f"{BROOKLYN}::test_a_tool_with_many_parameters_has_valid_examples",
+    ),
     "HOUSE-11": _row(
         "S",
         "Where one of two parameters is needed, the tool says so and both are optional (B53).",
-        f"{BROOKLYN}::test_one_of_two_parameters",
-        f"{BROOKLYN}::test_the_sentence_to_write_is_said",
+        f"{BROOKLYN}::test_a_choice_of_two_parameters_is_in_the_description_and_neither_is_required",
+        f"{BROOKLYN}::test_the_fix_has_the_sentence_to_write",
     ),
     "HOUSE-12": _row(
         "S",
         "A tool for one of several browsers takes browserId and target (B54).",
-        f"{BROOKLYN}::test_which_browser_is_meant",
+        f"{BROOKLYN}::test_a_browser_tool_takes_browser_id_and_target",
     ),
     "HOUSE-13": _row(
         "S",
         "A description begins with an action; vague ones are told (B51).",
-        f"{BROOKLYN}::test_descriptions_that_begin_with_an_action",
-        f"{BROOKLYN}::test_descriptions_that_do_not",
+        f"{BROOKLYN}::test_a_description_that_begins_with_an_action_is_accepted",
+        f"{BROOKLYN}::test_a_description_that_does_not_is_reported_with_the_reason",
     ),
     "HOUSE-14": _row(
         "S",
         "A parameter says what it is for, its unit, its default, its bounds and whether it may be left out (B52, W25).",
-        f"{BROOKLYN}::test_what_a_parameter_says_of_itself",
-        f"{WORDS}::test_what_codex_drops_and_nothing_else_says",
+        f"{BROOKLYN}::test_a_parameter_says_more_than_its_name_and_its_unit_and_that_it_is_optional",
+        f"{WORDS}::test_constraints_that_codex_drops_and_no_description_says_are_reported_and_mended",
     ),
     "HOUSE-15": _row(
         "M",
         "A category is one of those that the server declares (I40).",
-        f"{BROOKLYN}::test_categories",
-        f"{DECLARED}::test_a_server_that_declares_categories_asks_for_them",
+        f"{BROOKLYN}::test_a_category_is_kebab_case_and_declared",
+        f"{DECLARED}::test_a_server_with_categories_requires_them_of_its_tools",
     ),
     "HOUSE-16": _row(
-        "M", "Categories are lower-case-with-hyphens, no abbreviations (I40).", f"{BROOKLYN}::test_categories"
+        "M",
+        "Categories are lower-case-with-hyphens, no abbreviations (I40).",
+        f"{BROOKLYN}::test_a_category_is_kebab_case_and_declared",
     ),
-    "HOUSE-18": _row("S", "Types are concrete; any is none (E10, B60).", BAD, f"{BROOKLYN}::test_objects_and_types"),
-    "HOUSE-19": _row("S", "Closed sets are enums (B55).", f"{BROOKLYN}::test_closed_sets_are_enums"),
-    "HOUSE-20": _row("S", "Numbers have a minimum and a maximum (B56).", f"{BROOKLYN}::test_numbers_have_bounds"),
-    "HOUSE-21": _row("S", "Objects list their properties (B57).", f"{BROOKLYN}::test_objects_and_types"),
+    "HOUSE-18": _row(
+        "S",
+        "Types are concrete; any is none (E10, B60).",
+        BAD,
+        f"{BROOKLYN}::test_an_object_without_properties_and_a_parameter_without_type_are_reported",
+    ),
+    "HOUSE-19": _row("S", "Closed sets are enums (B55).", f"{BROOKLYN}::test_values_listed_in_words_become_an_enum"),
+    "HOUSE-20": _row(
+        "S", "Numbers have a minimum and a maximum (B56).", f"{BROOKLYN}::test_a_number_without_bounds_is_reported"
+    ),
+    "HOUSE-21": _row(
+        "S",
+        "Objects list their properties (B57).",
+        f"{BROOKLYN}::test_an_object_without_properties_and_a_parameter_without_type_are_reported",
+    ),
     "HOUSE-22": _row("M", "A test: no tool of ours has a combinator at its root.", OURS),
     "HOUSE-23": _row(
         "M",
         "A test: every schema of ours is a schema by the meta-schema (E13).",
         OURS,
         BAD,
-        f"{DECLARED}::test_what_mcp_forbids_is_refused_everywhere",
+        f"{DECLARED}::test_a_tool_that_mcp_forbids_is_refused_under_warn_and_refuse",
     ),
     "HOUSE-25": _row(
         "M",
         "Definitions are checked at build time, and what is missing is told with the tool's name.",
-        f"{BROOKLYN}::test_what_must_be_there",
-        f"{LINT}::test_a_server_is_loaded_and_all_that_it_refuses_is_told",
+        f"{BROOKLYN}::test_a_tool_has_a_name_a_description_and_a_category",
+        f"{LINT}::test_a_loaded_server_reports_every_refused_tool",
         f"{DECLARED}::test_an_example_that_the_tool_would_refuse_is_refused",
     ),
     "HOUSE-26": _row(
@@ -131,20 +148,20 @@ STANDARD_ROWS: dict[str, Row] = {
         "M",
         "Told as mistakes: root combinators, vague descriptions, parameters without context, mixed categories.",
         BAD,
-        f"{BROOKLYN}::test_descriptions_that_do_not",
-        f"{BROOKLYN}::test_what_a_parameter_says_of_itself",
-        f"{BROOKLYN}::test_categories",
+        f"{BROOKLYN}::test_a_description_that_does_not_is_reported_with_the_reason",
+        f"{BROOKLYN}::test_a_parameter_says_more_than_its_name_and_its_unit_and_that_it_is_optional",
+        f"{BROOKLYN}::test_a_category_is_kebab_case_and_declared",
     ),
     "HOUSE-29": _row(
         "S",
         "Schemas are held against clients in CI.",
         OURS,
-        f"{SEEN}::test_what_a_client_does_is_a_finding_of_its_profile",
+        f"{SEEN}::test_each_effect_of_a_client_is_a_finding_of_its_profile",
     ),
     "HOUSE-30": _row(
         "S",
         "What breaks callers is told, and how to move on.",
-        f"{EVOLVE}::test_a_difference_breaks_or_does_not",
+        f"{EVOLVE}::test_diff_exits_with_1_only_for_a_breaking_change",
     ),
     "HOUSE-31": _row(
         "M",
@@ -158,79 +175,81 @@ STANDARD_ROWS: dict[str, Row] = {
     "RULE-01": _row(
         "M",
         "A rule is data: id, level, profiles, why, evidence, fix, a good and a bad example.",
-        f"{RULES}::test_a_rule_says_all_that_one_asks_of_it",
+        f"{RULES}::test_a_rule_has_all_its_texts",
         f"{RULES}::test_no_two_rules_have_one_id",
         f"{SCHEMA}lint/test_page.py::test_the_page_is_what_the_rules_say",
     ),
     "RULE-02": _row(
         "M",
         "Rules of mcp, claude, openai, openai-strict, gemini, vscode, cursor and brooklyn can be chosen apart.",
-        f"{RULES}::test_only_the_profiles_that_were_asked_for_are_told",
-        f"{SCHEMA}lint/test_strict.py::test_the_exact_reason",
+        f"{RULES}::test_only_findings_of_the_given_profiles_are_reported",
+        f"{SCHEMA}lint/test_strict.py::test_strict_mode_gives_the_exact_reason",
     ),
     "RULE-03": _row(
         "M",
         "All rules that were proposed are there.",
-        f"{RULES}::test_the_rules_that_were_promised_are_there",
+        f"{RULES}::test_the_documented_rules_exist",
         BAD,
         GOOD,
     ),
     "RULE-04": _row(
         "M",
         "What is mended keeps the rule and means the same.",
-        f"{RULES}::test_what_is_mended_keeps_the_rule",
-        f"{RULES}::test_what_is_mended_means_the_same",
-        f"{LINT}::test_what_can_be_mended_is_printed_and_no_file_changed",
+        f"{RULES}::test_a_mended_tool_keeps_the_rule",
+        f"{RULES}::test_a_mended_tool_accepts_the_same_values",
+        f"{LINT}::test_fix_prints_mended_tools_and_changes_no_file",
     ),
     "RULE-05": _row(
         "M",
         "Examples are held against the tool's own schema (B58).",
-        f"{BROOKLYN}::test_examples",
+        f"{BROOKLYN}::test_a_tool_with_many_parameters_has_valid_examples",
         f"{DECLARED}::test_an_example_that_the_tool_would_refuse_is_refused",
     ),
-    "RULE-06": _row("S", "Common errors are declared (B59).", f"{BROOKLYN}::test_errors"),
+    "RULE-06": _row(
+        "S", "Common errors are declared (B59).", f"{BROOKLYN}::test_a_tool_with_required_parameters_declares_errors"
+    ),
     "RULE-07": _row(
         "M",
         "Whatever a server lists can be looked at, and is told shortly.",
-        f"{SCHEMA}lint/test_any_input.py::test_any_tool_is_looked_at_and_mended",
-        f"{RULES}::test_what_is_hostile_is_told_shortly",
-        f"{RULES}::test_one_rule_tells_only_so_many_places_of_a_tool",
+        f"{SCHEMA}lint/test_any_input.py::test_linting_and_mending_any_json_value_raises_nothing",
+        f"{RULES}::test_findings_in_a_hostile_schema_are_short_and_few",
+        f"{RULES}::test_one_rule_reports_at_most_a_limited_number_of_places_of_a_tool",
     ),
     # -- where they hold
     "RUN-01": _row(
         "M",
         "At registration what MCP or Python forbids is refused, with file, line and fix.",
-        f"{DECLARED}::test_what_mcp_forbids_is_refused_everywhere",
+        f"{DECLARED}::test_a_tool_that_mcp_forbids_is_refused_under_warn_and_refuse",
         "tests/process/test_standards.py::test_a_refusal_ends_the_start_each_time_and_names_the_line",
     ),
     "RUN-02": _row(
         "M",
         "What only some client can't take is told in a user's server, and refused in ours.",
-        f"{DECLARED}::test_what_a_client_cant_take_is_told_in_a_users_server",
-        f"{DECLARED}::test_it_is_refused_where_the_server_says_so_with_place_and_fix",
-        f"{OWN}::test_it_refuses_what_it_asks_of_others",
+        f"{DECLARED}::test_an_error_is_logged_by_default",
+        f"{DECLARED}::test_an_error_is_refused_with_place_and_fix_under_refuse",
+        f"{OWN}::test_the_built_in_server_refuses_tools_that_break_a_rule",
     ),
     "RUN-03": _row(
         "M",
         "A waiver names the rule and the reason.",
-        f"{DECLARED}::test_a_waiver_says_why_and_nothing_more_is_said",
-        f"{DECLARED}::test_a_waiver_of_nothing_or_without_a_reason_is_refused",
+        f"{DECLARED}::test_a_waived_rule_is_not_logged",
+        f"{DECLARED}::test_a_waiver_of_an_unknown_rule_or_without_a_reason_is_refused",
         f"{LINT}::test_sarif_has_rules_results_places_and_suppressions",
     ),
     "RUN-04": _row(
         "M",
         "`longshore lint path/to/server.py` tells all that is wrong with a server in Python.",
-        f"{LINT}::test_a_server_is_loaded_and_all_that_it_refuses_is_told",
-        f"{CLI}test_lint_page.py::test_what_is_shown_is_what_is_printed",
+        f"{LINT}::test_a_loaded_server_reports_every_refused_tool",
+        f"{CLI}test_lint_page.py::test_the_page_shows_the_real_output",
     ),
     "RUN-05": _row("M", "`longshore lint` alone checks the built-in server.", OURS),
     "RUN-06": _row(
         "M",
         "`longshore lint -- COMMAND` asks anybody's server.",
-        f"{LINT}::test_a_server_of_anybodys_is_looked_at_as_it_is",
-        f"{STRANGERS}::test_the_command_finds_the_same",
+        f"{LINT}::test_a_command_is_started_and_its_list_linted_as_it_came",
+        f"{THIRD_PARTY}::test_the_command_finds_the_same",
     ),
-    "RUN-07": _row("M", "`longshore lint http://…` too.", f"{LINT}::test_a_url_is_looked_at"),
+    "RUN-07": _row("M", "`longshore lint http://…` too.", f"{LINT}::test_a_url_is_linted"),
     "RUN-08": _row(
         "M",
         "It tells as text, JSON, SARIF or Markdown.",
@@ -238,18 +257,18 @@ STANDARD_ROWS: dict[str, Row] = {
         f"{LINT}::test_a_terminal_gets_colours_and_lines_of_its_width",
         f"{LINT}::test_json_has_everything",
         f"{LINT}::test_sarif_has_rules_results_places_and_suppressions",
-        f"{LINT}::test_markdown_is_a_comment_whose_words_are_only_words",
+        f"{LINT}::test_markdown_escapes_markup_in_findings",
     ),
     "RUN-09": _row(
         "M",
         "It exits with 0 if clean, 1 for findings at error level, 2 if it could not run.",
-        f"{LINT}::test_the_exit_code_says_whether_something_counts",
-        f"{LINT}::test_what_can_not_be_looked_at_exits_with_two",
+        f"{LINT}::test_the_exit_code_follows_level_strict_and_waivers",
+        f"{LINT}::test_a_target_that_cant_be_linted_exits_with_2",
     ),
     "RUN-10": _row(
         "M",
         "Mounted servers are linted too.",
-        f"{LINT}::test_mounted_servers_are_looked_at_and_absent_ones_told_of",
+        f"{LINT}::test_mounted_servers_are_linted_and_absent_ones_named",
     ),
     "RUN-11": _row("M", "`--explain E04` tells about a rule.", f"{LINT}::test_every_rule_explains_itself"),
     "RUN-12": _row("M", "Our own surface passes at the strictest level.", OURS),
@@ -257,9 +276,9 @@ STANDARD_ROWS: dict[str, Row] = {
     "SEE-01": _row(
         "M",
         "`--as` prints the list as a client hands it to its model.",
-        f"{LINT}::test_the_list_as_a_client_sees_it",
-        f"{SIGHTS}::test_for_people",
-        f"{SIGHTS}::test_as_the_client_hands_it_on",
+        f"{LINT}::test_as_prints_the_list_as_a_client_passes_it",
+        f"{SIGHTS}::test_the_text_form_shows_names_effects_and_losses",
+        f"{SIGHTS}::test_the_json_form_has_the_list_of_the_request",
         f"{SIGHTS}::test_the_page_shows_what_is_printed",
         f"{OWN}::test_the_built_in_server_keeps_every_rule",
     ),
@@ -267,28 +286,28 @@ STANDARD_ROWS: dict[str, Row] = {
         "M",
         "Names are those after prefixing, replacing and cutting.",
         f"{SEEN}::test_the_name_that_the_model_calls",
-        f"{SEEN}::test_codex_cuts_and_appends_twelve_digits",
+        f"{SEEN}::test_codex_cuts_a_name_and_appends_a_hash",
     ),
     "SEE-03": _row("M", "Descriptions and instructions are cut as the client cuts.", f"{SEEN}::test_claude_cuts_texts"),
     "SEE-04": _row(
         "M",
         "Keywords that a client drops or changes are dropped or changed.",
-        f"{SEEN}::test_what_a_client_makes_of_a_schema",
-        f"{SEEN}::test_what_codex_makes_of_a_combinator_at_the_root",
+        f"{SEEN}::test_a_client_changes_a_schema",
+        f"{SEEN}::test_codex_passes_a_combinator_at_the_root",
     ),
     "SEE-05": _row(
         "M",
         "What is lost is told with its reason.",
-        f"{SEEN}::test_what_is_lost",
-        f"{SEEN}::test_too_many_tools",
-        f"{SEEN}::test_of_two_tools_with_one_name_the_first_counts",
+        f"{SEEN}::test_a_client_loses_a_tool_a_list_or_a_request",
+        f"{SEEN}::test_tools_beyond_the_limit_are_lost_or_refused",
+        f"{SEEN}::test_the_first_of_two_tools_with_one_name_wins",
     ),
     "SEE-06": _row("M", "The list has a token count.", f"{SEEN}::test_a_token_is_four_characters_of_the_json"),
     "SEE-07": _row(
         "M",
         "The rules and the views say the same.",
-        f"{SEEN}::test_what_a_client_does_is_a_finding_of_its_profile",
-        f"{SEEN}::test_what_breaks_a_clients_rule_is_lost_with_it",
+        f"{SEEN}::test_each_effect_of_a_client_is_a_finding_of_its_profile",
+        f"{SEEN}::test_a_tool_that_breaks_an_error_rule_of_a_client_is_lost_there",
     ),
     # -- the form of schemas
     "LOW-01": _row(
@@ -350,7 +369,7 @@ STANDARD_ROWS: dict[str, Row] = {
         f"{VALIDATE}::test_evil_patterns_end",
         f"{SCHEMA}test_patterns.py::test_a_text_that_re_would_never_end_on_is_refused_wherever_it_stands",
         f"{RAW}::test_a_schema_that_would_take_for_ever_is_refused_unless_that_is_waived",
-        f"{DECLARED}::test_a_schema_that_would_take_for_ever_is_refused_before_anybody_calls",
+        f"{DECLARED}::test_an_unbounded_schema_is_refused_at_registration",
         f"{CLI}test_arguments.py::test_a_schema_that_is_too_costly_is_not_checked",
         f"{RAW}::test_all_violations_of_an_ordinary_value_are_listed_and_one_of_a_large_one",
     ),
@@ -406,14 +425,14 @@ STANDARD_ROWS: dict[str, Row] = {
     "EVO-04": _row(
         "M",
         "`longshore schema diff OLD NEW` says which changes break callers.",
-        f"{EVOLVE}::test_a_difference_breaks_or_does_not",
-        f"{SCHEMA}diff/test_compatibility.py::test_where_nothing_breaks_every_old_value_still_fits",
+        f"{EVOLVE}::test_diff_exits_with_1_only_for_a_breaking_change",
+        f"{SCHEMA}diff/test_compatibility.py::test_without_a_reported_change_every_old_value_is_still_valid",
     ),
     "EVO-05": _row(
         "M",
         "`longshore schema snapshot --check` pins the surface.",
         f"{EVOLVE}::test_a_snapshot_is_checked",
-        f"{EVOLVE}::test_any_change_fails_a_check_also_one_that_breaks_nobody",
+        f"{EVOLVE}::test_any_change_fails_a_check_even_a_harmless_one",
         "tests/toolsets/test_reference.py::test_the_surface_is_the_one_that_is_kept",
     ),
     # -- help
@@ -433,9 +452,9 @@ STANDARD_ROWS: dict[str, Row] = {
     "FIG-02": _row(
         "M",
         "A server whose tools were checked before loads nothing of the linter.",
-        "tests/process/test_standards.py::test_each_start_tells_and_the_second_loads_nothing_of_the_rules",
-        f"{CHECKED}::test_what_was_found_is_found_again_without_a_look",
-        f"{CHECKED}::test_what_differs_is_looked_at",
+        "tests/process/test_standards.py::test_each_start_logs_and_the_second_imports_no_rule",
+        f"{CHECKED}::test_a_cached_result_is_returned_without_linting",
+        f"{CHECKED}::test_a_different_tool_or_server_is_linted",
     ),
     "FIG-05": _row(
         "M",
@@ -443,19 +462,19 @@ STANDARD_ROWS: dict[str, Row] = {
         f"{SCHEMA}test_suite.py::test_every_required_case_passes",
     ),
     "SHOW-01": _row(
-        "M", "A table test for each rule: good, bad, mended.", BAD, GOOD, f"{RULES}::test_what_is_mended_keeps_the_rule"
+        "M", "A table test for each rule: good, bad, mended.", BAD, GOOD, f"{RULES}::test_a_mended_tool_keeps_the_rule"
     ),
     "SHOW-02": _row(
         "M",
         "The linter over the real lists of four servers of others, its findings kept and explained.",
-        f"{STRANGERS}::test_it_lists_what_was_kept",
-        f"{STRANGERS}::test_the_findings_are_those_that_were_kept",
-        f"{STRANGERS}::test_every_finding_is_explained",
+        f"{THIRD_PARTY}::test_a_server_lists_the_recorded_tools",
+        f"{THIRD_PARTY}::test_the_findings_are_the_recorded_ones",
+        f"{THIRD_PARTY}::test_every_finding_is_explained",
     ),
     "SHOW-03": _row(
         "M",
         "Whatever is inferred passes every rule at error level, and takes what the types take.",
-        f"{INFERRED}::test_whatever_is_inferred_breaks_no_rule_at_error_level_and_takes_what_the_types_take",
+        f"{INFERRED}::test_an_inferred_schema_breaks_no_rule_at_error_level_and_accepts_what_the_types_accept",
         f"{SCHEMA}test_properties.py::test_an_encoded_value_decodes_again_and_matches_the_schema",
     ),
 }

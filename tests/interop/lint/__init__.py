@@ -1,1 +1,1 @@
-"""The linter over the tools of servers that others wrote."""
+"""The linter on the tools of third-party servers."""

@@ -1,4 +1,4 @@
-"""`python -m tests.interop.lint.refresh`: ask the servers anew, lint what they say, and keep both.
+"""`python -m tests.interop.lint.refresh`: record the lists of the servers and their findings.
 
 Then README.md beside it must say why each finding is there; the test tells what is missing.
 """
@@ -11,16 +11,16 @@ from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # as pytest does
 
-from interop.lint.strangers import STRANGERS, ask, count, find, keep
+from interop.lint.third_party import SERVERS, ask, count, find, record
 
 
 def refresh() -> None:
-    for peer in STRANGERS:
+    for peer in SERVERS:
         with TemporaryDirectory() as folder:
             listed = ask(peer, Path(folder))
         findings = find(listed)
-        keep("lists", peer, listed)
-        keep("findings", peer, findings)
+        record("lists", peer, listed)
+        record("findings", peer, findings)
         print(peer, f"{len(listed['tools'])} tools", *(f"{rule}:{many}" for rule, many in count(findings).items()))
 
 

@@ -1,4 +1,4 @@
-"""Which changes of a schema break callers. What is not understood must count as one that does."""
+"""Schema changes that break callers. A change that is not understood counts as breaking."""
 
 from __future__ import annotations
 
@@ -191,18 +191,18 @@ SAFE = {
 
 
 @pytest.mark.parametrize("case", BREAKING)
-def test_narrower(case: str) -> None:
+def test_a_breaking_change_is_reported_with_its_reason(case: str) -> None:
     old, new, why = BREAKING[case]
     assert why in "\n".join(incompatibilities(old, new))
 
 
 @pytest.mark.parametrize("case", SAFE)
-def test_not_narrower(case: str) -> None:
+def test_a_harmless_change_is_not_reported(case: str) -> None:
     assert incompatibilities(*SAFE[case]) == []
 
 
-def test_forms_inside_of_forms_come_to_an_end() -> None:
-    """Each level multiplies what there is to compare, and the schemas may be a stranger's."""
+def test_comparing_nested_alternatives_ends() -> None:
+    """Each level multiplies the work, and the schemas may come from any server."""
 
     def nest(leaf: dict[str, Any]) -> Any:
         for _ in range(10):
@@ -212,8 +212,8 @@ def test_forms_inside_of_forms_come_to_an_end() -> None:
     assert incompatibilities(nest(INT), nest(TEXT)) == ["the whole is too involved to compare"]
 
 
-def test_a_parameter_may_have_the_name_of_a_word() -> None:
-    """`title` says nothing of a schema, but it is a parameter like any other."""
+def test_a_parameter_may_have_the_name_of_an_annotation() -> None:
+    """`title` is an annotation as a keyword, but not as the name of a parameter."""
     assert incompatibilities(holding({"title": INT}), holding({"title": TEXT})) != []
     assert incompatibilities(holding({"title": INT}), holding({})) == ["parameter 'title' is gone"]
 
@@ -237,8 +237,8 @@ RESULTS = {
 
 
 @pytest.mark.parametrize("case", RESULTS)
-def test_results_break_the_other_way_round(case: str) -> None:
-    """In words that say so: what was stands first."""
+def test_a_wider_result_breaks_callers(case: str) -> None:
+    """The message has the old value first."""
     old, new, why = RESULTS[case]
     assert why in "\n".join(incompatibilities(old, new, result=True))
 
@@ -319,8 +319,8 @@ values = st.recursive(
 
 
 @given(either_way, st.lists(values, max_size=20))
-def test_where_nothing_breaks_every_old_value_still_fits(pair: Pair, tried: list[Any]) -> None:
-    """The one promise: it may warn too often, never too seldom. Callers send what they know of."""
+def test_without_a_reported_change_every_old_value_is_still_valid(pair: Pair, tried: list[Any]) -> None:
+    """It may report too much, never too little, for callers that send known parameters only."""
     old, new = pair
     if incompatibilities(old, new):
         return
@@ -330,8 +330,8 @@ def test_where_nothing_breaks_every_old_value_still_fits(pair: Pair, tried: list
 
 
 @given(either_way, st.lists(values, max_size=20))
-def test_where_no_result_breaks_every_new_one_fits(pair: Pair, tried: list[Any]) -> None:
-    """But for members that are new, which an old caller does not look at."""
+def test_without_a_reported_change_every_new_result_was_valid_before(pair: Pair, tried: list[Any]) -> None:
+    """New members are removed: an old caller does not read them."""
     old, new = pair
     if incompatibilities(old, new, result=True):
         return
@@ -341,7 +341,7 @@ def test_where_no_result_breaks_every_new_one_fits(pair: Pair, tried: list[Any])
 
 
 def _closed(schema: Any) -> Any:
-    """What callers send who send only what they were told of."""
+    """The value without properties that the schema does not name."""
     if isinstance(schema, list):
         return [_closed(each) for each in schema]
     if not isinstance(schema, dict):
@@ -359,5 +359,5 @@ def _opened(schema: Any) -> Any:
 
 
 @given(pairs)
-def test_a_schema_is_not_narrower_than_itself(pair: Pair) -> None:
+def test_a_schema_is_compatible_with_itself(pair: Pair) -> None:
     assert incompatibilities(pair[0], pair[0]) == incompatibilities(pair[1], pair[1], result=True) == []

@@ -1,4 +1,4 @@
-"""What a list of a server's tells, in whatever form it is kept."""
+"""Surfaces: read from lists in each form, written to a file, compared."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_list_is_read_in_every_form(form: str) -> None:
     assert read_offers(value) == expected
 
 
-def test_a_surface_is_the_same_after_a_file() -> None:
+def test_a_surface_survives_being_written_and_read() -> None:
     surface = make_surface({"tools": [{**TOOL, "name": "z"}, TOOL], "prompts": [{"name": "é"}]}, "Read.")
     assert [each["name"] for each in surface["tools"]] == ["f", "z"]
     assert read_surface_file(write_surface_file(surface)) == surface == read_offers(surface)
@@ -52,7 +52,7 @@ def test_a_surface_is_the_same_after_a_file() -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"\xff", b'{"tools": []}', b"[" * 10_000])
-def test_what_is_no_surface_is_told(text: bytes) -> None:
+def test_a_file_that_is_no_surface_is_refused(text: bytes) -> None:
     with pytest.raises(NotASurface):
         read_surface_file(text)
 
@@ -95,7 +95,7 @@ OLD = make_surface({"tools": [tool("forecast", town=TEXT)]}, None)
         ),
     ],
 )
-def test_names_that_are_still_taken_break_nobody(new: dict[str, Any], renamed: Renamed, broken: list[str]) -> None:
+def test_a_rename_with_an_alias_breaks_no_caller(new: dict[str, Any], renamed: Renamed, broken: list[str]) -> None:
     changes = compare(OLD, make_surface({"tools": [new]}, None), renamed)
     assert [line for change in changes for line in change.broken] == broken
 
@@ -120,7 +120,7 @@ HINTS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
 
 
 @pytest.mark.parametrize("case", HINTS)
-def test_a_promise_that_follows_from_a_greater_one_is_kept(case: str) -> None:
+def test_a_read_only_tool_still_promises_the_other_hints(case: str) -> None:
     before, now, broken = HINTS[case]
     sides = [read_offers([{**TOOL, "annotations": each}]) or {} for each in (before, now)]
     assert [each.broken for each in compare(*sides)] == [broken]
@@ -137,7 +137,7 @@ def test_a_promise_that_follows_from_a_greater_one_is_kept(case: str) -> None:
         ({}, [], True),
     ],
 )
-def test_a_tool_must_still_run_as_it_was_called(before: Any, now: Any, breaks: bool) -> None:
+def test_a_tool_that_no_longer_runs_as_it_was_called_breaks_callers(before: Any, now: Any, breaks: bool) -> None:
     sides = [
         read_offers([TOOL if each is None else {**TOOL, "execution": {"taskSupport": each}}]) or {}
         for each in (before, now)
@@ -145,7 +145,7 @@ def test_a_tool_must_still_run_as_it_was_called(before: Any, now: Any, breaks: b
     assert [each.breaks for each in compare(*sides)] == [breaks]
 
 
-def test_what_is_very_long_is_compared_from_the_first_difference_on() -> None:
+def test_long_values_are_compared_from_the_first_difference_on() -> None:
     """The time for it grows with the square of the lines: 8,000 parameters of another type took a minute."""
     many = [tool("f", **{f"p{n:05}": {"type": kind} for n in range(1_000)}) for kind in ("string", "integer")]
     late = tool("f", **{f"p{n:05}": {"type": "string" if n < 900 else "null"} for n in range(1_000)})

@@ -1,4 +1,4 @@
-"""One rule held against one tool."""
+"""Running one rule on one tool."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def rule_of(id: str) -> Rule:
 
 
 def faults(id: str, tool: dict[str, Any], declared: Declaration | None = None, **more: Any) -> list[RuleFault]:
-    """What the rule finds in the tool; what is left out of it is filled."""
+    """The faults that the rule finds in the tool; members that are left out are filled in."""
     surface = example(tool, declared=declared, **more)
     check = rule_of(id).check
     assert check is not None

@@ -1,4 +1,4 @@
-"""A tool may be anything, and its texts of any length: rules tell or keep silent, and never raise."""
+"""Rules never raise: a tool may be any JSON value, with texts of any length."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ tools = st.fixed_dictionaries(
 
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(st.lists(tools | anything, max_size=3), st.text(max_size=80), st.none() | texts)
-def test_any_tool_is_looked_at_and_mended(listed: list[Any], name: str, instructions: str | None) -> None:
+def test_linting_and_mending_any_json_value_raises_nothing(
+    listed: list[Any], name: str, instructions: str | None
+) -> None:
     for found in lint(ToolList(name=name, tools=tuple(listed), instructions=instructions), profiles=PROFILES):
         assert found.message and len(found.message) <= MESSAGE_CHARS and found.message.isprintable() and found.fix
     for tool in listed:
@@ -60,8 +62,8 @@ HOSTILE = ("either a or b, ", "1,234 ", "'a', ", "one of a, ", "(a|", "_")
 
 
 @pytest.mark.parametrize("bit", HOSTILE)
-def test_a_megabyte_of_text_is_read_in_a_line(bit: str) -> None:
-    """What looked at all of it in every way would not come back."""
+def test_a_megabyte_of_text_is_linted_in_linear_time(bit: str) -> None:
+    """A rule with quadratic time would exceed the time limit."""
     text = bit * (MEGABYTE // len(bit))
     of_text = {"type": "string", "description": text}
     number = {"type": "integer", "description": text, "maximum": 7, "default": text, "pattern": text, "format": text}

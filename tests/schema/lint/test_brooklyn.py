@@ -1,4 +1,4 @@
-"""The Brooklyn standard: what it calls good passes, what it calls bad does not, and there are few false alarms."""
+"""The Brooklyn standard: its good examples pass, its bad ones do not, and there are few false alarms."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def text(description: str, **more: Any) -> dict[str, Any]:
         ("Navigation", ("navigation",), "error", "Call it 'navigation'."),
     ],
 )
-def test_categories(category: str, declared: tuple[str, ...] | None, level: str | None, fix: str) -> None:
+def test_a_category_is_kebab_case_and_declared(
+    category: str, declared: tuple[str, ...] | None, level: str | None, fix: str
+) -> None:
     found = faults("I40", {}, Declaration(category=category), categories=declared)
     assert [(fault.level or "error", fault.fix) for fault in found] == ([(level, fix)] if level else [])
     on_the_wire = faults("I40", {"_meta": {"longshore/category": category}}, categories=declared)
@@ -53,7 +55,7 @@ def test_categories(category: str, declared: tuple[str, ...] | None, level: str 
 
 
 @pytest.mark.parametrize("meta", [None, [], {"longshore/category": 7}, {"longshore/category": ""}, {"other": "X Y"}])
-def test_a_category_that_is_none_is_left_alone(meta: Any) -> None:
+def test_a_category_that_is_no_string_is_ignored(meta: Any) -> None:
     tool = example({"_meta": meta}).tools[0]
     assert faults("I40", tool) == []
     mend = rule_of("I40").mend
@@ -90,7 +92,7 @@ def test_a_category_that_is_none_is_left_alone(meta: Any) -> None:
         "",
     ],
 )
-def test_descriptions_that_begin_with_an_action(description: str) -> None:
+def test_a_description_that_begins_with_an_action_is_accepted(description: str) -> None:
     assert faults("B51", {"description": description}) == []
 
 
@@ -113,7 +115,7 @@ def test_descriptions_that_begin_with_an_action(description: str) -> None:
         ("[beta] Weather of a city", "'Weather' is no action"),
     ],
 )
-def test_descriptions_that_do_not(description: str, reason: str) -> None:
+def test_a_description_that_does_not_is_reported_with_the_reason(description: str, reason: str) -> None:
     [fault] = faults("B51", {"description": description})
     assert fault.message == f"the description does not begin with an action: {reason}"
 
@@ -144,13 +146,15 @@ def test_descriptions_that_do_not(description: str, reason: str) -> None:
         ("city", text(""), None),  # told by another rule
     ],
 )
-def test_what_a_parameter_says_of_itself(name: str, schema: dict[str, Any], message: str | None) -> None:
+def test_a_parameter_says_more_than_its_name_and_its_unit_and_that_it_is_optional(
+    name: str, schema: dict[str, Any], message: str | None
+) -> None:
     found = [fault.message for fault in faults("B52", takes(**{name: schema}))]
     assert len(found) == (message is not None)
     assert message is None or message in found[0]
 
 
-def test_a_required_parameter_need_not_say_that_it_is() -> None:
+def test_a_required_parameter_need_not_say_whether_it_is_optional() -> None:
     assert faults("B52", takes("city", city=text("which city to report on"))) == []
 
 
@@ -176,7 +180,7 @@ def test_a_required_parameter_need_not_say_that_it_is() -> None:
         ("model", text("the model"), ""),
     ],
 )
-def test_closed_sets_are_enums(name: str, schema: dict[str, Any], fix: str) -> None:
+def test_values_listed_in_words_become_an_enum(name: str, schema: dict[str, Any], fix: str) -> None:
     found = faults("B55", takes(**{name: schema}))
     assert len(found) == bool(fix)
     assert all(fix in f"{fault.fix} {fault.message}" for fault in found)
@@ -197,7 +201,7 @@ def test_closed_sets_are_enums(name: str, schema: dict[str, Any], fix: str) -> N
         ({"type": "object", "properties": {"width": {"type": "number"}}}, ""),
     ],
 )
-def test_numbers_have_bounds(schema: dict[str, Any], missing: str) -> None:
+def test_a_number_without_bounds_is_reported(schema: dict[str, Any], missing: str) -> None:
     assert [fault.message for fault in faults("B56", takes(n=schema))] == ([f"'n' has no {missing}"] if missing else [])
 
 
@@ -220,7 +224,9 @@ def test_numbers_have_bounds(schema: dict[str, Any], missing: str) -> None:
         ("B60", True, False),
     ],
 )
-def test_objects_and_types(rule: str, schema: Any, broken: bool) -> None:
+def test_an_object_without_properties_and_a_parameter_without_type_are_reported(
+    rule: str, schema: Any, broken: bool
+) -> None:
     assert bool(faults(rule, takes(it=schema))) is broken
 
 
@@ -259,11 +265,13 @@ EITHER = "Do it. Either 'a' or 'b' must be provided."
         ({"inputSchema": {"properties": {"a": A}, "anyOf": [{"required": ["a"]}, {"required": [["b"]]}]}}, []),
     ],
 )
-def test_one_of_two_parameters(tool: dict[str, Any], found: list[str]) -> None:
+def test_a_choice_of_two_parameters_is_in_the_description_and_neither_is_required(
+    tool: dict[str, Any], found: list[str]
+) -> None:
     assert [fault.path for fault in faults("B53", tool)] == found
 
 
-def test_the_sentence_to_write_is_said() -> None:
+def test_the_fix_has_the_sentence_to_write() -> None:
     [fault] = faults("B53", takes(a=A, b=B))
     assert "\"Either 'a' or 'b' must be provided.\"" in fault.fix
 
@@ -286,7 +294,7 @@ TARGET = text("which", enum=["latest", "current", "byId"], default="latest")
         (takes(target=text("an element on the page")), 0),
     ],
 )
-def test_which_browser_is_meant(tool: dict[str, Any], count: int) -> None:
+def test_a_browser_tool_takes_browser_id_and_target(tool: dict[str, Any], count: int) -> None:
     assert len(faults("B54", tool)) == count
 
 
@@ -309,7 +317,9 @@ THREE = takes("a", **{name: text("x") for name in "abc"})
         ({"inputSchema": DOUBLING}, Declaration(examples=({"x": 1},)), []),  # it might take for ever, which E13 tells
     ],
 )
-def test_examples(tool: dict[str, Any], declared: Declaration | None, levels: list[str | None]) -> None:
+def test_a_tool_with_many_parameters_has_valid_examples(
+    tool: dict[str, Any], declared: Declaration | None, levels: list[str | None]
+) -> None:
     assert [fault.level for fault in faults("B58", tool, declared)] == levels
 
 
@@ -323,7 +333,9 @@ def test_examples(tool: dict[str, Any], declared: Declaration | None, levels: li
         ({}, Declaration(), 0),
     ],
 )
-def test_errors(tool: dict[str, Any], declared: Declaration | None, count: int) -> None:
+def test_a_tool_with_required_parameters_declares_errors(
+    tool: dict[str, Any], declared: Declaration | None, count: int
+) -> None:
     assert len(faults("B59", tool, declared)) == count
 
 
@@ -338,13 +350,15 @@ def test_errors(tool: dict[str, Any], declared: Declaration | None, count: int) 
         ({"name": "", "description": None}, None, 2),
     ],
 )
-def test_what_must_be_there(tool: dict[str, Any], declared: Declaration | None, count: int) -> None:
+def test_a_tool_has_a_name_a_description_and_a_category(
+    tool: dict[str, Any], declared: Declaration | None, count: int
+) -> None:
     assert len(faults("B61", tool, declared)) == count
 
 
 @pytest.mark.parametrize("name", ["everything", "filesystem", "memory", "playwright"])
-def test_the_servers_of_others_break_only_what_they_break(name: str) -> None:
-    """Few false alarms: nothing that needs an author's word, no closed set that is open, no opaque objects."""
+def test_real_servers_break_only_a_few_of_these_rules(name: str) -> None:
+    """Few false alarms: no finding about declarations, enums or objects."""
     listed = json.loads((LISTS / f"{name}.json").read_text())
     found = lint(ToolList(name=name, tools=tuple(listed["tools"])), profiles=("brooklyn",))
     assert {finding.rule for finding in found} <= {"W22", "B51", "B52", "B53", "B56"}

@@ -16,7 +16,7 @@ def test_the_built_in_server_keeps_every_rule(profile: Profile) -> None:
     assert [f"{each.tool}: {each.rule} {each.message}" for each in found] == []
 
 
-def test_it_refuses_what_it_asks_of_others() -> None:
+def test_the_built_in_server_refuses_tools_that_break_a_rule() -> None:
     app = make()
     asked = app.admission
     assert (asked.policy, asked.categories, asked.waived) == ("refuse", CATEGORIES, {})

@@ -1,4 +1,4 @@
-"""What we infer from types passes every client, and any list of tools can be looked at."""
+"""Schemas inferred from types break no rule at error level."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def described(signature: Signature, output: Output) -> Json:
 
 
 def errors(tool: Json) -> list[Finding]:
-    """Of its schemas only: what it is called, and whether it has a category, its author says."""
+    """The errors in its schemas only."""
     found = lint(ToolList(tools=(tool,)), profiles=PROFILES, levels=("error",))
     return [each for each in found if each.path.startswith(("inputSchema", "outputSchema"))]
 
@@ -48,7 +48,7 @@ def errors(tool: Json) -> list[Finding]:
 
 @some
 @given(types(EXACT + FORMATTED), types(EXACT + FORMATTED), st.data())
-def test_whatever_is_inferred_breaks_no_rule_at_error_level_and_takes_what_the_types_take(
+def test_an_inferred_schema_breaks_no_rule_at_error_level_and_accepts_what_the_types_accept(
     taken: Typed, given_back: Typed, data: st.DataObject
 ) -> None:
     signature, output = taking(taken[0]), read_output(given_back[0], passthrough=())
@@ -96,14 +96,14 @@ TYPES: list[Any] = [
 
 
 @pytest.mark.parametrize("annotation", TYPES, ids=str)
-def test_every_family_of_types(annotation: Any) -> None:
+def test_each_family_of_types_breaks_no_rule_at_error_level(annotation: Any) -> None:
     assert errors(described(taking(annotation), read_output(annotation, passthrough=()))) == []
     if annotation is not None:
         assert errors(described(taking(annotation | None, None), read_output(str, passthrough=()))) == []
 
 
 @pytest.mark.parametrize("pattern", [r"\A[a-z]+\Z", r"(?P<word>\w+)", r"a\-b", r"(?i)yes", r"a\@b\_c", r"(?s).*"])
-def test_a_pattern_of_python_reaches_no_client_that_would_refuse_it(pattern: str) -> None:
+def test_a_pattern_in_python_syntax_is_translated_or_left_out(pattern: str) -> None:
     annotation = Annotated[str, msgspec.Meta(pattern=pattern)]
     assert errors(described(taking(annotation), read_output(annotation, passthrough=()))) == []
     output = read_output(list[annotation], passthrough=())  # type: ignore[valid-type]

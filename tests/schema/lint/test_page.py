@@ -10,5 +10,5 @@ PAGE = Path(__file__).parents[3] / "docs/lint-rules.md"
 
 
 def test_the_page_is_what_the_rules_say() -> None:
-    """Renew it with `.venv/bin/python -m longshore.schema.lint.page > docs/lint-rules.md`."""
+    """Write it with `.venv/bin/python -m longshore.schema.lint.page > docs/lint-rules.md`."""
     assert PAGE.read_text(encoding="utf-8") == render() + "\n"

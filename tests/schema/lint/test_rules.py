@@ -1,4 +1,4 @@
-"""Every rule: broken by its bad example, kept by its good one, and mended without another meaning."""
+"""Each rule: its bad example breaks it, its good one keeps it, and mending keeps the meaning."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def test_no_two_rules_have_one_id() -> None:
     assert len({rule.id for rule in RULES}) == len(RULES)
 
 
-def test_the_rules_that_were_promised_are_there() -> None:
+def test_the_documented_rules_exist() -> None:
     numbers = [*(f"E{n:02}" for n in range(1, 17)), *(f"W{n}" for n in range(20, 33)), "I40"]
     assert set(numbers) <= {rule.id for rule in RULES}
     assert find_rule(" e04 ") is not None and find_rule("E99") is None
 
 
 @each_rule
-def test_a_rule_says_all_that_one_asks_of_it(rule: Rule) -> None:
+def test_a_rule_has_all_its_texts(rule: Rule) -> None:
     assert rule.level in LEVELS and rule.profiles and set(rule.profiles) <= set(PROFILES)
     assert rule.check is not None or rule.whole is not None
     for text in (rule.title, rule.why, rule.evidence, rule.fix):
@@ -49,7 +49,7 @@ def test_a_rule_says_all_that_one_asks_of_it(rule: Rule) -> None:
 
 
 @each_rule
-def test_the_bad_example_breaks_the_rule_and_is_told_shortly(rule: Rule) -> None:
+def test_the_bad_example_breaks_the_rule_with_a_short_message(rule: Rule) -> None:
     found = findings(rule.bad, rule.id)
     assert found
     for each in found:
@@ -59,13 +59,13 @@ def test_the_bad_example_breaks_the_rule_and_is_told_shortly(rule: Rule) -> None
 
 
 @each_rule
-def test_the_good_example_keeps_it_and_every_error_of_its_profiles(rule: Rule) -> None:
+def test_the_good_example_keeps_the_rule_and_every_error_rule_of_its_profiles(rule: Rule) -> None:
     assert findings(rule.good, rule.id) == []
     assert lint(rule.good, profiles=rule.profiles, levels=("error",)) == []
 
 
 @each_mending
-def test_what_is_mended_keeps_the_rule(rule: Rule) -> None:
+def test_a_mended_tool_keeps_the_rule(rule: Rule) -> None:
     assert rule.mend is not None
     mended = [rule.mend(tool) for tool in rule.bad.tools]
     assert mended != list(rule.bad.tools)
@@ -75,7 +75,7 @@ def test_what_is_mended_keeps_the_rule(rule: Rule) -> None:
 
 
 @each_mending
-def test_what_is_mended_means_the_same(rule: Rule) -> None:
+def test_a_mended_tool_accepts_the_same_values(rule: Rule) -> None:
     assert rule.mend is not None
     for tool in (*rule.bad.tools, *(tool for id, tool, _ in EDGES if id == rule.id)):
         for key in ("inputSchema", "outputSchema"):
@@ -95,7 +95,7 @@ def with_tools(surface: ToolList, tools: list[Any]) -> ToolList:
 
 
 def samples(schema: Any) -> Iterator[Json]:
-    """Arguments, right and wrong, about everything that a schema names."""
+    """Valid and invalid arguments for every property of a schema."""
     names = [node.name for node in walk_schema(schema, "") if node.name]
     yield {}
     numbers, texts, lists = (0, 1, -1, 0.5, 1000), ("", "a", "a" * 1000), ([], ["a"], [1], [None], [1] * 1000)
@@ -105,7 +105,7 @@ def samples(schema: Any) -> Iterator[Json]:
 
 
 def accepts(schema: Any, value: Json) -> bool | None:
-    """None where that can't be told: a pattern of another language is what is mended."""
+    """None for a schema that can't be compiled, because of a pattern in Python syntax."""
     try:
         return compile(schema).is_valid(value)
     except SchemaProblem:
@@ -286,7 +286,7 @@ EDGES: list[tuple[str, Json, Places]] = [
 
 
 @pytest.mark.parametrize(("rule", "tool", "places"), EDGES, ids=[f"{rule}-{i}" for i, (rule, _, _) in enumerate(EDGES)])
-def test_the_edges_of_a_rule(rule: str, tool: Json, places: Places) -> None:
+def test_a_rule_reports_exactly_these_paths_and_levels(rule: str, tool: Json, places: Places) -> None:
     assert [(found.path, found.level) for found in findings(example(tool, name="s"), rule)] == places
 
 
@@ -299,13 +299,15 @@ def test_the_edges_of_a_rule(rule: str, tool: Json, places: Places) -> None:
         ("s" * 20, "t" * 41, ("cursor", "gemini")),
     ],
 )
-def test_how_long_server_and_tool_may_be_together(server: str, tool: str, profiles: tuple[str, ...]) -> None:
+def test_names_of_server_and_tool_that_are_too_long_together_are_reported(
+    server: str, tool: str, profiles: tuple[str, ...]
+) -> None:
     found = findings(example({"name": tool}, name=server), "W20")
     assert [each.profiles for each in found] == ([profiles] if profiles else [])
 
 
-def test_whom_it_concerns_that_what_is_required_is_no_property() -> None:
-    """Google's API alone, unless nobody could give it."""
+def test_a_required_name_that_is_no_property_concerns_gemini_only_unless_the_object_is_closed() -> None:
+    """In a closed object the argument could not be given at all."""
     closed = {"required": ["b"], "additionalProperties": False}
     tools = (takes({}, required=["b"]), takes({}, **closed), takes({"oneOf": [closed]}))
     found = [findings(example(tool), "E11") for tool in tools]
@@ -318,7 +320,7 @@ def test_a_name_that_the_server_makes_too_long_for_an_api() -> None:
     assert found.profiles == ("claude",) and "129" in found.message
 
 
-def test_names_that_are_the_same_in_some_clients() -> None:
+def test_names_that_become_equal_in_some_clients_are_reported() -> None:
     tools = tuple({"name": name, "inputSchema": {"type": "object"}} for name in ("a.b", "c", "c", "a_b", "a b", "C"))
     found = findings(ToolList(tools=(*tools, None, {}, {"name": 3}, {"name": 3})), "E07")
     assert [(each.tool, "mcp" in each.profiles) for each in found] == [("c", True), ("a_b", False), ("a b", False)]
@@ -336,7 +338,7 @@ def test_names_that_are_the_same_in_some_clients() -> None:
         ("天気", "Write the name in letters, digits, _ and -, at most 64 of them."),
     ],
 )
-def test_a_name_is_suggested_where_something_is_left_of_it(name: str, fix: str) -> None:
+def test_the_fix_suggests_a_legal_name(name: str, fix: str) -> None:
     assert fix in [found.fix for rule in ("E06", "E12") for found in findings(example({"name": name}), rule)]
 
 
@@ -367,11 +369,11 @@ DRAFT_04, DRAFT_07 = (f"http://json-schema.org/draft-0{n}/schema#" for n in (4, 
         takes({"const": 1, "minimum": 0, "exclusiveMinimum": True}, **{"$schema": DRAFT_04}),
     ],
 )
-def test_words_that_mean_nothing_in_an_old_dialect_are_not_given_a_meaning(tool: Json) -> None:
+def test_mending_an_old_draft_gives_no_meaning_to_keywords_of_later_drafts(tool: Json) -> None:
     assert mend("W27", tool) == tool
 
 
-def test_what_is_written_where_it_is_used_is_still_of_its_dialect() -> None:
+def test_an_inlined_definition_stays_in_its_draft() -> None:
     item = {"type": "number", "minimum": 0, "exclusiveMinimum": True}
     root = {"$schema": DRAFT_04, "$ref": "#/definitions/A", "definitions": {"A": {"properties": {"n": item}}}}
     assert mend("W23", {"inputSchema": root})["inputSchema"] == {"$schema": DRAFT_04, "properties": {"n": item}}
@@ -383,7 +385,7 @@ def mend(id: str, tool: Json) -> Json:
     return rule.mend(tool)
 
 
-def test_our_own_server_wraps_results_that_are_no_objects() -> None:
+def test_an_output_that_is_no_object_is_no_fault_of_our_own_server() -> None:
     tool = {"outputSchema": {"type": "array", "items": {}}}
     assert findings(example(tool), "E03") and not findings(example(tool, declared=Declaration()), "E03")
 
@@ -398,18 +400,18 @@ def test_our_own_server_wraps_results_that_are_no_objects() -> None:
         (None, []),
     ],
 )
-def test_a_schema_that_would_take_for_ever_is_an_error_where_we_must_check_by_it(
+def test_an_unbounded_schema_is_an_error_if_our_server_validates_against_it(
     declared: Declaration | None, levels: list[str]
 ) -> None:
     assert [found.level for found in findings(example({"inputSchema": DOUBLING}, declared=declared), "E13")] == levels
 
 
-def test_a_schema_that_is_too_large_is_an_error_where_we_must_check_by_it() -> None:
+def test_a_large_schema_is_an_error_if_our_server_validates_against_it() -> None:
     large = takes({"enum": ["x" * 70_000]})
     assert [found.level for found in findings(example(large, declared=Declaration()), "E13")] == ["error"]
 
 
-def test_a_pattern_that_our_validator_does_not_know_is_an_error_where_we_must_check_by_it() -> None:
+def test_a_pattern_unknown_to_our_validator_is_an_error_if_our_server_validates_against_it() -> None:
     tool = takes({"pattern": "(?<a>b)\\k<a>"})
     assert findings(example(tool, declared=Declaration()), "E13")
     assert not findings(example(tool, declared=Declaration(foreign=True)), "E13")
@@ -439,7 +441,7 @@ HOSTILE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("schema", HOSTILE.values(), ids=HOSTILE)
-def test_what_is_hostile_is_told_shortly(schema: Any) -> None:
+def test_findings_in_a_hostile_schema_are_short_and_few(schema: Any) -> None:
     found = lint(example({"inputSchema": schema, "outputSchema": schema}), profiles=PROFILES)
     assert found and len(found) < MOST_FAULTS * len(RULES)
     for each in found:
@@ -447,7 +449,7 @@ def test_what_is_hostile_is_told_shortly(schema: Any) -> None:
         assert len(each.path) < MAX_DEPTH * (SHOWN_CHARS * 8 + 20)
 
 
-def test_one_rule_tells_only_so_many_places_of_a_tool() -> None:
+def test_one_rule_reports_at_most_a_limited_number_of_places_of_a_tool() -> None:
     many = {"inputSchema": {"type": "object", "properties": {f"p{n}": True for n in range(MOST_FAULTS + 1)}}}
     assert len(findings(example(many), "E02")) == MOST_FAULTS
 
@@ -458,7 +460,7 @@ def test_no_error_hides_behind_many_warnings() -> None:
     assert [each.level for each in found] == ["error"] + ["warning"] * (MOST_FAULTS - 1)
 
 
-def test_only_the_profiles_that_were_asked_for_are_told() -> None:
+def test_only_findings_of_the_given_profiles_are_reported() -> None:
     dotted = example({"name": "a.b"})
     assert [found.rule for found in lint(dotted, profiles=("gemini",))] == []
     assert "E06" in [found.rule for found in lint(dotted, profiles=("claude",))]

@@ -1,4 +1,4 @@
-"""What OpenAI's strict mode can't say, and how much of it."""
+"""The rule about OpenAI's strict mode: its reasons and limits."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def holds(schema: Any) -> Json:
         ({"inputSchema": None}, []),
     ],
 )
-def test_the_exact_reason(tool: Json, reasons: list[str]) -> None:
+def test_strict_mode_gives_the_exact_reason(tool: Json, reasons: list[str]) -> None:
     found = [fault.message for fault in faults("W29", tool)]
     assert len(found) == len(reasons), found
     assert all(reason in message for reason, message in zip(reasons, found, strict=True))
@@ -85,14 +85,14 @@ def of_characters(count: int) -> Json:
         (of_characters, STRICT_CHARACTERS, "characters of names and values"),
     ],
 )
-def test_how_much_it_takes(make: Any, most: int, what: str) -> None:
+def test_strict_mode_has_limits(make: Any, most: int, what: str) -> None:
     assert faults("W29", make(most - 1)) == faults("W29", make(most)) == []
     [fault] = faults("W29", make(most + 1))
     assert fault.message == f"{most + 1:,} {what}; strict mode takes {most:,}"
 
 
 @pytest.mark.parametrize("server", ["everything", "filesystem", "memory", "playwright"])
-def test_what_it_takes_is_what_can_be_lowered_to_it(server: str) -> None:
+def test_a_tool_fits_strict_mode_exactly_if_it_can_be_lowered_to_it(server: str) -> None:
     listed = json.loads((LISTS / f"{server}.json").read_text())
     for tool in listed["tools"]:
         lowered = lower(tool, "openai-strict")["inputSchema"]

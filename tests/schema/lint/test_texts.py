@@ -1,4 +1,4 @@
-"""The rules about what a tool says of itself, at their edges."""
+"""The rules about descriptions, annotations and the size of a list."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from longshore.schema.output import TOKEN_CHARACTERS, count_tokens
         ("\ud800" * (DESCRIPTION_UNITS + 1), True),
     ],
 )
-def test_descriptions_and_instructions_that_claude_code_cuts(text: str, cut: bool) -> None:
+def test_texts_that_claude_code_cuts_are_reported(text: str, cut: bool) -> None:
     assert bool(faults("W21", {"description": text})) is cut
     whole = rule_of("W21").whole
     assert whole is not None
@@ -42,7 +42,7 @@ def test_descriptions_and_instructions_that_claude_code_cuts(text: str, cut: boo
         (takes(a=True, b=None, c=[]), []),  # no schemas: told by another rule
     ],
 )
-def test_what_has_no_description(tool: dict[str, Any], paths: list[str]) -> None:
+def test_tools_and_parameters_without_a_description_are_reported(tool: dict[str, Any], paths: list[str]) -> None:
     assert [fault.path for fault in faults("W22", tool)] == paths
 
 
@@ -85,7 +85,9 @@ def test_what_has_no_description(tool: dict[str, Any], paths: list[str]) -> None
         ({"description": "which addresses of mail", "type": "array", "items": {"format": "email"}}, ""),
     ],
 )
-def test_what_codex_drops_and_nothing_else_says(schema: dict[str, Any], unsaid: str) -> None:
+def test_constraints_that_codex_drops_and_no_description_says_are_reported_and_mended(
+    schema: dict[str, Any], unsaid: str
+) -> None:
     tool = example(takes(it=schema)).tools[0]
     found = faults("W25", tool)
     assert [fault.fix for fault in found] == ([f"Add to its description: ({unsaid})."] if unsaid else [])
@@ -99,7 +101,7 @@ def test_what_codex_drops_and_nothing_else_says(schema: dict[str, Any], unsaid: 
         assert mended == tool
 
 
-def test_the_tool_may_say_it_for_its_parameters_and_the_name_its_form() -> None:
+def test_the_description_of_the_tool_and_the_name_of_a_parameter_count() -> None:
     assert faults("W25", {"description": "List 50 at a time", **takes(n={"maximum": 50})}) == []
     assert faults("W25", takes(url={"description": "where", "format": "uri"})) == []
     assert faults("W25", {"description": "Do it, otherwise not", **takes(n={"default": 3})}) != []
@@ -123,7 +125,7 @@ def test_the_tool_may_say_it_for_its_parameters_and_the_name_its_form() -> None:
         ({"name": "read_log", "outputSchema": {"properties": 7}}, False),
     ],
 )
-def test_which_answers_may_be_too_long(tool: dict[str, Any], guessed: bool) -> None:
+def test_a_tool_that_may_answer_much_without_paging_is_reported(tool: dict[str, Any], guessed: bool) -> None:
     assert bool(faults("W31", tool)) is guessed
 
 
@@ -144,7 +146,7 @@ def test_which_answers_may_be_too_long(tool: dict[str, Any], guessed: bool) -> N
         ({"name": "delete_file", "annotations": [1]}, True),
     ],
 )
-def test_which_tools_must_say_whether_they_destroy(tool: dict[str, Any], silent: bool) -> None:
+def test_a_tool_that_sounds_destructive_without_a_hint_is_reported(tool: dict[str, Any], silent: bool) -> None:
     assert bool(faults("W32", tool)) is silent
     mend = rule_of("W32").mend
     assert mend is not None
@@ -162,7 +164,7 @@ def test_which_tools_must_say_whether_they_destroy(tool: dict[str, Any], silent:
         (129, ["older Cursor takes 40, Windsurf takes 50, Cursor takes 80", "VS Code takes 128 in a request"]),
     ],
 )
-def test_how_many_tools_clients_take(count: int, told: list[str]) -> None:
+def test_more_tools_than_a_client_accepts_are_reported(count: int, told: list[str]) -> None:
     tool = {"name": "t"}
     found = lint(ToolList(tools=(tool,) * count), profiles=("cursor", "vscode"))
     messages = [finding.message.split(": ", 1)[1] for finding in found if finding.rule == "W28"]
@@ -170,7 +172,7 @@ def test_how_many_tools_clients_take(count: int, told: list[str]) -> None:
     assert [f for f in lint(ToolList(tools=(tool,) * count), profiles=("claude",)) if f.rule == "W28"] == []
 
 
-def test_a_list_that_costs_too_much_is_told_to_everybody() -> None:
+def test_a_list_with_too_many_tokens_is_reported_for_every_client() -> None:
     framed = len('[{"d":""}]')
     fits = ({"d": "x" * (LIST_TOKENS * TOKEN_CHARACTERS - framed)},)
     over = ({"d": "x" * (LIST_TOKENS * TOKEN_CHARACTERS - framed + TOKEN_CHARACTERS)},)

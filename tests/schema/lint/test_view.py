@@ -1,4 +1,4 @@
-"""Tools as each client hands them to its model, held against what was measured and against the rules."""
+"""Client views agree with the measurements and with the rules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from longshore.schema.lint.view import ClientView, ToolView, view_as
 from longshore.schema.output import count_tokens
 from longshore.schema.walk import MAX_DEPTH
 
-EVERYONE: tuple[ClientName, ...] = get_args(ClientName)
+ALL_CLIENTS: tuple[ClientName, ...] = get_args(ClientName)
 
 
 def takes(**properties: Any) -> dict[str, Any]:
@@ -64,21 +64,21 @@ def test_the_name_that_the_model_calls(client: ClientName, server: str, name: st
     assert (seen.name, seen.sent) == (name, sent)
 
 
-def test_codex_cuts_and_appends_twelve_digits() -> None:
+def test_codex_cuts_a_name_and_appends_a_hash() -> None:
     surface = ToolList(name="x", tools=tuple(example({"name": "n" * 128 + end}).tools[0] for end in "ab"))
     first, second = view_as(surface, "codex").tools
     assert [len(first.sent), len(second.sent)] == [128, 128] and first.sent != second.sent
     assert first.sent[:115] == second.sent[:115] and int(first.sent[116:], 16)
 
 
-def test_codex_hands_on_a_namespace() -> None:
+def test_codex_passes_a_namespace() -> None:
     sight = view_as(example({"name": "get_it"}, name="srv", instructions="Ask first."), "codex")
     [space] = sight.handed
     assert (space["type"], space["name"], space["description"]) == ("namespace", "mcp__srv", "Ask first.")
     assert [tool["name"] for tool in space["tools"]] == ["get_it"]
 
 
-def test_of_two_tools_with_one_name_the_first_counts() -> None:
+def test_the_first_of_two_tools_with_one_name_wins() -> None:
     def both(*names: str, client: ClientName) -> list[str]:
         tools = tuple(example({"name": name}).tools[0] for name in names)
         return ["" if tool.is_lost else tool.sent for tool in view_as(ToolList(name="s", tools=tools), client).tools]
@@ -108,8 +108,8 @@ def test_claude_cuts_texts(length: int) -> None:
         assert one({"description": "d" * length}, client).handed["description"] == "d" * length
 
 
-def test_no_description_is_an_empty_one() -> None:
-    for client in EVERYONE:
+def test_a_missing_description_is_passed_as_an_empty_one() -> None:
+    for client in ALL_CLIENTS:
         assert view_as(ToolList(tools=({"name": "a", **takes()},)), client).tools[0].handed["description"] == ""
 
 
@@ -142,14 +142,14 @@ def test_no_description_is_an_empty_one() -> None:
         ("claude", {"type": ["string", "null"]}, {"type": ["string", "null"]}),
     ],
 )
-def test_what_a_client_makes_of_a_schema(client: ClientName, given: Any, handed: Any) -> None:
+def test_a_client_changes_a_schema(client: ClientName, given: Any, handed: Any) -> None:
     seen = one(takes(x=given), client)
     expected = {"properties": {}, **given} if handed is None else handed
     assert schema_of(seen)["properties"]["x"] == expected
     assert (expected == given) == (not seen.marks)
 
 
-def test_what_codex_makes_of_a_combinator_at_the_root() -> None:
+def test_codex_passes_a_combinator_at_the_root() -> None:
     tool = {"inputSchema": {"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}}
     branches = [{"required": ["a"], "properties": {}}, {"required": ["b"], "properties": {}}]
     assert schema_of(one(tool, "codex")) == {"type": "object", "anyOf": branches, "properties": {}}
@@ -158,7 +158,7 @@ def test_what_codex_makes_of_a_combinator_at_the_root() -> None:
 # -- losses
 
 
-@pytest.mark.parametrize("client", EVERYONE)
+@pytest.mark.parametrize("client", ALL_CLIENTS)
 @pytest.mark.parametrize(
     ("tool", "lost"),
     [
@@ -189,7 +189,9 @@ def test_what_codex_makes_of_a_combinator_at_the_root() -> None:
         (takes(x={"type": "object", "additionalProperties": False, "not": {}}), {}),
     ],
 )
-def test_what_is_lost(tool: dict[str, Any], lost: dict[ClientName, str], client: ClientName) -> None:
+def test_a_client_loses_a_tool_a_list_or_a_request(
+    tool: dict[str, Any], lost: dict[ClientName, str], client: ClientName
+) -> None:
     fine = {"name": "fine", "description": "Fine", **takes()}
     sight = view_as(ToolList(name="example", tools=(*example(tool).tools, fine)), client)
     assert costs(sight) - {""} == {lost[client]} if client in lost else costs(sight) <= {""}
@@ -199,7 +201,7 @@ def test_what_is_lost(tool: dict[str, Any], lost: dict[ClientName, str], client:
 
 
 @pytest.mark.parametrize(("client", "most"), [("cursor", 80), ("vscode", 128)])
-def test_too_many_tools(client: ClientName, most: int) -> None:
+def test_tools_beyond_the_limit_are_lost_or_refused(client: ClientName, most: int) -> None:
     def many(number: int) -> ClientView:
         tools = tuple({"name": f"t{n}", "description": "T", **takes()} for n in range(number))
         return view_as(ToolList(tools=tools), client)
@@ -220,35 +222,35 @@ def test_a_token_is_four_characters_of_the_json() -> None:
 
 # -- the rules and the sights say the same
 
-TOLD_OTHERWISE = {
+NO_FINDING = {
     "W25": "it is silent where a description says the constraint again, and on what is deeper than a parameter",
 }
-"""Rules → why what a client does need not be a finding. In their own examples it is one all the same."""
-SEEN_OTHERWISE = {
+"""Rules → why an effect of a client need not be a finding, except in the rule's own example."""
+NO_LOSS = {
     "E12": "Gemini CLI puts `mcp_` before every name; it is for those who hand tools to the API themselves",
 }
-"""Rules at error level about clients → why no sight shows a loss."""
+"""Error rules about clients → why no view shows a loss."""
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-@pytest.mark.parametrize("client", EVERYONE)
-def test_what_a_client_does_is_a_finding_of_its_profile(client: ClientName, rule: Rule) -> None:
-    """Every rule's bad example, whatever it was made for. What MCP demands is demanded for every client."""
+@pytest.mark.parametrize("client", ALL_CLIENTS)
+def test_each_effect_of_a_client_is_a_finding_of_its_profile(client: ClientName, rule: Rule) -> None:
+    """Each bad example in each client. The rules of MCP count for every client."""
     found = {finding.rule for finding in lint(rule.bad, profiles=[CLIENTS[client].profile, "mcp"])}
     for mark in view_as(rule.bad, client).all_marks():
-        if mark.rule == rule.id or (mark.rule and mark.rule not in TOLD_OTHERWISE):
-            assert mark.rule in found, f"{mark} is not told"
+        if mark.rule == rule.id or (mark.rule and mark.rule not in NO_FINDING):
+            assert mark.rule in found, f"{mark} is not reported"
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule.level == "error"], ids=lambda rule: rule.id)
-def test_what_breaks_a_clients_rule_is_lost_with_it(rule: Rule) -> None:
-    clients = [client for client in EVERYONE if CLIENTS[client].profile in rule.profiles]
+def test_a_tool_that_breaks_an_error_rule_of_a_client_is_lost_there(rule: Rule) -> None:
+    clients = [client for client in ALL_CLIENTS if CLIENTS[client].profile in rule.profiles]
     losses = [client for client in clients if costs(view_as(rule.bad, client)) & {"tool", "list", "request"}]
-    assert bool(clients) == bool(losses) or rule.id in SEEN_OTHERWISE
-    assert not (losses and rule.id in SEEN_OTHERWISE), "it is shown after all"
+    assert bool(clients) == bool(losses) or rule.id in NO_LOSS
+    assert not (losses and rule.id in NO_LOSS), "it is shown after all"
 
 
-def test_all_marks_names_a_rule_of_the_clients_own_profile() -> None:
+def test_each_effect_names_a_rule_of_the_clients_profile() -> None:
     for client in CLIENTS.values():
         others = [each for each in (client.too_many_tools, client.naming.refused) if each is not None]
         for effect in (*client.effects, *others):
@@ -276,14 +278,14 @@ JSON = st.recursive(
 
 @settings(max_examples=60)
 @given(st.lists(JSON | st.fixed_dictionaries({"name": JSON, "inputSchema": JSON}), max_size=3))
-def test_anything_can_be_looked_at(tools: list[Any]) -> None:
-    for client in EVERYONE:
+def test_viewing_any_json_value_raises_nothing(tools: list[Any]) -> None:
+    for client in ALL_CLIENTS:
         sight = view_as(ToolList(tools=tuple(tools)), client)
         assert len(sight.tools) == len(tools)
         assert sight.tokens == count_tokens(sight.handed)
 
 
-def test_depth_exhausts_nothing() -> None:
+def test_a_schema_beyond_the_depth_limit_is_passed_unchanged() -> None:
     deep: Any = {"type": "array"}
     for _ in range(MAX_DEPTH + 50):
         deep = {"type": "array", "items": deep}

@@ -1,4 +1,4 @@
-"""What servers of others list, as they say it now and as it was kept, and what the linter finds in it."""
+"""The tool lists of third-party servers, current and recorded, and their lint findings."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from longshore.schema.lint.run import lint
 from longshore.schema.lint.tool_list import ToolList
 
 HERE = Path(__file__).parent
-STRANGERS = ("everything", "filesystem", "memory", "playwright")
+SERVERS = ("everything", "filesystem", "memory", "playwright")
 
 
 def ask(peer: str, folder: Path) -> dict[str, Any]:
-    """What a server lists now, asked as `longshore lint -- COMMAND` does; in the form of `longshore list --json`."""
+    """The current list of a server, in the form of `longshore list --json`."""
     arguments = {"filesystem": [str(folder)], "playwright": ["--headless"]}.get(peer, [])
     env = (f"MEMORY_FILE_PATH={folder / 'memory.jsonl'}",)
     found = describe(None, tuple(command(peer, *arguments)), Options(env=env), Screen()).surface
@@ -29,7 +29,7 @@ def ask(peer: str, folder: Path) -> dict[str, Any]:
 
 
 def find(listed: dict[str, Any]) -> Any:
-    """What all profiles find in it, as JSON."""
+    """The findings of all profiles, as JSON."""
     server = listed["server"]
     surface = ToolList(name=server["name"], tools=tuple(listed["tools"]), instructions=server["instructions"])
     return msgspec.json.decode(msgspec.json.encode(lint(surface, profiles=PROFILES)))
@@ -39,11 +39,11 @@ def count(findings: list[dict[str, Any]]) -> Counter[str]:
     return Counter(finding["rule"] for finding in findings)
 
 
-def kept(kind: str, peer: str) -> Any:
-    """What is checked in: of the `lists` or of the `findings`."""
+def recorded(kind: str, peer: str) -> Any:
+    """The recorded `lists` or `findings` of a server."""
     return msgspec.json.decode((HERE / kind / f"{peer}.json").read_bytes())
 
 
-def keep(kind: str, peer: str, value: Any) -> None:
+def record(kind: str, peer: str, value: Any) -> None:
     text = msgspec.json.format(msgspec.json.encode(value), indent=2)
     (HERE / kind / f"{peer}.json").write_bytes(text + b"\n")
