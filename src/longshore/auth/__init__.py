@@ -1,4 +1,4 @@
-"""Authentication over HTTP: credentials, how they are checked, what a refusal says.
+"""Authentication over HTTP: credentials, verification, refusals.
 
 A token goes no further than `Guard`: its result is a Principal, with a name and scopes.
 """

@@ -97,7 +97,7 @@ class Key(Struct, frozen=True):
     low: float = 0
     high: float = 0
     words: tuple[str, ...] = ()
-    """What a choice may be."""
+    """The values of a choice."""
     secret: bool = False
 
     @property

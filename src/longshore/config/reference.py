@@ -173,7 +173,7 @@ def _redact(value: Any) -> Any:
 
 
 def tree(listed: list[ConfigValue]) -> dict[str, Any]:
-    """The values as `longshore.toml` nests them; what is unset is left out."""
+    """The values as `longshore.toml` nests them, without unset keys."""
     root: dict[str, Any] = {}
     for each in listed:
         if each.value is None:

@@ -313,7 +313,7 @@ def dotted(path: Iterable[str]) -> str:
 
 
 def quote(text: str) -> str:
-    """A string in double quotes, with everything unprintable escaped: a key can hold what a terminal obeys."""
+    """A string in double quotes, with everything unprintable escaped: a key can hold terminal control characters."""
     return '"' + "".join(_escaped(c) for c in text) + '"'
 
 

@@ -57,7 +57,7 @@ def combine(
 
 
 def _from_file(kind: Literal["user", "project"], path: str | None, cwd: str, problems: list[str]) -> list[Setting]:
-    """The settings of a file; what is wrong with it is added to `problems`, in the order of its lines."""
+    """The settings of a file. Adds mistakes to `problems`, in the order of their lines."""
     if path is None:
         return []
     from longshore.config.toml_file import read  # with the TOML parser
@@ -81,7 +81,7 @@ def _from_file(kind: Literal["user", "project"], path: str | None, cwd: str, pro
 
 
 Checked: TypeAlias = tuple[Path, Any, str]
-"""A path with its value, or with what is wrong with it."""
+"""A path with its value, or with the text of its problem."""
 
 
 def _walk(tables: dict[str, Any]) -> Iterator[Checked]:
@@ -121,7 +121,7 @@ def _walk_keys(section: Section, table: Path, values: dict[str, Any]) -> Iterato
             yield path, None, str(error)
             continue
         if key.kind == "table":
-            # Each option has an origin of its own, and a nearer file changes only what it names.
+            # Each option has its own origin, and a nearer file changes only the options that it names.
             yield from (((*path, option), inner, "") for option, inner in checked.items())
         else:
             yield path, checked, ""
@@ -135,7 +135,7 @@ def _shorten(key: str) -> str:
 
 
 def _from_environ(variables: Mapping[str, str], problems: list[str]) -> Iterator[Setting]:
-    """The settings of `LONGSHORE_*` variables; what is wrong with them is added to `problems`."""
+    """The settings of `LONGSHORE_*` variables. Adds mistakes to `problems`."""
     seen: dict[str, str] = {}
     for name, text in sorted(variables.items()):
         if seen.setdefault(name.upper(), name) != name:

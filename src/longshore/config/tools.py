@@ -38,7 +38,7 @@ def tool_timeout(
 
 
 def tool_enabled(config: Config, tool: str, toolset: str | None) -> bool:
-    """Whether the tool is offered. Its own table wins, so one tool of a disabled toolset can be kept."""
+    """Whether the tool is offered. Its own table wins, so one tool of a disabled toolset can stay enabled."""
     for enabled in (tool_config(config, tool).enabled, toolset_config(config, toolset).enabled):
         if enabled is not None:
             return enabled

@@ -1,7 +1,7 @@
-"""Child processes of tools, and their children: none may survive the server.
+"""The descendants of this process: child processes of tools, and their children. None may survive the server.
 
-`adopt` makes this process the one that orphans fall to, so that a daemon which a tool has started can still be found;
-`end_all` sends SIGTERM to every descendant, waits a moment and kills what is left, until nothing is.
+`adopt` makes this process the subreaper of orphans, so that a daemon started by a tool is still found; `end_all` sends
+SIGTERM to every descendant, waits for a grace time and kills the rest.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from time import monotonic, sleep
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 _STEP_SECONDS = 0.01
-"""Between two looks whether they are gone. Most are within a few milliseconds, and nobody should wait for us."""
+"""Between two checks whether they have ended. Most end within a few milliseconds."""
 
 _KILL_SECONDS = 0.2
-"""How long we go on killing what is born meanwhile. What outlives this hangs in the kernel, and no signal ends it."""
+"""How long new descendants are killed too. A process that survives this is stuck in the kernel."""
 
 
 def adopt() -> bool:
-    """Have orphaned descendants become our own children. False where the system has no such thing."""
+    """Make orphaned descendants children of this process. False if the system can't."""
     return _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def signal_on_parent_death(signum: int) -> bool:
-    """Be sent a signal when the parent (or its thread that started us) ends. False where that can't be had."""
+    """Request a signal for when the parent, or its thread that started us, ends. False if the system can't."""
     return _prctl(_PR_SET_PDEATHSIG, signum)
 
 
@@ -73,7 +73,7 @@ def _children_by_scan(pid: int) -> list[int]:
 
 
 def descendants() -> list[int]:
-    """Every process below this one, nearest first."""
+    """Every descendant of this process, children first."""
     found: list[int] = []
     todo = [os.getpid()]
     while todo:
@@ -84,9 +84,9 @@ def descendants() -> list[int]:
 
 
 def end_all(grace: float) -> None:
-    """End every descendant: politely for `grace` seconds, then not. Returns as soon as none is left."""
+    """End every descendant: by SIGTERM, and after `grace` seconds by SIGKILL. Returns as soon as none is left."""
     if _none_left() or not os.path.exists("/proc/self"):
-        return  # without /proc they can't be found, so waiting for them would not end them
+        return  # without /proc they can't be found
     _send(signal.SIGTERM)
     if _gone_within(grace):
         return
@@ -115,7 +115,7 @@ def _gone_within(seconds: float) -> bool:
 
 
 def _none_left() -> bool:
-    """Reap who has ended. No child is left: then no descendant, for an orphan becomes our child at once."""
+    """Reap ended children. Without a child there is no descendant: an orphan becomes our child at once."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

@@ -11,7 +11,7 @@ from typing import final
 
 from msgspec import Struct, field
 
-from longshore.stores.store import Hear, Listeners, Stop, family_of, family_of_prefix
+from longshore.stores.store import Listeners, OnMessage, Stop, family_of, family_of_prefix
 
 SWEEP_SECONDS = 1.0
 """Between two sweeps, for each started SWEPT entries: so a sweep's share of the time is bounded."""
@@ -112,9 +112,9 @@ class MemoryStore:
         # Not at once: the caller may be in the middle of a change that a listener would see half done.
         asyncio.get_running_loop().call_soon(self._listeners.deliver, ((topic, message),))
 
-    async def listen(self, topic: str, hear: Hear) -> Stop:
+    async def listen(self, topic: str, on_message: OnMessage) -> Stop:
         await asyncio.sleep(0)  # earlier messages go out first
-        return self._listeners.add(topic, hear)
+        return self._listeners.add(topic, on_message)
 
     async def check(self) -> None:
         self._now()
@@ -140,7 +140,7 @@ class MemoryStore:
         return now
 
     def _sweep(self, now: float) -> None:
-        """Delete what has expired. New dicts give back the memory of a crowd."""
+        """Delete expired values and logs. New dicts free the memory of old ones that had many entries."""
         families = self._families.items()
         alive = {name: {key: value for key, value in each.items() if value.expires > now} for name, each in families}
         self._families = {name: each for name, each in alive.items() if each}

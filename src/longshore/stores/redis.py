@@ -20,7 +20,7 @@ from longshore.errors import ConfigError, StoreError
 from longshore.stores import redis_scripts as scripts
 from longshore.stores.redis_bus import Subscriber
 from longshore.stores.redis_errors import RedisErrors
-from longshore.stores.store import Hear, Stop, family_of, family_of_prefix, to_bytes, to_text
+from longshore.stores.store import OnMessage, Stop, family_of, family_of_prefix, to_bytes, to_text
 
 SECONDS = 2.0
 """How long any operation waits for the server."""
@@ -105,8 +105,8 @@ class RedisStore:
     async def post(self, topic: str, message: bytes) -> None:
         await self._pipeline.ask("PUBLISH", self._subscriber.channel(topic), message)
 
-    async def listen(self, topic: str, hear: Hear) -> Stop:
-        return await self._subscriber.listen(topic, hear)
+    async def listen(self, topic: str, on_message: OnMessage) -> Stop:
+        return await self._subscriber.listen(topic, on_message)
 
     async def check(self) -> None:
         await self._pipeline.ask("SET", CHECK, b"", "PX", _milliseconds(60))
@@ -232,7 +232,7 @@ def _pool(url: str) -> Any:
         make: Any = ConnectionPool
         pool = make.from_url(url, **ours)
         pool.connection_kwargs.update(ours)
-        pool.connection_class(**pool.connection_kwargs)  # refuses what it does not know
+        pool.connection_class(**pool.connection_kwargs)  # refuses unknown options
     except Exception:  # whose text may hold the password
         form = "redis://[user:password@]host[:port][/database]"
         raise ConfigError(

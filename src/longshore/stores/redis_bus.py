@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from longshore.retry import Backoff
 from longshore.stores.redis_errors import RedisErrors
-from longshore.stores.store import MISSED, Hear, Listeners, Stop, to_bytes, to_text
+from longshore.stores.store import MISSED, Listeners, OnMessage, Stop, to_bytes, to_text
 
 QUIET_SECONDS = 15.0
 """After this long without a message the server must answer a ping."""
@@ -47,10 +47,10 @@ class Subscriber:
     def channel(self, topic: str) -> bytes:
         return self._prefix + to_bytes(topic)
 
-    async def listen(self, topic: str, hear: Hear) -> Stop:
+    async def listen(self, topic: str, on_message: OnMessage) -> Stop:
         if self._closed:
             raise self._errors.closed()
-        remove = self._listeners.add(topic, hear)
+        remove = self._listeners.add(topic, on_message)
 
         def stop() -> None:
             remove()

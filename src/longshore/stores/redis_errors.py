@@ -1,4 +1,4 @@
-"""StoreErrors for Redis' errors, in our own words: a server's text may repeat what it was sent."""
+"""StoreErrors for Redis' errors, in our own words: a server's text may repeat secrets of the request."""
 
 from __future__ import annotations
 

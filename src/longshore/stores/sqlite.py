@@ -19,7 +19,7 @@ from msgspec import Struct
 from longshore.errors import StoreError
 from longshore.stores.sqlite_bus import Bus, Inbox
 from longshore.stores.sqlite_file import Tables, explain, is_broken, is_locked, open_database, transaction
-from longshore.stores.store import Hear, Stop, family_of_prefix
+from longshore.stores.store import OnMessage, Stop, family_of_prefix
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -92,8 +92,8 @@ class SqliteStore:
         await self._ask(WRITES, Tables.post, topic, message)
         self._bus.wake()
 
-    async def listen(self, topic: str, hear: Hear) -> Stop:
-        return await self._bus.listen(topic, hear)
+    async def listen(self, topic: str, on_message: OnMessage) -> Stop:
+        return await self._bus.listen(topic, on_message)
 
     async def check(self) -> None:
         await self._ask(WRITES, Tables.check)
@@ -221,7 +221,7 @@ class CommitThread:
         if isinstance(error, sqlite3.Error):
             error = explain(self._path, error, self._patience)
         for job in jobs:
-            # An exception of its own for each, because raising one writes into it.
+            # One exception for each future: raising an exception changes it.
             job.error = StoreError(error.where, error.what, error.fix) if isinstance(error, StoreError) else error
 
     def _answer(self, jobs: list[_Job]) -> None:
@@ -257,7 +257,7 @@ class CommitThread:
                 self._sweep_at = now
 
     def _end(self) -> None:
-        """Close the file and fail what is still queued."""
+        """Close the file and fail the operations that are still queued."""
         if self._tables is not None:
             self._tables.connection.close()
         left = [job for _ in range(self._jobs.qsize()) if (job := self._jobs.get()) is not None]

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import TypeAlias, final
 
 from longshore.errors import StoreError
-from longshore.stores.store import Hear, Listeners, Stop, to_text
+from longshore.stores.store import Listeners, OnMessage, Stop, to_text
 
 POLL_SECONDS, IDLE_POLL_SECONDS = 1.0, 10.0
 """How often messages are looked for without a datagram: where none can come, and where they can."""
@@ -23,7 +23,7 @@ POLL_SECONDS, IDLE_POLL_SECONDS = 1.0, 10.0
 SUFFIX = ".sock"
 FOLDER_MODE = 0o700
 ADDRESS_BYTES = 100
-"""What the address of a Unix socket holds, with some room. A folder with a longer path is named by descriptor."""
+"""Limit of a Unix socket address, with a margin. A folder with a longer path is addressed by descriptor."""
 
 Collect: TypeAlias = Callable[[int | None], Awaitable[tuple[int, list[tuple[int, bytes, bytes]]]]]
 """Returns the id of the newest message, and the messages after an id (none for None): id, topic, body."""
@@ -113,11 +113,11 @@ class Bus:
         self._stale = False
         self._last: int | None = None
 
-    async def listen(self, topic: str, hear: Hear) -> Stop:
+    async def listen(self, topic: str, on_message: OnMessage) -> Stop:
         newest, _ = await self._collect(None)
         if self._last is None:
             self._last = newest
-        stop = self._listeners.add(topic, hear)
+        stop = self._listeners.add(topic, on_message)
         loop = asyncio.get_running_loop()
         if self._loop is not loop:  # the first listener, or the first one of a new loop
             self._inbox.close()
@@ -155,7 +155,7 @@ class Bus:
         self.wake()
 
     async def _read(self) -> None:
-        """Deliver what is new. Listeners get MISSED if messages were deleted before this process read them."""
+        """Deliver new messages. Listeners get MISSED if messages were deleted before this process read them."""
         while self._stale:
             self._stale = False
             last = self._last or 0

@@ -1,11 +1,11 @@
-"""The interface of a store: values and logs that expire, and a bus; and what the backends share."""
+"""The interface of a store: values and logs that expire, and a bus; and helpers of the backends."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeAlias
 
-Hear: TypeAlias = Callable[[bytes], None]
+OnMessage: TypeAlias = Callable[[bytes], None]
 Stop: TypeAlias = Callable[[], None]
 
 MISSED = b""
@@ -71,8 +71,8 @@ class Store(Protocol):
         """
         ...
 
-    async def listen(self, topic: str, hear: Hear) -> Stop:
-        """Call `hear` on the loop for each message posted from now on. The result ends that; no call comes after."""
+    async def listen(self, topic: str, on_message: OnMessage) -> Stop:
+        """Call `on_message` on the loop for each message posted from now on; the result stops that."""
         ...
 
     async def check(self) -> None:
@@ -88,11 +88,11 @@ class Listeners:
     """The listeners of each topic in this process. Used on the event loop only."""
 
     def __init__(self) -> None:
-        self._topics: dict[str, dict[object, Hear]] = {}
+        self._topics: dict[str, dict[object, OnMessage]] = {}
 
-    def add(self, topic: str, hear: Hear) -> Stop:
+    def add(self, topic: str, on_message: OnMessage) -> Stop:
         ticket = object()  # the same callable may listen twice
-        self._topics.setdefault(topic, {})[ticket] = hear
+        self._topics.setdefault(topic, {})[ticket] = on_message
 
         def stop() -> None:
             tickets = self._topics.get(topic, {})
@@ -113,11 +113,11 @@ class Listeners:
         for topic, message in messages:
             tickets = self._topics.get(topic, {})
             for ticket in tuple(tickets):
-                hear = tickets.get(ticket)  # an earlier one may have stopped it
-                if hear is None:
+                on_message = tickets.get(ticket)  # an earlier one may have stopped it
+                if on_message is None:
                     continue
                 try:
-                    hear(message)
+                    on_message(message)
                 except Exception as error:
                     import asyncio  # not with the interface: it is slow to import
 

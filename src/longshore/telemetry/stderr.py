@@ -21,10 +21,10 @@ PIECE_BYTES = 4096
 """PIPE_BUF on Linux: a pipe that polls writable takes this much without blocking."""
 
 FIELD_CHARACTERS = 2048
-"""Of one field of a JSON line: some twenty lines of text. What comes from a client must not fill the log."""
+"""Of one field of a JSON line: some twenty lines of text. A client's text must not fill the log."""
 
 TRACE_CHARACTERS = 16 << 10
-"""Of a trace, its end, where the message is: more than a hundred frames, and a quarter of what a pipe holds."""
+"""Of a trace, its end, with the message: more than a hundred frames, and a quarter of a pipe's buffer."""
 
 _COLOURS = {"debug": "2", "info": "0", "notice": "36", "warning": "33", "error": "31"}
 _encode = msgspec.json.Encoder().encode
@@ -81,7 +81,7 @@ class StderrSink:
 
 
 def print_problem(record: Record) -> None:
-    """Write a warning or an error to `sys.stderr` as plain text: what a developer or pytest reads, not a log."""
+    """Write a warning or an error to `sys.stderr` as plain text, for a developer or pytest."""
     level = level_of(record)
     if LEVELS.index(level) >= LEVELS.index("warning"):
         text = f"{level}: {_sentence(record)}\n{getattr(record, 'trace', '')}"
@@ -94,7 +94,7 @@ def printable(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """JSON in which what can't be printed is spelled out. JSON itself does that for the ASCII controls alone."""
+    """JSON with unprintable characters escaped. JSON itself escapes only the ASCII controls."""
     pairs = ((char, char.encode("utf-16-be")) for char in text)
     return "".join(
         char if char.isprintable() else "".join(f"\\u{raw[at : at + 2].hex()}" for at in range(0, len(raw), 2))
@@ -103,7 +103,7 @@ def escape(text: str) -> str:
 
 
 def _cut(key: str, value: object) -> object:
-    """A field that fits on a line. A text that no encoding takes, as odd file names are, is spelled out."""
+    """A field cut to fit on a line. A text without an encoding, such as some file names, is escaped."""
     if not isinstance(value, str):
         return value
     text = value.encode(errors="backslashreplace").decode()
