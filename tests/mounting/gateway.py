@@ -14,10 +14,10 @@ from longshore.client import Client
 from longshore.telemetry.records import Problem, Record
 from serving import serve
 
-from .behind import make_server
+from .mounted_server import make_server
 
 T = TypeVar("T")
-BEHIND = Path(__file__).parent / "behind.py"
+BEHIND = Path(__file__).parent / "mounted_server.py"
 COMMAND = [sys.executable, str(BEHIND)]
 WAYS = ("memory", "stdio", "http")
 ERAS = ("modern", "legacy")

@@ -15,8 +15,8 @@ from longshore.telemetry.records import Record, ToolCompleted
 from serving import serve
 from waiting import is_alive
 
-from .behind import make_server
 from .gateway import COMMAND, ERAS, WAYS, behind, problems, run, through, until, until_async
+from .mounted_server import make_server
 
 every_way = pytest.mark.parametrize("way", WAYS)
 theirs = pytest.mark.parametrize("inner", ERAS)
@@ -359,7 +359,7 @@ def test_a_late_call_does_not_restart_an_unmounted_server() -> None:
             gate.unmount("b")
             with pytest.raises(ToolError, match="'b' was unmounted"):
                 mount.supervisor()
-            await until("its end", lambda: not gate._closing)
+            await until("its end", lambda: not gate._closer._closing)
 
     run(main)
 

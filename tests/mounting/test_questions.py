@@ -23,8 +23,8 @@ from longshore.protocol.session import Session
 from longshore.retry import Backoff
 from serving import serve
 
-from .behind import make_server
 from .gateway import COMMAND, ERAS, WAYS, behind, close, hostile, problems, run, through, until
+from .mounted_server import make_server
 
 theirs = pytest.mark.parametrize("inner", ERAS)
 ours = pytest.mark.parametrize("outer", ERAS)

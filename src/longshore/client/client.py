@@ -420,7 +420,8 @@ def take_over(client: Client, relay: Relay) -> Client:
     if client._taken or not client._connection.closed:  # pyright: ignore[reportPrivateUsage]
         raise ClientError("the client is open or relayed already", client.name)
     client._taken = True  # pyright: ignore[reportPrivateUsage]
-    return Client(**{**client._arguments, "relay": relay})  # pyright: ignore[reportPrivateUsage]
+    arguments: dict[str, Any] = {**client._arguments, "relay": relay}  # pyright: ignore[reportPrivateUsage]
+    return Client(**arguments)
 
 
 def _check_progress(on_progress: Progress | None) -> None:

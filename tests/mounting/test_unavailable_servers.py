@@ -26,8 +26,8 @@ from longshore.mounting.mount import LOGGED
 from longshore.mounting.supervisor import stderr_of
 from serving import serve
 
-from .behind import make_server
 from .gateway import COMMAND, ERAS, SECONDS, hostile, problems, run, through, until, until_async
+from .mounted_server import make_server
 
 JSON = "application/json"
 theirs = pytest.mark.parametrize("inner", ERAS)
@@ -167,7 +167,7 @@ def test_mcp_rest_and_the_command_line_give_the_same_reason() -> None:
 def test_the_tools_of_a_lost_server_stay_listed_and_fail_with_the_reason(tmp_path: Path) -> None:
     async def main() -> None:
         script = tmp_path / "once.py"
-        behind = Path(__file__).with_name("behind.py")
+        behind = Path(__file__).with_name("mounted_server.py")
         script.write_text(
             "import os, runpy, sys\n"
             f"if os.path.exists({str(tmp_path / 'gone')!r}): sys.exit('not today')\n"

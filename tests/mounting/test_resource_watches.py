@@ -12,8 +12,8 @@ from longshore.client import Client
 from longshore.client.watches import Watch
 from longshore.registry.catalog import Catalog
 
-from .behind import make_server
 from .gateway import ERAS, hostile, problems, run, through, until, until_async
+from .mounted_server import make_server
 
 theirs = pytest.mark.parametrize("inner", ERAS)
 ours = pytest.mark.parametrize("outer", ERAS)
