@@ -98,7 +98,7 @@ class _Arguments:
 
         if self._compiled is None and self._tool.validate:
             self._compile({})
-        find = self._compiled.finder(self._tool.name) if self._compiled is not None else lambda _: []
+        find = None if self._compiled is None else self._compiled.finder(self._tool.name)
         return repair_raw(self._tool.name, bytes(raw), find)
 
 

@@ -46,12 +46,14 @@ class RepairResult(Struct, frozen=True):
     """What was repaired, such as JSON inside a string. Paths, never values."""
 
 
-def repair_raw(tool: str, raw: bytes | Raw, find: Find) -> RepairResult:
-    """Repair the arguments of a raw tool. `find` lists the violations of its schema."""
+def repair_raw(tool: str, raw: bytes | Raw, find: Find | None) -> RepairResult:
+    """Repair the arguments of a raw tool. `find` lists the violations of its schema; None if it validates nothing."""
     try:
         opened = _open(tool, raw)
     except _NotAnObject as problem:
         return RepairResult(faults=problem.lines)
+    if find is None:
+        return RepairResult(opened.value, notes=opened.notes)
     repaired = repair(opened.value, find)
     if repaired.violations:
         return RepairResult(faults=tuple(shorten([each.line for each in repaired.violations])))
