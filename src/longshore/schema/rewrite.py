@@ -182,6 +182,26 @@ def definition_of(schema: Any, root: Schema) -> Any:
     return schema if found is None else found
 
 
+def move_references(schema: Schema, where: str, *, definitions: bool = True) -> Schema:
+    """The schema with references to its own parts changed to begin at `where`, for a place in another document.
+
+    A subschema with an `$id` stays as it is: its references are relative to that. So do references to definitions, if
+    the definitions themselves don't move.
+    """
+
+    def move(each: Any, _keyword: str = "", _key: Any = None) -> Any:
+        if not is_object(each) or "$id" in each:
+            return each
+        ref = each.get("$ref")
+        own = isinstance(ref, str) and (ref == "#" or ref.startswith("#/"))
+        if own and (definitions or not str(ref).startswith(("#/$defs/", "#/definitions/"))):
+            each = {**each, "$ref": where + str(ref)[1:]}
+        return edit_subschemas(each, move)
+
+    moved: Schema = move(schema)
+    return moved
+
+
 def _names(root: Schema, place: str) -> dict[str, str]:
     """Each reference to a definition in this place, and the definition's name."""
     named = root.get(place)

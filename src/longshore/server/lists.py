@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Mapping, Sequence
@@ -136,21 +135,13 @@ def _lower(record: dict[str, Any], table: Mapping[str, int], revision: Revision)
 
 def wrap(schema: dict[str, Any]) -> dict[str, Any]:
     """Wrap a schema in an object, as its `result`. Definitions stay at the root; references to the root are moved."""
-    inner = {key: _moved(value) for key, value in schema.items() if key not in _ROOT_ONLY}
-    outer = {key: _moved(schema[key]) for key in _ROOT_ONLY if key in schema}
+    from longshore.schema.rewrite import move_references
+
+    unnamed = {key: value for key, value in schema.items() if key != "$id"}
+    moved = move_references(unnamed, "#/properties/result", definitions=False)
+    inner = {key: value for key, value in moved.items() if key not in _ROOT_ONLY}
+    outer = {key: moved.get(key, schema[key]) for key in _ROOT_ONLY if key in schema}
     return {"type": "object", "properties": {"result": inner}, "required": ["result"], **outer}
-
-
-def _moved(part: Any) -> Any:
-    if isinstance(part, list):
-        return [_moved(item) for item in part]  # pyright: ignore[reportUnknownVariableType]
-    if not isinstance(part, dict):
-        return part
-    moved: dict[str, Any] = {key: _moved(value) for key, value in part.items()}  # pyright: ignore[reportUnknownVariableType]
-    ref = moved.get("$ref")
-    if isinstance(ref, str) and re.match(r"#($|/(?!\$defs/|definitions/))", ref):
-        moved["$ref"] = "#/properties/result" + ref[1:]
-    return moved
 
 
 _ROOT_ONLY = ("$schema", "$id", "$defs", "definitions")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from longshore.config import Config
 from longshore.config.sections import AuthConfig, HttpConfig
 from longshore.registry.tool import Entry
+from longshore.schema.rewrite import move_references
 from longshore.server.engine import Engine
 
 Json = dict[str, Any]
@@ -14,10 +15,6 @@ Json = dict[str, Any]
 VERSION: Final = "3.1.0"
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 """The dialect of every schema in OpenAPI 3.1 that names none."""
-_DATA: Final = ("const", "enum", "default", "example", "examples")
-"""Keywords whose values are data: a `$ref` in them is not a reference."""
-_BY_NAME: Final = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
-"""Keywords whose keys are names, not keywords."""
 
 _FAILURES: Final = {
     "400": ("BadArguments", "The body is not a JSON object, or not what the tool takes."),
@@ -183,32 +180,10 @@ def _place(schemas: Json, name: str, schema: Json) -> Json:
 
 
 def _move(schema: Json, where: str) -> Json:
-    """Copy a schema with its references to its own parts, `#/$defs/Point`, changed to begin at `where`.
-
-    A schema with an `$id` stays as it is: its references are relative to that.
-    """
-    moved: Json = {**_copy(schema, where)}
+    moved = {**move_references(schema, where)}
     if str(moved.get("$schema")).rstrip("#") == _DIALECT:
         del moved["$schema"]
     return moved
-
-
-def _copy(value: Any, where: str) -> Any:
-    if isinstance(value, list):
-        return [_copy(item, where) for item in value]  # pyright: ignore[reportUnknownVariableType]
-    if not isinstance(value, dict) or "$id" in value:
-        return cast("Any", value)
-    return {key: _copy_member(key, item, where) for key, item in cast("Json", value).items()}
-
-
-def _copy_member(key: str, value: Any, where: str) -> Any:
-    if key in _DATA:
-        return value
-    if key in _BY_NAME and isinstance(value, dict):
-        return {name: _copy(part, where) for name, part in cast("Json", value).items()}
-    if key == "$ref" and isinstance(value, str) and (value == "#" or value.startswith("#/")):
-        return where + value[1:]
-    return _copy(value, where)
 
 
 def _failure_ref(status: str) -> Json:
