@@ -15,6 +15,7 @@ from msgspec import Struct
 from longshore.client.mcp_endpoint import EVENT_STREAM, answered_ids, media_type, read_refusal, refuse
 from longshore.errors import ClientError, ConnectionLost, HttpRefused
 from longshore.http_client.response import ExchangeBroken, HttpResponse, Unreachable
+from longshore.retry import Backoff
 from longshore.wire.messages import Id
 
 RESUME_TRIES: Final = 6
@@ -25,8 +26,7 @@ _END_SECONDS: Final = 1.0
 _TRANSIENT: Final = frozenset((409, 429, 500, 502, 503, 504))
 _NO_STREAM: Final = frozenset((404, 405))
 """How servers say that they have no stream for a session."""
-_FIRST_DELAY: Final = 0.25
-_MOST_DELAY: Final = 30.0
+_BACKOFF: Final = Backoff(first=0.25, most=30.0)
 _LEAST_RETRY: Final = 0.05
 """A server that asks to be asked again at once is asked at most twenty times a second."""
 _MOST_RETRY: Final = 300.0
@@ -146,7 +146,7 @@ class StreamCursor:
 
     def delay(self) -> float:
         """Seconds before the next connection: what the server asks for, with back-off after failures."""
-        back_off = min(_MOST_DELAY, _FIRST_DELAY * (1 << min(self.failures, 20)))
+        back_off = _BACKOFF.pause(self.failures + 1)
         if self._retry is None:
             return back_off
         retry = min(_MOST_RETRY, max(_LEAST_RETRY, self._retry))

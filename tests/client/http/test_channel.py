@@ -27,6 +27,7 @@ from longshore.errors import (
     ServerError,
 )
 from longshore.limits import Limits
+from longshore.retry import Backoff
 
 
 async def listed(got: Got, wire: Wire) -> bool:
@@ -335,7 +336,7 @@ def test_a_stream_is_taken_up_where_it_broke_when_the_server_wants(monkeypatch: 
 
 @pytest.mark.parametrize("status", [405, 400, 500])
 def test_a_stream_that_can_not_be_taken_up(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.event_stream._FIRST_DELAY", 0.001)
+    monkeypatch.setattr("longshore.client.event_stream._BACKOFF", Backoff(first=0.001, most=30.0))
 
     async def take(_: Got, wire: Wire) -> None:
         await wire.stream()

@@ -15,6 +15,7 @@ from longshore.client import http as http_channel
 from longshore.client.auth import AuthRequest
 from longshore.client.http import _SESSION_CHARS
 from longshore.errors import CallTimeout, ConnectError, ConnectionLost, ServerError
+from longshore.retry import Backoff
 
 
 def count(server: ScriptedServer, word: str) -> int:
@@ -279,7 +280,7 @@ def test_a_notification_of_ours_waits_for_no_place(monkeypatch: pytest.MonkeyPat
 
 def test_a_request_that_waits_to_be_sent_fails_when_the_session_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_channel, "MOST_REQUESTS", 2)
-    monkeypatch.setattr("longshore.client.event_stream._FIRST_DELAY", 0.001)
+    monkeypatch.setattr("longshore.client.event_stream._BACKOFF", Backoff(first=0.001, most=30.0))
 
     async def get(_: Got, wire: Wire) -> None:
         await wire.stream()

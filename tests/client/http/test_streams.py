@@ -11,9 +11,8 @@ from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, run, script
 from client.http.speaking import attempt, call_ok, done, legacy
 from longshore.client import Client
 from longshore.client.event_stream import (
-    _FIRST_DELAY,
+    _BACKOFF,
     _LEAST_RETRY,
-    _MOST_DELAY,
     _MOST_RETRY,
     RESUME_TRIES,
     SseParser,
@@ -21,12 +20,12 @@ from longshore.client.event_stream import (
 )
 from longshore.errors import ConnectionLost
 from longshore.limits import Limits
+from longshore.retry import Backoff
 
 
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.event_stream._FIRST_DELAY", 0.001)
-    monkeypatch.setattr("longshore.client.event_stream._MOST_DELAY", 0.02)
+    monkeypatch.setattr("longshore.client.event_stream._BACKOFF", Backoff(first=0.001, most=0.02))
     monkeypatch.setattr("longshore.client.event_stream._LEAST_RETRY", 0.001)
 
 
@@ -225,8 +224,8 @@ def test_when_to_come_back() -> None:
     for _ in range(30):
         delays.append(place.delay())
         place.failures += 1
-    assert delays[:7] == [_FIRST_DELAY * 2**n for n in range(7)]
-    assert delays[7:] == [_MOST_DELAY] * 23
+    assert delays[:7] == [_BACKOFF.first * 2**n for n in range(7)]
+    assert delays[7:] == [_BACKOFF.most] * 23
 
 
 @pytest.mark.parametrize(
@@ -246,4 +245,4 @@ def test_the_retry_of_the_server_is_used_within_bounds(retry: str, delay: float)
     assert place.delay() == delay
     assert place.last_id == "7"
     place.failures = 99
-    assert place.delay() == max(delay, _MOST_DELAY)
+    assert place.delay() == max(delay, _BACKOFF.most)

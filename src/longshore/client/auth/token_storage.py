@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeAlias, final
 import msgspec
 
 from longshore.errors import AuthorizationError
-from longshore.files import user_directory
+from longshore.files import read_regular, user_directory, write_atomic
 
 Record: TypeAlias = dict[str, Any]
 
@@ -85,15 +85,10 @@ class FileStorage:
     def _load(self, *, repair: bool = False) -> dict[str, Record]:
         """All records. A malformed file counts as empty; `repair` renames it before it is replaced."""
         try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            data, status = read_regular(self.path, MOST_BYTES)
         except FileNotFoundError:
             return {}
-        try:
-            _check(descriptor, self.path)
-            with open(descriptor, "rb", closefd=False) as file:
-                data = file.read(MOST_BYTES + 1)
-        finally:
-            os.close(descriptor)
+        _check(status, self.path)
         try:
             if len(data) <= MOST_BYTES:
                 return _decode(data)
@@ -104,22 +99,10 @@ class FileStorage:
         return {}
 
     def _save(self, records: Mapping[str, Record]) -> None:
-        """Replace the file. A reader sees the old or the new one, also if this process is killed."""
         data = msgspec.json.format(msgspec.json.encode(records), indent=2) + b"\n"
         if len(data) > MOST_BYTES:
             raise OSError(errno.EFBIG, f"it would have more than {MOST_BYTES >> 20} MiB", self.path)
-        draft = self.path + ".new"  # one name, under the lock: a killed process leaves one draft at most
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            with open(descriptor, "wb") as file:
-                os.fchmod(descriptor, 0o600)
-                file.write(data)
-                file.flush()
-                os.fsync(descriptor)
-            os.replace(draft, self.path)
-        except BaseException:
-            _remove(draft)
-            raise
+        write_atomic(self.path, data, 0o600)
 
     def alone(self) -> Callable[[], None]:
         """Wait until no other process renews tokens."""
@@ -158,25 +141,17 @@ class FileStorage:
 _decode: Callable[[bytes], dict[str, Record]] = msgspec.json.Decoder(dict[str, Record]).decode
 
 
-def _check(descriptor: int, path: str) -> None:
+def _check(status: os.stat_result, path: str) -> None:
     """Check that it is a file of this user, and make it private. Raises OSError.
 
     With a file of another user we would use their tokens, or send ours to their issuer.
     """
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "it is no file", path)
-    if found.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         raise PermissionError(errno.EPERM, "it belongs to another user", path)
-    if found.st_mode & 0o077:  # it may have been copied with another mode
-        os.fchmod(descriptor, 0o600)
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass  # the next write replaces it
+    if status.st_mode & 0o077:  # it may have been copied with another mode
+        os.chmod(path, 0o600)
 
 
 def _default_path() -> str:
