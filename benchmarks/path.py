@@ -20,7 +20,7 @@ from typing import Any
 
 TARGETS = {"stdio": 10, "HTTP 2026-07-28": 14}
 """How many files each may cross at most."""
-WARM_CALLS = 20
+ROUNDS = 10
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -41,6 +41,7 @@ def note(frame, event, argument):
 
 @app.tool(run="inline")
 def begin() -> str:
+    files.clear()
     sys.setprofile(note)
     return "begun"
 
@@ -116,11 +117,13 @@ def _trace(send: Callable[[dict[str, Any]], dict[str, Any]], params: dict[str, A
         request = {"name": name, "arguments": arguments, **params}
         return send({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": request})["result"]
 
-    for id in range(WARM_CALLS):
-        call("add", id, a=1, b=id)
-    call("begin", WARM_CALLS)
-    call("add", WARM_CALLS + 1, a=1, b=2)
-    return [file.replace(os.sep, "/") for file in call("end", WARM_CALLS + 2)["structuredContent"]["result"]]
+    traces: list[list[str]] = []
+    for id in range(0, 3 * ROUNDS, 3):
+        call("begin", id)
+        call("add", id + 1, a=1, b=2)
+        traces.append(call("end", id + 2)["structuredContent"]["result"])
+    # The smallest: work that waits until the client is idle falls into one of them.
+    return [file.replace(os.sep, "/") for file in min(traces, key=len)]
 
 
 class _serve:
