@@ -53,7 +53,7 @@ class ProtocolError(LongshoreError):
 
 
 class Unavailable(ProtocolError):
-    """What a request needs can't be reached for the moment; it may be sent again."""
+    """A part that the request needs is temporarily out of reach; the request may be sent again."""
 
     def __init__(self, what: str) -> None:
         super().__init__(-32603, f"{what} at the moment; try again")
@@ -174,7 +174,7 @@ class ConnectionLost(ClientError):
 
 
 class CallTimeout(ClientError, TimeoutError):
-    """A server did not answer in time. It was told that nobody waits any more."""
+    """A server did not answer in time. The request was cancelled."""
 
     exit_code = 4
 
@@ -192,7 +192,7 @@ class BadAnswer(ClientError):
 
 
 class Unanswerable(ClientError):
-    """A question of a server's that got no answer: nobody here can give one, or the person would not."""
+    """A server's question without an answer: the client has no handler for it, or the person declined."""
 
     def __init__(self, code: int, what: str, server: str = "", *, fix: str = "", options: tuple[str, ...] = ()) -> None:
         super().__init__(what, server, fix=fix, options=options)

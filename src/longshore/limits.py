@@ -8,7 +8,7 @@ FOREVER = float("inf")
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """What one server accepts and holds. `longshore.toml` sets each under `[limits]` by the same name."""
+    """The limits of one server. `longshore.toml` sets each under `[limits]` by the same name."""
 
     frame_bytes: int = 16 << 20
     """One message. A 10 MB file in base64 or escaped JSON fits; a runaway line does not."""
@@ -20,22 +20,22 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Messages in one 2025-03-26 batch array."""
 
     running: int = 64
-    """Calls that run at once. More are parked."""
+    """Calls that run at once. More are queued."""
 
     parked: int = 1024
-    """Calls that wait, for a free place or for their client. More are refused: reading must never stop for calls."""
+    """Calls that wait, for a free place or for their client. More are refused: reading never stops for calls."""
 
     held_bytes: int = 12 << 20
     """Frames of calls that run or wait, added up; over HTTP at least `upload_bytes`. A lone one may be larger."""
 
     output_bytes: int = 2 << 20
-    """Output that the peer has not taken. Beyond it we stop reading and start no parked call."""
+    """Output that the peer has not read. Beyond it we stop reading and start no queued call."""
 
     notes: int = 1000
     """Log messages that one call may have waiting for a slow reader; older ones are dropped and counted."""
 
     abandoned: int = 64
-    """Threads left behind by calls that timed out or were cancelled and would not stop. Then calls are refused."""
+    """Threads of calls that timed out or were cancelled and did not stop. Beyond it calls are refused."""
 
     listens: int = 64
     """Open `subscriptions/listen` streams of one peer."""
@@ -56,7 +56,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """How long an asked client may take before its `requestState` expires."""
 
     timeout_seconds: float = 30.0
-    """A tool that says nothing else is stopped after this long."""
+    """The time limit of a tool that declares none."""
 
     eof_grace_seconds: float = 3.0
     """After end of input, calls in flight may finish for this long, so that `echo … | longshore serve` answers."""
@@ -71,7 +71,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """The head of one HTTP request: 100 headers with room for a long token."""
 
     header_seconds: float = 10.0
-    """From the first byte of an HTTP request to the end of its headers. Who needs longer holds connections open."""
+    """From the first byte of an HTTP request to the end of its headers. Slower clients hold connections open."""
 
     body_seconds: float = 15.0
     """How long an HTTP body may take over `body_bytes` of it, or over its end."""
@@ -86,10 +86,10 @@ class Limits(Struct, frozen=True, kw_only=True):
     """How long a body may wait for room among them. Longer than `body_seconds`, after which the slow ones make some."""
 
     idle_seconds: float = 75.0
-    """A kept-alive HTTP connection without a request. Longer than the minute that most proxies keep theirs."""
+    """An idle HTTP connection. Longer than the minute after which most proxies close theirs."""
 
     stall_seconds: float = 30.0
-    """How long an HTTP reader may take nothing of what waits for it."""
+    """How long an HTTP client may read nothing of its waiting output."""
 
     connections: int = 2000
     """HTTP connections at once."""
@@ -104,16 +104,16 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Between two comments on a silent HTTP stream: half of what impatient proxies allow."""
 
     handshakes: int = 1000
-    """Handshakes of one caller over HTTP, at once or in ten seconds. A test suite with a client a test has fewer."""
+    """Handshakes of one caller over HTTP, at once or in ten seconds. A test suite with a client per test has fewer."""
 
     sessions: int = 10_000
-    """Handshake-era HTTP sessions. Those that were never used make room first, then those of who has the most."""
+    """Handshake-era HTTP sessions. Unused ones are dropped first, then those of the caller with the most."""
 
     live_sessions: int = 512
-    """Sessions that one process keeps unpacked. Others are read from the store when they are used."""
+    """Sessions that one process holds decoded. Others are read from the store when they are used."""
 
     session_bytes: int = 64 << 10
-    """What is stored of one session: what its client can do and said of itself, and the URIs that it watches."""
+    """One stored session: the capabilities and name of its client, and the URIs that it watches."""
 
     streams: int = 64
     """Open HTTP streams of one session."""
@@ -122,13 +122,13 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Events of one HTTP stream that can be replayed."""
 
     event_seconds: float = 300.0
-    """How long they can be."""
+    """How long they can be replayed."""
 
     kept_bytes: int = 64 << 20
-    """All that one process keeps of HTTP streams that have ended. Six answers of 10 MB; the oldest are dropped."""
+    """Events of ended HTTP streams that one process holds: six answers of 10 MB. The oldest are dropped."""
 
     retry_seconds: float = 1.0
-    """After this long a client should come back to a stream that we closed early."""
+    """After this long a client should reconnect to a stream that we closed early."""
 
 
 DEFAULT_LIMITS = Limits()

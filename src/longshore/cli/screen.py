@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO, final
 
 import msgspec
 
-from longshore.wire.unseen import CONTROLS, MARKS, TAGS
+from longshore.invisible import CONTROLS, MARKS, TAGS
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from longshore.errors import BadAnswer, ClientError, ProtocolError, RegistrationError, ServerError, ToolError
+from longshore.invisible import CONTROLS, MARKS, TAGS
 from longshore.protocol.content import CallResult, lower_block
 from longshore.protocol.peer import SERVER_INFO
 from longshore.protocol.revisions import PROMPT, RESOURCE, TEMPLATE, TOOL
@@ -22,7 +23,6 @@ from longshore.schema.header_params import HeaderProblem, header_params
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.repair import RepairResult
 from longshore.wire.codec import BROKEN, INVALID_PARAMS
-from longshore.wire.unseen import CONTROLS, MARKS, TAGS
 
 if TYPE_CHECKING:
     from longshore.client.client import Client

@@ -1,4 +1,4 @@
-"""Content blocks and results as MCP writes them, and what becomes of them for a peer of an older revision."""
+"""Content blocks and results of MCP, and how they are rendered for a peer of an older revision."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Json = Any
 
 
 class Annotations(Struct, rename="camel"):
-    """Hints on a block or resource: for whom it is, how much it matters (0 to 1), when it changed (ISO 8601)."""
+    """Hints on a block or resource: its audience, its priority (0 to 1), and when it changed (ISO 8601)."""
 
     audience: list[Literal["user", "assistant"]] | UnsetType = UNSET
     priority: float | UnsetType = UNSET
@@ -28,7 +28,7 @@ class Text(Struct, tag_field="type", tag="text", rename="camel", gc=False):
 
 
 class Image(Struct, tag_field="type", tag="image", rename="camel"):
-    """A picture. `data` is its bytes; base64 is done on the way out."""
+    """A picture. `data` is its bytes; they are encoded as base64 when sent."""
 
     data: bytes
     mime_type: str = "image/png"
@@ -37,7 +37,7 @@ class Image(Struct, tag_field="type", tag="image", rename="camel"):
 
 
 class Audio(Struct, tag_field="type", tag="audio", rename="camel"):
-    """Sound. `data` is its bytes; base64 is done on the way out."""
+    """Sound. `data` is its bytes; they are encoded as base64 when sent."""
 
     data: bytes
     mime_type: str = "audio/wav"
@@ -46,7 +46,7 @@ class Audio(Struct, tag_field="type", tag="audio", rename="camel"):
 
 
 class ResourceLink(Struct, tag_field="type", tag="resource_link", rename="camel"):
-    """A pointer to a resource that the client may read, for what is too big to send unasked."""
+    """A link to a resource that the client may read, for content too large to send unasked."""
 
     uri: str
     name: str
@@ -60,7 +60,7 @@ class ResourceLink(Struct, tag_field="type", tag="resource_link", rename="camel"
 
 
 class Contents(Struct, rename="camel"):
-    """What reading a resource gives: text, or bytes that travel as base64."""
+    """The contents of a resource: text, or bytes that are sent as base64."""
 
     uri: str
     text: str | UnsetType = UNSET
@@ -91,7 +91,7 @@ BLOCKS = (Text, Image, Audio, ResourceLink, EmbeddedResource)
 
 
 class CallResult(Struct, rename="camel", gc=False):
-    """A whole `tools/call` result, for authors who want every field in hand."""
+    """A whole `tools/call` result, for authors who set every field themselves."""
 
     content: list[Any]
     structured: Json = field(name="structuredContent", default=UNSET)
@@ -108,7 +108,7 @@ class Message(Struct):
 
 
 def lower_result(result: CallResult, revision: Revision) -> CallResult:
-    """The result as the revision knows it. The newest revisions, and plain text, pass through as they are."""
+    """The result in the form of a revision. Plain text, and the newest revisions, pass unchanged."""
     content = result.content
     if any(block.__class__ is not Text or block.meta is not UNSET for block in content):
         content = [lower_block(block, revision) for block in content]
@@ -124,7 +124,7 @@ def lower_result(result: CallResult, revision: Revision) -> CallResult:
 
 
 def lower_block(block: Any, revision: Revision) -> Any:
-    """The block, or a text that says what it was where the peer has no such kind."""
+    """The block, or a text that describes it if the revision has no such kind."""
     kind = block_kind(block)
     if revision.knows(CONTENT, kind):
         return _lower_fields(block, revision)
@@ -137,17 +137,17 @@ _FIELDS = {"_meta": BLOCK_META, "icons": ICONS}
 
 
 def _lower_fields(block: Any, revision: Revision) -> Any:
-    gone = [name for name, first in _FIELDS.items() if first > revision.index]
-    if not gone:
+    unknown = [name for name, first in _FIELDS.items() if first > revision.index]
+    if not unknown:
         return block
     if isinstance(block, dict):
-        return {key: value for key, value in block.items() if key not in gone}  # pyright: ignore[reportUnknownVariableType]
-    unset = {name.strip("_"): UNSET for name in gone if getattr(block, name.strip("_"), UNSET) is not UNSET}
+        return {key: value for key, value in block.items() if key not in unknown}  # pyright: ignore[reportUnknownVariableType]
+    unset = {name.strip("_"): UNSET for name in unknown if getattr(block, name.strip("_"), UNSET) is not UNSET}
     return structs.replace(block, **unset) if unset else block
 
 
 def block_kind(block: Any) -> str:
-    """The wire's name of a block's kind; empty for what is no block."""
+    """The wire name of a block's kind; empty for other values."""
     if isinstance(block, dict):
         return str(block.get("type", ""))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
     config = getattr(block, "__struct_config__", None)

@@ -1,8 +1,7 @@
-"""The seam for wire dialects: one taxonomy of failures, rendered by whoever the peer expects.
+"""Wire dialects: one taxonomy of failures, rendered in the form that the peer expects.
 
-The standard dialect follows MCP: what a model can mend (its arguments, a tool that failed, a time limit) is a result
-with `isError`; what it can't (an unknown tool, a missing handshake) is a JSON-RPC error. Other dialects supply
-another table.
+The standard dialect follows MCP: a failure that a model can correct (its arguments, a failed tool, a time limit) is a
+result with `isError`; any other (an unknown tool, a missing handshake) is a JSON-RPC error.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ FailureKind = Literal[
     "not_found",
 ]
 RESOURCE_NOT_FOUND: Final = -32002
-"""Up to 2025-11-25; from 2026-07-28 on a missing resource is a matter of invalid parameters."""
+"""Up to 2025-11-25; since 2026-07-28 a missing resource is an error of the parameters."""
 
 
 class Failure(Struct, frozen=True):

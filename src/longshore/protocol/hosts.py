@@ -1,7 +1,7 @@
-"""Which Host and Origin headers are answered: the wall against web pages that reach for a local server.
+"""Allowed Host and Origin headers: the protection of a local server against web pages.
 
 A page can make a browser connect to 127.0.0.1 (DNS rebinding), but not forge these two headers. They are parsed whole
-and compared exactly: prefixes, suffixes and user names are how such walls were climbed before.
+and compared exactly: prefixes, suffixes and user names have bypassed such checks elsewhere.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any, Final, TypeAlias, final
 from longshore.addresses import is_loopback_ip
 
 Host: TypeAlias = tuple[str, int | None]
-"""A name in lower case or an address, an IPv6 one in brackets; and the port, None where it is left out."""
+"""A name in lower case or an address, IPv6 in brackets; and the port, None if it is left out."""
 Origin: TypeAlias = tuple[str, str, int | None]
-"""Scheme, host and port; the port is None where the scheme has a default that we don't know."""
+"""Scheme, host and port; the port is None if it is left out and the scheme's default is unknown."""
 Server: TypeAlias = tuple[str, int | None] | None
-"""The address that a connection came in on (ASGI's `scope["server"]`). None, or without a port: a Unix socket."""
+"""The local address of a connection (ASGI's `scope["server"]`). None, or without a port: a Unix socket."""
 
 MOST_KNOWN: Final = 256
-"""Accepted headers that are remembered, so that most requests cost one look. What is refused never gets in."""
+"""Accepted headers that are cached, so that most requests cost one lookup. Refused ones are not cached."""
 
 _HostKey: TypeAlias = tuple[bytes, str, int | None]
 _OriginKey: TypeAlias = tuple[bytes, bytes, str, str, int | None]
@@ -57,18 +57,18 @@ class Hosts:
             return False
         address, port = server or ("", None)
         key = (raw, address, port)
-        return key in self._good_hosts or self._look_at_host(key)
+        return key in self._good_hosts or self._check_host(key)
 
     def origin_ok(self, raw: bytes | None, host: bytes, scheme: str, server: Server) -> bool:
-        """Whether a page of this origin may call us: our own, or a listed one. Who has no origin is no browser."""
+        """Whether a page of this origin may call us: our own, or a listed one. Only browsers send an origin."""
         if raw is None:
             return True
         address, port = server or ("", None)
         key = (raw, host, scheme, address, port)
-        return key in self._good_origins or self._look_at_origin(key)
+        return key in self._good_origins or self._check_origin(key)
 
     def cors(self, raw: bytes | None) -> str | None:
-        """The origin to name in the answer, if it is a listed one."""
+        """The origin to name in the response, if it is a listed one."""
         if raw is None:
             return None
         known = self._good_cors.get(raw)
@@ -80,7 +80,7 @@ class Hosts:
 
     @staticmethod
     def explain_host(raw: bytes | None, server: Server) -> str:
-        """Why a Host header was refused, and what would let it in."""
+        """Why a Host header is refused, and the fix."""
         said = "a request without Host" if raw is None else f"the Host {raw[:_SHOWN].decode('latin-1')!a}"
         address, port = server or ("", None)
         own = f"use localhost:{port}, or " if port is not None and is_loopback_ip(address) else ""
@@ -89,7 +89,7 @@ class Hosts:
             "(--public-url) to the address that clients use"
         )
 
-    def _look_at_host(self, key: _HostKey) -> bool:
+    def _check_host(self, key: _HostKey) -> bool:
         raw, address, port = key
         host = parse_host(raw.decode("latin-1"))
         if host is None or not (host in self._allowed or _is_own(host, address, port)):
@@ -98,7 +98,7 @@ class Hosts:
         self._good_hosts.add(key)
         return True
 
-    def _look_at_origin(self, key: _OriginKey) -> bool:
+    def _check_origin(self, key: _OriginKey) -> bool:
         raw, host, scheme, address, port = key
         if not self.host_ok(host, (address, port)):
             return False
@@ -110,13 +110,13 @@ class Hosts:
 
 
 def same_origin(raw: bytes, host: bytes, scheme: str) -> bool:
-    """Whether a page comes from the very place that it calls: the same scheme, host and port."""
+    """Whether a page calls its own origin: the same scheme, host and port."""
     origin = parse_origin(raw.decode("latin-1"))
     return origin is not None and origin == parse_origin(f"{scheme}://{host.decode('latin-1')}")
 
 
 def parse_host(text: str) -> Host | None:
-    """A Host header's value in one form for all spellings of the same. None if it is none, or a strange one."""
+    """Parse a Host header into one form for all its spellings. None if it is invalid."""
     if text.startswith("["):
         name, bracket, rest = text.partition("]")
         address = _ipv6(name[1:]) if bracket else None
@@ -129,7 +129,7 @@ def parse_host(text: str) -> Host | None:
 
 
 def parse_origin(text: str) -> Origin | None:
-    """An Origin header's value in one form. None for `null`, and for what is more or less than an origin."""
+    """Parse an Origin header. None for `null` and for anything that is not exactly an origin."""
     found = _ORIGIN.fullmatch(text.lower()) if text.isascii() else None
     host = parse_host(found[2]) if found else None
     if found is None or host is None:
@@ -139,7 +139,7 @@ def parse_origin(text: str) -> Origin | None:
 
 
 def _with_port(name: str, rest: str) -> Host | None:
-    """`rest` is nothing, or a colon and a port."""
+    """Parse `rest`: empty, or a colon and a port."""
     if not rest:
         return name, None
     if rest[0] != ":" or not _PORT.fullmatch(rest[1:]) or int(rest[1:]) > 65535:
@@ -155,7 +155,7 @@ def _ipv6(text: str) -> str | None:
 
 
 def _meant(entry: str) -> list[Host]:
-    """An allowed host with every port that it means: a default port may be written or left out."""
+    """An allowed host with every port that it includes: a default port may be written or left out."""
     host = parse_host(entry)
     if host is None:
         fix = "write host or host:port, such as mcp.example.com or [::1]:9100, without scheme, path or wildcard"

@@ -51,7 +51,7 @@ class Ask:
     """Marks a parameter that is asked for before the body runs: `ok: Annotated[bool, Ask("Refund {order}?")]`.
 
     `{name}` in the text is filled with the call's own arguments. A parameter with a default takes it when the person
-    says no or the client can't ask; without one the call ends there, with an error that says so.
+    declines or the client can't ask; without one the call ends with an error.
     """
 
     __slots__ = ("question", "url")
@@ -62,7 +62,7 @@ class Ask:
 
 
 class ElicitAnswer(Struct, frozen=True):
-    """What the person did, and the value if they gave one."""
+    """The person's action, and the value if they gave one."""
 
     action: Literal["accept", "decline", "cancel"]
     value: Any = None
@@ -73,7 +73,7 @@ class ElicitAnswer(Struct, frozen=True):
 
 
 class SampleAnswer(Struct, rename="camel"):
-    """What the client's model said."""
+    """The answer of the client's model."""
 
     role: Literal["user", "assistant"]
     content: Any
@@ -198,7 +198,7 @@ _SECRET_NAMES = frozenset(("api_key", "access_key", "private_key", "card_number"
 
 
 def refuse_secrets(form: dict[str, Any]) -> None:
-    """A form may not ask for a secret: the client, and whoever reads its log, would see it."""
+    """Refuse a form that asks for a secret: the client and its log would show it."""
     for name in form.get("properties", {}):
         plain = name.lower().replace("-", "_")
         if plain in _SECRET_NAMES or plain.split("_")[-1] in _SECRET_WORDS:
@@ -208,9 +208,9 @@ def refuse_secrets(form: dict[str, Any]) -> None:
 
 
 def read_answer(question: Question, key: str, raw: Any, wrapped: bool, convert: Callable[[Any, Any], Any]) -> Any:
-    """A client's answer as the handler gets it, or msgspec.ValidationError.
+    """Convert a client's answer to the handler's type. Raises msgspec.ValidationError.
 
-    `wrapped`: the value stands alone under `key` in the form.
+    `wrapped`: the value is the one field `key` of the form.
     """
     match question:
         case Elicit():
@@ -237,7 +237,7 @@ def _read_elicit(
 
 
 def lower_form(form: dict[str, Any], peer: Peer) -> dict[str, Any]:
-    """The form as the revision knows it: up to 2025-06-18 a choice has no title and only a bool has a default."""
+    """The form for a revision: up to 2025-06-18 a choice has no title and only a bool has a default."""
     if peer.revision.index >= TITLED_CHOICES:
         return form
     several = [name for name, field in form.get("properties", {}).items() if field.get("type") == "array"]

@@ -9,8 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple, final
 
-from longshore.protocol.subschemas import ALONE, BY_NAME, IN_LISTS
 from longshore.schema.kinds import is_array, is_object
+
+BY_NAME: Final = ("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions")
+"""Keywords that hold subschemas by name; `IN_LISTS` hold lists of them, `ALONE` hold one. In any dialect."""
+IN_LISTS: Final = ("anyOf", "allOf", "oneOf", "prefixItems", "items")
+ALONE: Final = (
+    *("items", "additionalItems", "unevaluatedItems", "contains", "contentSchema"),
+    *("additionalProperties", "unevaluatedProperties", "propertyNames"),
+    *("not", "if", "then", "else"),
+)
 
 Schema = dict[str, Any]
 Change = Callable[[Schema], Schema]

@@ -11,7 +11,7 @@ from longshore.protocol.dialect import Failure
 from longshore.protocol.peer import Envelope
 from longshore.registry.tool import Entry, hint
 from longshore.server.call import Call
-from longshore.server.methods import Method, MethodRequest, after_mounts, continue_as, make_call
+from longshore.server.methods import MethodHandler, MethodRequest, after_mounts, continue_as, make_call
 from longshore.wire.codec import INTERNAL_ERROR, INVALID_PARAMS
 from longshore.wire.messages import Fault
 
@@ -217,10 +217,10 @@ def _run(engine: Engine, call: Call, params: ReadParams | GetParams) -> bytes | 
 
 
 CONTENT_METHODS: Final = {
-    "resources/read": Method(_read_resource, ReadParams, "uri"),
-    "resources/subscribe": Method(_subscribe, UriParams),
-    "resources/unsubscribe": Method(_subscribe, UriParams),
-    "subscriptions/listen": Method(_listen, ListenParams),
-    "prompts/get": Method(_get_prompt, GetParams, "name"),
-    "completion/complete": Method(_complete, CompleteParams),
+    "resources/read": MethodHandler(_read_resource, ReadParams, "uri"),
+    "resources/subscribe": MethodHandler(_subscribe, UriParams),
+    "resources/unsubscribe": MethodHandler(_subscribe, UriParams),
+    "subscriptions/listen": MethodHandler(_listen, ListenParams),
+    "prompts/get": MethodHandler(_get_prompt, GetParams, "name"),
+    "completion/complete": MethodHandler(_complete, CompleteParams),
 }

@@ -85,7 +85,7 @@ def handle_request(engine: Engine, request: MethodRequest) -> bytes | None:
     return method.run(engine, request)
 
 
-def _read_params(engine: Engine, request: MethodRequest, method: Method) -> None:
+def _read_params(engine: Engine, request: MethodRequest, method: MethodHandler) -> None:
     """Decode the parameters, and find the sender in their envelope."""
     try:
         params = request.params = msgspec.json.decode(request.raw, type=method.params)
@@ -278,7 +278,7 @@ def _call_tool(_: Engine, __: MethodRequest) -> NoReturn:
     raise ProtocolError(INVALID_PARAMS, "invalid params of tools/call")
 
 
-class Method(NamedTuple):
+class MethodHandler(NamedTuple):
     run: Callable[[Engine, MethodRequest], bytes | None]
     params: Any = None
     header_name: str = ""
@@ -286,19 +286,19 @@ class Method(NamedTuple):
 
 
 _METHODS: Final = {
-    "initialize": Method(_initialize),
-    "ping": Method(_ping),
-    "server/discover": Method(_discover, AnyParams),
-    "logging/setLevel": Method(_set_level, LevelParams),
-    "tools/list": Method(_list, ListParams),
-    "prompts/list": Method(_list, ListParams),
-    "resources/list": Method(_list, ListParams),
-    "resources/templates/list": Method(_list, ListParams),
-    "tools/call": Method(_call_tool, CallParams, "name"),
+    "initialize": MethodHandler(_initialize),
+    "ping": MethodHandler(_ping),
+    "server/discover": MethodHandler(_discover, AnyParams),
+    "logging/setLevel": MethodHandler(_set_level, LevelParams),
+    "tools/list": MethodHandler(_list, ListParams),
+    "prompts/list": MethodHandler(_list, ListParams),
+    "resources/list": MethodHandler(_list, ListParams),
+    "resources/templates/list": MethodHandler(_list, ListParams),
+    "tools/call": MethodHandler(_call_tool, CallParams, "name"),
 }
 
 
-def _find_method(name: str) -> Method | None:
+def _find_method(name: str) -> MethodHandler | None:
     """The method of this name. The rest of them is imported when one of it is first called."""
     found = _METHODS.get(name)
     if found is None and name in METHODS:

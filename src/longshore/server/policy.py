@@ -1,4 +1,4 @@
-"""What a server offers, by the authors' declarations and the configuration: tools, time limits, instructions."""
+"""The offer of a server, from the declarations and the configuration: tools, time limits, instructions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Newline framing: bytes in, frames out, in linear time and bounded memory.
 
-A frame is one line without its newline. Of a line over the limit only the first and last bytes are held, from which
-its id can be read; it is reported as `TooLong` when it ends. The same bytes give the same frames however they are
+A frame is one line without its newline. A line over the limit is reduced to its first and last bytes, from which its
+id can be read; it is reported as `TooLong` when it ends. The same bytes give the same frames however they are
 split.
 
 Short lines are passed to `feed` as they were read. A line longer than `LONG_BYTES` is read straight into a reused

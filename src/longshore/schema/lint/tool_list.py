@@ -7,10 +7,9 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from longshore.protocol.subschemas import BY_NAME
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import cut
-from longshore.schema.walk import Node, walk
+from longshore.schema.walk import BY_NAME, Node, walk
 
 Json = dict[str, Any]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from longshore.protocol.subschemas import subschemas
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.lint.clients import PROPERTY_NAME
 from longshore.schema.lint.parameters import is_opaque
@@ -13,7 +12,7 @@ from longshore.schema.lint.rule import Level, Rule, RuleFault, fault
 from longshore.schema.lint.tool_list import Json, LintedTool, SchemaNode, change_schemas, example, show
 from longshore.schema.phrase import kind, quote
 from longshore.schema.rewrite import SWITCHES, with_items, with_object_root, without_booleans
-from longshore.schema.walk import has_type
+from longshore.schema.walk import has_type, subschemas
 
 _OF_APIS: Final = ("input_schema", "parameters")
 """The names of inputSchema in the APIs of models."""
@@ -120,7 +119,10 @@ def _find_misplaced(schema: Json) -> list[str]:
     return [
         key
         for key, value in schema.items()
-        if is_object(value) and "type" in value and not subschemas(key, value) and key not in ("default", "const")
+        if is_object(value)
+        and "type" in value
+        and not list(subschemas({key: value}))
+        and key not in ("default", "const")
     ]
 
 
