@@ -12,7 +12,7 @@ import pytest
 
 from client.auth.conftest import first_headers, run
 from client.auth.oauth_servers import AuthorizationServer, ProtectedServer, Reply, running
-from longshore.cli.credentials import TOKEN_BYTES, choose, hint, source
+from longshore.cli.auth_option import TOKEN_BYTES, choose, hint, source
 from longshore.cli.options import Options
 from longshore.cli.target import locate
 

@@ -30,7 +30,7 @@ NAMED = 20
 @click.argument("tool")
 @click.argument("words", nargs=-1, metavar="[KEY=VALUE]...")
 @click.option("--args", "base", metavar="JSON", help="The arguments as a JSON object; @FILE reads one, - reads stdin.")
-@click.option("--unchecked", is_flag=True, help="Send it whatever the list of tools says, as earlier callers would.")
+@click.option("--unchecked", is_flag=True, help="Send the call without checking it against the list of tools.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as JSON.")
 @click.option("--save", type=click.Path(), metavar="DIR", help="Write images, audio and other bytes into this folder.")
 @with_options
@@ -46,14 +46,15 @@ def call(
 ) -> int:
     """Call a tool of a server.
 
-    TARGET is a URL, a server file (path/to/server.py), the name of a server that a client's configuration has
-    (.mcp.json, .cursor/mcp.json, .vscode/mcp.json, Claude's, Codex's and Gemini's files, in this order), builtin, or
-    a command line. A command line is one word, so it is quoted: longshore call 'npx -y some-server' TOOL key=value.
+    TARGET is a URL, a server file (path/to/server.py), the name of a server in a client's configuration (.mcp.json,
+    .cursor/mcp.json, .vscode/mcp.json, Claude's, Codex's and Gemini's files, in this order), builtin, or a command
+    line in quotes: longshore call 'npx -y some-server' TOOL key=value.
 
-    KEY=VALUE is read as the tool's schema says: a text stays a text, a list is JSON or the key once for each item,
-    KEY:=JSON is JSON in any case, KEY=@FILE is what the file holds, and OUTER.INNER=VALUE reaches into an object.
+    KEY=VALUE is read by the tool's schema: a string stays a string, a list is JSON or the key once for each item.
+    KEY:=JSON is always JSON, KEY=@FILE reads the file, and OUTER.INNER=VALUE sets a property of an object.
 
-    What the tool's schema refuses is not sent. With --unchecked the server judges; VALUE is JSON then, or else a text.
+    Arguments that the tool's schema refuses are not sent. With --unchecked the server decides, and VALUE is read as
+    JSON if it is some, else as a string.
     """
     typed = [utf8(word) for word in words]
     text = None if base is None else utf8(base)

@@ -28,7 +28,7 @@ def config() -> None:
 def show(with_origin: bool, as_json: bool, path: str | None) -> None:
     """Show every value.
 
-    They are those that `longshore serve` would see, started in this folder.
+    The values are those of `longshore serve` in this folder.
     """
     listed = list_values(configuration.load(path=path))
     if as_json:
@@ -44,7 +44,7 @@ def show(with_origin: bool, as_json: bool, path: str | None) -> None:
 def check(path: str | None) -> None:
     """Check one file, or all.
 
-    With PATH, that file alone; without, everything that `longshore serve` would read, started in this folder.
+    With PATH, only that file; without, every file that `longshore serve` reads in this folder.
     """
     # An empty environment leaves out the user's file and the variables: only the named file is checked.
     found = configuration.load(path=path, environ={}) if path else configuration.load()

@@ -27,13 +27,13 @@ Lists = dict[str, list[Any]]
 @click.option("--tools", is_flag=True, help="The tools.")
 @click.option("--resources", is_flag=True, help="The resources and their templates.")
 @click.option("--prompts", is_flag=True, help="The prompts.")
-@click.option("--json", "as_json", is_flag=True, help="Print them as the server describes them, as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the server's own records.")
 @with_options
 def list_(target: str, tools: bool, resources: bool, prompts: bool, as_json: bool, **given: Any) -> int:
     """List what a server offers.
 
     TARGET is what `longshore call` takes: a URL, a file, a configured server's name, or a command line in quotes.
-    Without --tools, --resources or --prompts, all are listed.
+    Without --tools, --resources or --prompts, everything is listed.
     """
     flags = {"tools": tools, "resources": resources, "prompts": prompts}
     kinds = [kind for kind, wanted in flags.items() if wanted] or list(flags)

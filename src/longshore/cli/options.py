@@ -12,8 +12,8 @@ from msgspec import Struct
 from longshore.protocol.revisions import LOG_LEVELS, REVISIONS
 
 CODES = (
-    "Exit codes: 0 it worked; 1 the tool failed or the server refused the request; 2 wrong arguments; 3 no connection, "
-    "or it takes no such credentials; 4 no answer in time; 130 interrupted."
+    "Exit codes: 0 success; 1 the tool failed or the server refused the request; 2 wrong arguments; 3 no connection, "
+    "or credentials refused; 4 no answer in time; 130 interrupted."
 )
 
 
@@ -106,7 +106,7 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 "--config",
                 type=click.Path(),
                 metavar="FILE",
-                help="Look TARGET up in this file, by its name in mcpServers.",
+                help="Look up TARGET by its name in this file's mcpServers.",
             ),
             click.option("--timeout", type=float, default=60.0, metavar="S", help=_TIMEOUT),
             click.option("--era", type=eras, default="auto", metavar="E", help=_ERA),
@@ -121,10 +121,10 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-_TIMEOUT = "Seconds to connect, and for each answer; progress begins them anew. 0: for ever.  [default: 60]"
+_TIMEOUT = "Seconds to connect, and for each answer; progress restarts them. 0: no limit.  [default: 60]"
 _ERA = "auto, modern, legacy, or a revision such as 2025-06-18.  [default: auto]"
 _AUTH = (
-    "A bearer token for a URL: better env:NAME or @FILE than the token itself, which others could see; none for no "
-    "login at all.  [default for a URL of this machine: the variable LONGSHORE_AUTH_TOKEN, where it is set]"
+    "A bearer token for a URL, best as env:NAME or @FILE, since other users can see command lines; none: no "
+    "login.  [default for loopback URLs: the variable LONGSHORE_AUTH_TOKEN, if set]"
 )
-_LOG = "From which level on the server's log is shown.  [default: info on a terminal, else none]"
+_LOG = "The least severe log message of the server that is shown.  [default: info on a terminal, else none]"

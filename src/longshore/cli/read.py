@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 @click.command(cls=TargetCommand, epilog=CODES)
 @click.argument("target", shell_complete=complete_target)
 @click.argument("uri")
-@click.option("--json", "as_json", is_flag=True, help="Print the contents as JSON; bytes are in base64 there.")
-@click.option("--save", type=click.Path(), metavar="DIR", help="Write what it holds into this folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print the contents as JSON, with bytes in base64.")
+@click.option("--save", type=click.Path(), metavar="DIR", help="Write the contents into this folder.")
 @with_options
 def read(target: str, uri: str, as_json: bool, save: str | None, **given: Any) -> int:
     """Read a resource of a server.
 
     TARGET is what `longshore call` takes: a URL, a file, a configured server's name, or a command line in quotes.
-    Into a pipe goes exactly what the resource holds, text or bytes.
+    A pipe gets the exact text or bytes of the resource.
     """
     return read_resource(target, utf8(uri), as_json=as_json, save=save, options=Options(**given))
 

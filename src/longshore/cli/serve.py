@@ -34,7 +34,7 @@ def _help(flag: Flag) -> str:
 
 @click.command(epilog="Options win over LONGSHORE_* variables, these over longshore.toml: see `longshore config show`.")
 @click.argument("target", required=False)
-@click.option(HTTP_OPTION, "http", is_flag=True, help="Serve over HTTP. The options from --host on are for that.")
+@click.option(HTTP_OPTION, "http", is_flag=True, help="Serve over HTTP. The options from --host on are for HTTP.")
 @click.option(
     CONFIG_OPTION, "config_path", metavar="PATH", help="Read this file in place of the project's longshore.toml."
 )
@@ -42,8 +42,8 @@ def _help(flag: Flag) -> str:
 def serve(target: str | None, http: bool, config_path: str | None, **flags: str | None) -> None:
     """Serve MCP, on stdio or over HTTP.
 
-    TARGET is a server of yours: path/to/server.py, path/to/server.py:name or module:name. Without it, the built-in
-    server runs.
+    TARGET is your server: path/to/server.py, path/to/server.py:name or module:name. The default is the built-in
+    server.
     """
     _check_transport(http, flags)
     entry_point = import_module("longshore.__main__")  # it is outside the layers of packages, so no import statement

@@ -131,7 +131,7 @@ def _url_options(place: Destination, options: Options, screen: Screen) -> dict[s
     headers = dict(_pair(each, ":", "--header") for each in options.header)
     if options.auth is None and any(name.lower() == "authorization" for name in (*headers, *place.headers)):
         return {"headers": headers}
-    from longshore.cli.credentials import choose, source
+    from longshore.cli.auth_option import choose, source
 
     return {"headers": headers, "auth": choose(source(place, options), person=screen.person)}
 
@@ -226,7 +226,7 @@ def _explain(problem: ClientError, place: Destination, options: Options) -> str:
     if isinstance(problem, ServerError) and problem.code == CAPABILITY_MISSING:
         text += "\nIt wants to ask a question, which is offered on a terminal only."
     if isinstance(problem, AuthorizationError):
-        from longshore.cli.credentials import hint
+        from longshore.cli.auth_option import hint
 
         text += hint(place, options)
     return text

@@ -14,16 +14,16 @@ from longshore.toolsets.discovery.survey import argument_lines, category_of, kin
 
 @click.command()
 @click.argument("target", required=False)
-@click.option("--markdown", "form", flag_value="markdown", help="A page of reference.")
-@click.option("--json", "form", flag_value="json", help="The tools as tools/list gives them.")
+@click.option("--markdown", "form", flag_value="markdown", help="Print a reference page.")
+@click.option("--json", "form", flag_value="json", help="Print the tools as in tools/list.")
 def tools(target: str | None, form: str | None) -> None:
     """List the tools of a server.
 
-    TARGET is a server of yours: path/to/server.py, path/to/server.py:name or module:name. Without it, the built-in
-    server's are listed.
+    TARGET is your server: path/to/server.py, path/to/server.py:name or module:name. The default is the built-in
+    server.
     """
     if target is not None and target.lower().startswith(("http://", "https://")):
-        raise click.UsageError(f"this is for a server of yours in Python; of a URL's: longshore list {target} --tools")
+        raise click.UsageError(f"this command is for servers in Python; for a URL: longshore list {target} --tools")
     from longshore.cli.target import BUILTIN, load
 
     app, refused = load(BUILTIN if target is None else target)

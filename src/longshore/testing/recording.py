@@ -76,7 +76,8 @@ class Redaction:
         """`names` beside SECRETS; None leaves out nothing."""
         if isinstance(names, str):
             raise TypeError(f"redact={names!r}: it takes a list of names; write redact=[{names!r}]")
-        self._names = () if names is None else tuple(filter(None, map(_plain, (*SECRETS, *names))))
+        given = () if names is None else (*SECRETS, *names)
+        self._names = tuple(_plain(name) for name in given if _plain(name))
         self._values: set[str] = set()
         self._states: dict[str, str] = {}
 
