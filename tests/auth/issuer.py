@@ -64,7 +64,7 @@ def join(header: dict[str, Any], claims: Any) -> str:
 
 
 class Issuer:
-    """What the server answers can be set at any time; what it was asked is kept."""
+    """Its answers can be set at any time; it records the requests."""
 
     def __init__(self, url: str) -> None:
         self.url = url

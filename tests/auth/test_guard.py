@@ -1,4 +1,4 @@
-"""The door as a whole: modes, cookies, what is kept and what leaks nowhere."""
+"""The guard as a whole: modes, cookies, the cache of tokens, and that no token leaks."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_cookie_of_a_long_lived_token_is_bounded(issuer: Issuer, clock: Clock)
     assert "; Max-Age=2592000; " in str(found.cookie(bearer("opaque")))
 
 
-# What is kept
+# The cache
 
 
 def test_the_cache_of_tokens_is_bounded() -> None:

@@ -1,4 +1,4 @@
-"""The issuer's keys: when they are fetched, when they change, and when they can't be had."""
+"""The issuer's keys: fetching, rotation, and failures of the issuer."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_a_private_key_in_the_set_is_used_as_a_public_one(issuer: Issuer, clock:
     assert _status(_guard(issuer, clock), _token(clock)) == 200
 
 
-# Bad days
+# Failures of the issuer
 
 
 def _huge(request: BaseHTTPRequestHandler) -> None:
@@ -235,7 +235,7 @@ def _long_header(request: BaseHTTPRequestHandler) -> None:
     request.wfile.write(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000 + b"\r\n\r\n")
 
 
-BAD_DAYS: list[tuple[Answer, str]] = [
+FAILURES: list[tuple[Answer, str]] = [
     (_huge, "answered with more than 262,144 bytes"),
     (_huge_in_chunks, "answered with more than 262,144 bytes"),
     (_redirect, "answered with status 302; redirects are not followed"),
@@ -251,7 +251,7 @@ BAD_DAYS: list[tuple[Answer, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("answer", "why"), BAD_DAYS, ids=[why for _, why in BAD_DAYS])
+@pytest.mark.parametrize(("answer", "why"), FAILURES, ids=[why for _, why in FAILURES])
 def test_no_token_is_accepted_while_the_issuer_fails(issuer: Issuer, clock: Clock, answer: Answer, why: str) -> None:
     issuer.answer = answer
     found = _guard(issuer, clock)

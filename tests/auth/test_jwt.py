@@ -1,4 +1,4 @@
-"""Access tokens that are JWTs: what lets in, and everything that must not."""
+"""JWT access tokens: which are accepted, and which must be refused."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def found(issuer: Issuer, clock: Clock) -> Guard:
     return _guard(issuer, clock)
 
 
-# What lets in
+# Accepted
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_subjects_of_different_issuers_get_different_names(issuer: Issuer, clock
     assert len({name for *_, name in cases}) == len(cases)
 
 
-# What does not
+# Refused
 
 
 @pytest.mark.parametrize(
@@ -358,7 +358,7 @@ def test_a_refusal_repeats_nothing_of_a_bad_token(found: Guard, clock: Clock) ->
     assert token.split(".")[2] not in repr(refused)
 
 
-# What is remembered
+# Cached
 
 
 def test_a_verified_token_is_cached_until_it_expires(found: Guard, issuer: Issuer, clock: Clock) -> None:

@@ -227,7 +227,7 @@ def test_a_config_error_exits_with_two() -> None:
     assert ConfigError.exit_code == 2
 
 
-# Files that look odd and are fine
+# Unusual files that are valid
 
 
 @pytest.mark.parametrize(

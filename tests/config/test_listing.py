@@ -1,4 +1,4 @@
-"""`longshore config show` tells everything but secrets."""
+"""`longshore config show` prints everything but secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for one tool."""
+"""The settings of one tool."""
 
 from __future__ import annotations
 

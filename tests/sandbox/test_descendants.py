@@ -36,7 +36,7 @@ assert adopt()
 
 
 def lines_of(source: str, *argv: str) -> list[str]:
-    """What the program prints. Where `end_all` must not wait, its grace is longer than this bound."""
+    """The output of the program. Where `end_all` must not wait, its grace is longer than this bound."""
     command = [sys.executable, "-W", "ignore::ResourceWarning", "-c", PREAMBLE + textwrap.dedent(source), *argv]
     done = subprocess.run(command, capture_output=True, text=True, timeout=50)
     assert done.returncode == 0, done.stderr

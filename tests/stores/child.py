@@ -1,4 +1,4 @@
-"""A process with a store of its own, told what to do line by line. Run as a script it is that process."""
+"""A child process with a store, controlled line by line. Run as a script, this file is that process."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Child:
         self.process.stdin.write(repr((method, args)).encode() + b"\n")
 
     def answers(self) -> int:
-        """How many answers have come so far that nobody asked for."""
+        """The number of messages that have arrived so far."""
         self._read(0.01)
         self._answers += sum(line.startswith(b"('answer'") for line in self._lines)
         self._lines.clear()

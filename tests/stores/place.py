@@ -1,4 +1,4 @@
-"""One kind of store, with a way to let time pass and every wait bounded."""
+"""One kind of store for a test, with a clock to move and bounded waits."""
 
 from __future__ import annotations
 

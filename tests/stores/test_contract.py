@@ -1,4 +1,4 @@
-"""What every store promises, shown on each of them."""
+"""The contract of a store, tested on every backend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A listener that may have missed messages is told so, once, and goes on hearing."""
+"""A listener that may have missed messages gets MISSED once, and then new messages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_listeners_get_missed_after_a_lost_connection(redis_url: str) -> None:
 
 
 def test_listeners_get_missed_after_messages_were_deleted_unread(sqlite_path: Path) -> None:
-    """As it is for a process that stands still for longer than messages are kept."""
+    """This happens to a process that is stopped for longer than messages are stored."""
 
     async def body() -> None:
         heard: list[bytes] = []

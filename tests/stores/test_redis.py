@@ -1,4 +1,4 @@
-"""Redis: what it keeps there, and what happens while it is away."""
+"""The Redis store: its keys, and its behaviour while Redis is down."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def error_of(awaitable: object) -> str:
     return str(caught.value)
 
 
-# What is there.
+# Keys in Redis.
 
 
 def test_every_name_begins_with_ours_and_expires(redis_url: str) -> None:
@@ -169,7 +169,7 @@ def test_another_database_is_another_store(server: RedisServer) -> None:
     run(body())
 
 
-# While it is away.
+# While Redis is down.
 
 
 def test_every_operation_reports_that_redis_is_down(server: RedisServer) -> None:
@@ -228,7 +228,7 @@ def test_the_store_recovers_when_redis_restarts(server: RedisServer) -> None:
 
 
 def test_cut_connections_are_made_again(server: RedisServer) -> None:
-    """As by a proxy that is tired of them: nobody notices but the log of Redis."""
+    """A proxy may cut idle connections."""
 
     async def body() -> None:
         async with opened(server.url) as store, redis.asyncio.Redis.from_url(server.url) as client:
@@ -329,7 +329,7 @@ def test_operations_in_flight_complete_when_the_store_is_closed(redis_url: str) 
     run(body())
 
 
-# What it may refuse.
+# Refusals of Redis.
 
 
 def test_wrong_and_missing_passwords_are_reported(tmp_path: Path) -> None:

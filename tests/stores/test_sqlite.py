@@ -1,4 +1,4 @@
-"""The SQLite file: how it is kept, what it survives, what it says when it can't go on."""
+"""The SQLite store: its file, its messages, and its errors."""
 
 from __future__ import annotations
 
@@ -341,7 +341,7 @@ def test_old_messages_and_expired_rows_are_deleted(sqlite_path: Path, monkeypatc
     run(body())
 
 
-# What can be wrong with the file.
+# Unusable files.
 
 
 async def use(path: Path) -> None:

@@ -166,7 +166,7 @@ def test_a_program_may_end_without_closing(tmp_path: Path) -> None:
 
 
 def test_a_store_without_free_descriptors_polls(tmp_path: Path) -> None:
-    """No socket can be made, neither to be nudged nor to nudge. The store goes on, and is nudged once there is one."""
+    """Without descriptors no socket can be made, so the store polls until there is one."""
     source = """
     import socket
 

@@ -1,4 +1,4 @@
-"""One record an event: which ones a request leaves behind, with what outcome, and never what was said in it."""
+"""The records of a request, with their outcomes; no arguments or results are in them."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def call(id: int | str, tool: str, **arguments: Any) -> bytes:
 
 
 def record(talk: Callable[[Memory], Awaitable[None]], app: Server | None = None) -> list[Record]:
-    """What a listener hears while `talk` goes on."""
+    """The records that a listener gets during `talk`."""
     app = app or make()
     heard: list[Record] = []
     app.listen(heard.append)

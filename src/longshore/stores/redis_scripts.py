@@ -20,49 +20,33 @@ local function file(index, name, ms)
 end
 """
 
-SET = (
-    _NOW
-    + _FILE
-    + """
+SET = f"""{_NOW}{_FILE}
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 file(KEYS[2], ARGV[3], ARGV[2])
 return 1
 """
-)
 """KEYS value, index; ARGV value, milliseconds, name."""
 
-ADD = (
-    _NOW
-    + _FILE
-    + """
+ADD = f"""{_NOW}{_FILE}
 if not redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX') then return 0 end
 file(KEYS[2], ARGV[3], ARGV[2])
 return 1
 """
-)
 """As SET; 0: there is one."""
 
-SWAP = (
-    _NOW
-    + _FILE
-    + """
+SWAP = f"""{_NOW}{_FILE}
 if redis.call('GET', KEYS[1]) ~= ARGV[3] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 file(KEYS[2], ARGV[4], ARGV[2])
 return 1
 """
-)
 """KEYS value, index; ARGV value, milliseconds, what must be there now, name. 0: it is not."""
 
-TOUCH = (
-    _NOW
-    + _FILE
-    + """
+TOUCH = f"""{_NOW}{_FILE}
 if redis.call('PEXPIRE', KEYS[1], ARGV[1]) == 0 then return 0 end
 file(KEYS[2], ARGV[2], ARGV[1])
 return 1
 """
-)
 """KEYS value, index; ARGV milliseconds, name. 0: there is none."""
 
 DELETE = """
@@ -74,10 +58,8 @@ return 1
 """
 """KEYS value, log, index of each; ARGV the names."""
 
-FIND = (
-    _NOW
-    + """
-local found = {}
+FIND = f"""{_NOW}
+local found = {{}}
 for _, name in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. at(now), '+inf')) do
   if string.sub(name, 1, #ARGV[1]) == ARGV[1] then
     local value = redis.call('GET', ARGV[2] .. name)
@@ -89,15 +71,11 @@ for _, name in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. at(now), '+inf
 end
 return found
 """
-)
 """KEYS index; ARGV prefix, what stands before a name in its key. Returns name, value, name, value …"""
 
-COUNT = (
-    _NOW
-    + """
+COUNT = f"""{_NOW}
 return redis.call('ZCOUNT', KEYS[1], '(' .. at(now), '+inf')
 """
-)
 """KEYS index."""
 
 APPEND = """
