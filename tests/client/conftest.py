@@ -1,4 +1,4 @@
-"""What one test learned of a server says nothing of the next one."""
+"""Fixtures: no test uses the era that another one remembered."""
 
 from __future__ import annotations
 

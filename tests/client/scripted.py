@@ -1,4 +1,4 @@
-"""Servers that a test scripts, and running a test so that whatever it leaves behind fails it.
+"""Servers that a test scripts, and a runner that fails a test which leaves anything behind.
 
 server = script(tmp_path, "for m in calls(): reply(m, DONE)")     # a command line
 run(test)                                                          # `await test()`, bounded
@@ -91,5 +91,5 @@ async def until(what: str, check: Callable[[], Any], patience: float = PATIENCE)
 
 
 def heard(path: Path) -> list[Any]:
-    """What a script wrote down as lines of JSON."""
+    """The lines of JSON that a script wrote to a file."""
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []

@@ -1,4 +1,4 @@
-"""What a server will tell of, by its own word, held against what is watched."""
+"""Acknowledgements of subscriptions, compared with what is watched."""
 
 from __future__ import annotations
 

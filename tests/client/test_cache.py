@@ -1,4 +1,4 @@
-"""What a modern server lets its client keep, for how long, and what ends that earlier."""
+"""The cache: which answers it holds, for how long, and what drops them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Giving up: what goes over the wire when a caller is cancelled or out of time, and what a late answer does then."""
+"""Cancelled and timed-out calls: the messages that are sent, and late answers."""
 
 from __future__ import annotations
 

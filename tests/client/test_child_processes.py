@@ -1,4 +1,4 @@
-"""Servers that die, won't die, or leave something behind; and what a client does when one is gone."""
+"""Child processes that die, won't die or leave processes behind, and restarting them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One clock for all requests of a connection, and the order in which a server in memory is heard."""
+"""The one timer for all requests of a connection, and the order of messages from a server in memory."""
 
 from __future__ import annotations
 

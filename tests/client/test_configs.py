@@ -1,4 +1,4 @@
-"""The configuration files of other clients, and what their entries mean to ours."""
+"""The configuration files of other clients, and their entries as targets of ours."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_folders_from_the_environment(home: Home) -> None:
 def test_a_relative_folder_leads_into_no_project(
     home: Home, monkeypatch: pytest.MonkeyPatch, variable: str, file: str
 ) -> None:
-    """What is in a project is the project's, and not what the person configured."""
+    """An entry of a project's file is marked as the project's."""
     put(home, f"project/conf/{file}", "mcp_servers" if file.endswith(".toml") else "mcpServers", "run")
     monkeypatch.chdir(home.project)
     home.environ[variable] = "conf"
@@ -358,7 +358,7 @@ def test_an_entry_that_is_nested_too_deep_is_refused(home: Home) -> None:
     ],
 )
 def test_a_url_is_found_by_one_rule(entry: dict[str, Any]) -> None:
-    """What is told of an entry is where a client goes with it."""
+    """`url_of` gives the URL that a client would use."""
     assert url_of(entry) == Client(entry).name == "https://a.test/x"
     assert url_of({"url": "", "command": "x"}) is None
 

@@ -1,4 +1,4 @@
-"""Clocks: what a server owes us is not late while it waits for us."""
+"""Deadlines stop while a user answers a question or logs in."""
 
 from __future__ import annotations
 

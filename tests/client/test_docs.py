@@ -1,4 +1,4 @@
-"""`docs/client.md` and `docs/signing-in.md` are true: what they quote is in the examples, and the examples run."""
+"""`docs/client.md` and `docs/signing-in.md` are true: the code they quote is in the examples, and the examples run."""
 
 from __future__ import annotations
 

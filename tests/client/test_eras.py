@@ -1,4 +1,4 @@
-"""Which era a client finds out, insists on and remembers, against our own server and scripted ones."""
+"""Negotiating, pinning and remembering the era, with our own server and scripted ones."""
 
 from __future__ import annotations
 

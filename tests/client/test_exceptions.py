@@ -1,4 +1,4 @@
-"""What goes wrong is one plain exception: which server it was, and what that last printed, fit for a terminal."""
+"""Exceptions: each names its server and the end of its stderr, in a form fit for a terminal."""
 
 from __future__ import annotations
 

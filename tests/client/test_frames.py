@@ -1,4 +1,4 @@
-"""What comes over the pipe when a server is careless or hostile with bytes: garbage, huge frames, floods, stalls."""
+"""Careless or hostile bytes on the pipe: garbage, huge frames, floods, stalls."""
 
 from __future__ import annotations
 

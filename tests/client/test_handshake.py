@@ -1,4 +1,4 @@
-"""What the specification demands of a client whoever it talks to, read from what servers in both eras hear of it.
+"""The requirements on how a client declares itself and begins a connection, in both eras.
 
 The checklist with the tests of each duty is `tests/spec/client.py`. Here: what a client says of itself, and how a
 connection begins. `test_messages.py` has what follows, `http/test_duties.py` what is only so over HTTP.

@@ -1,4 +1,4 @@
-"""What `from longshore.client import Client` brings along. Milliseconds vary by machine, modules don't.
+"""The modules that `from longshore.client import Client` loads. Milliseconds vary by machine, modules don't.
 
 asyncio and msgspec are what a client can't do without; all that they load themselves (ssl, inspect, logging …) is not
 ours to cut, so what counts is what comes on top of them.
@@ -81,7 +81,7 @@ def _loaded(statement: str) -> set[str]:
 
 
 def _found(loaded: set[str], unwanted: set[str]) -> set[str]:
-    """Those of the unwanted that were loaded, whole or in part."""
+    """The unwanted modules that were loaded, whole or in part."""
     return {name for name in unwanted if any(module == name or module.startswith(name + ".") for module in loaded)}
 
 

@@ -1,4 +1,4 @@
-"""Servers that answer wrongly on purpose. Each is a real process; none may hang a call, or take another one with it."""
+"""Malformed answers of real processes: none may hang a call or fail another one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def connect_to(folder: Path, code: str, **options: Any) -> Client:
 
 
 async def works(client: Client) -> None:
-    """Whatever happened before, the next call is answered."""
+    """The next call is answered in any case."""
     assert (await client.call("fine")).text == "fine"
 
 

@@ -1,4 +1,4 @@
-"""How a client behaves once it is connected, as the specification demands it: ids, answers, and whom it believes."""
+"""The requirements on a connected client: ids, progress tokens, answers, and trust in what a server says."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ HINTS: list[tuple[dict[str, Any], bool]] = [
 
 @BOTH
 def test_tool_annotations_only_decide_about_resending(tmp_path: Path, speaks: str) -> None:
-    """Which harms nobody but the server that said so."""
+    """A wrong annotation harms only the server that gave it."""
     code = f"""
         hints = {[hints for hints, _ in HINTS]!r}
         for m in log():
@@ -260,7 +260,7 @@ def test_a_servers_name_changes_no_behaviour(tmp_path: Path, speaks: str) -> Non
 
 @contextmanager
 def counting() -> Iterator[tuple[str, list[Any]]]:
-    """An address that nobody should come to, and who came."""
+    """An address that must not be visited, and the visits that it got."""
     visits: list[Any] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -327,7 +327,7 @@ def test_nothing_that_a_server_names_is_fetched(tmp_path: Path, speaks: str) -> 
 
 
 class Untouchable:
-    """Credentials that nobody may ask for."""
+    """Credentials that must not be used."""
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"{name} was wanted")

@@ -1,4 +1,4 @@
-"""What a tool's listing promises holds for as long as the listing does, and is compiled once."""
+"""A tool's output schema holds until its list changes, and is compiled once."""
 
 from __future__ import annotations
 

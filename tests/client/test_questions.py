@@ -1,4 +1,4 @@
-"""Results that ask for input, scripted: what is sent back, and what a client does with nonsense."""
+"""Questions of servers: the answers that are sent back, and malformed questions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a result is and what a request says, by the era: neither side can unsay it."""
+"""Types of results, and the `_meta` of requests, by era."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results of other people's servers: what is odd is passed on or refused in words, never a crash."""
+"""Unusual results of other servers are passed on or refused with a reason, never a crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas that servers send: passed on as they came, kept to where they can be read, and never a way to hold us up."""
+"""Schemas of servers are passed on unchanged, checked where they can be read, and can never block us."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_every_keyword_of_a_schema_is_passed_on_unchanged(tmp_path: Path, speaks
 def test_a_schema_is_of_2020_12_unless_it_names_another_dialect(
     tmp_path: Path, schema: Any, good: Any, bad: Any
 ) -> None:
-    """One that nobody knows binds nobody, and costs no call."""
+    """An unknown dialect checks nothing, and fails no call."""
 
     async def test() -> None:
         async with connect_to(tmp_path, "legacy", offering(schema)) as client:

@@ -1,4 +1,4 @@
-"""The client without await: in a script, a thread, a notebook; interrupted; closed under somebody's feet."""
+"""SyncClient: in a script, a thread, a notebook; interrupted; closed by another thread."""
 
 from __future__ import annotations
 

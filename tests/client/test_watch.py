@@ -1,4 +1,4 @@
-"""Hearing of changes, in both eras, over our own server and scripted ones, across lost connections."""
+"""Watching for changes, in both eras, at our own server and scripted ones, across lost connections."""
 
 from __future__ import annotations
 
@@ -335,7 +335,7 @@ def test_on_change_without_a_subscription_is_noted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 def test_on_change_gets_unsubscribed_changes_too(tmp_path: Path, era: str) -> None:
-    """Servers tell of changes without having said that they would, and to whoever is there."""
+    """Servers report changes without declaring that, and to every connection."""
 
     async def test() -> None:
         told: list[Change] = []

@@ -1,4 +1,4 @@
-"""What a new connection, or a subscription that ended, takes over: watches, the level of the log. None blocks it."""
+"""Watches and the log level are renewed on a new connection, without blocking it."""
 
 from __future__ import annotations
 

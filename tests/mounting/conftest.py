@@ -1,4 +1,4 @@
-"""What one test learned of a server says nothing of the next one, which may have got the same port."""
+"""Fixtures: no test uses the era that another one remembered for the same port."""
 
 from __future__ import annotations
 

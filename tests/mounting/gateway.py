@@ -1,4 +1,4 @@
-"""A server with another behind it, on every way there and in every pair of eras."""
+"""A gateway to a mounted server, over every transport and in every pair of eras."""
 
 from __future__ import annotations
 

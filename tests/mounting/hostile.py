@@ -1,4 +1,4 @@
-"""A server that does what no good one does: `python hostile.py MODE`. It knows the handshake and nothing of ours."""
+"""A misbehaving server without any framework: `python hostile.py MODE`."""
 
 from __future__ import annotations
 

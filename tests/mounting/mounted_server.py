@@ -1,4 +1,4 @@
-"""The server that the tests put behind another. In this process, or as one of its own: `python mounted_server.py`."""
+"""The server that the tests mount, in this process or as its own: `python mounted_server.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a mounted server that means no good can do: little, and whoever runs the gateway is told."""
+"""A hostile mounted server does little harm, and is logged."""
 
 from __future__ import annotations
 

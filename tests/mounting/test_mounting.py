@@ -1,4 +1,4 @@
-"""What is mounted is there as if it were our own, whichever way leads to it and whichever eras the two sides speak."""
+"""Mounted tools, resources and prompts work like our own, over every transport and in every pair of eras."""
 
 from __future__ import annotations
 

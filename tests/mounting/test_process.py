@@ -1,4 +1,4 @@
-"""A gateway as a process of its own: it answers at once whatever it has mounted, and leaves no child behind."""
+"""A gateway as a process answers at once, whatever it has mounted, and leaves no child behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a mounted server asks reaches the one who called it, in all four pairs of eras, and nobody else."""
+"""Questions of a mounted server reach its caller and no other, in all four pairs of eras."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resources of a mounted server that are watched here: it is asked to tell of them for as long as somebody watches."""
+"""Watched resources of a mounted server are subscribed to there while a client of ours watches them."""
 
 from __future__ import annotations
 

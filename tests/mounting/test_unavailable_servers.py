@@ -1,4 +1,4 @@
-"""A mounted server that is not there: it is said why, it is started again, and nobody waits for it for long."""
+"""A mounted server that is down: calls fail with the reason, it is restarted, and waits are short."""
 
 from __future__ import annotations
 

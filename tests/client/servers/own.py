@@ -96,7 +96,7 @@ def _add_calls(app: Server, happened: list[str]) -> None:
 
     @app.tool
     async def events() -> list[str]:
-        """What has happened in here."""
+        """The events so far."""
         return happened
 
     @app.tool
