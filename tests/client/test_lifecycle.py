@@ -44,7 +44,7 @@ def started(folder: Path) -> list[int]:
 
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 def test_a_thousand_cycles_leave_nothing(loop: Any) -> None:
-    """The answers of a shell script to the handshake. Eight at a time, each with a descriptor for its end and three pipes."""
+    """A shell script answers the handshake. Eight at a time, each with a descriptor for its end and three pipes."""
     left = 1000
 
     async def cycle() -> None:
