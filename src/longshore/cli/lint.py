@@ -70,7 +70,7 @@ def lint(ctx: click.Context, /, target: str | None, form: str, explain: str | No
     stdin. Or it is a command after --, as in longshore lint -- npx some-server. Without any, the built-in server is
     checked.
 
-    What holds for a project is written into its longshore.toml, in [lint].
+    A project writes its settings into longshore.toml, in [lint].
     """
     screen = Screen()
     if explain is not None:

@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from longshore.cli.completion import complete_target
 from longshore.cli.options import Options, TargetOrCommand, command_of, with_options
 from longshore.cli.screen import Line, Screen, one_line
-from longshore.schema.diff import Change, verdict, worst_first
+from longshore.schema.diff import SurfaceChange, verdict, worst_first
 
 if TYPE_CHECKING:
     from longshore.cli.describe import Snapshot
@@ -113,13 +113,13 @@ def _named(path: str) -> str:
     return path
 
 
-def _compare(before: Snapshot, now: Snapshot) -> list[Change]:
+def _compare(before: Snapshot, now: Snapshot) -> list[SurfaceChange]:
     from longshore.schema.diff import compare
 
     return compare(before.surface, now.surface, now.renamed)
 
 
-def _show(changes: Sequence[Change], before: str, now: str, form: str, screen: Screen) -> None:
+def _show(changes: Sequence[SurfaceChange], before: str, now: str, form: str, screen: Screen) -> None:
     if form == "json":
         screen.json(_as_json(changes, before, now))
     elif form == "markdown":
@@ -148,7 +148,7 @@ def _write(taken: Snapshot, output: str | None, screen: Screen) -> int:
 # -- the changes as text, JSON and Markdown
 
 
-def _lines(changes: Sequence[Change], before: str, now: str) -> Iterator[Line]:
+def _lines(changes: Sequence[SurfaceChange], before: str, now: str) -> Iterator[Line]:
     for change in worst_first(changes)[:SHOWN]:
         yield 0, [(one_line(change.title), "bold")]
         yield from ((2, [("BREAKS  ", "bold red"), (one_line(line), "")]) for line in change.broken)
@@ -160,7 +160,7 @@ def _lines(changes: Sequence[Change], before: str, now: str) -> Iterator[Line]:
     yield 0, [(f"{before} → {now}: {verdict(changes)}", "bold red" if any(c.breaks for c in changes) else "green")]
 
 
-def _as_json(changes: Sequence[Change], before: str, now: str) -> dict[str, Any]:
+def _as_json(changes: Sequence[SurfaceChange], before: str, now: str) -> dict[str, Any]:
     return {
         "old": before,
         "new": now,
@@ -169,7 +169,7 @@ def _as_json(changes: Sequence[Change], before: str, now: str) -> dict[str, Any]
     }
 
 
-def _as_markdown(changes: Sequence[Change], before: str, now: str) -> str:
+def _as_markdown(changes: Sequence[SurfaceChange], before: str, now: str) -> str:
     """A comment on a pull request."""
     from longshore.cli.findings import escape
 

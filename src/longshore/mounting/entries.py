@@ -18,9 +18,9 @@ from longshore.protocol.revisions import PROMPT, RESOURCE, TEMPLATE, TOOL
 from longshore.registry.catalog import Part
 from longshore.registry.resource import Resource, Template, TemplateProblem
 from longshore.registry.source_location import caller
-from longshore.registry.tool import ILLEGAL, MAX_NAME_CHARACTERS, Effects, Entry, report_problem
+from longshore.registry.tool import ILLEGAL, Effects, Entry, report_problem
 from longshore.schema.header_params import HeaderProblem, header_params
-from longshore.schema.kinds import is_array, is_object
+from longshore.schema.kinds import NAME_CHARACTERS, is_array, is_object
 from longshore.schema.repair import RepairResult
 from longshore.wire.codec import BROKEN, INVALID_PARAMS
 
@@ -377,10 +377,10 @@ def mounted_name(prefix: str, name: str) -> str:
     """The name here, `files_read` of `read`. One too long or with illegal characters is cut and gets a digest."""
     whole = f"{prefix}_{name}"
     fit = ILLEGAL.sub("_", whole)
-    if fit == whole and len(whole) <= MAX_NAME_CHARACTERS:
+    if fit == whole and len(whole) <= NAME_CHARACTERS:
         return whole
     digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_CHARACTERS]
-    return f"{fit[: MAX_NAME_CHARACTERS - 1 - _DIGEST_CHARACTERS]}_{digest}"
+    return f"{fit[: NAME_CHARACTERS - 1 - _DIGEST_CHARACTERS]}_{digest}"
 
 
 def visible(text: str) -> str:

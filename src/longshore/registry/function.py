@@ -13,7 +13,6 @@ from longshore.protocol.questions import Ask
 from longshore.registry.results import PASSTHROUGH, render_data, renderer, schema_renderer
 from longshore.registry.source_location import SourceLocation, caller, refuse
 from longshore.registry.tool import (
-    MAX_NAME_CHARACTERS,
     Entry,
     Json,
     Run,
@@ -22,6 +21,7 @@ from longshore.registry.tool import (
     describe_tool,
     tool_fields,
 )
+from longshore.schema.kinds import NAME_CHARACTERS
 from longshore.schema.output import Output, read_output
 from longshore.schema.parameter import Parameter, Patterns, SignatureProblem
 from longshore.schema.signature import Signature, read
@@ -117,7 +117,7 @@ def _authored(
 
 
 def _is_plain(name: str) -> bool:
-    return name.isascii() and len(name) <= MAX_NAME_CHARACTERS and name.isidentifier()
+    return name.isascii() and len(name) <= NAME_CHARACTERS and name.isidentifier()
 
 
 def _headers(fn: Callable[..., Any], signature: Signature, describe: _Describe) -> tuple[HeaderParam, ...]:

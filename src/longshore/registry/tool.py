@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from longshore.protocol.content import Icon
 from longshore.registry.source_location import refuse
+from longshore.schema.kinds import NAME_CHARACTERS
 
 if TYPE_CHECKING:
     from longshore.protocol.http_headers import HeaderParam
@@ -20,8 +21,6 @@ Effects = Literal["read", "write", "destroy"]
 Run = Literal["thread", "inline", "async"]
 Json = Any
 
-MAX_NAME_CHARACTERS = 64
-"""The specification says 128; the APIs behind two of three clients refuse more than 64."""
 ILLEGAL = re.compile(r"[^A-Za-z0-9_.-]")
 _LEGAL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
 
@@ -210,16 +209,16 @@ def _hints(options: ToolOptions) -> dict[str, Json]:
 
 def check_name(name: Any, kind: str, fn: Callable[..., Any]) -> None:
     """Refuse a name that some client would drop, rename or fail on."""
-    if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARACTERS or not _LEGAL.issuperset(name):
+    if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARACTERS or not _LEGAL.issuperset(name):
         refuse(
             fn,
-            f"{name!r} can't be a {kind}'s name: 1 to {MAX_NAME_CHARACTERS} of A-Z a-z 0-9 _ - .",
+            f"{name!r} can't be a {kind}'s name: 1 to {NAME_CHARACTERS} of A-Z a-z 0-9 _ - .",
             f"name={_legal(str(name))!r}",
         )
 
 
 def _legal(name: str) -> str:
-    return re.sub(f"{ILLEGAL.pattern}+", "_", name).strip("_")[:MAX_NAME_CHARACTERS] or "tool"
+    return re.sub(f"{ILLEGAL.pattern}+", "_", name).strip("_")[:NAME_CHARACTERS] or "tool"
 
 
 def hint(name: str, names: Iterable[str]) -> str:

@@ -139,7 +139,7 @@ def _count_common(one: list[str], other: list[str]) -> int:
 # -- changes
 
 
-class Change(Struct, frozen=True):
+class SurfaceChange(Struct, frozen=True):
     """One entry that differs."""
 
     title: str
@@ -166,14 +166,14 @@ class Renamed(Struct, frozen=True):
 NOTHING: Final = Renamed()
 
 
-def compare(old: Surface, new: Surface, renamed: Renamed = NOTHING) -> list[Change]:
+def compare(old: Surface, new: Surface, renamed: Renamed = NOTHING) -> list[SurfaceChange]:
     """Every difference, entry by entry. A part that one of them lacks is not compared."""
     parts = [part for part in KEYS if part in old and part in new]
     found = [change for part in parts for change in _compare_part(part, old[part], new[part], renamed)]
     return found + (_compare_instructions(old, new) if "instructions" in old and "instructions" in new else [])
 
 
-def _compare_part(part: str, old: list[Any], new: list[Any], renamed: Renamed) -> Iterator[Change]:
+def _compare_part(part: str, old: list[Any], new: list[Any], renamed: Renamed) -> Iterator[SurfaceChange]:
     before, after = _by_key(part, old), _by_key(part, new)
     for key in sorted(before.keys() | after.keys()):
         title = f"{_SINGULAR[part]} {key}"
@@ -181,14 +181,16 @@ def _compare_part(part: str, old: list[Any], new: list[Any], renamed: Renamed) -
         if key not in after and successor in after:
             yield _compare_renamed(title, before[key], after[successor], successor, renamed)
         elif key not in after:
-            yield Change(title, ["it is gone"], [], [])
+            yield SurfaceChange(title, ["it is gone"], [], [])
         elif key not in before:
-            yield Change(title, [], ["it is new"], [])
+            yield SurfaceChange(title, [], ["it is new"], [])
         elif not same(before[key], after[key]):
             yield _compare_entry(part, title, before[key], after[key], renamed.parameters.get(key, {}))
 
 
-def _compare_renamed(title: str, old: dict[str, Any], new: dict[str, Any], name: str, renamed: Renamed) -> Change:
+def _compare_renamed(
+    title: str, old: dict[str, Any], new: dict[str, Any], name: str, renamed: Renamed
+) -> SurfaceChange:
     found = _compare_entry("tools", title, {**old, "name": name}, new, renamed.parameters.get(name, {}))
     return replace(found, safe=[f"it is now {name}, and can be called by its old name, too", *found.safe])
 
@@ -206,7 +208,7 @@ def _by_key(part: str, entries: list[Any]) -> dict[str, dict[str, Any]]:
 
 def _compare_entry(
     part: str, title: str, old: dict[str, Any], new: dict[str, Any], renames: Mapping[str, str]
-) -> Change:
+) -> SurfaceChange:
     broken: list[str] = []
     safe: list[str] = []
     for key in sorted(old.keys() | new.keys()):
@@ -231,7 +233,7 @@ def _compare_entry(
             safe.append(f"its {key} is another")
     if not broken and not safe:
         safe.append("what callers may send and get is the same or more")
-    return Change(title, broken, safe, differences(old, new, "before", "now", 2))
+    return SurfaceChange(title, broken, safe, differences(old, new, "before", "now", 2))
 
 
 def _with_new_names(schema: Any, renames: Mapping[str, str]) -> tuple[Any, list[str]]:
@@ -285,14 +287,14 @@ def _as_schema(arguments: Any) -> dict[str, Any]:
     }
 
 
-def _compare_instructions(old: Surface, new: Surface) -> list[Change]:
+def _compare_instructions(old: Surface, new: Surface) -> list[SurfaceChange]:
     before, after = old.get("instructions"), new.get("instructions")
     if before == after:
         return []
-    return [Change("instructions", [], ["they are others"], differences(before, after, "before", "now", 2))]
+    return [SurfaceChange("instructions", [], ["they are others"], differences(before, after, "before", "now", 2))]
 
 
-def verdict(changes: Sequence[Change]) -> str:
+def verdict(changes: Sequence[SurfaceChange]) -> str:
     """One sentence: how many changes break callers."""
     breaking = sum(each.breaks for each in changes)
     if not changes:
@@ -300,5 +302,5 @@ def verdict(changes: Sequence[Change]) -> str:
     return f"{breaking} of {len(changes)} changes break callers" if breaking else "no change breaks callers"
 
 
-def worst_first(changes: Sequence[Change]) -> list[Change]:
+def worst_first(changes: Sequence[SurfaceChange]) -> list[SurfaceChange]:
     return sorted(changes, key=lambda change: not change.breaks)

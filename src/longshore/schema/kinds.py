@@ -20,10 +20,10 @@ def is_array(value: Any) -> TypeGuard[list[Any]]:
     return isinstance(value, list)
 
 
-KEY_CHARACTERS = 64
-"""The longest key of an object that the APIs behind the clients take."""
+NAME_CHARACTERS = 64
+"""The longest name of a tool, or key of an object, that the APIs of all clients accept. MCP allows 128 for a tool."""
 
 
 def is_plain_key(name: str) -> bool:
     """A key that every client accepts: an ASCII identifier, in which `-` is allowed, too."""
-    return len(name) <= KEY_CHARACTERS and name.isascii() and name.replace("-", "_").isidentifier()
+    return len(name) <= NAME_CHARACTERS and name.isascii() and name.replace("-", "_").isidentifier()

@@ -12,9 +12,9 @@ from longshore.errors import ClientError
 from longshore.files import write_atomic
 from longshore.schema.diff import (
     KEYS,
-    Change,
     NotASurface,
     Surface,
+    SurfaceChange,
     compare,
     count,
     is_surface,
@@ -109,7 +109,7 @@ def _read(path: str | os.PathLike[str], where: str, surface: Surface) -> Surface
         raise AssertionError(f"{where} {problem}. Write it anew:  {_AGAIN}") from None
 
 
-def _explain(changes: list[Change], where: str) -> str:
+def _explain(changes: list[SurfaceChange], where: str) -> str:
     text = [f"the server does not offer what {where} says; {verdict(changes)}", ""]
     for change in worst_first(changes):
         text.append(change.title)

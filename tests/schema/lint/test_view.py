@@ -220,7 +220,7 @@ def test_a_token_is_four_characters_of_the_json() -> None:
     assert sight.tokens == count_tokens(sight.handed) and sight.tools[0].tokens == count_tokens(sight.handed[0])
 
 
-# -- the rules and the sights say the same
+# -- the rules and the views agree
 
 NO_FINDING = {
     "W25": "it is silent where a description says the constraint again, and on what is deeper than a parameter",

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from longshore.schema.kinds import is_object
+from longshore.schema.kinds import NAME_CHARACTERS, is_object
 from longshore.schema.lint.parameters import TYPES, types_of
 from longshore.schema.lint.rule import Profile
 from longshore.schema.lint.tool_list import Json
@@ -21,11 +21,9 @@ ClientName = Literal["claude", "codex", "gemini", "vscode", "cursor", "openai"]
 Cost = Literal["", "tool", "list", "request"]
 """What is lost: nothing, the tool, all tools of the server, or every request while the server is connected."""
 
-API_NAME_CHARS: Final = 64
-"""The longest name that the APIs of OpenAI and Google accept."""
 MCP_NAME_CHARS: Final = 128
 """The longest name of a tool in MCP, and of the whole name for Anthropic's API."""
-PROPERTY_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+PROPERTY_NAME: Final = re.compile(rf"[A-Za-z0-9_.-]{{1,{NAME_CHARACTERS}}}")
 """The names of parameters that Anthropic's API accepts."""
 PLAIN: Final = r"[^A-Za-z0-9_-]"
 CODEX_KEYWORDS: Final = frozenset(
@@ -332,10 +330,10 @@ CLIENTS: Final[dict[ClientName, ClientProfile]] = {
         title="OpenAI's API",
         profile="openai",
         naming=Naming(
-            accepts=rf"[A-Za-z0-9_-]{{1,{API_NAME_CHARS}}}",
+            accepts=rf"[A-Za-z0-9_-]{{1,{NAME_CHARACTERS}}}",
             refused=_refuses(
                 "E06",
-                f"a name with other characters than A-Z a-z 0-9 _ -, or more than {API_NAME_CHARS}",
+                f"a name with other characters than A-Z a-z 0-9 _ -, or more than {NAME_CHARACTERS}",
                 "OpenAI's reference of function names",
             ),
             known="the tools as they are, without a client in between",

@@ -113,7 +113,7 @@ def _view_tool(tool: LintedTool, profile: ClientProfile, taken: dict[str, str]) 
     marks = [_observe(effect, path) for effect in profile.effects for path in _find_faults(tool, effect, profile)]
     sent = _rename(tool, profile, taken, marks)
     description = _cut_text(tool.description, "description", profile, marks)
-    schema = _Rewriting(profile, marks).visit(tool.record.get("inputSchema", {}), "inputSchema")
+    schema = _Rewriting(profile, marks).apply(tool.record.get("inputSchema", {}), "inputSchema")
     name = sent.removeprefix(profile.naming.prefix_of(tool.server.name)) if profile.naming.namespace else sent
     handed = {**profile.extra, "name": name, "description": description, profile.schema_key: schema}
     view = ToolView(name=tool.name, sent=sent, handed=handed, marks=tuple(marks), tokens=count_tokens(handed))
@@ -220,7 +220,7 @@ class _Rewriting:
         self._marks = marks
         self._left = MAX_NODES if self._effects else 0
 
-    def visit(self, schema: Any, path: str, level: int = 0) -> Any:
+    def apply(self, schema: Any, path: str, level: int = 0) -> Any:
         self._left -= 1
         if level > MAX_DEPTH or self._left < 0:
             return schema
@@ -233,7 +233,7 @@ class _Rewriting:
             if key is None and keyword != "items" and not is_object(inner):
                 return inner  # `additionalProperties: false` is no parameter
             step = "" if key is None else f"[{key}]" if isinstance(key, int) else f".{key}"
-            return self.visit(inner, f"{path}.{keyword}{step}", level + 1)
+            return self.apply(inner, f"{path}.{keyword}{step}", level + 1)
 
         return edit_subschemas(schema, edit) if is_object(schema) else schema
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from longshore.schema.kinds import is_array, is_object
-from longshore.schema.lint.clients import API_NAME_CHARS, CLIENTS, MCP_NAME_CHARS, PLAIN
+from longshore.schema.kinds import NAME_CHARACTERS, is_array, is_object
+from longshore.schema.lint.clients import CLIENTS, MCP_NAME_CHARS, PLAIN
 from longshore.schema.lint.rule import Profile, Rule, RuleFault, fault
 from longshore.schema.lint.tool_list import Json, LintedTool, ToolList, example
 from longshore.schema.phrase import cut, kind, quote
@@ -29,8 +29,8 @@ def _spelling(tool: LintedTool) -> Iterator[RuleFault]:
         yield fault(said, "name", fix=_suggest(name), level="warning", profiles=("claude", "openai", "vscode"))
     if len(name) > MCP_NAME_CHARS:
         yield fault(f"the name has {len(name)} characters, more than {MCP_NAME_CHARS}", "name")
-    elif len(name) > API_NAME_CHARS:
-        said = f"the name {quote(name)} has {len(name)} characters, more than {API_NAME_CHARS}"
+    elif len(name) > NAME_CHARACTERS:
+        said = f"the name {quote(name)} has {len(name)} characters, more than {NAME_CHARACTERS}"
         yield fault(said, "name", profiles=("openai", "gemini", "vscode", "cursor"))
     whole = len(CLIENTS["claude"].naming.join(tool.server.name, name))
     if whole > MCP_NAME_CHARS >= len(name):
@@ -42,9 +42,9 @@ def _spelling(tool: LintedTool) -> Iterator[RuleFault]:
 
 def _suggest(name: str) -> str:
     """A legal name; empty if nothing of the name would be left."""
-    legal = sanitise(name.strip().lstrip("-."))[:API_NAME_CHARS]
+    legal = sanitise(name.strip().lstrip("-."))[:NAME_CHARACTERS]
     if legal[:1].isdigit():
-        legal = f"_{legal}"[:API_NAME_CHARS]
+        legal = f"_{legal}"[:NAME_CHARACTERS]
     return f"Call it {legal!r}." if legal.strip("_-") else ""
 
 

@@ -173,7 +173,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         id="W25",
-        title="What the schema demands of a parameter, a description says too",
+        title="A description repeats the constraints of a parameter",
         level="warning",
         profiles=("openai",),
         why="Codex keeps types, enums and descriptions only. The model does not see the rest, and its calls fail.",
