@@ -110,6 +110,9 @@ class SessionResponse(PendingResponse):
     def is_plain(self) -> bool:
         return super().is_plain and not (self.is_new or self.live.changed or self.is_batch)
 
+    def begin_stream(self) -> None:
+        self.open_stream()
+
     def open_stream(self) -> Stream:
         if self.stream is None:
             self.stream = self.live.open_stream(self.ids)

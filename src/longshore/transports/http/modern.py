@@ -69,13 +69,16 @@ class ModernResponse(PendingResponse):
     def send(self, frame: bytes) -> None:
         if self.done or self.gone or not self.accepts_stream:
             return
-        events = self._events
-        if events is None:
-            events = self._events = EventQueue(self._delivery.limits.output_bytes)
-        if not events.overrun:
-            events.put(frame)
-            self.congested = events.congested
-        self.wake()
+        self.begin_stream()
+        assert self._events is not None
+        if not self._events.overrun:
+            self._events.put(frame)
+            self.congested = self._events.congested
+
+    def begin_stream(self) -> None:
+        if self._events is None:
+            self._events = EventQueue(self._delivery.limits.output_bytes)
+            self.wake()
 
     def answer(self, frame: bytes | None) -> None:
         super().answer(frame)
@@ -108,10 +111,9 @@ class ModernResponse(PendingResponse):
             await reply(send, 202, b"", self.extra)
 
     async def send_stream(self, send: Send) -> None:
-        await start_stream(send, self.extra)
         events = self._events
-        if events is None:
-            events = self._events = EventQueue(self._delivery.limits.output_bytes)
+        assert events is not None
+        await start_stream(send, self.extra)
         while not events.closed:
             chunk = events.take()
             self.congested = False

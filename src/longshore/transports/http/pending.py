@@ -4,7 +4,7 @@ A `PendingResponse` is the engine's link. Its answer leaves in one of two ways:
 
 - It is attached to a connection of our own server, and `answer` writes a plain JSON answer there. No task waits.
 - `deliver` awaits the answer and sends it by ASGI. Our own server begins that too, in a task, as soon as there is more
-  to do than to write one plain answer: a stream, an error status, a slow call, a client that is behind with reading.
+  to do than to write one plain answer: a stream, an error status, a client that is behind with reading.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ from longshore.wire.codec import ErrorFrame
 RESPONSE: Final = "longshore.response"
 """The key of an ASGI scope under which our own server passes a response that was begun."""
 SLOW_SECONDS: Final = 0.025
-"""After so long a call is slow: it gets a task that notices when its client hangs up. With the timer, within 50 ms."""
+"""After so long a call is slow: it is worth a timer, or a task that notices when its client hangs up. One timer marks
+all of them, so it may take twice as long."""
 OVERRUN: Final = 4
 """Calls are held back when a reader falls behind, notifications can't be: at so many times the output that may wait, a
 stream that is not read is closed, or loses its notifications."""
@@ -120,7 +121,7 @@ class SlowResponses:
         for pending in new:
             if not (pending.done or pending.slow):
                 pending.slow = True
-                pending.wake()
+                pending.became_slow()
 
 
 @final
@@ -148,6 +149,7 @@ class PendingResponse(Link):
 
     __slots__ = (
         "_delivery",
+        "_timer",
         "_wakeup",
         "_writer",
         "accepts_json",
@@ -179,6 +181,7 @@ class PendingResponse(Link):
         self.kind: FailureKind | None = None
         """Why the answer is a failure."""
         self._delivery = delivery
+        self._timer: asyncio.TimerHandle | None = None
         self._writer: Writer | None = None
         self._wakeup: Wakeup | None = None
 
@@ -187,6 +190,8 @@ class PendingResponse(Link):
     def answer(self, frame: bytes | None) -> None:
         self.frame = frame
         self.done = True
+        if self._timer is not None:
+            self._timer.cancel()
         writer = self._writer
         if writer is not None and frame.__class__ is bytes:  # an ErrorFrame may have a status
             self._writer = None
@@ -220,9 +225,19 @@ class PendingResponse(Link):
         self._writer = writer
         self._delivery.slow.add(self)
 
+    def became_slow(self) -> None:
+        """Wait a while longer before the response becomes a stream. A connection of our own needs no task for that."""
+        if self._writer is not None and self.accepts_stream:
+            loop, seconds = asyncio.get_running_loop(), self._delivery.limits.stream_after_seconds
+            self._timer = loop.call_later(seconds, self.begin_stream)
+        else:
+            self.wake()
+
     def lose(self) -> None:
         """The client has hung up."""
         self.gone, self._writer = True, None
+        if self._timer is not None:
+            self._timer.cancel()
         self.wake()
 
     def wake(self) -> None:
@@ -257,6 +272,8 @@ class PendingResponse(Link):
                     break
             if self.gone:
                 raise Gone
+            if not self.done:
+                self.begin_stream()
             if self.done and not self.streaming:
                 await self.send_answer(send)
             else:
@@ -307,6 +324,10 @@ class PendingResponse(Link):
 
     async def send_nothing(self, send: Send) -> None:
         """Respond to a message that has no answer, or to a request that was cancelled."""
+        raise NotImplementedError
+
+    def begin_stream(self) -> None:
+        """Make the response a stream, also if nothing was sent yet."""
         raise NotImplementedError
 
     async def send_stream(self, send: Send) -> None:

@@ -120,6 +120,7 @@ class Exchange:
         self._pending = pending
         self._body, self._delivered = b"", True
         pending.attach(self)
+        self._connection.read_on()  # or a hang-up would not be noticed
 
     def respond(self, frame: bytes) -> bool:
         """Write a JSON response. False: the client is behind with reading."""
