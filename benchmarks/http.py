@@ -1,7 +1,8 @@
 """Tool calls over HTTP: how many a second, and how long the slowest of a hundred takes.
 
 wrk keeps 1, 64 or 256 connections busy from one core; the server has another. The floor is a raw ASGI app; it and the
-peers run on the same uvicorn with the same parser and loop. All answer in JSON.
+peers run on the same uvicorn with the same parser and loop. Below it is a second floor, a bare httptools protocol on
+uvloop. All answer in JSON.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from benchmarks.claim import Claim, Target
 from benchmarks.command import main
 from benchmarks.environment import SetupFailed
 from benchmarks.http_messages import MODERN_HEADERS, Connection, Unexpected, session_headers
-from benchmarks.http_server import HttpServer, Serving, on_longshore, on_uvicorn
+from benchmarks.http_server import HttpServer, Serving, on_longshore, on_python, on_uvicorn
 from benchmarks.load import LoadFailed, Session, progress
 
 CONNECTIONS = (1, 64, 256)
@@ -27,6 +28,7 @@ SESSIONS = 16  # legacy sessions that the requests of a run take turns in
 UNREACHED = {"LONGSHORE_HTTP_RATE": "100000000", "LONGSHORE_HTTP_BURST": "100000000"}
 
 FLOOR = on_uvicorn("floor", "longshore", "http_floor", "--lifespan", "off")
+PROTOCOL = on_python("bare httptools", "httptools_floor")
 INLINE = on_longshore("longshore inline", TOOLS="inline", **UNREACHED)
 ASYNC = on_longshore("longshore async", TOOLS="async", **UNREACHED)
 MCP = on_uvicorn("mcp", "mcp", "mcp_http")
@@ -42,17 +44,17 @@ class Row:
 
     @property
     def name(self) -> str:
-        if self.server is FLOOR:
-            return FLOOR.name
+        if self.server in (FLOOR, PROTOCOL):
+            return self.server.name
         return f"{self.server.name}, {'modern' if self.modern else 'legacy stateful'}"
 
 
-BOTTOM = Row(FLOOR)
+BOTTOM, BARE = Row(FLOOR), Row(PROTOCOL)
 OURS_MODERN = (Row(INLINE), Row(ASYNC))
 OURS_LEGACY = (Row(INLINE, modern=False), Row(ASYNC, modern=False))
 MCP_MODERN, MCP_LEGACY = Row(MCP), Row(MCP, modern=False)
 FASTMCP_MODERN, FASTMCP_LEGACY = Row(FASTMCP), Row(FASTMCP, modern=False)
-ROWS = (BOTTOM, *OURS_MODERN, *OURS_LEGACY, MCP_MODERN, MCP_LEGACY, FASTMCP_MODERN, FASTMCP_LEGACY)
+ROWS = (BOTTOM, BARE, *OURS_MODERN, *OURS_LEGACY, MCP_MODERN, MCP_LEGACY, FASTMCP_MODERN, FASTMCP_LEGACY)
 
 MODERN_RATE, LEGACY_RATE, P99 = 0.8, 7.0, 0.10
 RATE_TARGETS = [
@@ -158,6 +160,16 @@ def _claims(samples: Samples, rounds: int) -> Iterator[Claim]:
             for row in ROWS:
                 claim.add(row.name, samples.values(row, connections, key))
         yield from (rate, slowest, processor) if main else (rate, slowest)
+    yield _bare_claim(samples, rounds)
+
+
+def _bare_claim(samples: Samples, rounds: int) -> Claim:
+    """How close the server comes to a protocol that does nothing but decode, call and answer."""
+    title = f"HTTP tools/call, {MAIN} connections, against bare httptools: requests a second, median of {rounds} rounds"
+    claim = Claim(f"http_bare_{MAIN}", title, "calls/s", base=BARE.name, settings=INLINE.settings)
+    for row in (BARE, *OURS_MODERN):
+        claim.add(row.name, samples.values(row, MAIN, "per_second"))
+    return claim
 
 
 if __name__ == "__main__":

@@ -50,6 +50,12 @@ def on_uvicorn(name: str, venv: str, module: str, *options: str, **environment: 
     return HttpServer(name, command, environment)
 
 
+def on_python(name: str, module: str) -> HttpServer:
+    """A script of ours that takes the port as its argument."""
+    command = (str(python("longshore")), "-m", f"benchmarks.servers.{module}", ANY_PORT)
+    return HttpServer(name, command, {"PYTHONPATH": str(ROOT)})
+
+
 def on_longshore(name: str, *options: str, module: str = "longshore_http", **environment: str) -> HttpServer:
     """Longshore as its users run it."""
     command = (str(python("longshore")), "-m", "longshore", "serve", str(HERE / "servers" / f"{module}.py"))

@@ -142,8 +142,8 @@ class Runtime:
             name=name,
             engine=self.engine,
             config=self.policy.config,
-            asks_token=asks_token,
-            settle=self._report_start,
+            makes_token=asks_token,
+            report=self._report_start,
             watch=self._start_watch,
             close=self._close,
         )

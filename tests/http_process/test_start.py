@@ -131,7 +131,7 @@ def test_a_token_that_others_may_know_is_not_used(tmp_path: Path) -> None:
     server = launch(tmp_path, None)
     try:
         assert server.wait() == 2
-        assert server.stderr.startswith(f"{path}, where the token of this server is kept: other users may open it")
+        assert server.stderr.startswith(f"{path}, the token file of this server: other users may open it")
     finally:
         server.close()
 

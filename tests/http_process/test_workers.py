@@ -102,7 +102,7 @@ def test_a_worker_that_is_killed_is_replaced() -> None:
         assert pids(server) == set(server.workers)
         eventually("the end of what a dead worker left behind", lambda: not is_alive(child))
         for pid in before:
-            assert f"worker {pid} was ended by SIGKILL; another one is started" in server.stderr
+            assert f"worker {pid} was ended by SIGKILL; it is replaced" in server.stderr
 
 
 def serves(server: ServerProcess) -> bool:
@@ -141,7 +141,7 @@ if "_LONGSHORE_WORKER" in os.environ and not os.path.exists("left"):
     sys.exit(7)
 """
     with start(SOURCE + stuck, "--workers", "2") as server:
-        assert "was ended by SIGKILL; another one is started" in server.stderr
+        assert "was ended by SIGKILL; it is replaced" in server.stderr
         assert pids(server) == set(server.workers)
 
 

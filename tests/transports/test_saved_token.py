@@ -67,7 +67,7 @@ def test_a_file_that_is_damaged_or_open_to_others_is_refused(tmp_path: Path, tex
     path = tmp_path / "token"
     path.write_text(text)
     path.chmod(mode)
-    with pytest.raises(ConfigError, match=f"^{path}, .*: {what}; delete it, and a start makes a new one$"):
+    with pytest.raises(ConfigError, match=f"^{path}, .*: {what}; delete it, and the next start makes a new one$"):
         saved_token(str(path))
 
 

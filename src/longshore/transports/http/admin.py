@@ -15,7 +15,7 @@ from longshore import __version__
 from longshore.server.engine import Engine
 from longshore.stores import Store
 from longshore.transports.http.cluster import Cluster
-from longshore.transports.http.gate import Request
+from longshore.transports.http.gate import HttpRequest
 from longshore.transports.http.pending import Lifecycle
 from longshore.transports.http.responses import JSON_TYPE, Receive, Send, reply
 from longshore.transports.http.sessions import Sessions
@@ -40,7 +40,7 @@ class Health:
         self._looked_at = 0.0
         self._known: list[str] = []
 
-    async def serve(self, request: Request, _: Receive, send: Send) -> None:
+    async def serve(self, request: HttpRequest, _: Receive, send: Send) -> None:
         """GET /health."""
         headers = (JSON_TYPE, (b"cache-control", b"no-store"), *request.extra)
         if self._lifecycle.stopping:
@@ -55,7 +55,7 @@ class Health:
             await reply(send, 200, encode({"status": "busy" if self._crowded else "ok"}), headers)
 
     async def _latest(self) -> list[str]:
-        """What fails. Concurrent requests share one check, and its result is used for a second."""
+        """The parts that fail. Concurrent requests share one check, and its result is used for a second."""
         look, now = self._look, monotonic()
         if look is None or look.cancelled() or (look.done() and now - self._looked_at >= FRESH_SECONDS):
             self._looked_at = now
@@ -161,7 +161,7 @@ class Metrics:
         self._sessions, self._sse, self._uploads = sessions, sse, uploads
         self._started = time()
 
-    async def serve(self, request: Request, _: Receive, send: Send) -> None:
+    async def serve(self, request: HttpRequest, _: Receive, send: Send) -> None:
         """GET /metrics."""
         text = render(await self._gather(), list(self._engine.catalog.tools), self._engine.server_info)
         await reply(send, 200, text.encode(), (_TYPE, *request.extra))

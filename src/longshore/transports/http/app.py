@@ -23,7 +23,7 @@ from longshore.server.engine import Engine
 from longshore.stores import Store
 from longshore.transports.http.cluster import Cluster, share_secrets
 from longshore.transports.http.cluster_events import ClusterEvents
-from longshore.transports.http.gate import NOT_YET, Denied, Gate, Gone, Request, shutting_down
+from longshore.transports.http.gate import NOT_YET, Denied, Gate, Gone, HttpRequest, shutting_down
 from longshore.transports.http.legacy import LegacyEndpoint
 from longshore.transports.http.modern import ModernEndpoint, is_modern
 from longshore.transports.http.pending import RESPONSE, Deliverable, Delivery, PendingResponse
@@ -37,7 +37,7 @@ from longshore.wire.codec import INTERNAL_ERROR, error, read
 from longshore.wire.messages import Message
 
 
-class Exchange(Protocol):
+class CompletePost(Protocol):
     """A POST to our own server whose body is complete, and the connection that it came on."""
 
     scope: Any
@@ -116,7 +116,7 @@ class HttpApp:
 
     # -- POST to MCP's path
 
-    def begin_post(self, exchange: Exchange) -> None:
+    def begin_post(self, exchange: CompletePost) -> None:
         """Answer a POST whose body our own server has read: now, when its answer comes, or in a task."""
         scope = exchange.scope
         if scope["path"] not in self._paths or self._loop is None or self._lifecycle.stopping:
@@ -139,18 +139,18 @@ class HttpApp:
         elif response.frame.__class__ is not bytes or not response.frame or not exchange.respond(response.frame):
             exchange.deliver(response)
 
-    async def _post(self, request: Request, receive: Receive, send: Send) -> None:
+    async def _post(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         self._check_post(request)
         body = await self._gate.read_json(request, receive)
         response = self._handle(request, body) or await self._legacy.look_up(request, body)
         await response.deliver(receive, send)
 
-    def _check_post(self, request: Request) -> None:
+    def _check_post(self, request: HttpRequest) -> None:
         if not (request.accepts_json or request.accepts_stream):
             raise Denied(406, "the answer is application/json or text/event-stream; accept both")
         self._gate.check_body(request)
 
-    def _handle(self, request: Request, body: bytes) -> PendingResponse | None:
+    def _handle(self, request: HttpRequest, body: bytes) -> PendingResponse | None:
         """Have the engine handle the messages of a POST. None: their session must be looked up first."""
         if self._lifecycle.stopping and _is_request(body, self.limits):
             raise shutting_down()

@@ -57,7 +57,7 @@ _decode = msgspec.msgpack.Decoder(ClusterMessage).decode
 
 
 class ClusterHandler(Protocol):
-    """What a process does for the others."""
+    """The part of a process that serves the other processes."""
 
     def handle(self, message: ClusterMessage) -> Awaitable[None] | None:
         """Handle a message. An awaitable takes longer, and is run in a task."""
@@ -72,7 +72,7 @@ class ClusterHandler(Protocol):
         ...
 
     def metrics(self) -> bytes:
-        """What this process has counted; heartbeats carry it."""
+        """The metrics of this process; heartbeats carry them."""
         ...
 
 
@@ -142,7 +142,7 @@ class Cluster:
             await self._store.post(TOPIC, _encode(ClusterMessage(self.id, kind, name, data)))
 
     async def tell(self, kind: Kind, name: str, data: bytes = b"") -> None:
-        """Send a message to every other process. One that it does not reach finds out by itself, later."""
+        """Send a message to every other process. A process that misses it catches up later."""
         try:
             await self.post(kind, name, data)
         except StoreError as problem:
@@ -198,7 +198,7 @@ class Cluster:
         return alive or monotonic() < self._trusted_until
 
     async def heartbeat(self) -> None:
-        """Store that this process lives, and what it has counted."""
+        """Store that this process lives, with its metrics."""
         assert self._handler is not None
         now = asyncio.get_running_loop().time()
         if now >= self._due:
@@ -207,7 +207,7 @@ class Cluster:
         await self._store.set(_PREFIX + self.id, self._handler.metrics(), seconds)
 
     async def all_metrics(self) -> list[bytes]:
-        """What every process has counted, this one up to now. Raises StoreError."""
+        """The metrics of every process. Raises StoreError."""
         await self.heartbeat()
         return list((await self._store.find(_PREFIX)).values())
 

@@ -1,4 +1,4 @@
-"""What this process does for the other processes of its app, and what it tells them."""
+"""The messages between the processes of one app: handles those of others, and announces changes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ClusterEvents:
     # -- the cluster's handler
 
     def handle(self, message: ClusterMessage) -> Awaitable[None] | None:
-        """Handle a message. What is returned takes longer, and is run in a task."""
+        """Handle a message. An awaitable is run in a task."""
         sessions, engine = self._sessions, self._engine
         live = sessions.loaded.get(message.name)
         match message.kind:

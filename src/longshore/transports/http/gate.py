@@ -34,7 +34,7 @@ _UNKNOWN: Final = ("", None)
 _NONE: Final[frozenset[bytes]] = frozenset()
 
 
-class Request(Struct, gc=False):
+class HttpRequest(Struct, gc=False):
     """One HTTP request that has passed the gate."""
 
     scope: Scope
@@ -82,7 +82,7 @@ def shutting_down() -> Denied:
     return Denied(503, "the server is shutting down", ((b"retry-after", b"1"), (b"connection", b"close")))
 
 
-class TooLong(Exception):
+class BodyTooLong(Exception):
     """The body is over the limit."""
 
 
@@ -104,7 +104,7 @@ class Gate:
         """Paths that need no credential."""
         self._page = parse_origin(public_origin(config) or "")
 
-    def admit(self, scope: Scope) -> Request:
+    def admit(self, scope: Scope) -> HttpRequest:
         """The request, if it may go on. Raises Denied. Its principal may still have to be looked up."""
         raw = scope["headers"]
         headers: dict[bytes, bytes] = dict(raw)
@@ -115,7 +115,7 @@ class Gate:
             raise Denied(421, Hosts.explain_host(host, server))
         root = scope.get("root_path", "")
         path = scope["path"]
-        request = Request(scope, headers, twice, path.removeprefix(root) if root else path, _LOCAL)
+        request = HttpRequest(scope, headers, twice, path.removeprefix(root) if root else path, _LOCAL)
         if b"origin" in headers:
             self._admit_page(request, headers[b"origin"], host or b"", server)
         elif b"sec-fetch-site" in headers and headers[b"sec-fetch-site"] not in _OWN_SITES:
@@ -129,7 +129,7 @@ class Gate:
             request.accepts_json, request.accepts_stream = accepts(accept)
         return request
 
-    def _admit_page(self, request: Request, origin: bytes, host: bytes, server: Any) -> None:
+    def _admit_page(self, request: HttpRequest, origin: bytes, host: bytes, server: Any) -> None:
         if not self._hosts.origin_ok(origin, host, request.scope["scheme"], server) or b"origin" in request.twice:
             raise Denied(403, "requests from this web origin are not accepted (http.origins)")
         request.extra = self.cors(origin)
@@ -145,7 +145,7 @@ class Gate:
             (b"vary", b"origin"),
         )
 
-    def _identify(self, request: Request) -> Principal:
+    def _identify(self, request: HttpRequest) -> Principal:
         """The caller, or NOT_YET if its token must be looked up."""
         if request.scope["method"] == "OPTIONS" or request.path in self._open:
             return _LOCAL
@@ -156,14 +156,14 @@ class Gate:
             raise denial(found)
         return NOT_YET if found is None else found
 
-    async def look_up(self, request: Request) -> None:
+    async def look_up(self, request: HttpRequest) -> None:
         """Find out who the caller is, from the authorization server."""
         found = await self._guard.look_up(request.headers, self._may_use_cookie(request))
         if isinstance(found, Refusal):
             raise denial(found)
         request.principal = found
 
-    def _may_use_cookie(self, request: Request) -> bool:
+    def _may_use_cookie(self, request: HttpRequest) -> bool:
         """Whether a cookie counts: only if a browser says that the page is ours, and not to get another cookie."""
         if request.path == COOKIE:
             return False
@@ -174,12 +174,12 @@ class Gate:
             return True
         return self._page is not None and parse_origin(origin.decode("latin-1")) == self._page
 
-    def forget_credentials(self, request: Request) -> None:
+    def forget_credentials(self, request: HttpRequest) -> None:
         """Remove the credentials from the headers: nothing behind the gate needs them."""
         for name in self._credentials:
             request.headers.pop(name, None)
 
-    def check_body(self, request: Request) -> None:
+    def check_body(self, request: HttpRequest) -> None:
         """Refuse a body by its headers: one that is not plain JSON, or too long."""
         headers = request.headers
         if not is_json(headers.get(b"content-type")) or b"content-type" in request.twice:
@@ -190,16 +190,16 @@ class Gate:
         if len(length) > LENGTH_DIGITS or not length.isdigit() or int(length) > self._most:
             raise self.too_long()
 
-    async def read_json(self, request: Request, receive: Receive) -> bytes:
+    async def read_json(self, request: HttpRequest, receive: Receive) -> bytes:
         """The JSON body of a request. Raises Denied."""
         self.check_body(request)
         try:
             return await self.read_body(request, receive)
-        except TooLong:
+        except BodyTooLong:
             raise self.too_long() from None
 
-    async def read_body(self, request: Request, receive: Receive) -> bytes:
-        """The whole body. Raises TooLong as soon as it is over the limit. Bodies that our own server counts are not
+    async def read_body(self, request: HttpRequest, receive: Receive) -> bytes:
+        """The whole body. Raises BodyTooLong as soon as it is over the limit. Bodies that our own server counts are not
         counted again.
         """
         uploads = None if BOUNDED in (request.scope.get("extensions") or ()) else self._uploads
@@ -213,7 +213,7 @@ class Gate:
                 part: bytes = message.get("body", b"")
                 size += len(part)
                 if size > self._most:
-                    raise TooLong
+                    raise BodyTooLong
                 parts.append(part)
                 more = message.get("more_body", False)
                 if more and uploads is not None:

@@ -16,7 +16,7 @@ from longshore.protocol.revisions import LEGACY, R2511
 from longshore.server.link import Link
 from longshore.server.rate_limits import Rates, rate_failure
 from longshore.transports.http.cluster import Cluster
-from longshore.transports.http.gate import Denied, Request, shutting_down
+from longshore.transports.http.gate import Denied, HttpRequest, shutting_down
 from longshore.transports.http.loaded_session import LoadedSession
 from longshore.transports.http.pending import Delivery, PendingResponse, hung_up
 from longshore.transports.http.responses import (
@@ -34,7 +34,15 @@ from longshore.transports.http.responses import (
     write,
 )
 from longshore.transports.http.sessions import Sessions
-from longshore.transports.http.streams import Follower, Origin, Stream, find_origin, follow, follow_elsewhere, log_key
+from longshore.transports.http.streams import (
+    Follower,
+    Stream,
+    StreamOrigin,
+    find_origin,
+    follow,
+    follow_elsewhere,
+    log_key,
+)
 from longshore.wire.codec import INTERNAL_ERROR, PARSE_ERROR, error, read
 from longshore.wire.messages import Batch, Malformed, Message
 
@@ -51,7 +59,7 @@ class SessionResponse(PendingResponse):
 
     __slots__ = ("_body", "_decoded", "_endpoint", "follower", "is_new", "live", "stream")
 
-    def __init__(self, endpoint: LegacyEndpoint, request: Request, live: LoadedSession, body: bytes) -> None:
+    def __init__(self, endpoint: LegacyEndpoint, request: HttpRequest, live: LoadedSession, body: bytes) -> None:
         super().__init__(endpoint.delivery, request, live.session)
         self.caller = request.owner, live.id
         self.accepts_stream = request.accepts_stream and len(live.streams) < self._delivery.limits.streams
@@ -224,7 +232,7 @@ class LegacyEndpoint:
 
     # -- POST
 
-    def handle(self, request: Request, body: bytes) -> PendingResponse | None:
+    def handle(self, request: HttpRequest, body: bytes) -> PendingResponse | None:
         """Have the engine handle a POST. None: its session must be looked up in the store first."""
         if request.twice:
             _refuse_twice(request)
@@ -234,14 +242,14 @@ class LegacyEndpoint:
         live = self.sessions.get_cached(id.decode("latin-1"), request.principal)
         return None if live is None else self._handle(request, live, body)
 
-    async def look_up(self, request: Request, body: bytes) -> PendingResponse:
+    async def look_up(self, request: HttpRequest, body: bytes) -> PendingResponse:
         """Handle a POST whose session is in the store."""
         live = await self.sessions.find(request.headers[SESSION_HEADER].decode("latin-1"), request.principal)
         if live is None:
             raise _unknown()
         return self._handle(request, live, body)
 
-    def _begin(self, request: Request, body: bytes) -> PendingResponse:
+    def _begin(self, request: HttpRequest, body: bytes) -> PendingResponse:
         """Handle a POST without a session: only `initialize` may be one."""
         message = read(body, self._limits.depth, self._limits.batch)
         if isinstance(message, Malformed):
@@ -255,7 +263,7 @@ class LegacyEndpoint:
             raise Denied(429, text, headers, INTERNAL_ERROR, message.id)
         return self._handle(request, self.sessions.candidate(request.principal, request.owner), body)
 
-    def _handle(self, request: Request, live: LoadedSession, body: bytes) -> SessionResponse:
+    def _handle(self, request: HttpRequest, live: LoadedSession, body: bytes) -> SessionResponse:
         response = SessionResponse(self, request, live, body)
         rows = live.session.rows
         before = len(rows)
@@ -302,7 +310,7 @@ class LegacyEndpoint:
 
     # -- GET and DELETE
 
-    async def get(self, request: Request, receive: Receive, send: Send) -> None:
+    async def get(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         """Open a session's notification stream, or resume a stream that was interrupted."""
         live = await self._find(request)
         if self.delivery.lifecycle.stopping:
@@ -322,13 +330,13 @@ class LegacyEndpoint:
         finally:
             self.sessions.unpin(live)
 
-    async def delete(self, request: Request, send: Send) -> None:
+    async def delete(self, request: HttpRequest, send: Send) -> None:
         """End a session."""
         live = await self._find(request)
         await self.sessions.end(live.id)
         await reply(send, 204, b"", request.extra)
 
-    async def _find(self, request: Request) -> LoadedSession:
+    async def _find(self, request: HttpRequest) -> LoadedSession:
         _refuse_twice(request)
         id = request.headers.get(SESSION_HEADER)
         version = request.headers.get(_VERSION_HEADER)
@@ -341,7 +349,7 @@ class LegacyEndpoint:
         return live
 
     async def _listen(
-        self, request: Request, live: LoadedSession, receive: Receive, send: Send, name: str = "", after: int = -1
+        self, request: HttpRequest, live: LoadedSession, receive: Receive, send: Send, name: str = "", after: int = -1
     ) -> None:
         """Send the notification stream after a position, or all that is unsent. Another process may have begun it."""
         stream, follower = live.notifications.attach(name)
@@ -375,7 +383,7 @@ class LegacyEndpoint:
             watcher.cancel()
         await finish(send)
 
-    async def _resume(self, request: Request, live: LoadedSession, last: str, receive: Receive, send: Send) -> None:
+    async def _resume(self, request: HttpRequest, live: LoadedSession, last: str, receive: Receive, send: Send) -> None:
         """Go on with a stream after the last event that the client saw."""
         name, _, position = last.rpartition("-")
         after = int(position) if position.isascii() and position.isdigit() and len(position) < 16 else -1
@@ -400,10 +408,10 @@ class LegacyEndpoint:
 
     async def _resume_elsewhere(
         self,
-        request: Request,
+        request: HttpRequest,
         live: LoadedSession,
         name: str,
-        origin: Origin | None,
+        origin: StreamOrigin | None,
         after: int,
         receive: Receive,
         send: Send,
@@ -445,7 +453,7 @@ async def _watch(follower: Follower, receive: Receive) -> None:
     follower.close()
 
 
-def _refuse_twice(request: Request) -> None:
+def _refuse_twice(request: HttpRequest) -> None:
     if SESSION_HEADER in request.twice or _VERSION_HEADER in request.twice:
         raise Denied(400, "Mcp-Session-Id or MCP-Protocol-Version came more than once; send each once")
 

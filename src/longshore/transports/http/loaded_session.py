@@ -14,7 +14,7 @@ from longshore.protocol.peer import Peer, Principal
 from longshore.protocol.revisions import REVISIONS
 from longshore.protocol.session import Session
 from longshore.transports.http.notifications import NotificationStream
-from longshore.transports.http.streams import Origin, Stream
+from longshore.transports.http.streams import Stream, StreamOrigin
 
 if TYPE_CHECKING:
     from longshore.transports.http.sessions import Sessions
@@ -150,7 +150,7 @@ class LoadedSession:
 
     def open_stream(self, requests: list[Any] | None = None, *, standalone: bool = False, id: str = "") -> Stream:
         sessions = self._sessions
-        origin = Origin(sessions.cluster.id, [] if requests is None else requests, standalone)
+        origin = StreamOrigin(sessions.cluster.id, [] if requests is None else requests, standalone)
         stream = Stream(sessions.store, sessions.cluster, sessions.limits, self.id, origin, id, self._stream_ended)
         self.streams[stream.id] = stream
         return stream

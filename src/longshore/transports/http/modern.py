@@ -11,7 +11,7 @@ from longshore.errors import Unavailable
 from longshore.protocol.http_headers import Headers
 from longshore.protocol.peer import PREFIX, is_enveloped
 from longshore.protocol.revisions import LEGACY
-from longshore.transports.http.gate import Denied, Gate, Request
+from longshore.transports.http.gate import Denied, Gate, HttpRequest
 from longshore.transports.http.pending import Delivery, EventQueue, PendingResponse
 from longshore.transports.http.responses import HeaderPairs, Send, finish, modern_status, reply, start_stream, write
 from longshore.wire.codec import BROKEN, INTERNAL_ERROR, PARSE_ERROR, ErrorFrame, error, read
@@ -53,7 +53,7 @@ class ModernResponse(PendingResponse):
 
     __slots__ = ("_events",)
 
-    def __init__(self, delivery: Delivery, request: Request) -> None:
+    def __init__(self, delivery: Delivery, request: HttpRequest) -> None:
         super().__init__(delivery, request)
         self.headers = Headers(request.headers, request.twice)
         self._events: EventQueue | None = None
@@ -136,7 +136,7 @@ class ModernEndpoint:
         self._gate = gate
         self._has_credentials = delivery.guard.required
 
-    def handle(self, request: Request, body: bytes) -> ModernResponse:
+    def handle(self, request: HttpRequest, body: bytes) -> ModernResponse:
         """Have the engine handle a request; the response may be done already."""
         if self._has_credentials:
             self._gate.forget_credentials(request)  # a call holds its headers

@@ -18,7 +18,7 @@ from longshore.server.engine import Engine
 from longshore.server.link import Link
 from longshore.stores import Store
 from longshore.transports.http.cluster import Cluster
-from longshore.transports.http.streams import Follower, Origin, Stream, notifications_key
+from longshore.transports.http.streams import Follower, Stream, StreamOrigin, notifications_key
 
 if TYPE_CHECKING:
     from longshore.transports.http.loaded_session import LoadedSession
@@ -172,7 +172,7 @@ class StreamOwnership:
     async def _write_to(self, live: LoadedSession, name: str, frames: list[bytes]) -> None:
         """Write to a stream that another process has, and tell that process."""
         if frames:
-            stream = Stream(self._store, self._cluster, self._limits, live.id, Origin(self._cluster.id), name)
+            stream = Stream(self._store, self._cluster, self._limits, live.id, StreamOrigin(self._cluster.id), name)
             for frame in frames:
                 stream.put(frame)
             await stream.flush()

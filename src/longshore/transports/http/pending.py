@@ -22,7 +22,7 @@ from longshore.protocol.dialect import FailureKind
 from longshore.protocol.session import Session
 from longshore.server.engine import Engine
 from longshore.server.link import Link
-from longshore.transports.http.gate import Gone, Request, denial
+from longshore.transports.http.gate import Gone, HttpRequest, denial
 from longshore.transports.http.responses import (
     JSON_TYPE,
     KEEP_ALIVE,
@@ -60,7 +60,7 @@ class Writer(Protocol):
 
 
 class Deliverable(Protocol):
-    """What our own server can pass to the app as the response to a request."""
+    """A response that our own server passes to the app to be delivered."""
 
     async def deliver(self, receive: Receive, send: Send) -> None: ...
 
@@ -135,7 +135,7 @@ class Lifecycle:
 
 
 class Delivery(Struct, frozen=True):
-    """What every pending response of an app needs."""
+    """The collaborators of every pending response."""
 
     engine: Engine
     limits: Limits
@@ -163,7 +163,7 @@ class PendingResponse(Link):
     )
     has_status = True
 
-    def __init__(self, delivery: Delivery, request: Request, session: Session[Any] | None = None) -> None:
+    def __init__(self, delivery: Delivery, request: HttpRequest, session: Session[Any] | None = None) -> None:
         # What Link sets is set here: one is made for each request, and a call of its constructor costs 0.2 µs.
         self.session = Session() if session is None else session
         self.principal = request.principal

@@ -19,7 +19,7 @@ from longshore.protocol.dialect import FailureKind
 from longshore.protocol.http_headers import is_json
 from longshore.protocol.peer import OWN_ENVELOPE
 from longshore.registry.tool import Entry
-from longshore.transports.http.gate import LENGTH_DIGITS, Gate, Request, TooLong, shutting_down
+from longshore.transports.http.gate import LENGTH_DIGITS, BodyTooLong, Gate, HttpRequest, shutting_down
 from longshore.transports.http.openapi import describe
 from longshore.transports.http.pending import Delivery, PendingResponse
 from longshore.transports.http.responses import JSON_TYPE, HeaderPairs, Receive, Send, reply
@@ -52,7 +52,7 @@ class RestResponse(PendingResponse):
 
     __slots__ = ("_began", "_name")
 
-    def __init__(self, delivery: Delivery, request: Request, name: str) -> None:
+    def __init__(self, delivery: Delivery, request: HttpRequest, name: str) -> None:
         super().__init__(delivery, request)
         self.accepts_json, self.accepts_stream = True, False
         self._name, self._began = name, monotonic()
@@ -87,7 +87,7 @@ class RestEndpoint:
         self._described: dict[str, Entry] | None = None
         self._pages: dict[str, tuple[str, bytes]] = {}
 
-    async def serve(self, request: Request, receive: Receive, send: Send) -> None:
+    async def serve(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         method, path = request.scope["method"], request.path
         is_call = path not in (TOOLS, OPENAPI)
         allowed = ("POST",) if is_call else ("GET", "HEAD")
@@ -100,7 +100,7 @@ class RestEndpoint:
 
     # -- what there is
 
-    def _page(self, path: str, request: Request) -> bytes:
+    def _page(self, path: str, request: HttpRequest) -> bytes:
         tools = self._engine.tools
         if tools is not self._described:  # it is another dict whenever anything about it is
             self._described = tools
@@ -118,7 +118,7 @@ class RestEndpoint:
 
     # -- calls
 
-    async def _call(self, name: str, request: Request, receive: Receive, send: Send) -> None:
+    async def _call(self, name: str, request: HttpRequest, receive: Receive, send: Send) -> None:
         try:
             self._check(name)
             arguments = await self._arguments(request, receive)
@@ -143,15 +143,15 @@ class RestEndpoint:
             hint = f"did you mean {near!r}?" if near else "GET /tools has them all"
             raise RestError("unknown_tool", f"no tool {name[:100]!r}; {hint}")
 
-    async def _arguments(self, request: Request, receive: Receive) -> bytes:
+    async def _arguments(self, request: HttpRequest, receive: Receive) -> bytes:
         """The body, sure to be one JSON object and nothing beside it: it goes into a frame as it is."""
         most, headers = self._limits.frame_bytes, request.headers
         length = headers.get(b"content-length", b"")
         try:
             if len(length) > LENGTH_DIGITS or (length.isdigit() and int(length) > most):
-                raise TooLong
+                raise BodyTooLong
             body = await self._gate.read_body(request, receive)
-        except TooLong:
+        except BodyTooLong:
             raise RestError("body_too_large", f"a body is at most {most:,} bytes") from None
         if not body.strip():
             return b"{}"
@@ -220,7 +220,7 @@ class RestError(Exception):
 
 
 class RestReply(Struct):
-    """What is sent back. `needed` are the scopes that the caller would need, where that is why it failed."""
+    """A response. `needed` are the scopes that the caller lacks, if that is why the call failed."""
 
     status: int
     body: bytes
@@ -280,7 +280,7 @@ def failure(trouble: RestError, seconds: float | None = None, data: Raw | UnsetT
 
 
 def read_outcome(name: str, frame: bytes | None, kind: FailureKind | None, seconds: float) -> RestReply:
-    """What the engine's answer to a call of the tool says. `kind` is why it failed, where the engine knew."""
+    """The response for the engine's answer to a call. `kind` is why it failed, where the engine knows."""
     if frame is None:
         return failure(RestError("cancelled", f"{name} was cancelled"), seconds)
     answer = _read_answer(frame)

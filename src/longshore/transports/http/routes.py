@@ -9,13 +9,13 @@ from longshore.auth.credentials import Refusal
 from longshore.auth.guard import Guard
 from longshore.config import Config
 from longshore.transports.http.admin import Health, Metrics
-from longshore.transports.http.gate import COOKIE, Denied, Request, denial
+from longshore.transports.http.gate import COOKIE, Denied, HttpRequest, denial
 from longshore.transports.http.responses import JSON_TYPE, Receive, Send, reply
 from longshore.transports.http.rest import OPENAPI, TOOLS, RestEndpoint
 from longshore.transports.http.sse_2024 import SseSessions
 from longshore.wire.codec import encode
 
-Serve: TypeAlias = Callable[[Request, Receive, Send], Awaitable[None]]
+Serve: TypeAlias = Callable[[HttpRequest, Receive, Send], Awaitable[None]]
 
 _ALLOWED_HEADERS = (
     "authorization, content-type, accept, mcp-protocol-version, mcp-method, mcp-name, mcp-session-id, last-event-id"
@@ -49,7 +49,7 @@ class Routes:
         if guard.metadata() is not None:
             self._known |= {path: {"GET": self._describe_resource} for path in guard.metadata_paths}
 
-    async def serve(self, request: Request, receive: Receive, send: Send) -> None:
+    async def serve(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         http, method, path = self._http, request.scope["method"], request.path
         known = self._known.get(path)
         if method == "OPTIONS":
@@ -66,7 +66,7 @@ class Routes:
 
     # -- browsers
 
-    async def preflight(self, request: Request, send: Send) -> None:
+    async def preflight(self, request: HttpRequest, send: Send) -> None:
         """Tell a browser what a page of another origin may send."""
         if not request.extra:
             raise Denied(405, "no other web origin may use this server (http.origins)")
@@ -80,7 +80,7 @@ class Routes:
         )
         await reply(send, 204, b"", (*request.extra, *answer))
 
-    async def _set_cookie(self, request: Request, _: Receive, send: Send) -> None:
+    async def _set_cookie(self, request: HttpRequest, _: Receive, send: Send) -> None:
         """Turn a credential in a header into a cookie, for a browser."""
         cookie = self._guard.cookie(request.headers)
         if isinstance(cookie, Refusal):
@@ -89,5 +89,5 @@ class Routes:
 
     # -- authorization
 
-    async def _describe_resource(self, request: Request, _: Receive, send: Send) -> None:
+    async def _describe_resource(self, request: HttpRequest, _: Receive, send: Send) -> None:
         await reply(send, 200, encode(self._guard.metadata()), (JSON_TYPE, *request.extra))

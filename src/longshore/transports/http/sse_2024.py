@@ -16,7 +16,7 @@ from longshore.protocol.revisions import MODERN
 from longshore.server.link import Link
 from longshore.stores import Store
 from longshore.transports.http.cluster import Cluster, ClusterMessage
-from longshore.transports.http.gate import Denied, Gate, Request, shutting_down
+from longshore.transports.http.gate import Denied, Gate, HttpRequest, shutting_down
 from longshore.transports.http.modern import has_envelope
 from longshore.transports.http.pending import Delivery, EventQueue, hung_up
 from longshore.transports.http.responses import Receive, Send, finish, reply, start_stream, write
@@ -58,7 +58,7 @@ class SseSessions:
         self._refreshed = monotonic()
         self._warned = False
 
-    async def listen(self, request: Request, receive: Receive, send: Send) -> None:
+    async def listen(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         """GET: open a session. Its first event names the address for POSTs."""
         self._check_listen(request)
         id = f"{self._cluster.id}.{token_urlsafe(ID_BYTES)}"
@@ -82,7 +82,7 @@ class SseSessions:
             if self._store.shared:
                 self._cluster.run(self._store.delete(_key(id)))
 
-    def _check_listen(self, request: Request) -> None:
+    def _check_listen(self, request: HttpRequest) -> None:
         if not request.accepts_stream:
             raise Denied(406, "this is answered as text/event-stream; accept it")
         if self._lifecycle.stopping:
@@ -115,7 +115,7 @@ class SseSessions:
             for id, session in list(self.open.items()):
                 await self._store.set(_key(id), _caller_key(session.principal), _STORED_SECONDS)
 
-    async def post(self, request: Request, receive: Receive, send: Send) -> None:
+    async def post(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         """POST: a message of a session, answered on its stream."""
         query = parse_qs(request.scope.get("query_string", b"").decode("latin-1"))
         id = (query.get("sessionId") or query.get("session_id") or [""])[0]

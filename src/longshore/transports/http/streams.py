@@ -43,7 +43,7 @@ _ENDED: Final = -2
 """In place of a position: the log has its end."""
 
 
-class Origin(Struct):
+class StreamOrigin(Struct):
     """The process that writes a stream, and the requests that the stream answers."""
 
     worker: str
@@ -52,7 +52,7 @@ class Origin(Struct):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Origin).decode
+_decode = msgspec.json.Decoder(StreamOrigin).decode
 
 
 def log_key(session: str, stream: str) -> str:
@@ -68,7 +68,7 @@ def notifications_key(session: str) -> str:
     return f"home:{session}"
 
 
-async def find_origin(store: Store, session: str, stream: str) -> Origin | None:
+async def find_origin(store: Store, session: str, stream: str) -> StreamOrigin | None:
     raw = await store.get(origin_key(session, stream))
     return None if raw is None else _decode(raw)
 
@@ -103,7 +103,7 @@ class Stream:
         cluster: Cluster,
         limits: Limits,
         session: str,
-        origin: Origin,
+        origin: StreamOrigin,
         id: str = "",
         on_end: Callable[[Stream], None] = lambda _: None,
     ) -> None:

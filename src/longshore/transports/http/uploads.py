@@ -1,10 +1,10 @@
 """The memory that unfinished request bodies may hold, all of one process together.
 
-A body that comes with one read is never unfinished and counts nothing. Any other is counted with its whole length as
-soon as some of it is there, so whatever was let in can also end. What finds no room waits, and its connection is not
-read meanwhile; connections take turns by address. A quarter is left to small bodies and to the beginnings of those
-that wait. While one waits, or half of that quarter is taken, the others have to end within `body_seconds`, so nobody
-can hold the memory by being slow.
+A body that comes with one read is never unfinished and is not counted. Any other is counted with its whole length as
+soon as some of it has come, so a body that was admitted can also end. One that finds no room waits, and its connection
+is not read meanwhile; connections take turns by address. A quarter is left to small bodies and to the beginnings of
+those that wait. While one waits, or half of that quarter is taken, the others have to end within `body_seconds`, so a
+slow client can't hold the memory.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Uploads:
         return self._large + self._rest
 
     def add(self, size: int) -> bool:
-        """Count so many bytes of a body whose end nobody knows, if there is room for them."""
+        """Count so many bytes of a body of unknown length, if there is room for them."""
         if self.held + size > self._most:
             return False
         self._rest += size

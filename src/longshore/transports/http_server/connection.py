@@ -150,7 +150,7 @@ class Connection(Protocol):
             self._turn_away(crowded)
 
     def _turn_away(self, why: str) -> None:
-        """Refuse the connection. Those that still read the refusal hold no place, and are bounded themselves."""
+        """Refuse the connection. While the peer reads that, it holds no place; such connections are bounded too."""
         listener = self._listener
         self.write(short_response(503, why, self.date, b"retry-after: 1\r\n"))
         listener.connections.discard(self)

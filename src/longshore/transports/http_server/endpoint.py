@@ -1,4 +1,4 @@
-"""Where a server is reached and what its processes share: settled once, before any of them serves."""
+"""The endpoint of a server: its sockets, its store and its token, decided once before any process serves."""
 
 from __future__ import annotations
 
@@ -28,33 +28,32 @@ from longshore.transports.http.factory import resource_url
 
 
 class OwnToken(Struct, frozen=True):
-    """A token that the server made for itself, and the file that keeps it; None: it holds until this process ends."""
+    """A token that the server made for itself, and its file; None: the token is valid until this process ends."""
 
     text: str
     path: str | None
 
 
 class Endpoint(Struct, frozen=True):
-    """What is not in the configuration, or only as a wish: the real port, the store, the server's own token."""
+    """What follows from the configuration: the bound port, the store that workers share, the server's own token."""
 
     port: int
     store: str | None
     token: OwnToken | None
-    asks: bool
-    """Whether anybody is asked for a token, this one or another."""
+    requires_token: bool
     temp_dir: str | None = None
-    """A folder that is of no use after this start."""
+    """A folder that is deleted when the server ends."""
 
 
-def choose_token(config: Config, asks_token: bool) -> tuple[OwnToken | None, bool]:
-    """A token of its own, if the server asks for one and none is configured; and whether any is asked for."""
+def choose_token(config: Config, makes_token: bool) -> tuple[OwnToken | None, bool]:
+    """The server's own token, if it makes one and none is configured; and whether any token is required."""
     auth = config.auth
     if auth.mode == "off":
         return None, False
-    if asks_token:
+    if makes_token:
         auth = replace(auth, mode="auto")  # "required" is met by the one that is made here
     configured = Guard(auth, config.tokens, resource=resource_url(config)).required
-    token = _own_token() if asks_token and not configured else None
+    token = _own_token() if makes_token and not configured else None
     return token, configured or token is not None
 
 
@@ -69,16 +68,20 @@ def _own_token() -> OwnToken:
     return OwnToken(new_token(), None)
 
 
-def check(config: Config, asked: bool) -> None:
-    """Refuse what would leave the server open to more people than its owner thinks."""
+def check(config: Config, requires_token: bool) -> None:
+    """Refuse a configuration that lets in more callers than its owner thinks, or that workers can't share."""
     http = config.http
-    if not asked and not http.allow_unauthenticated_remote and not is_local(find_addresses(http.host, http.port)):
+    if (
+        not requires_token
+        and not http.allow_unauthenticated_remote
+        and not is_local(find_addresses(http.host, http.port))
+    ):
         raise ConfigError(
-            f"http.host: {http.host} can be reached from other machines, and nobody would be asked who they are; "
+            f"http.host: {http.host} can be reached from other machines, and no caller would need a token; "
             "set a token (auth.token_file, LONGSHORE_AUTH_TOKEN or [tokens.NAME]), or allow it with "
             "--allow-unauthenticated-remote (http.allow_unauthenticated_remote)"
         )
-    if asked and http.lines:
+    if requires_token and http.lines:
         raise ConfigError(
             "http.lines: lines carry no token, so they would let everyone in; switch them off, or the tokens "
             '(--auth off, auth.mode = "off")'
@@ -90,29 +93,29 @@ def check(config: Config, asked: bool) -> None:
         )
 
 
-def open_site(config: Config, token: OwnToken | None, asks: bool) -> tuple[Endpoint, list[socket.socket]]:
-    """Bind the sockets, and settle what follows from them."""
+def open_endpoint(config: Config, token: OwnToken | None, requires_token: bool) -> tuple[Endpoint, list[socket.socket]]:
+    """Bind the sockets, and choose the store that workers share."""
     http = config.http
     sockets = bind(http.host, http.port)
     port = sockets[0].getsockname()[1]
     if http.store is not None or http.workers == 1:
-        return Endpoint(port, http.store, token, asks), sockets
+        return Endpoint(port, http.store, token, requires_token), sockets
     folder = None if http.port == 0 else _state_folder()
     temp_dir = None if folder else mkdtemp(prefix="longshore-")
     path = os.path.join(folder or temp_dir or "", f"{http.host.replace('/', '_')}-{port}.sqlite3")
-    return Endpoint(port, f"sqlite:///{quote(path)}", token, asks, temp_dir), sockets
+    return Endpoint(port, f"sqlite:///{quote(path)}", token, requires_token, temp_dir), sockets
 
 
-def settle(config: Config, site: Endpoint) -> Config:
-    """The configuration as it holds on this site."""
-    return replace(config, http=replace(config.http, port=site.port, store=site.store))
+def apply_endpoint(config: Config, endpoint: Endpoint) -> Config:
+    """The configuration with the bound port and the chosen store."""
+    return replace(config, http=replace(config.http, port=endpoint.port, store=endpoint.store))
 
 
 def _state_folder() -> str | None:
-    """The folder of the token and of the SQLite files that workers share, one for each address; None: it can't be had.
+    """The folder of the token and of the SQLite files that workers share, one for each address; None: it can't be made.
 
-    It lies under XDG_STATE_HOME, not with the temporary files: a restart, also of the machine, finds its sessions
-    again. A port that was picked at random won't be picked again, so what is kept for that is thrown away at the end.
+    Under XDG_STATE_HOME, so that a restart, also of the machine, finds its sessions again. The file of a port that was
+    picked at random is temporary: the next start picks another.
     """
     state = user_directory("state")
     if state is None:
@@ -127,13 +130,13 @@ def _state_folder() -> str | None:
 
 
 TRIES = 16
-"""A free port for one address may be taken on another of the same name; then the next one is tried."""
+"""Attempts to find a port that is free on every address of a host name."""
 
 Address = tuple[socket.AddressFamily, tuple[Any, ...]]
 
 
 def find_addresses(host: str, port: int) -> list[Address]:
-    """What a host name stands for. `localhost` is often two addresses, and clients may use either."""
+    """The addresses of a host name. `localhost` often has two, and clients may use either."""
     try:
         found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as problem:
@@ -143,7 +146,7 @@ def find_addresses(host: str, port: int) -> list[Address]:
 
 
 def is_local(addresses: list[Address]) -> bool:
-    """Whether nobody outside this machine can reach these."""
+    """Whether only this machine can reach these addresses."""
     return all(is_loopback(str(address[0])) for _, address in addresses)
 
 
@@ -198,7 +201,7 @@ def _why_not(host: str, port: int, problem: OSError) -> str:
 
 
 TOKEN_BYTES = 32
-"""At random: as many as a key has that nobody guesses, 43 characters in the line to paste."""
+"""Random bytes of a token: 43 characters in the line to paste."""
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -207,9 +210,9 @@ def new_token() -> str:
 
 
 def saved_token(path: str) -> str:
-    """The token in a file, which is made where there is none.
+    """The token in a file, which is created if it does not exist.
 
-    Raises ConfigError for a file that can't be trusted, and OSError where none can be made.
+    Raises ConfigError for a file that can't be trusted, and OSError if none can be created.
     """
     if not os.path.lexists(path):
         _make(path)
@@ -217,13 +220,13 @@ def saved_token(path: str) -> str:
 
 
 def _make(path: str) -> None:
-    """Put a new token there, whole. Where another process does so at the same time, the first one's stays."""
+    """Write a new token, atomically. If two processes do so at the same time, the first one's stays."""
     draft = f"{path}.{token_hex(6)}"
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with open(descriptor, "w", encoding="ascii") as file:
             if os.fstat(descriptor).st_mode & _OTHERS:
-                raise PermissionError(errno.EPERM, "this file system keeps no files private", draft)
+                raise PermissionError(errno.EPERM, "this file system can't make a file private", draft)
             file.write(new_token() + "\n")
             file.flush()
             os.fsync(descriptor)
@@ -253,18 +256,16 @@ def _read(path: str) -> str:
 
 
 def _unusable(path: str, what: str) -> ConfigError:
-    return ConfigError(
-        f"{path}, where the token of this server is kept: {what}; delete it, and a start makes a new one"
-    )
+    return ConfigError(f"{path}, the token file of this server: {what}; delete it, and the next start makes a new one")
 
 
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104  (to recognise, not to bind)
-"""What to call an address that stands for all: the one that works from here."""
+"""The address to print for one that stands for all addresses."""
 
 
-def greet(name: str, config: Config, site: Endpoint, workers: int) -> None:
-    """Say it on stderr, in the words of a terminal if it is one."""
-    secret = site.token.text if site.token else ("TOKEN" if site.asks else None)
+def greet(name: str, config: Config, endpoint: Endpoint, workers: int) -> None:
+    """Write the address, and the command that connects a client, to stderr."""
+    secret = endpoint.token.text if endpoint.token else ("TOKEN" if endpoint.requires_token else None)
     header = f' --header "Authorization: Bearer {secret}"' if secret else ""
     url = resource_url(config) if config.http.public_url else address(config)
     command = f"claude mcp add --transport http {client_name(name)} {shlex.quote(url)}{header}"
@@ -274,14 +275,18 @@ def greet(name: str, config: Config, site: Endpoint, workers: int) -> None:
         f"{name} serves MCP at {bold}{address(config)}{plain} (Ctrl-C ends it{several})\n"
         f"To connect Claude Code:  {bold}{command}{plain}\n"
     )
-    if site.token:
-        kept = f"is kept in {site.token.path}: delete that for another" if site.token.path else "is new at each start"
+    if endpoint.token:
+        kept = (
+            f"is kept in {endpoint.token.path}: delete that for another"
+            if endpoint.token.path
+            else "is new at each start"
+        )
         sys.stderr.write(f"The token {kept}; auth.token_file sets one, --auth off asks for none.\n")
     sys.stderr.flush()
 
 
 def address(config: Config) -> str:
-    """Where it listens, as somebody on this machine would say it."""
+    """The URL of the server for clients on this machine."""
     http = config.http
     return resource_url(
         replace(config, http=replace(http, public_url=None, host=ANY_ADDRESS.get(http.host, http.host)))

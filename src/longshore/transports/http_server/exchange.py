@@ -112,7 +112,7 @@ class Exchange:
 
     @property
     def body(self) -> bytes:
-        """What has come of the body and was not delivered to the app."""
+        """The part of the body that was not delivered to the app yet."""
         return self._body
 
     def respond_later(self, pending: PendingResponse) -> None:

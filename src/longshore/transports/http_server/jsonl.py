@@ -1,8 +1,8 @@
 """JSON-RPC lines on the HTTP port, for loopback peers of dialects that ask for it.
 
-A connection that begins with `{` or `[` is no HTTP. It speaks lines, as stdio does, until one of them is not JSON:
-that peer is not who it says, so it is told and cut off. There are no headers, so there is no token either; where
-tokens are asked for, lines are not offered.
+A connection that begins with `{` or `[` is no HTTP. It speaks lines, as stdio does, until one of them is not JSON: that
+is answered with an error, and the connection ends. There are no headers and so no tokens; a server that requires tokens
+does not offer lines.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @final
 class JsonlLink(Link):
-    """The way back to one peer that speaks lines."""
+    """The link to one peer that speaks lines."""
 
     __slots__ = ("_lines",)
 
@@ -69,7 +69,7 @@ class JsonlConnection(Protocol):
             self._take(self._framer.feed(data))
 
     def eof_received(self) -> bool:
-        """The peer has said all: it may still be answered, for as long as on stdio."""
+        """The peer sends no more. Calls in flight may finish, for as long as on stdio."""
         self._take(self._framer.close())
         if not self._ended:
             self._loop.call_later(self._engine.limits.eof_grace_seconds, self._give_up)
@@ -120,7 +120,7 @@ class JsonlConnection(Protocol):
     # -- ending
 
     def retire(self) -> None:
-        """Nothing more is read; what is in flight may finish. If the server ends, that has a grace of its own."""
+        """Read no more, and close when the calls in flight have finished."""
         self._ended = True
         self._engine.detach(self._link)
         self.answered()
@@ -146,7 +146,7 @@ class JsonlConnection(Protocol):
         self._engine.cancel_all(self._link)
 
     def check(self, now: float) -> bool:
-        """Cut off a peer that takes nothing of what waits for it. True: nothing waits."""
+        """Abort the connection of a peer that reads nothing. True: nothing waits to be read."""
         waiting = self._transport.get_write_buffer_size()
         if not waiting or self._taken != self._sent - waiting:
             self._taken, self._since = self._sent - waiting, now

@@ -1,4 +1,9 @@
-"""`serve --http`: from the configuration to a process that serves, or to one that looks after workers which do."""
+"""`serve --http`: one process that serves, or a supervisor of several.
+
+Stopping takes no longer than the grace and a moment. Nothing new is accepted; calls in flight may finish; the others
+are answered with an error, streams with their last event; then connections close. A watchdog ends a process that does
+not end by then.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +24,16 @@ from longshore.server.engine import Engine
 from longshore.telemetry.records import Level
 from longshore.transports.http.app import HttpApp
 from longshore.transports.http.factory import make_app
-from longshore.transports.http_server.endpoint import Endpoint, check, choose_token, greet, open_site, settle
+from longshore.transports.http_server.endpoint import (
+    Endpoint,
+    apply_endpoint,
+    check,
+    choose_token,
+    greet,
+    open_endpoint,
+)
 from longshore.transports.http_server.listener import Listener
-from longshore.transports.http_server.supervisor import READY, Orders, Supervisor, take_orders
+from longshore.transports.http_server.supervisor import READY, Supervisor, WorkerConfig, read_worker_config
 from longshore.transports.http_server.tls import make_context
 from longshore.transports.process import Process
 
@@ -34,114 +46,113 @@ SUPERVISOR_SECONDS = 1.2
 
 
 class Served(Struct, frozen=True):
-    """The server, as far as it matters here."""
+    """What `serve --http` needs of a server."""
 
     name: str
     engine: Engine
     config: Config
-    asks_token: bool
-    """Whether it asks for a token where nobody has configured one."""
-    settle: Callable[[bool], object]
-    """Tells what is wrong at the start, given whether that is told already: by who looks after this process."""
+    makes_token: bool
+    """Whether it makes a token for itself if none is configured."""
+    report: Callable[[bool], object]
+    """Reports problems found at the start; True: the supervisor has reported them."""
     watch: Callable[[Any], object]
-    """Looks after the configuration files, given a loop."""
+    """Watches the configuration files, on this loop."""
     close: Callable[[Process], object]
     """Closes the toolsets and ends child processes."""
 
 
 def serve_http(served: Served) -> None:
-    """Serve until a signal. Raises ConfigError for what can't be done, and Stopped with the signal's exit code."""
-    given = take_orders()
-    served.settle(given is not None)
+    """Serve until a signal. Raises ConfigError, and Stopped with the signal's exit code."""
+    given = read_worker_config()
+    served.report(given is not None)
     with ExitStack() as held:
         if given is not None:
-            orders, line = given
-            held.enter_context(line)
-            sockets = [held.enter_context(socket(fileno=fd)) for fd in orders.sockets]
-            _serve(served, orders.site, sockets, line)
+            worker, control = given
+            held.enter_context(control)
+            sockets = [held.enter_context(socket(fileno=fd)) for fd in worker.sockets]
+            _serve(served, worker.endpoint, sockets, control)
             return
         config = served.config
         make_context(config.http)
-        token, asks = choose_token(config, served.asks_token)
-        check(config, asks)
-        site, sockets = open_site(config, token, asks)
+        token, requires_token = choose_token(config, served.makes_token)
+        check(config, requires_token)
+        endpoint, sockets = open_endpoint(config, token, requires_token)
         for each in sockets:
             held.enter_context(each)
         if config.http.workers > 1:
-            _supervise(served, site, sockets)
+            _supervise(served, endpoint, sockets)
         else:
-            _serve(served, site, sockets, None)
+            _serve(served, endpoint, sockets, None)
 
 
-def _serve(served: Served, site: Endpoint, sockets: list[socket], line: socket | None) -> None:
-    """Be the process, or one of the processes, that serves. `line` leads to the supervisor."""
+def _serve(served: Served, endpoint: Endpoint, sockets: list[socket], control: socket | None) -> None:
+    """Serve in this process. A worker has a control socket to its supervisor."""
     import uvloop
 
-    engine, config = served.engine, settle(served.config, site)
+    engine, config = served.engine, apply_endpoint(served.config, endpoint)
     _allow_files(engine.limits.connections + SPARE_FILES)
     process = _process(engine, config.http.grace + WORKER_SECONDS)
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
-    app = make_app(engine, config, token=site.token.text if site.token else None)
-    serving = Serving(loop, engine, app)
-    process.end_by(serving.stop)
+    app = make_app(engine, config, token=endpoint.token.text if endpoint.token else None)
+    server = HttpServer(loop, engine, app)
+    process.end_by(server.stop)
     served.watch(loop)
 
     def ready() -> None:
-        _settle_memory()
-        if line is None:
-            greet(served.name, config, site, 1)
+        _freeze_memory()
+        if control is None:
+            greet(served.name, config, endpoint, 1)
         else:
-            with suppress(OSError):  # the supervisor is gone, or ends; the line says so to its reader
-                line.send(READY)
+            with suppress(OSError):  # the supervisor has ended, which closes the control socket
+                control.send(READY)
 
-    if line is None:
+    if control is None:
         adopt()
     else:
         process.watch_family()
-        loop.add_reader(line, _end_with_supervisor, line, loop, process, serving)
+        loop.add_reader(control, _end_with_supervisor, control, loop, process, server)
     try:
-        loop.run_until_complete(serving.run(sockets, make_context(config.http), lines=config.http.lines, ready=ready))
+        loop.run_until_complete(server.run(sockets, make_context(config.http), lines=config.http.lines, ready=ready))
     finally:
         served.close(process)
     process.leave()
 
 
-def _end_with_supervisor(line: socket, loop: asyncio.AbstractEventLoop, process: Process, serving: Serving) -> None:
-    """The line has closed: the supervisor wants us to stop, or is gone."""
-    loop.remove_reader(line)
+def _end_with_supervisor(
+    control: socket, loop: asyncio.AbstractEventLoop, process: Process, server: HttpServer
+) -> None:
+    """Stop: the supervisor has closed the control socket, or has ended."""
+    loop.remove_reader(control)
     process.end_unsignalled()
-    serving.stop()
+    server.stop()
 
 
-def _supervise(served: Served, site: Endpoint, sockets: list[socket]) -> None:
-    config = settle(served.config, site)
+def _supervise(served: Served, endpoint: Endpoint, sockets: list[socket]) -> None:
+    config = apply_endpoint(served.config, endpoint)
     count, grace = config.http.workers, config.http.grace
     process = _process(served.engine, grace + SUPERVISOR_SECONDS)
     adopt()
-    orders = Orders(site, [each.fileno() for each in sockets])
-    supervisor = Supervisor(count, orders, served.engine.recorder, lambda: greet(served.name, config, site, count))
+    worker = WorkerConfig(endpoint, [each.fileno() for each in sockets])
+    supervisor = Supervisor(count, worker, served.engine.recorder, lambda: greet(served.name, config, endpoint, count))
     process.end_by(supervisor.stop)
     try:
         supervisor.run(grace + (WORKER_SECONDS + SUPERVISOR_SECONDS) / 2)
     finally:
-        if site.temp_dir:
-            shutil.rmtree(site.temp_dir, ignore_errors=True)
+        if endpoint.temp_dir:
+            shutil.rmtree(endpoint.temp_dir, ignore_errors=True)
     process.leave()
 
 
 def _process(engine: Engine, seconds: float) -> Process:
-    """Take over the signals, with a watchdog that bites after so long."""
+    """Handle the signals, with a watchdog that ends the process after so long."""
     process = Process(replace(engine.limits, stop_seconds=seconds))
     process.install()
     return process
 
 
-def _settle_memory() -> None:
-    """What is there before the first request stays: the collector need not look at all of it again and again.
-
-    It did so in the middle of requests, for ten milliseconds at a time.
-    """
+def _freeze_memory() -> None:
+    """Exempt all objects made so far from garbage collection, whose passes took 10 ms in the middle of requests."""
     import gc
 
     gc.collect()
@@ -149,7 +160,7 @@ def _settle_memory() -> None:
 
 
 def _allow_files(count: int) -> None:
-    """Have the system allow as many open files as there may be connections, as far as it lets us."""
+    """Raise the limit of open files to the number of connections, as far as the system allows."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -159,13 +170,13 @@ def _allow_files(count: int) -> None:
 
 
 LAST_WRITE_SECONDS = 0.3
-"""After the grace, how long peers may take over what was written for them last."""
+"""After the grace, how long peers may take to read their last answers."""
 CLEAN_UP_SECONDS = 0.05
-"""What a cancelled task gets to clean up after itself."""
+"""How long a cancelled task may take to clean up."""
 
 
 @final
-class Serving:
+class HttpServer:
     """Serves an app on sockets, on a loop of its own."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, engine: Engine, app: HttpApp) -> None:
@@ -176,7 +187,7 @@ class Serving:
         loop.set_exception_handler(self._report)
 
     def stop(self) -> bool:
-        """Have it end. May be called by a signal handler; False: it does not run, so that only an exception ends it."""
+        """Stop serving. Signal handlers call it. False: the loop does not run, so only an exception ends it."""
         if not self._loop.is_running():
             return False
         self._loop.call_soon_threadsafe(self._stopped.set)
@@ -185,7 +196,7 @@ class Serving:
     async def run(
         self, sockets: list[socket], tls: SSLContext | None, *, lines: bool, ready: Callable[[], object]
     ) -> None:
-        """Serve until `stop`; then end."""
+        """Serve until `stop`."""
         try:
             await self._app.start()
         except BaseException:
@@ -207,7 +218,7 @@ class Serving:
         except TimeoutError:
             pass
         except Exception as problem:
-            self._engine.recorder.problem("error", "the server did not shut down as it should", problem)
+            self._engine.recorder.problem("error", "the server did not shut down in order", problem)
         tasks = listener.cut()
         if tasks:
             await asyncio.wait(tasks, timeout=CLEAN_UP_SECONDS)
@@ -217,13 +228,13 @@ class Serving:
         try:
             await asyncio.wait_for(self._app.close(), LAST_WRITE_SECONDS)
         except TimeoutError:
-            text = f"the store was not closed within {LAST_WRITE_SECONDS:g} s, and the process ends without that"
+            text = f"the store was not closed within {LAST_WRITE_SECONDS:g} s, and the process ends without it"
             self._engine.recorder.problem("warning", text)
         except Exception as problem:
-            self._engine.recorder.problem("warning", "the store did not close as it should", problem)
+            self._engine.recorder.problem("warning", "the store could not be closed", problem)
 
     def _report(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """What nobody caught. A peer that hangs up in the middle of something is nobody's fault."""
+        """Log an exception that the loop caught. A connection that broke is no error."""
         problem = context.get("exception")
         level: Level = "debug" if isinstance(problem, OSError) else "error"
         self._engine.recorder.problem(level, str(context.get("message", "something failed")), problem)

@@ -28,19 +28,19 @@ from longshore.telemetry.recorder import Recorder
 from longshore.transports.http_server.endpoint import Endpoint
 
 HOPELESS = 5
-"""Times in a row that workers end soon after their start, after which no more are started. All at once is one time."""
+"""Times in a row that workers end soon after their start, after which none is started. Several at once count as one."""
 SOON_SECONDS = 5.0
 """A worker that lived longer than this did not end because of how it was started."""
 BACKOFF = Backoff(0.1, 3.0)
 """Pauses before a worker that ended soon is replaced. Short: its author may be repairing it right now."""
 LEAVE_SECONDS = 2.0
-"""What a worker gets to exit once it has closed its line: all that it had to do is done, and its grace is over."""
+"""How long a worker may take to exit after it has closed its control socket: its grace is over then."""
 _LOOK_SECONDS = 10.0
-"""Between two looks at workers that say nothing. One that ends is noticed at once, by SIGCHLD."""
+"""Between two checks of silent workers. SIGCHLD reports one that ends at once."""
 _LEAVING_LOOK_SECONDS = 0.02
 """The same while one exits, so that another one soon takes its place."""
 _BAD_USE = 2
-"""What a worker exits with that could not use its configuration. It has said why, and would say it again."""
+"""The exit code of a worker whose configuration is invalid. It has reported why; another one would fail too."""
 
 
 class WorkersFailed(LongshoreError):
@@ -49,33 +49,33 @@ class WorkersFailed(LongshoreError):
 
 @final
 class Worker:
-    """One process, and our end of the line to it."""
+    """One worker process, and the supervisor's end of its control socket."""
 
-    def __init__(self, orders: Orders) -> None:
-        self.line, theirs = socket.socketpair()
+    def __init__(self, worker_config: WorkerConfig) -> None:
+        self.control, theirs = socket.socketpair()
         with theirs:
-            # A process group of its own: Ctrl-C is for the supervisor, which tells the workers by closing the line.
+            # A process group of its own: Ctrl-C reaches the supervisor alone, which closes the control sockets.
             self._process = subprocess.Popen(
                 [sys.executable, *sys.orig_argv[1:]],
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, VARIABLE: str(theirs.fileno())},
-                pass_fds=(theirs.fileno(), *orders.sockets),
+                pass_fds=(theirs.fileno(), *worker_config.sockets),
                 process_group=0,
             )
         self.pid = self._process.pid
         self.started = monotonic()
         self.ready = False
         self.left = FOREVER
-        """When it has closed its line."""
+        """When it closed its control socket."""
         try:
-            send_orders(self.line, orders)
+            send_config(self.control, worker_config)
         except OSError:
-            pass  # it has ended already, and that will be seen
+            pass  # it has ended, which `_reap` notices
 
-    def hear(self) -> None:
-        """Take what it says, if it says anything."""
+    def read_control(self) -> None:
+        """Read its control socket: whether it is ready, or has closed it."""
         try:
-            said = self.line.recv(16, socket.MSG_DONTWAIT)
+            said = self.control.recv(16, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return
         except OSError:
@@ -85,8 +85,8 @@ class Worker:
             self.left = min(self.left, monotonic())
 
     def ended(self, status: int) -> str:
-        """It was reaped. Gives how it ended, in words."""
-        self.line.close()
+        """Note that it was reaped. Gives a description of how it ended."""
+        self.control.close()
         code = self._process.returncode = os.waitstatus_to_exitcode(status)
         return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
 
@@ -97,19 +97,21 @@ class Worker:
 
 @final
 class Supervisor:
-    """Keeps a number of workers running until it is told to stop."""
+    """Keeps a number of workers running until it is stopped."""
 
-    def __init__(self, count: int, orders: Orders, recorder: Recorder, ready: Callable[[], object]) -> None:
+    def __init__(
+        self, count: int, worker_config: WorkerConfig, recorder: Recorder, ready: Callable[[], object]
+    ) -> None:
         self._count = count
-        self._orders = orders
+        self._worker_config = worker_config
         self._recorder = recorder
         self._ready: Callable[[], object] | None = ready
         self._workers: dict[int, Worker] = {}
         self._others = set(children(os.getpid()))
-        """What the server's own file has started. It is ended at the end, not before."""
+        """Child processes that the server's own file has started. They end with the supervisor."""
         self._failures = 0
         self._failed = 0.0
-        """When the last of them was counted."""
+        """When the last failure was counted."""
         self._not_before = 0.0
         self._wake, self._waker = os.pipe()
         os.set_blocking(self._wake, False)
@@ -117,18 +119,18 @@ class Supervisor:
         self._stopping = False
 
     def stop(self) -> bool:
-        """Have it end. Called by a signal handler."""
+        """Stop. Signal handlers call it."""
         self._stopping = True
         self._interrupt()
         return True
 
     def _interrupt(self, *_: object) -> None:
-        """Have `_wait` return."""
+        """Make `_wait` return."""
         with suppress(BlockingIOError):
             os.write(self._waker, b"!")
 
-    def run(self, patience: float) -> None:
-        """Keep the workers running until `stop`; then they have `patience` to end."""
+    def run(self, seconds: float) -> None:
+        """Keep the workers running until `stop`; then they have so many seconds to end."""
         before = signal.signal(signal.SIGCHLD, self._interrupt)
         try:
             while not self._stopping:
@@ -136,32 +138,32 @@ class Supervisor:
                 self._wait(_LOOK_SECONDS)
                 self._look_after()
         finally:
-            self._end(patience)
+            self._end(seconds)
             signal.signal(signal.SIGCHLD, before)
 
     def _start(self) -> None:
         while len(self._workers) < self._count and monotonic() >= self._not_before:
-            worker = Worker(self._orders)
+            worker = Worker(self._worker_config)
             self._workers[worker.pid] = worker
 
     def _wait(self, seconds: float) -> None:
-        """Until a worker says something or ends, or somebody wants us to stop."""
+        """Wait until a worker writes or ends, or until `stop`."""
         if len(self._workers) < self._count:
             seconds = min(seconds, max(self._not_before - monotonic(), 0.0))
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
         for worker in self._workers.values():
             if worker.left < FOREVER:
-                seconds = min(seconds, _LEAVING_LOOK_SECONDS)  # its line would end the wait at once, and for ever
+                seconds = min(seconds, _LEAVING_LOOK_SECONDS)  # a closed socket would end every wait at once
             else:
-                poll.register(worker.line, select.POLLIN)
+                poll.register(worker.control, select.POLLIN)
         poll.poll(seconds * 1000)
         with suppress(BlockingIOError):
             os.read(self._wake, 64)
 
     def _look_after(self) -> None:
         for worker in self._workers.values():
-            worker.hear()
+            worker.read_control()
             if monotonic() - worker.left > LEAVE_SECONDS:
                 _kill(worker.pid)
         for worker, how in self._reap():
@@ -171,7 +173,7 @@ class Supervisor:
             self._ready = None
 
     def _reap(self) -> list[tuple[Worker, str]]:
-        """The workers that have ended. What they leave behind falls to us, and is ended too."""
+        """The workers that have ended. Their orphaned children are killed."""
         ended: list[tuple[Worker, str]] = []
         try:
             while (found := os.waitpid(-1, os.WNOHANG))[0]:
@@ -193,13 +195,13 @@ class Supervisor:
         self._count_failure(worker)
         if self._failures >= HOPELESS:
             text = f"{self._failures} times in a row workers ended within {SOON_SECONDS:g} s, the last of them {how}"
-            raise WorkersFailed(f"{text}; what they said is above")
+            raise WorkersFailed(f"{text}; their errors are above")
         pause = BACKOFF.pause(self._failures)
         self._not_before = monotonic() + pause
-        self._recorder.problem("warning", f"worker {worker.pid} {how}; another one is started")
+        self._recorder.problem("warning", f"worker {worker.pid} {how}; it is replaced")
 
     def _count_failure(self, worker: Worker) -> None:
-        """A bad moment counts once, however many it ends: those that were there when it was counted share its cause."""
+        """Count a worker that ended soon. Workers that ran when one was counted share its cause, and count once."""
         now = monotonic()
         if now - worker.started >= SOON_SECONDS:
             self._failures = 1
@@ -209,12 +211,12 @@ class Supervisor:
             return
         self._failed = now
 
-    def _end(self, patience: float) -> None:
-        """Close the lines: to every worker that is the word to stop. Who does not is ended."""
+    def _end(self, seconds: float) -> None:
+        """Close the control sockets, which stops the workers, and kill those that do not stop."""
         self._stopping = True
         for worker in self._workers.values():
-            worker.line.close()
-        until = monotonic() + patience
+            worker.control.close()
+        until = monotonic() + seconds
         while self._workers and monotonic() < until:
             self._reap()
             if self._workers:
@@ -233,49 +235,49 @@ def _kill(pid: int) -> None:
 
 
 VARIABLE = "_LONGSHORE_WORKER"
-"""Tells a process that it is a worker, by the number of its end of the line. Not one of the configuration's."""
+"""The environment variable with the descriptor of a worker's control socket. Not a configuration key."""
 READY = b"!"
-_PATIENCE_SECONDS = 10.0
-"""For the orders, which are sent as soon as the worker is started; whoever has not by then won't."""
+_CONFIG_SECONDS = 10.0
+"""How long a worker waits for its configuration, which is sent as soon as it is started."""
 _PIECE_BYTES = 1 << 16
-"""What is read at once. The orders are a few hundred bytes."""
+"""Bytes of one read. The configuration has a few hundred."""
 
 
-class Orders(Struct, frozen=True):
-    """What a worker is told."""
+class WorkerConfig(Struct, frozen=True):
+    """What a worker needs: the endpoint, with the token that no command line should show, and its sockets."""
 
-    site: Endpoint
+    endpoint: Endpoint
     sockets: list[int]
 
 
-def send_orders(line: socket.socket, orders: Orders) -> None:
-    line.sendall(msgspec.json.encode(orders) + b"\n")
+def send_config(control: socket.socket, worker_config: WorkerConfig) -> None:
+    control.sendall(msgspec.json.encode(worker_config) + b"\n")
 
 
-def take_orders() -> tuple[Orders, socket.socket] | None:
-    """What this process was told, and its end of the line; None if it is no worker. Its children are told nothing."""
+def read_worker_config() -> tuple[WorkerConfig, socket.socket] | None:
+    """The configuration of this process and its control socket; None if it is no worker."""
     number = os.environ.pop(VARIABLE, None)
     if number is None:
         return None
     try:
-        line = socket.socket(fileno=int(number))
+        control = socket.socket(fileno=int(number))
     except (OSError, ValueError):
         return None  # a worker's child that was started before the worker came to this
-    line.set_inheritable(False)
-    line.settimeout(_PATIENCE_SECONDS)
+    control.set_inheritable(False)
+    control.settimeout(_CONFIG_SECONDS)
     try:
-        orders = msgspec.json.decode(_read_line(line), type=Orders)
+        worker_config = msgspec.json.decode(_read_config(control), type=WorkerConfig)
     except (OSError, msgspec.DecodeError):
-        line.close()
-        raise SystemExit(1) from None  # whoever started us is gone
-    line.setblocking(False)
-    for fd in orders.sockets:
+        control.close()
+        raise SystemExit(1) from None  # the supervisor has ended
+    control.setblocking(False)
+    for fd in worker_config.sockets:
         os.set_inheritable(fd, False)
-    return orders, line
+    return worker_config, control
 
 
-def _read_line(line: socket.socket) -> bytes:
+def _read_config(control: socket.socket) -> bytes:
     said = b""
-    while not said.endswith(b"\n") and (piece := line.recv(_PIECE_BYTES)):
+    while not said.endswith(b"\n") and (piece := control.recv(_PIECE_BYTES)):
         said += piece
     return said

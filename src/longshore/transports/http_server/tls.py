@@ -1,4 +1,4 @@
-"""TLS from two PEM files. What is wrong with them is said with the key and the file that it is about."""
+"""TLS from two PEM files. Errors name the configuration key and the file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def make_context(http: HttpConfig) -> ssl.SSLContext | None:
         context.load_cert_chain(cert, key, password=_refuse_password)
     except _Encrypted:
         raise ConfigError(
-            f"{_key_name(key)}: {key or cert} is encrypted, and nobody is there to ask for the passphrase; "
+            f"{_key_name(key)}: {key or cert} is encrypted, and a server can't ask for the passphrase; "
             "decrypt it:  openssl pkey -in IN -out OUT"
         ) from None
     except (ssl.SSLError, ValueError) as problem:
