@@ -1,4 +1,4 @@
-"""Reaching a host that has several addresses, and staying in touch with it."""
+"""Connecting to a host that has several addresses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Lookup = list[tuple[Any, ...]]
 
 
 class Named:
-    """A loop that knows a name with several addresses, as no loopback has by itself."""
+    """A loop that resolves one name to several addresses."""
 
     async def getaddrinfo(self, host: str, port: int, **more: Any) -> Lookup:
         if host != "several.test":
@@ -44,7 +44,7 @@ async def hello(_: Got, wire: Wire) -> None:
 
 @contextmanager
 def silent(port: int) -> Iterator[None]:
-    """An address at which nobody ever answers: its queue is full."""
+    """An address that accepts no connection: its queue is full."""
     filling: list[socket.socket] = []
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.2", port))
@@ -72,7 +72,9 @@ def run_on(make: Any, test: Callable[[], Awaitable[None]]) -> None:
 
 @pytest.mark.parametrize("make", LOOPS)
 @pytest.mark.parametrize("first", ["silent", "refusing"])
-def test_a_name_whose_first_address_does_not_answer(make: Any, first: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_address_is_tried_if_the_first_does_not_answer(
+    make: Any, first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("longshore.http_client.pool.CONNECT_SECONDS", 2.0)
 
     async def test() -> None:
@@ -90,7 +92,7 @@ def test_a_name_whose_first_address_does_not_answer(make: Any, first: str, monke
 
 
 @pytest.mark.parametrize("make", LOOPS)
-def test_a_name_with_no_address_that_answers(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_is_the_last_if_no_address_answers(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longshore.http_client.pool.CONNECT_SECONDS", 0.5)
     port = free_port()
 
@@ -125,7 +127,7 @@ def test_a_connection_has_tcp_keep_alive(make: Any) -> None:
 
 @pytest.mark.parametrize("make", LOOPS)
 def test_a_connection_is_not_reused_while_a_request_is_still_being_sent(make: Any) -> None:
-    """The server has answered without hearing us out. What is left would go before the next request."""
+    """The server answered early. The rest of the request would precede the next one."""
     connections = 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""How an answer is read, whatever the pieces that it comes in, and whatever it is made of."""
+"""Responses in any pieces, and corrupted ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ANSWERS = [
 
 
 class Transport:
-    """What a connection does to its socket."""
+    """A fake transport."""
 
     def __init__(self) -> None:
         self.closed = False
@@ -52,8 +52,7 @@ class Transport:
 
 
 def read(chunks: list[bytes]) -> Any:
-    """What becomes of an answer in these pieces, after which the server closes: all of it, or why not; and whether
-    the connection would be used again."""
+    """Status, headers and body of a response in these pieces, or the error; and whether the connection is reusable."""
 
     async def reading() -> Any:
         freed: list[HttpConnection] = []
@@ -86,7 +85,7 @@ def cut(data: bytes, cuts: list[int]) -> list[bytes]:
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
-def test_byte_by_byte(answer: bytes) -> None:
+def test_a_response_may_arrive_byte_by_byte(answer: bytes) -> None:
     whole = read([answer])
     assert isinstance(whole[0], int)
     assert read([answer[at : at + 1] for at in range(len(answer))])[:3] == whole[:3]

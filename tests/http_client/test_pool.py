@@ -1,4 +1,4 @@
-"""The HTTP client: kept connections, every framing, and servers that mean no good."""
+"""The HTTP client: pooled connections, every framing, and hostile servers."""
 
 from __future__ import annotations
 
@@ -70,23 +70,23 @@ def fetch_from(raw: bytes, *, then: str = "stay", **how: Any) -> HttpResponse:
         (OK + b"Content-Length: 1\r\n\r\na" + b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil", "stay", b"a"),
     ],
 )  # fmt: skip
-def test_framing(raw: bytes, then: str, body: bytes) -> None:
+def test_every_framing_is_read(raw: bytes, then: str, body: bytes) -> None:
     answer = fetch_from(raw, then=then)
     assert (answer.status, answer.body) == (200, body)
 
 
 @pytest.mark.parametrize("status", [204, 304])
-def test_a_status_without_body(status: int) -> None:
+def test_some_statuses_have_no_body(status: int) -> None:
     assert fetch_from(b"HTTP/1.1 %d X\r\nX: y\r\n\r\n" % status).body == b""
 
 
-def test_headers() -> None:
+def test_response_headers_are_read() -> None:
     answer = fetch_from(OK + b"A: 1\r\na:2 \r\nB: \xe9\r\nContent-Length: 0\r\n\r\n")
     assert (answer.header("a"), answer.header("b"), answer.header("c")) == ("1", "é", None)
     assert [pair for pair in answer.headers if pair[0] == "a"] == [("a", "1"), ("a", "2")]
 
 
-def test_a_redirect_is_an_answer_like_any_other() -> None:
+def test_a_redirect_is_not_followed() -> None:
     answer = fetch_from(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n")
     assert (answer.status, answer.header("location")) == (302, "http://127.0.0.1:1/")
 
@@ -131,7 +131,7 @@ def test_a_malformed_response_is_refused(raw: bytes, then: str, what: str) -> No
 @pytest.mark.parametrize(
     "framing", [b"Content-Length: 101\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n65\r\n", b"\r\n"]
 )
-def test_a_body_has_a_bound(framing: bytes) -> None:
+def test_the_size_of_a_body_is_bounded(framing: bytes) -> None:
     with pytest.raises(ConnectError, match="more than 100 bytes"):
         fetch_from(OK + framing + b"x" * 101, limit=100)
     assert len(fetch_from(OK + b"Content-Length: 100\r\n\r\n" + b"x" * 100, limit=100).body) == 100
@@ -156,7 +156,7 @@ def test_a_slow_response_has_a_deadline(begin: bytes) -> None:
 
 
 def test_an_unread_body_is_not_buffered_without_bound() -> None:
-    """A body that nobody reads is not read from the socket either, and nothing of it is lost."""
+    """An unread body is not read from the socket either, and no part of it is lost."""
 
     async def test() -> None:
         stop, sent = asyncio.Event(), 0
@@ -191,7 +191,7 @@ def head(size: int) -> bytes:
 
 
 @pytest.mark.parametrize(("size", "fits"), [(-1, True), (0, True), (1, False)])
-def test_a_head_has_a_bound(size: int, fits: bool) -> None:
+def test_the_size_of_a_head_is_bounded(size: int, fits: bool) -> None:
     """Of all that is not body: the first line and the last count too."""
     raw = head(HEAD_BYTES - len(OK) - 2 + size)
     assert len(raw) == HEAD_BYTES + size
@@ -259,7 +259,7 @@ def test_concurrent_requests_have_a_connection_each() -> None:
 @pytest.mark.parametrize("blocked", [False, True])
 @pytest.mark.parametrize("how", ["close", "cut", "surplus"])
 def test_an_idle_connection_that_ended_is_not_used(how: str, blocked: bool) -> None:
-    """Also where the loop had no chance to hear of it, because its owner did something else."""
+    """Also if the loop was blocked and has not noticed yet."""
 
     async def handler(got: Got, wire: Wire) -> None:
         await echo(got, wire)
@@ -300,7 +300,7 @@ def test_a_connection_that_was_idle_for_long_is_not_used(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize(("method", "again"), [("GET", True), ("DELETE", True), ("POST", False)])
 def test_a_request_on_a_connection_that_ends_is_repeated_if_repeatable(method: str, again: bool) -> None:
-    """What may be done twice is sent again, on a fresh connection; of a POST nobody can tell whether it was done."""
+    """GET and DELETE are sent again on a new connection; a POST may have been processed."""
 
     async def handler(got: Got, wire: Wire) -> None:
         if got.path == "/last" and len(server.requests) == 2:
@@ -372,7 +372,7 @@ def test_closing_ends_running_requests() -> None:
     run(test)
 
 
-def test_cancelling_ends_the_connection() -> None:
+def test_cancelling_a_request_closes_its_connection() -> None:
     async def test() -> None:
         left = asyncio.Event()
 
@@ -397,7 +397,7 @@ def test_cancelling_ends_the_connection() -> None:
     run(test)
 
 
-# -- who can't be reached
+# -- unreachable servers
 
 
 def test_an_unreachable_host_is_explained() -> None:
@@ -416,7 +416,7 @@ def test_an_unreachable_host_is_explained() -> None:
 
 
 def test_a_tls_handshake_that_hangs_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that speaks no TLS keeps a client of TLS waiting."""
+    """A server without TLS does not answer the handshake."""
     monkeypatch.setattr("longshore.http_client.pool.CONNECT_SECONDS", 0.3)
 
     async def test() -> None:
@@ -431,7 +431,7 @@ def test_a_tls_handshake_that_hangs_times_out(monkeypatch: pytest.MonkeyPatch) -
     run(test)
 
 
-def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_certificates_are_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cert, key = make_certificate(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert, key)
@@ -461,7 +461,7 @@ def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(test)
 
 
-def test_plain_http_where_tls_is_expected() -> None:
+def test_the_error_for_plain_http_where_tls_is_expected_says_so() -> None:
     async def test() -> None:
         http = HttpClient()
 
@@ -493,7 +493,7 @@ def test_plain_http_where_tls_is_expected() -> None:
         ("http://a/a b\r\nX: y", "http://a", "/a%20bX:%20y"),
     ],
 )
-def test_addresses(url: str, origin: str, target: str) -> None:
+def test_urls_are_parsed(url: str, origin: str, target: str) -> None:
     found = parse_url(url)
     assert (found.origin, found.target) == (origin, target)
 
@@ -565,7 +565,7 @@ def test_https_and_loopback_are_confidential(url: str, private: bool) -> None:
 
 
 @pytest.mark.parametrize("pair", [("X", "a\r\nY: b"), ("X", "a\nb"), ("X\r\nY", "a"), ("X", "a\0"), ("X", "a\r")])
-def test_no_header_ends_another(pair: tuple[str, str]) -> None:
+def test_a_header_with_a_line_break_is_refused(pair: tuple[str, str]) -> None:
     with pytest.raises(ConnectError, match="line break") as caught:
         request_head("GET", parse_url("http://a"), [pair], 0)
     assert pair[1] == "a" or pair[1] not in str(caught.value)

@@ -113,7 +113,7 @@ CLIENT_ROWS: dict[str, Row] = {
         (
             f"{C}test_handshake.py::test_nothing_is_sent_before_the_handshake_is_over",
             f"{C}test_eras.py::test_whatever_it_says_to_the_probe_the_handshake_follows",
-            f"{H}test_channel.py::test_nothing_is_asked_before_the_handshake_is_over",
+            f"{H}test_channel.py::test_no_request_is_sent_before_the_handshake_is_confirmed",
         ),
     ),
     "LEG-03": Row(
@@ -135,7 +135,7 @@ CLIENT_ROWS: dict[str, Row] = {
         "Before the handshake is answered nothing is sent, but for the probe that comes before it.",
         (
             f"{C}test_handshake.py::test_nothing_is_sent_before_the_handshake_is_over",
-            f"{H}test_channel.py::test_nothing_is_asked_before_the_handshake_is_over",
+            f"{H}test_channel.py::test_no_request_is_sent_before_the_handshake_is_confirmed",
         ),
     ),
     "LEG-05": Row(
@@ -281,8 +281,8 @@ CLIENT_ROWS: dict[str, Row] = {
         "An answer may be JSON or a stream.",
         (
             f"{H}test_channel.py::test_a_stream_that_does_not_end_after_the_answer",
-            f"{H}test_sessions.py::test_a_greeting_that_is_answered_with_a_stream",
-            f"{H}test_channel.py::test_answers_that_are_none",
+            f"{H}test_sessions.py::test_a_stream_as_response_to_initialized_is_not_awaited",
+            f"{H}test_channel.py::test_a_response_that_is_no_answer_fails_the_request",
             f"{H}test_client.py::test_everything_once",
         ),
     ),
@@ -292,7 +292,7 @@ CLIENT_ROWS: dict[str, Row] = {
         "The session's id is sent; after 404 there is another; the last word is DELETE.",
         (
             f"{H}test_channel.py::test_requests_of_a_session_carry_its_id",
-            f"{H}test_channel.py::test_a_session_that_ends_is_begun_anew",
+            f"{H}test_channel.py::test_a_session_that_the_server_ended_is_replaced",
             f"{H}test_client.py::test_the_session_is_ended",
         ),
     ),
@@ -307,16 +307,16 @@ CLIENT_ROWS: dict[str, Row] = {
         "2025-11-25",
         "A stream that broke is taken up after its last event, when the server wishes.",
         (
-            f"{H}test_channel.py::test_a_stream_is_taken_up_where_it_broke_when_the_server_wants",
+            f"{H}test_channel.py::test_a_stream_is_resumed_after_its_last_event_with_the_server_s_delay",
             f"{H}test_streams.py::test_the_retry_of_the_server_is_used_within_bounds",
-            f"{H}test_client.py::test_a_stream_that_is_closed_to_be_visited_again",
+            f"{H}test_client.py::test_a_stream_that_the_server_closes_is_resumed",
         ),
     ),
     "HTTP-22": Row(
         "M",
         "modern",
         "A request that was lost is sent again under another id, where that does no harm.",
-        (f"{H}test_channel.py::test_a_modern_stream_that_breaks",),
+        (f"{H}test_channel.py::test_a_modern_stream_that_breaks_fails_the_request",),
     ),
     "HDR-01": Row(
         "M",
@@ -464,7 +464,7 @@ CLIENT_ROWS: dict[str, Row] = {
         "A child is told by a notification; over HTTP the stream is closed.",
         (
             f"{C}test_cancel.py::test_a_cancellation_names_the_request_and_the_reason",
-            f"{H}test_channel.py::test_giving_up",
+            f"{H}test_channel.py::test_cancelling_a_request_closes_its_stream",
             f"{H}test_client.py::test_cancelling_a_call_stops_the_handler",
         ),
     ),
@@ -592,10 +592,10 @@ CLIENT_ROWS: dict[str, Row] = {
         "2025-11-25+",
         "A server's metadata is found both ways, an issuer's in all its places in order.",
         (
-            f"{OAUTH}test_discovery.py::test_the_named_place_comes_first",
-            f"{OAUTH}test_discovery.py::test_the_root_comes_last",
-            f"{OAUTH}test_discovery.py::test_places_of_a_resource",
-            f"{OAUTH}test_discovery.py::test_places_of_an_issuer",
+            f"{OAUTH}test_discovery.py::test_the_metadata_url_of_the_challenge_comes_first",
+            f"{OAUTH}test_discovery.py::test_the_metadata_url_at_the_root_comes_last",
+            f"{OAUTH}test_discovery.py::test_metadata_urls_of_a_resource_are_requested_in_order",
+            f"{OAUTH}test_discovery.py::test_metadata_urls_of_an_issuer_are_requested_in_order",
         ),
     ),
     "AUTH-11": Row(
@@ -603,11 +603,11 @@ CLIENT_ROWS: dict[str, Row] = {
         "modern",
         "Metadata and answers are of the issuer; credentials are kept by issuer.",
         (
-            f"{OAUTH}test_login.py::test_the_issuer_of_an_answer",
-            f"{OAUTH}test_login.py::test_metadata_of_another_issuer_stops_it",
-            f"{OAUTH}test_binding.py::test_stored_tokens_of_another_issuer",
-            f"{OAUTH}test_renewal.py::test_a_server_that_moves_to_another_issuer",
-            f"{OAUTH}test_renewal.py::test_a_client_id_is_shown_to_one_issuer_only",
+            f"{OAUTH}test_login.py::test_the_issuer_of_an_answer_is_checked",
+            f"{OAUTH}test_login.py::test_metadata_of_another_issuer_end_the_authorization",
+            f"{OAUTH}test_binding.py::test_stored_tokens_of_another_issuer_are_not_used",
+            f"{OAUTH}test_renewal.py::test_a_server_that_changes_its_issuer_gets_a_new_login",
+            f"{OAUTH}test_renewal.py::test_a_client_id_is_sent_to_one_issuer_only",
         ),
     ),
     "AUTH-12": Row(
@@ -621,12 +621,12 @@ CLIENT_ROWS: dict[str, Row] = {
         "2025-11-25+",
         "A document on the web comes before registering; scopes by the challenge; step-up asks for all and ends.",
         (
-            f"{OAUTH}test_login.py::test_a_document_on_the_web_comes_before_registering",
+            f"{OAUTH}test_login.py::test_a_client_metadata_document_comes_before_registration",
             f"{OAUTH}test_login.py::test_the_error_without_registration_says_what_to_give",
-            f"{OAUTH}test_renewal.py::test_scopes_by_the_challenge",
-            f"{OAUTH}test_renewal.py::test_scopes_by_the_metadata",
-            f"{OAUTH}test_renewal.py::test_step_up_asks_for_all",
-            f"{OAUTH}test_renewal.py::test_step_up_ends",
+            f"{OAUTH}test_renewal.py::test_scopes_come_from_the_challenge",
+            f"{OAUTH}test_renewal.py::test_scopes_come_from_the_metadata",
+            f"{OAUTH}test_renewal.py::test_a_step_up_requests_the_union_of_scopes",
+            f"{OAUTH}test_renewal.py::test_endless_step_ups_are_an_error",
         ),
     ),
     "SEC-04": Row(
@@ -640,7 +640,7 @@ CLIENT_ROWS: dict[str, Row] = {
             f"{C}test_starting.py::test_words_that_no_program_can_be_given",
             f"{OAUTH}test_url_policy.py::test_no_connection_is_made_to_an_internal_address",
             f"{OAUTH}test_url_policy.py::test_a_name_that_resolves_to_an_internal_address_is_refused",
-            f"{OAUTH}test_discovery.py::test_endpoints_behind_the_wall_stop_it",
+            f"{OAUTH}test_discovery.py::test_internal_endpoints_in_metadata_end_the_authorization",
         ),
     ),
 }

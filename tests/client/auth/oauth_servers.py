@@ -116,7 +116,7 @@ class AuthorizationServer(LoopbackServer):
         self.metadata: dict[str, Any] = {}
         self.places = {"/.well-known/oauth-authorization-server" + path}
         self.iss: str | None = None
-        """What it says in `iss` of its answers; None: nothing."""
+        """The `iss` of its answers; None: none."""
         self.clients: dict[str, dict[str, Any]] = {}
         self.codes: dict[str, dict[str, Any]] = {}
         self.refresh_tokens: dict[str, dict[str, Any]] = {}
@@ -190,7 +190,7 @@ class AuthorizationServer(LoopbackServer):
                 return refused.said
 
     def client_of(self, received: Received) -> str | None:
-        """Who asks, proven in the way that was agreed on."""
+        """The authenticated client, by the agreed method."""
         form, header = received.form, received.headers.get("authorization", "")
         if header.startswith("Basic "):
             client_id, secret = map(unquote_plus, b64decode(header[6:]).decode().split(":", 1))
@@ -404,7 +404,7 @@ def _open(place: LoopbackServer) -> ThreadingHTTPServer:
 
 
 async def follow(url: str) -> str:
-    """What a browser does, as far as a login needs it."""
+    """A browser, as far as a login needs it."""
     http = HttpClient()
     try:
         answer = await http.fetch("GET", url)

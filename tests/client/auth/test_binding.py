@@ -1,4 +1,4 @@
-"""What belongs to one issuer goes to no other: secrets, assertions, stored tokens; and no refusal shows them."""
+"""Secrets, assertions and stored tokens of one issuer are sent to no other, and no error shows them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_second_server_does_not_get_a_persons_client(
     assert evil.authorities[0].count("/authorize") == evil.authorities[0].count("/token") == 0
 
 
-def test_the_named_issuer_is_the_bound_one(
+def test_an_issuer_that_the_caller_names_overrides_the_bound_one(
     authority: AuthorizationServer, server: ProtectedServer, evil: ProtectedServer
 ) -> None:
     authority.clients["me"] = by_secret()
@@ -85,7 +85,7 @@ def test_of_two_concurrent_bindings_the_first_counts(tmp_path: Any, kind: str) -
     assert sorted(run(work)) == ["AuthorizationError", "NoneType"]
 
 
-def test_an_assertion_reaches_one_issuer(
+def test_an_assertion_is_sent_to_one_issuer_only(
     authority: AuthorizationServer, server: ProtectedServer, evil: ProtectedServer
 ) -> None:
     authority.public_keys["vouched"] = evil.authorities[0].public_keys["vouched"] = True
@@ -113,7 +113,7 @@ def test_a_refused_assertion_is_remembered_where_it_was_refused(
     assert talk(server, auth) == ["hello"], "it was not the assertion that was refused"
 
 
-def test_stored_tokens_of_another_issuer(
+def test_stored_tokens_of_another_issuer_are_not_used(
     authority: AuthorizationServer, server: ProtectedServer, evil: ProtectedServer
 ) -> None:
     storage, other = MemoryStorage(), evil.authorities[0]
@@ -128,7 +128,7 @@ def test_stored_tokens_of_another_issuer(
 
 
 @pytest.mark.parametrize("dpop", [True, False])
-def test_stored_tokens_that_are_bound_otherwise(
+def test_stored_tokens_that_do_not_fit_dpop_are_not_used(
     authority: AuthorizationServer, server: ProtectedServer, dpop: bool
 ) -> None:
     storage = MemoryStorage()
@@ -141,7 +141,7 @@ def test_stored_tokens_that_are_bound_otherwise(
     assert set(sent) == {"DPoP" if dpop else "Bearer"}
 
 
-def test_a_stored_key_that_is_broken(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_a_broken_stored_key_leads_to_a_login(authority: AuthorizationServer, server: ProtectedServer) -> None:
     storage = MemoryStorage()
     authority.bound = True
     talk(server, login(storage=storage, dpop=True))

@@ -1,4 +1,4 @@
-"""Where metadata is looked for, in which order, and which addresses are not gone to."""
+"""The URLs of metadata, their order, and the URLs that are refused."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WELL = "https://h.example/.well-known"
         ("https://h.example/", f"{WELL}/oauth-protected-resource", ["/oauth-protected-resource"]),
     ],
 )
-def test_places_of_a_resource(server: str, named: str | None, places: list[str]) -> None:
+def test_metadata_urls_of_a_resource_are_requested_in_order(server: str, named: str | None, places: list[str]) -> None:
     assert resource_metadata_urls(server, named) == [WELL + each for each in places]
 
 
@@ -53,7 +53,7 @@ def test_places_of_a_resource(server: str, named: str | None, places: list[str])
         ),
     ],
 )
-def test_places_of_an_issuer(issuer: str, places: list[str]) -> None:
+def test_metadata_urls_of_an_issuer_are_requested_in_order(issuer: str, places: list[str]) -> None:
     assert server_metadata_urls(urlsplit(issuer)) == ["https://h.example" + each for each in places]
 
 
@@ -126,7 +126,7 @@ PUBLIC, LOCAL = "https://mcp.example/mcp", "http://127.0.0.1:9100/mcp"
         (PUBLIC, "", False),
     ],
 )
-def test_the_wall(server: str, url: str, good: bool) -> None:
+def test_which_named_urls_are_allowed(server: str, url: str, good: bool) -> None:
     if good:
         assert UrlPolicy(server).check(url, "it").geturl() == url
     else:
@@ -145,7 +145,7 @@ def test_which_hosts_are_internal() -> None:
 
 @pytest.mark.parametrize("name", ["authorization_endpoint", "token_endpoint", "registration_endpoint"])
 @pytest.mark.parametrize("url", ["http://10.0.0.1/x", "file:///etc/passwd", "http://as.example/x", "a:$(calc)?"])
-def test_endpoints_behind_the_wall_stop_it(
+def test_internal_endpoints_in_metadata_end_the_authorization(
     authority: AuthorizationServer, server: ProtectedServer, name: str, url: str
 ) -> None:
     authority.metadata[name] = url
@@ -154,7 +154,7 @@ def test_endpoints_behind_the_wall_stop_it(
     assert authority.count("/authorize") == authority.count("/token") == 0
 
 
-def test_metadata_behind_the_wall_is_not_fetched(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_metadata_at_an_internal_url_is_not_fetched(authority: AuthorizationServer, server: ProtectedServer) -> None:
     server.named = "http://169.254.169.254/latest"
     with pytest.raises(AuthorizationError, match="resource metadata"):
         talk(server, login())
@@ -163,14 +163,14 @@ def test_metadata_behind_the_wall_is_not_fetched(authority: AuthorizationServer,
         talk(server, login())
 
 
-def test_the_named_place_comes_first(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_the_metadata_url_of_the_challenge_comes_first(authority: AuthorizationServer, server: ProtectedServer) -> None:
     server.places = {"/elsewhere/metadata"}
     server.named = f"{server.url}/elsewhere/metadata"
     assert talk(server, login()) == ["hello"]
     assert [path for path in server.paths(method="GET") if path != "/mcp"] == ["/elsewhere/metadata"]
 
 
-def test_the_root_comes_last(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_the_metadata_url_at_the_root_comes_last(authority: AuthorizationServer, server: ProtectedServer) -> None:
     server.places = {"/.well-known/oauth-protected-resource"}
     server.metadata = {"resource": server.url}
     assert talk(server, login()) == ["hello"]
@@ -186,7 +186,7 @@ def test_the_root_comes_last(authority: AuthorizationServer, server: ProtectedSe
         ("/t1/.well-known/openid-configuration", 3),
     ],
 )
-def test_an_issuer_with_a_path(place: str, asked: int) -> None:
+def test_an_issuer_with_a_path_has_its_own_metadata(place: str, asked: int) -> None:
     authority = AuthorizationServer("/t1")
     authority.places = {place}
     server = ProtectedServer(authority)
@@ -196,14 +196,14 @@ def test_an_issuer_with_a_path(place: str, asked: int) -> None:
     assert "/.well-known/oauth-authorization-server" not in authority.paths()
 
 
-def test_an_issuer_without_metadata(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_an_issuer_without_metadata_is_an_error(authority: AuthorizationServer, server: ProtectedServer) -> None:
     authority.places = set()
     with pytest.raises(AuthorizationError, match="publishes no metadata; asked"):
         talk(server, login())
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b"", b"{", b'"x"', b"[" * 100_000, b"\xff"])
-def test_pages_are_no_metadata(authority: AuthorizationServer, server: ProtectedServer, body: bytes) -> None:
+def test_a_page_is_not_taken_for_metadata(authority: AuthorizationServer, server: ProtectedServer, body: bytes) -> None:
     page = f"{server.url}/page"
     server.named = page
     server.elsewhere = lambda received: Reply(200, body) if received.path == "/page" else Reply(404)  # type: ignore[method-assign]
@@ -211,7 +211,7 @@ def test_pages_are_no_metadata(authority: AuthorizationServer, server: Protected
 
 
 @pytest.mark.parametrize("over", [-1, 0, 1])
-def test_too_much_metadata(authority: AuthorizationServer, server: ProtectedServer, over: int) -> None:
+def test_the_size_of_metadata_is_bounded(authority: AuthorizationServer, server: ProtectedServer, over: int) -> None:
     body = json.dumps(server.about()).encode().ljust(MOST_BYTES + over)
     server.about = lambda: body  # type: ignore[method-assign, assignment, return-value]
     with pytest.raises(AuthorizationError, match="could not be asked") if over > 0 else nullcontext():
@@ -219,7 +219,7 @@ def test_too_much_metadata(authority: AuthorizationServer, server: ProtectedServ
 
 
 @pytest.mark.parametrize("status", [502, 429])
-def test_a_server_that_fails_is_not_taken_for_an_old_one(
+def test_a_server_that_fails_is_not_taken_for_one_without_metadata(
     authority: AuthorizationServer, server: ProtectedServer, status: int
 ) -> None:
     storage, places = MemoryStorage(), server.places
@@ -246,7 +246,7 @@ class Old(ProtectedServer):
 
 
 @pytest.mark.parametrize("metadata", [True, False])
-def test_a_server_of_2025_03_26(metadata: bool) -> None:
+def test_a_server_of_2025_03_26_gets_a_login(metadata: bool) -> None:
     authority = AuthorizationServer()
     server = Old(authority)
     if not metadata:
@@ -262,7 +262,9 @@ def test_a_server_of_2025_03_26(metadata: bool) -> None:
     assert not any("resource" in each.query for each in server.asked)
 
 
-def test_a_server_that_knows_no_oauth_at_all(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_the_error_for_a_server_without_oauth_says_to_give_a_token(
+    authority: AuthorizationServer, server: ProtectedServer
+) -> None:
     server.metadata = None
     with pytest.raises(AuthorizationError, match=r"says nowhere how to get one.*give it by auth="):
         talk(server, login())
@@ -304,8 +306,8 @@ class Tenants(ProtectedServer):
 
 
 @pytest.mark.parametrize("own", [True, False])
-def test_a_server_with_a_query(own: bool, tmp_path: Any) -> None:
-    """What the query says is part of the resource, if the resource says so; and it is written down nowhere."""
+def test_the_query_of_a_server_is_part_of_its_resource_if_metadata_say_so(own: bool, tmp_path: Any) -> None:
+    """The query is part of the resource if the metadata say so, and is not stored."""
     authority = AuthorizationServer()
     server = Tenants(authority) if own else ProtectedServer(authority)
 

@@ -34,7 +34,7 @@ def bound(authority: AuthorizationServer, server: ProtectedServer) -> ProtectedS
 
 
 @pytest.mark.parametrize("dpop", [True, "auto"])
-def test_a_bound_token(authority: AuthorizationServer, bound: ProtectedServer, dpop: bool | str) -> None:
+def test_a_token_is_bound_to_a_key(authority: AuthorizationServer, bound: ProtectedServer, dpop: bool | str) -> None:
     assert talk(bound, login(dpop=dpop), calls=3) == ["hello"] * 3
     sent = [each for each in bound.asked if "authorization" in each.headers]
     assert all(each.headers["authorization"].startswith("DPoP ") for each in sent)
@@ -42,7 +42,7 @@ def test_a_bound_token(authority: AuthorizationServer, bound: ProtectedServer, d
     assert all("content_digest" in claims(each) for each in sent if each.body)
 
 
-def test_nonces_of_both_servers(authority: AuthorizationServer, bound: ProtectedServer) -> None:
+def test_nonces_of_server_and_issuer_are_used(authority: AuthorizationServer, bound: ProtectedServer) -> None:
     assert bound.dpop is not None
     authority.dpop.nonce, bound.dpop.nonce = "of-the-issuer", "of-the-server"
     assert talk(bound, login(), calls=3) == ["hello"] * 3
@@ -52,7 +52,7 @@ def test_nonces_of_both_servers(authority: AuthorizationServer, bound: Protected
     assert nonces[:2] == [None, "of-the-server"] and set(nonces[1:]) == {"of-the-server"}
 
 
-def test_a_nonce_that_changes(authority: AuthorizationServer, bound: ProtectedServer) -> None:
+def test_a_changed_nonce_is_used(authority: AuthorizationServer, bound: ProtectedServer) -> None:
     assert bound.dpop is not None
     bound.dpop.nonce = "first"
     auth = login()
@@ -62,7 +62,7 @@ def test_a_nonce_that_changes(authority: AuthorizationServer, bound: ProtectedSe
     assert authority.count("/authorize") == 1
 
 
-def test_a_nonce_for_ever_is_given_up(authority: AuthorizationServer, bound: ProtectedServer) -> None:
+def test_endless_requests_for_a_nonce_are_an_error(authority: AuthorizationServer, bound: ProtectedServer) -> None:
     assert bound.dpop is not None
     check = bound.dpop.check
 
@@ -78,7 +78,9 @@ def test_a_nonce_for_ever_is_given_up(authority: AuthorizationServer, bound: Pro
 
 
 @pytest.mark.parametrize("changes", [_NONCE_TRIES - 1, _NONCE_TRIES, _NONCE_TRIES + 1])
-def test_nonces_of_an_issuer_that_run_out(authority: AuthorizationServer, bound: ProtectedServer, changes: int) -> None:
+def test_an_expired_nonce_of_the_issuer_is_replaced(
+    authority: AuthorizationServer, bound: ProtectedServer, changes: int
+) -> None:
     check, asked = authority.dpop.check, []
 
     def hasty(received: Received, url: str, token: str | None) -> str:
@@ -104,7 +106,7 @@ def test_the_key_is_stored_with_the_tokens(
     assert authority.count("/authorize") == 1
 
 
-def test_a_server_that_says_it_takes_them(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_auto_binds_tokens_if_the_server_supports_it(authority: AuthorizationServer, server: ProtectedServer) -> None:
     authority.bound = True
     authority.metadata["dpop_signing_alg_values_supported"] = ["ES256"]
     server.metadata = {"dpop_signing_alg_values_supported": ["ES256"]}
@@ -112,18 +114,20 @@ def test_a_server_that_says_it_takes_them(authority: AuthorizationServer, server
     assert server.asked[-1].headers["authorization"].startswith("DPoP ")
 
 
-def test_an_issuer_that_could_is_no_reason(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_auto_does_not_bind_tokens_if_only_the_issuer_supports_it(
+    authority: AuthorizationServer, server: ProtectedServer
+) -> None:
     authority.metadata["dpop_signing_alg_values_supported"] = ["ES256"]
     assert talk(server, login()) == ["hello"]
     assert "dpop" not in server.asked[-1].headers
 
 
-def test_insisting(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_dpop_true_requires_a_bound_token(authority: AuthorizationServer, server: ProtectedServer) -> None:
     with pytest.raises(AuthorizationError, match="not bound to our key"):
         talk(server, login(dpop=True))
 
 
-def test_refusing(authority: AuthorizationServer, bound: ProtectedServer) -> None:
+def test_dpop_false_gets_no_bound_token(authority: AuthorizationServer, bound: ProtectedServer) -> None:
     with pytest.raises(AuthorizationError, match="allow that by dpop="):
         talk(bound, login(dpop=False))
 
@@ -154,7 +158,7 @@ def test_a_step_up_keeps_a_token_bound(authority: AuthorizationServer, server: P
     assert {each.split()[0] for each in tokens_sent(server) if each} == {"DPoP"}
 
 
-def test_a_failed_step_up_leaves_the_token_that_was(authority: AuthorizationServer, bound: ProtectedServer) -> None:
+def test_a_failed_step_up_leaves_the_current_token(authority: AuthorizationServer, bound: ProtectedServer) -> None:
     """The key of a token is not given up before there is another token."""
     bound.needs = {"tools/call": {"write"}}
     refuses = [False, True]
@@ -179,7 +183,7 @@ def test_the_path_of_a_proof_is_never_empty() -> None:
 
 
 @pytest.mark.parametrize(("size", "taken"), [(MOST_NONCE_CHARS - 1, True), (MOST_NONCE_CHARS, True), (0, False)])
-def test_the_size_of_a_nonce(size: int, taken: bool) -> None:
+def test_the_size_of_a_nonce_is_bounded(size: int, taken: bool) -> None:
     prover, url = Prover(), "https://h.example/"
     assert prover.save_nonce(url, [("dpop-nonce", "n" * size)]) is taken
     assert not prover.save_nonce(url, [("dpop-nonce", "m" * (MOST_NONCE_CHARS + 1))])

@@ -17,7 +17,9 @@ JAG = "urn:ietf:params:oauth:token-type:id-jag"
 
 
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
-def test_a_secret(authority: AuthorizationServer, server: ProtectedServer, method: str) -> None:
+def test_client_credentials_with_a_secret_give_a_token(
+    authority: AuthorizationServer, server: ProtectedServer, method: str
+) -> None:
     authority.metadata["token_endpoint_auth_methods_supported"] = [method]
     authority.clients["me"] = {"token_endpoint_auth_method": method, "client_secret": "s"}
     assert talk(server, ClientCredentials("me", "s", scopes=["a"]), calls=2) == ["hello"] * 2
@@ -37,7 +39,7 @@ def test_a_secret(authority: AuthorizationServer, server: ProtectedServer, metho
     ],
 )
 @pytest.mark.parametrize("form", ["pem", "jwk"])
-def test_a_private_key(
+def test_client_credentials_with_a_private_key_give_a_token(
     authority: AuthorizationServer, server: ProtectedServer, algorithm: str, key: Any, form: str
 ) -> None:
     authority.metadata["token_endpoint_auth_methods_supported"] = ["private_key_jwt"]
@@ -48,7 +50,7 @@ def test_a_private_key(
 
 
 @pytest.mark.parametrize(("key", "algorithm"), [("hush", "ES256"), ({"kty": "hush"}, "RS256"), ("hush", "HS256")])
-def test_a_key_that_is_none_is_not_shown(
+def test_an_invalid_key_is_not_shown(
     authority: AuthorizationServer, server: ProtectedServer, key: Any, algorithm: str
 ) -> None:
     authority.metadata["token_endpoint_auth_methods_supported"] = None
@@ -57,13 +59,13 @@ def test_a_key_that_is_none_is_not_shown(
     assert "hush" not in str(caught.value)
 
 
-def test_a_client_needs_one_proof() -> None:
+def test_client_credentials_take_a_secret_or_a_key() -> None:
     for options in ({}, {"client_secret": "x", "private_key": "y"}):
         with pytest.raises(ValueError, match="client_secret or a private_key"):
             ClientCredentials("me", **options)  # type: ignore[arg-type]
 
 
-def test_a_client_that_is_refused(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_a_refused_client_is_an_error(authority: AuthorizationServer, server: ProtectedServer) -> None:
     with pytest.raises(AuthorizationError, match=r"client credentials.*invalid_client") as caught:
         talk(server, ClientCredentials("me", "hush-hush"))
     assert "hush-hush" not in str(caught.value)
@@ -75,7 +77,7 @@ def test_a_token_without_a_lifetime_is_used(authority: AuthorizationServer, serv
     assert talk(server, ClientCredentials("me", "s")) == ["hello"]
 
 
-def test_a_workload(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_a_workload_gets_a_token_for_its_assertion(authority: AuthorizationServer, server: ProtectedServer) -> None:
     authority.public_keys["vouched"] = True
     authority.clients["work"] = {"token_endpoint_auth_method": "none"}
 
@@ -97,7 +99,7 @@ def test_a_refused_assertion_is_tried_once(authority: AuthorizationServer, serve
 
 
 @pytest.mark.parametrize("source", [lambda: None, "", "two words", lambda: b"x"])
-def test_an_assertion_that_is_none(authority: AuthorizationServer, server: ProtectedServer, source: Any) -> None:
+def test_an_invalid_assertion_is_an_error(authority: AuthorizationServer, server: ProtectedServer, source: Any) -> None:
     with pytest.raises(AuthorizationError, match="assertion= gave no token"):
         talk(server, JwtBearer(source))
 
@@ -121,7 +123,7 @@ class Company(LoopbackServer):
         return Reply(200, document)
 
 
-def test_a_company_vouches(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_an_id_token_is_exchanged_for_an_access_token(authority: AuthorizationServer, server: ProtectedServer) -> None:
     company = Company(authority)
     authority.clients["me"] = {"token_endpoint_auth_method": "client_secret_basic", "client_secret": "s"}
     with running(company):
@@ -145,6 +147,6 @@ def test_a_company_vouches(authority: AuthorizationServer, server: ProtectedServ
             talk(server, enterprise("person"))
 
 
-def test_a_company_over_plain_http_is_refused() -> None:
+def test_an_identity_provider_over_plain_http_is_refused() -> None:
     with pytest.raises(ValueError, match="idp_token_endpoint: expected an https URL"):
         EnterpriseManaged(id_token="x", idp_token_endpoint="http://idp.example/t", idp_client_id="a", client_id="b")

@@ -102,7 +102,7 @@ def test_special_characters_survive_basic_authentication(
     assert talk(server, login(client_id="a:b/c d", client_secret="p%:/ü")) == ["hello"]
 
 
-def test_a_document_on_the_web_comes_before_registering(
+def test_a_client_metadata_document_comes_before_registration(
     authority: AuthorizationServer, server: ProtectedServer
 ) -> None:
     url = "https://harbour.example/client.json"
@@ -123,7 +123,9 @@ def test_the_error_without_registration_says_what_to_give(
         talk(server, login())
 
 
-def test_a_forgotten_registration_is_made_anew(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_a_registration_that_the_issuer_deleted_is_replaced(
+    authority: AuthorizationServer, server: ProtectedServer
+) -> None:
     storage = MemoryStorage()
     talk(server, login(storage=storage))
     known = dict(authority.clients)
@@ -155,7 +157,7 @@ def test_without_pkce_there_is_no_login(authority: AuthorizationServer, server: 
         (None, "", False),
     ],
 )
-def test_the_issuer_of_an_answer(
+def test_the_issuer_of_an_answer_is_checked(
     authority: AuthorizationServer, server: ProtectedServer, promised: bool | None, said: str | None, good: bool
 ) -> None:
     authority.metadata["authorization_response_iss_parameter_supported"] = promised
@@ -201,7 +203,7 @@ async def _raises(url: str) -> Any:
         (lambda url: "", "does not belong"),
     ],
 )
-def test_answers_that_are_not_used(
+def test_an_answer_of_another_login_is_not_used(
     authority: AuthorizationServer, server: ProtectedServer, redirect: Any, what: str
 ) -> None:
     with pytest.raises(AuthorizationError, match=what):
@@ -209,18 +211,22 @@ def test_answers_that_are_not_used(
     assert authority.count("/token") == 0
 
 
-def test_a_plain_function_can_bring_the_answer(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_redirect_may_be_a_plain_function(authority: AuthorizationServer, server: ProtectedServer) -> None:
     assert talk(server, login(redirect=lambda url: asyncio.run(follow(url)))) == ["hello"]
 
 
-def test_metadata_about_another_server_stops_it(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_metadata_about_another_server_end_the_authorization(
+    authority: AuthorizationServer, server: ProtectedServer
+) -> None:
     server.metadata = {"resource": "https://evil.example/mcp"}
     with pytest.raises(AuthorizationError, match="not about this server"):
         talk(server, login())
     assert not authority.asked
 
 
-def test_metadata_of_another_issuer_stops_it(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_metadata_of_another_issuer_end_the_authorization(
+    authority: AuthorizationServer, server: ProtectedServer
+) -> None:
     authority.metadata["issuer"] = authority.issuer + "/"
     with pytest.raises(AuthorizationError, match="it may be the metadata of another"):
         talk(server, login())
@@ -256,7 +262,7 @@ def test_a_refusal_shows_no_secret(authority: AuthorizationServer, server: Prote
         {"access_token": "x" * 70000, "token_type": "Bearer"},
     ],
 )
-def test_strange_answers_of_a_token_endpoint(
+def test_a_malformed_token_response_is_an_error(
     authority: AuthorizationServer, server: ProtectedServer, document: Any
 ) -> None:
     authority.token = lambda heard: Reply(200, document)  # type: ignore[method-assign]
@@ -273,7 +279,9 @@ def test_a_redirect_of_the_token_endpoint_is_not_followed(
     assert server.count("/steal") == 0
 
 
-def test_a_server_that_never_has_enough(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_a_server_that_refuses_every_token_gets_a_bounded_number_of_logins(
+    authority: AuthorizationServer, server: ProtectedServer
+) -> None:
     server.refuses_all = True
     authority.gives_refresh = False
     auth = login()
@@ -302,7 +310,7 @@ def test_a_bearer_token_is_sent_and_not_shown(authority: AuthorizationServer, se
         Bearer("a\r\nb")
 
 
-def test_hanging_up_ends_a_login(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_closing_the_client_ends_a_login(authority: AuthorizationServer, server: ProtectedServer) -> None:
     async def work() -> None:
         waits, ended = asyncio.Event(), asyncio.Event()
 
@@ -343,7 +351,7 @@ def test_hanging_up_ends_a_login(authority: AuthorizationServer, server: Protect
         ({"scopes": [f"s{n}" for n in range(101)]}, "scopes: at most 100, and there are 101"),
     ],
 )
-def test_wrong_options_are_said_at_once(options: dict[str, Any], what: str) -> None:
+def test_wrong_options_are_refused_by_the_constructor(options: dict[str, Any], what: str) -> None:
     with pytest.raises(ValueError, match=what):
         login(**options)
 

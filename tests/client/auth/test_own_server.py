@@ -83,7 +83,7 @@ def url(authority: Knowing, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("era", ["auto", "modern", "2025-11-25", "2025-06-18"])
-def test_a_login_and_a_step_up(authority: Knowing, url: str, era: str) -> None:
+def test_a_login_and_a_step_up_at_our_own_server(authority: Knowing, url: str, era: str) -> None:
     async def work() -> list[str]:
         async with Client(url, auth=login(scopes=["read"]), era=era, timeout=15) as client:
             assert {tool.name for tool in await client.list_tools()} >= {"hello"}
@@ -94,7 +94,7 @@ def test_a_login_and_a_step_up(authority: Knowing, url: str, era: str) -> None:
     assert asked == [{"read"}, {"read", "write"}]
 
 
-def test_a_stranger_is_refused(authority: Knowing, url: str) -> None:
+def test_an_unknown_token_is_refused(authority: Knowing, url: str) -> None:
     async def work() -> None:
         with pytest.raises(AuthorizationError, match="refused the bearer token"):
             async with Client(url, auth="made-up", timeout=15):
@@ -103,7 +103,7 @@ def test_a_stranger_is_refused(authority: Knowing, url: str) -> None:
     run(work)
 
 
-def test_the_second_url_of_an_old_server_gets_the_token_of_the_first() -> None:
+def test_the_post_url_of_an_sse_server_gets_the_server_s_token() -> None:
     authority = AuthorizationServer()
     server = ProtectedServer(authority)
     server.elsewhere = lambda received: Reply(200, {"token": received.headers.get("authorization")})  # type: ignore[method-assign]

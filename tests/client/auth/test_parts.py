@@ -45,7 +45,7 @@ from longshore.errors import AuthorizationError
         (["Bearer realm = x , scope = a"], Challenge(scope="a")),
     ],
 )
-def test_challenges(values: list[str], demand: Challenge) -> None:
+def test_challenges_are_parsed(values: list[str], demand: Challenge) -> None:
     assert read_challenge([("www-authenticate", value) for value in values]) == demand
 
 
@@ -81,7 +81,9 @@ def test_a_challenge_is_read_up_to_its_bound(over: int, scope: str | None) -> No
         ("w", "", "", "r offline_access", "offline_access", "r w offline_access"),
     ],
 )
-def test_scopes(challenged: str, configured: str, supported: str, before: str, listed: str | None, chosen: str) -> None:
+def test_which_scopes_are_requested(
+    challenged: str, configured: str, supported: str, before: str, listed: str | None, chosen: str
+) -> None:
     known = None if listed is None else split_scopes(listed)
     found = choose_scopes(
         split_scopes(challenged),
@@ -94,7 +96,7 @@ def test_scopes(challenged: str, configured: str, supported: str, before: str, l
     assert " ".join(found) == chosen
 
 
-def test_without_a_use_for_it_no_refresh_token_is_asked_for() -> None:
+def test_a_program_requests_no_refresh_token() -> None:
     assert choose_scopes(("a",), (), (), (), ("offline_access",), refreshable=False) == ("a",)
 
 
@@ -102,7 +104,7 @@ def test_invalid_scopes_are_left_out() -> None:
     assert split_scopes('a  b a "c" d\\ \x00 é') == ("a", "b")
 
 
-def test_the_budget() -> None:
+def test_authorizations_for_the_same_scopes_are_bounded() -> None:
     budget = LoginBudget(needs_person=True)
     budget.spend("i", ("a", "b"), 0.0, refused=False)
     for _ in range(SAME):
@@ -114,7 +116,7 @@ def test_the_budget() -> None:
 
 
 @pytest.mark.parametrize("refused", [True, False])
-def test_a_person_is_not_asked_for_ever(refused: bool) -> None:
+def test_logins_are_bounded(refused: bool) -> None:
     budget = LoginBudget(needs_person=True)
     for n in range(ALL):
         budget.spend("i", (str(n),), 0.0, refused=refused)
@@ -122,7 +124,7 @@ def test_a_person_is_not_asked_for_ever(refused: bool) -> None:
         budget.spend("i", ("new",), 0.0, refused=refused)
 
 
-def test_a_login_that_fails_is_no_refusal() -> None:
+def test_a_failed_login_does_not_count_as_refused_token() -> None:
     budget = LoginBudget(needs_person=True)
     for n in range(ALL):
         budget.spend("i", ("a",), 0.0, refused=True)
@@ -169,13 +171,13 @@ def test_the_length_of_a_url_is_bounded(size: int) -> None:
     assert (plain_url(url) is not None) is (size <= URL_CHARS)
 
 
-def test_a_program_may_get_tokens_that_expire_as_often_as_they_do() -> None:
+def test_authorizations_without_a_person_are_not_bounded() -> None:
     budget = LoginBudget(needs_person=False)
     for _ in range(100):
         budget.spend("i", ("a",), 0.0, refused=False)
 
 
-def test_a_client_loads_none_of_it() -> None:
+def test_importing_the_client_imports_no_oauth() -> None:
     code = (
         "import sys, longshore.client\n"
         "print([name for name in sys.modules if 'oauth' in name or name in ('joserfc', 'cryptography', 'webbrowser')])"

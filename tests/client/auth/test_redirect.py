@@ -57,7 +57,9 @@ def log_in(tmp_path: Path, server: ProtectedServer) -> subprocess.CompletedProce
     )
 
 
-def test_a_browser_comes_back(authority: AuthorizationServer, server: ProtectedServer, tmp_path: Path) -> None:
+def test_the_browser_comes_back_to_the_listener(
+    authority: AuthorizationServer, server: ProtectedServer, tmp_path: Path
+) -> None:
     done = log_in(tmp_path, server)
     assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
     said = f"longshore: {server.mcp} wants a login at {authority.issuer}; to log in, open this page"
@@ -78,7 +80,7 @@ def test_the_registered_port_is_used_again(
     assert authority.count("/register") == 1 and authority.count("/authorize") == 2
 
 
-def test_a_taken_port_means_registering_again(
+def test_a_port_in_use_leads_to_another_registration(
     authority: AuthorizationServer, server: ProtectedServer, tmp_path: Path
 ) -> None:
     assert log_in(tmp_path, server).returncode == 0
@@ -103,7 +105,7 @@ async def _knock(listener: LoopbackListener, target: str, method: str = "GET") -
         await http.close()
 
 
-def test_strangers_do_not_end_the_wait(capfd: pytest.CaptureFixture[str]) -> None:
+def test_other_requests_do_not_end_the_login(capfd: pytest.CaptureFixture[str]) -> None:
     async def work() -> None:
         listener = await LoopbackListener.open(None, None)
         coming = asyncio.ensure_future(listener.follow("https://as.example/authorize", "right", "it wants a login"))
@@ -201,7 +203,7 @@ def test_a_login_without_a_person_times_out(monkeypatch: pytest.MonkeyPatch, cap
     run(work)
 
 
-def test_a_port_that_was_asked_for_and_is_taken() -> None:
+def test_a_redirect_uri_whose_port_is_in_use_is_an_error() -> None:
     async def work() -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             uri = f"http://127.0.0.1:{taken.getsockname()[1]}/back"
@@ -211,7 +213,7 @@ def test_a_port_that_was_asked_for_and_is_taken() -> None:
     run(work)
 
 
-def test_a_way_back_by_ipv6() -> None:
+def test_the_listener_supports_ipv6() -> None:
     async def work() -> None:
         try:
             with socket.create_server(("::1", 0), family=socket.AF_INET6) as free:

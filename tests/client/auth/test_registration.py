@@ -33,7 +33,7 @@ def test_two_servers_with_different_scopes_have_a_registration_each(
 
 
 @pytest.mark.parametrize("kind", ["memory", "file"])
-def test_two_servers_at_once_register_once(
+def test_concurrent_logins_register_once(
     authority: AuthorizationServer, server: ProtectedServer, tmp_path: Any, kind: str
 ) -> None:
     other = ProtectedServer(authority)
@@ -49,7 +49,7 @@ def test_two_servers_at_once_register_once(
     assert authority.count("/register") == 1 and authority.count("/authorize") == 2
 
 
-def test_another_application_is_another_client(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_another_name_needs_another_registration(authority: AuthorizationServer, server: ProtectedServer) -> None:
     other = ProtectedServer(authority)
     storage = MemoryStorage()
     with running(other):
@@ -59,7 +59,7 @@ def test_another_application_is_another_client(authority: AuthorizationServer, s
     assert said == {("One", "none"), ("Two", "client_secret_post")}
 
 
-def test_a_client_by_hand_that_is_refused_forgets_no_other(
+def test_a_refused_client_id_of_the_caller_deletes_no_registration(
     authority: AuthorizationServer, server: ProtectedServer
 ) -> None:
     authority.clients["hand"] = BY_HAND
@@ -97,7 +97,7 @@ def forgotten(authority: AuthorizationServer, storage: MemoryStorage) -> None:
         storage.write(key, None)
 
 
-def test_a_client_that_only_the_browser_sees_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_login_that_times_out_leads_to_a_new_registration(monkeypatch: pytest.MonkeyPatch) -> None:
     import longshore.client.auth.loopback as redirect
 
     monkeypatch.setenv("BROWSER", "none")
@@ -161,7 +161,7 @@ def test_a_timeout_error_of_redirect_is_not_a_login_timeout(
     assert not registered.doubted
 
 
-def test_a_client_that_the_way_back_says_is_unknown() -> None:
+def test_an_unknown_client_error_in_the_redirect_leads_to_a_new_registration() -> None:
     authority = Strict()
     authority.tells = "unauthorized_client"
     server, storage = ProtectedServer(authority), MemoryStorage()
@@ -172,7 +172,7 @@ def test_a_client_that_the_way_back_says_is_unknown() -> None:
     assert authority.count("/register") == 2
 
 
-def test_a_new_client_that_is_refused_is_not_tried_for_ever(
+def test_a_new_registration_that_is_refused_is_an_error(
     authority: AuthorizationServer, server: ProtectedServer
 ) -> None:
     authority.refusal = Refused("invalid_client", "", 401)
@@ -191,7 +191,9 @@ class ReadOnly:
         raise PermissionError(13, "read-only")
 
 
-def test_a_storage_that_can_t_forget(authority: AuthorizationServer, server: ProtectedServer, capfd: Any) -> None:
+def test_a_storage_that_can_not_delete_is_overruled_by_memory(
+    authority: AuthorizationServer, server: ProtectedServer, capfd: Any
+) -> None:
     storage = MemoryStorage()
     talk(server, login(storage=storage))
     known = dict(authority.clients)

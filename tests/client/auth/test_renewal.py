@@ -46,13 +46,15 @@ def test_an_expired_token_is_not_sent(authority: AuthorizationServer, server: Pr
     assert authority.count("/authorize") == 2
 
 
-def test_a_short_token_is_used_for_a_while(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_a_short_lived_token_is_renewed_at_half_its_life(
+    authority: AuthorizationServer, server: ProtectedServer
+) -> None:
     authority.seconds = 15
     assert talk(server, login(), calls=5) == ["hello"] * 5
     assert grants(authority) == ["authorization_code"]
 
 
-def test_while_a_token_is_good_a_failing_renewal_is_no_failure(
+def test_a_failed_renewal_of_a_valid_token_fails_no_request(
     authority: AuthorizationServer, server: ProtectedServer
 ) -> None:
     storage = MemoryStorage()
@@ -91,7 +93,7 @@ def test_many_requests_renew_once(authority: AuthorizationServer, server: Protec
     assert authority.count("/authorize") == 1 and len(authority.tokens) == 1
 
 
-def test_a_revoked_token_needs_no_login(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_a_revoked_token_is_renewed_without_a_login(authority: AuthorizationServer, server: ProtectedServer) -> None:
     storage = MemoryStorage()
     talk(server, login(storage=storage))
     authority.tokens.clear()
@@ -99,7 +101,7 @@ def test_a_revoked_token_needs_no_login(authority: AuthorizationServer, server: 
     assert grants(authority) == ["authorization_code", "refresh_token"]
 
 
-def test_a_refresh_token_that_stays(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_a_refresh_token_may_stay_the_same(authority: AuthorizationServer, server: ProtectedServer) -> None:
     authority.rotates = False
     storage = MemoryStorage()
     for _ in range(3):
@@ -185,7 +187,7 @@ def test_a_refresh_token_that_another_process_spent_is_not_sent(
     assert grants(authority) == ["authorization_code", "refresh_token", "refresh_token"]
 
 
-def test_a_refusal_does_not_cost_another_its_tokens(
+def test_a_refused_renewal_does_not_delete_newer_tokens(
     authority: AuthorizationServer, server: ProtectedServer, tmp_path: Any, clock: Clock
 ) -> None:
     """Another logged in anew, as a client of its own; what is refused to us is not what it has stored."""
@@ -206,7 +208,7 @@ def test_a_refusal_does_not_cost_another_its_tokens(
 def test_a_login_that_another_process_made_is_used(
     authority: AuthorizationServer, server: ProtectedServer, tmp_path: Any, clock: Clock, passed: float
 ) -> None:
-    """One had no token when it looked, and nobody to log in. What was brought since then is good, or renewed."""
+    """A client without tokens uses those that another process stored since, or renews them."""
     path = tmp_path / "oauth.json"
 
     async def nobody(url: str) -> str:
@@ -238,19 +240,19 @@ def test_a_stored_token_that_is_refused_leads_to_a_login(
     assert grants(authority) == ["authorization_code", "refresh_token", "authorization_code"]
 
 
-def test_scopes_by_the_challenge(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_scopes_come_from_the_challenge(authority: AuthorizationServer, server: ProtectedServer) -> None:
     server.scope, server.metadata = "a b", {"scopes_supported": ["c"]}
     talk(server, login())
     assert _scopes(authority) == [{"a", "b"}]
 
 
-def test_scopes_by_the_metadata(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_scopes_come_from_the_metadata(authority: AuthorizationServer, server: ProtectedServer) -> None:
     server.metadata = {"scopes_supported": ["c", "offline_access", 7]}
     talk(server, login())
     assert _scopes(authority) == [{"c"}]
 
 
-def test_a_refresh_token_is_asked_for_where_it_is_known(
+def test_offline_access_is_requested_if_the_issuer_lists_it(
     authority: AuthorizationServer, server: ProtectedServer
 ) -> None:
     server.scope, authority.metadata["scopes_supported"] = "a", ["a", "offline_access"]
@@ -258,14 +260,14 @@ def test_a_refresh_token_is_asked_for_where_it_is_known(
     assert _scopes(authority) == [{"a", "offline_access"}]
 
 
-def test_step_up_asks_for_all(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_a_step_up_requests_the_union_of_scopes(authority: AuthorizationServer, server: ProtectedServer) -> None:
     server.scope, server.needs = "read", {"tools/call": {"write"}}
     assert talk(server, login()) == ["hello"]
     assert _scopes(authority) == [{"read"}, {"read", "write"}]
     assert grants(authority) == ["authorization_code", "authorization_code"]
 
 
-def test_step_up_where_scopes_are_registered(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_a_step_up_registers_the_new_scopes(authority: AuthorizationServer, server: ProtectedServer) -> None:
     server.scope, server.needs = "read", {"tools/call": {"write"}}
     authorize = authority.authorize
 
@@ -279,7 +281,7 @@ def test_step_up_where_scopes_are_registered(authority: AuthorizationServer, ser
     assert authority.count("/register") == 2
 
 
-def test_step_up_ends(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_endless_step_ups_are_an_error(authority: AuthorizationServer, server: ProtectedServer) -> None:
     server.needs = {"tools/call": {"write"}}
     authority.authorize = _without_scope(authority)  # type: ignore[method-assign]
     auth = login()
@@ -289,7 +291,7 @@ def test_step_up_ends(authority: AuthorizationServer, server: ProtectedServer) -
     assert authority.count("/authorize") <= 1 + 3
 
 
-def test_a_plain_403_is_no_reason_to_log_in(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_a_403_without_a_challenge_leads_to_no_login(authority: AuthorizationServer, server: ProtectedServer) -> None:
     server.needs = {"tools/call": {"write"}}
     challenge = server.challenge
     server.challenge = lambda status, **fields: challenge(status, **{**fields, "error": "no"})  # type: ignore[method-assign, assignment]
@@ -298,7 +300,9 @@ def test_a_plain_403_is_no_reason_to_log_in(authority: AuthorizationServer, serv
     assert authority.count("/authorize") == 1
 
 
-def test_a_server_that_moves_to_another_issuer(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_a_server_that_changes_its_issuer_gets_a_new_login(
+    authority: AuthorizationServer, server: ProtectedServer
+) -> None:
     second = AuthorizationServer()
     second.number = iter(range(500, 600))  # type: ignore[assignment]
     with running(second):
@@ -342,8 +346,8 @@ def test_a_token_for_one_resource_is_not_renewed_when_the_server_names_another(
 
 
 @pytest.mark.parametrize("refresh", [True, False])
-def test_the_last_seconds_of_a_token(authority: AuthorizationServer, server: ProtectedServer, refresh: bool) -> None:
-    """Who can't renew it must not be asked before each request."""
+def test_when_a_token_is_renewed(authority: AuthorizationServer, server: ProtectedServer, refresh: bool) -> None:
+    """A renewal that failed is not tried before each request."""
     storage = MemoryStorage()
     authority.gives_refresh = refresh
     talk(server, login(storage=storage))
@@ -356,7 +360,7 @@ def test_the_last_seconds_of_a_token(authority: AuthorizationServer, server: Pro
 
 
 @pytest.mark.parametrize("down", ["token", "metadata"])
-def test_the_last_seconds_while_the_issuer_is_down(
+def test_a_token_is_used_until_it_expires_while_the_issuer_is_down(
     authority: AuthorizationServer, server: ProtectedServer, down: str
 ) -> None:
     storage = MemoryStorage()
@@ -371,7 +375,7 @@ def test_the_last_seconds_while_the_issuer_is_down(
     assert len(authority.asked) - before == 2
 
 
-def test_an_issuer_that_is_gone(server: ProtectedServer) -> None:
+def test_an_issuer_that_does_not_exist_any_more_leads_to_a_login_at_the_new_one(server: ProtectedServer) -> None:
     """The server has moved to another. Nobody is locked out because the old one does not answer."""
     gone, storage = AuthorizationServer(), MemoryStorage()
     new = server.authorities[0]
@@ -384,7 +388,7 @@ def test_an_issuer_that_is_gone(server: ProtectedServer) -> None:
     assert new.count("/authorize") == 1
 
 
-def test_an_issuer_that_is_away_costs_no_login(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_an_issuer_that_is_down_leads_to_no_login(authority: AuthorizationServer, server: ProtectedServer) -> None:
     storage = MemoryStorage()
     away = AuthorizationServer()
     with running(away):
@@ -431,7 +435,7 @@ def test_a_step_up_requests_the_scopes_of_another_program_too(
     assert _scopes(authority) == [{"a"}, {"a", "b"}, {"a", "b", "c"}]
 
 
-def test_a_client_id_is_shown_to_one_issuer_only(authority: AuthorizationServer, server: ProtectedServer) -> None:
+def test_a_client_id_is_sent_to_one_issuer_only(authority: AuthorizationServer, server: ProtectedServer) -> None:
     by_hand = {"redirect_uris": ["http://127.0.0.1:9107/callback"], "token_endpoint_auth_method": "none"}
     authority.clients["mine"] = by_hand
     second = AuthorizationServer()

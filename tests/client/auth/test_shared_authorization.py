@@ -1,4 +1,4 @@
-"""Work that several wait for, and what happens to it when clients hang up."""
+"""Authorizations that requests share, and their end when clients close."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .oauth_servers import AuthorizationServer, ProtectedServer, Reply, follow, 
 
 
 def test_finished_work_is_not_joined() -> None:
-    """Between a flight's end and the loop's noticing, whoever would join it would go round for ever."""
+    """Between the end of a task and its callback, a caller that joined it would loop without end."""
 
     async def work() -> list[Any]:
         shared, gate = SharedAuthorization(), asyncio.get_running_loop().create_future()
@@ -185,7 +185,7 @@ def test_the_number_of_servers_in_memory_is_bounded() -> None:
 def test_a_server_with_a_running_login_stays_in_memory(
     authority: AuthorizationServer, server: ProtectedServer, monkeypatch: Any, room: int
 ) -> None:
-    """Whose login is under way is not forgotten; nor is anything lost that a storage holds."""
+    """A server with a running login stays in memory, and stored tokens are not lost."""
     monkeypatch.setattr(token_authorizer, "MOST_SERVERS", room)
     others = [ProtectedServer(authority), ProtectedServer(authority)]
     storage = MemoryStorage()

@@ -1,4 +1,4 @@
-"""Where tokens are kept: alone to their owner, whole at any time, and by several processes at once."""
+"""The storage of tokens: private, always whole, shared by processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_records(tmp_path: Path) -> None:
+def test_records_are_read_written_and_deleted(tmp_path: Path) -> None:
     for storage in (MemoryStorage(), FileStorage(tmp_path / "a" / "b" / "oauth.json")):
         assert storage.read("x") is None
         storage.write("x", {"a": 1})
@@ -53,7 +53,7 @@ def test_only_the_owner_can_read(tmp_path: Path) -> None:
     assert mode(path) == 0o600
 
 
-def test_the_default_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_file_is_in_the_config_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     assert FileStorage().path == str(tmp_path / "config" / "longshore" / "oauth.json")
     monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
@@ -64,7 +64,7 @@ def test_the_default_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b'{"x": 1}', b"\xff\xfe", b"null", b"[" * 10_000, b" " * (5 << 20)]
 )
-def test_a_broken_file_is_put_aside(tmp_path: Path, content: bytes) -> None:
+def test_a_malformed_file_is_renamed_and_replaced(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "oauth.json"
     path.write_bytes(content)
     storage = FileStorage(path)
@@ -120,7 +120,7 @@ with FileStorage(sys.argv[1])._locked():
 """
 
 
-def test_a_killed_process_keeps_no_lock(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
     path = tmp_path / "oauth.json"
     FileStorage(path).write("x", {"a": 1})
     child = subprocess.Popen([sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE)
@@ -132,7 +132,7 @@ def test_a_killed_process_keeps_no_lock(tmp_path: Path) -> None:
     assert mode(path) == 0o600
 
 
-def test_a_lock_that_is_never_freed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_a_lock_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longshore.client.auth.token_storage.LOCK_SECONDS", 0.05)
     storage = FileStorage(tmp_path / "oauth.json")
     with storage._locked(), pytest.raises(TimeoutError, match="held by another process"):
@@ -159,7 +159,7 @@ def test_malformed_stored_records_lead_to_a_login(authority: AuthorizationServer
             assert talk(server, login(storage=storage)) == ["hello"]
 
 
-def test_a_file_of_another_user_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_another_user_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "oauth.json"
     FileStorage(path).write("x", {"a": 1})
     owner, before = os.geteuid(), path.read_bytes()
@@ -207,8 +207,8 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_storage_that_fails_for_a_while(capfd: pytest.CaptureFixture[str]) -> None:
-    """What could be neither written nor forgotten is so in memory, until the storage takes it."""
+def test_records_stay_in_memory_until_the_storage_works(capfd: pytest.CaptureFixture[str]) -> None:
+    """Records that could not be written or deleted are so in memory, until the storage works."""
     storage = MemoryStorage()
     works: list[bool] = []
 
@@ -237,7 +237,9 @@ def test_a_storage_that_fails_for_a_while(capfd: pytest.CaptureFixture[str]) -> 
     assert capfd.readouterr().err.count("could not be written") == 1
 
 
-def test_a_keyring(authority: AuthorizationServer, server: ProtectedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_keyring_stores_tokens(
+    authority: AuthorizationServer, server: ProtectedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept: dict[tuple[str, str], str] = {}
     keyring: Any = ModuleType("keyring")
     keyring.get_password = lambda service, name: kept.get((service, name))
@@ -254,7 +256,7 @@ def test_a_keyring(authority: AuthorizationServer, server: ProtectedServer, monk
     assert not kept
 
 
-def test_a_keyring_that_is_locked(
+def test_a_locked_keyring_fails_no_login(
     authority: AuthorizationServer, server: ProtectedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keyring: Any = ModuleType("keyring")
@@ -267,7 +269,7 @@ def test_a_keyring_that_is_locked(
     assert talk(server, login(storage=KeyringStorage())) == ["hello"]
 
 
-def test_without_the_library_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_without_the_keyring_library_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "keyring", None)
     with pytest.raises(AuthorizationError, match="pip install keyring"):
         KeyringStorage()

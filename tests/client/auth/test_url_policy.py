@@ -1,4 +1,4 @@
-"""What names stand for: a server outside can't have us knock at our own network by a name of its choice.
+"""A server outside can't have us connect to our own network by a name of its choice.
 
 The resolver is the test's, and the connections are real.
 """
@@ -60,7 +60,7 @@ Names = dict[str, list[list[str]]]
 
 @contextmanager
 def resolving(monkeypatch: pytest.MonkeyPatch, names: Names) -> Iterator[list[str]]:
-    """Names as the world may know them: each time it is asked for, one stands for the next of its addresses."""
+    """A resolver for these names: each lookup gives the next list of addresses."""
     asked: list[str] = []
     real = socket.getaddrinfo
 
@@ -75,15 +75,15 @@ def resolving(monkeypatch: pytest.MonkeyPatch, names: Names) -> Iterator[list[st
     yield asked
 
 
-class Door:
-    """A place that speaks TLS, in our own network. `names` are on its certificate."""
+class InternalServer:
+    """A TLS server in our own network. `names` are in its certificate."""
 
     def __init__(self, folder: Path, *names: str) -> None:
-        self.knocks = 0
+        self.connections = 0
         self._names = ",".join(f"DNS:{name}" for name in names)
         self.certificate, self._key = folder / f"{names[0]}.pem", folder / f"{names[0]}.key"
 
-    async def open(self) -> Door:
+    async def open(self) -> InternalServer:
         made = [
             "openssl",
             "req",
@@ -96,7 +96,7 @@ class Door:
             "-days",
             "1",
         ]
-        place = ["-subj", "/CN=door", "-addext", f"subjectAltName={self._names}"]
+        place = ["-subj", "/CN=internal", "-addext", f"subjectAltName={self._names}"]
         files = ["-keyout", str(self._key), "-out", str(self.certificate)]
         await asyncio.to_thread(subprocess.run, [*made, *place, *files], check=True, capture_output=True)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -106,7 +106,7 @@ class Door:
         return self
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.knocks += 1
+        self.connections += 1
         try:
             await reader.readuntil(b"\r\n\r\n")
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
@@ -132,20 +132,20 @@ async def fetch(server: str, url: str, issuer: str | None = None, peer: str = ""
         return await http.get(url, "the token_endpoint")
 
 
-def doors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: Any, *names: str) -> Door:
-    """Run the work with a door open, whose certificate is trusted."""
-    door = Door(tmp_path, *names)
+def with_internal_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: Any, *names: str) -> InternalServer:
+    """Run the work with an internal server whose certificate is trusted."""
+    internal = InternalServer(tmp_path, *names)
 
-    async def with_door() -> None:
-        await door.open()
-        monkeypatch.setenv("SSL_CERT_FILE", str(door.certificate))
+    async def with_server() -> None:
+        await internal.open()
+        monkeypatch.setenv("SSL_CERT_FILE", str(internal.certificate))
         try:
-            await work(door)
+            await work(internal)
         finally:
-            await door.close()
+            await internal.close()
 
-    run(with_door)
-    return door
+    run(with_server)
+    return internal
 
 
 INSIDE = [["127.0.0.1"]]
@@ -153,7 +153,7 @@ INSIDE = [["127.0.0.1"]]
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::ffff:127.0.0.1", "10.255.255.1", "169.254.169.254", "::1"])
 def test_a_name_that_resolves_to_an_internal_address_is_refused(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
-    """The server itself is outside, so that what it names must be too. Nobody connects to find that out."""
+    """The server is outside, so the URLs that it names must be too. No connection is made to find that out."""
     tried: list[str] = []
 
     async def connect(self: Any, make: Any, host: str, *args: Any, **options: Any) -> None:
@@ -173,21 +173,21 @@ def test_a_name_that_resolves_to_an_internal_address_is_refused(monkeypatch: pyt
 
 
 def test_no_connection_is_made_to_an_internal_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def work(door: Door) -> None:
+    async def work(internal: InternalServer) -> None:
         with pytest.raises(AuthorizationError, match="which a server outside has no reason to name"):
-            await fetch("https://9.9.9.9/mcp", f"https://as.test:{door.port}/x")
+            await fetch("https://9.9.9.9/mcp", f"https://as.test:{internal.port}/x")
 
     with resolving(monkeypatch, {"as.test": INSIDE}):
-        assert doors(tmp_path, monkeypatch, work, "as.test").knocks == 0
+        assert with_internal_server(tmp_path, monkeypatch, work, "as.test").connections == 0
 
 
 def test_an_internal_server_may_name_internal_urls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def work(door: Door) -> None:
-        found = await fetch("https://mcp.test/mcp", f"https://as.test:{door.port}/x", peer="127.0.0.1")
+    async def work(internal: InternalServer) -> None:
+        found = await fetch("https://mcp.test/mcp", f"https://as.test:{internal.port}/x", peer="127.0.0.1")
         assert found.status == 200
 
     with resolving(monkeypatch, {"as.test": INSIDE}):
-        doors(tmp_path, monkeypatch, work, "as.test")
+        with_internal_server(tmp_path, monkeypatch, work, "as.test")
 
 
 @pytest.mark.parametrize(
@@ -198,36 +198,36 @@ def test_a_server_that_did_not_answer_over_tls_from_an_internal_address_may_not(
 ) -> None:
     """Without TLS, any machine at an internal address could have answered for the name."""
 
-    async def work(door: Door) -> None:
+    async def work(internal: InternalServer) -> None:
         with pytest.raises(AuthorizationError, match="has no reason to name"):
-            await fetch(server, f"https://as.test:{door.port}/x", peer=peer)
+            await fetch(server, f"https://as.test:{internal.port}/x", peer=peer)
 
     with resolving(monkeypatch, {"as.test": INSIDE}):
-        doors(tmp_path, monkeypatch, work, "as.test")
+        with_internal_server(tmp_path, monkeypatch, work, "as.test")
 
 
 def test_the_peer_of_a_response_is_the_address_of_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def work(door: Door) -> None:
+    async def work(internal: InternalServer) -> None:
         http = HttpClient()
-        assert (await http.fetch("GET", f"https://as.test:{door.port}/")).peer == "127.0.0.1"
+        assert (await http.fetch("GET", f"https://as.test:{internal.port}/")).peer == "127.0.0.1"
         await http.close()
 
     with resolving(monkeypatch, {"as.test": INSIDE}):
-        doors(tmp_path, monkeypatch, work, "as.test")
+        with_internal_server(tmp_path, monkeypatch, work, "as.test")
 
 
 def test_an_issuer_that_the_caller_names_may_be_internal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def work(door: Door) -> None:
-        place = f"https://as.test:{door.port}"
+    async def work(internal: InternalServer) -> None:
+        place = f"https://as.test:{internal.port}"
         found = await fetch("https://9.9.9.9/mcp", f"{place}/token", f"{place}/realm")
         assert found.status == 200
 
     with resolving(monkeypatch, {"as.test": INSIDE}):
-        doors(tmp_path, monkeypatch, work, "as.test")
+        with_internal_server(tmp_path, monkeypatch, work, "as.test")
 
 
 def test_a_name_is_looked_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was allowed is what is connected to, though the name stands for something else a moment later."""
+    """The allowed address is the one that is connected to, although the name resolves to another one later."""
     tried: list[str] = []
 
     def allow(address: str) -> bool:
@@ -249,14 +249,14 @@ def test_a_name_is_looked_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_of_several_addresses_the_allowed_one_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def work(door: Door) -> None:
+    async def work(internal: InternalServer) -> None:
         http = HttpClient(allow=lambda address: address == "127.0.0.1")
         try:
-            assert (await http.fetch("GET", f"https://as.test:{door.port}/")).status == 200
+            assert (await http.fetch("GET", f"https://as.test:{internal.port}/")).status == 200
             with pytest.raises(NotAllowed, match=r"the name 'other.test' stands for 127.0.0.2"):
-                await http.fetch("GET", f"https://other.test:{door.port}/")
+                await http.fetch("GET", f"https://other.test:{internal.port}/")
         finally:
             await http.close()
 
     with resolving(monkeypatch, {"as.test": [["127.0.0.2", "127.0.0.1"]], "other.test": [["127.0.0.2", "127.0.0.3"]]}):
-        doors(tmp_path, monkeypatch, work, "as.test")
+        with_internal_server(tmp_path, monkeypatch, work, "as.test")

@@ -1,4 +1,4 @@
-"""What one test learned of a server says nothing of the next one, which may have got the same port."""
+"""Clears the remembered eras before each test: another server may get the same port."""
 
 from __future__ import annotations
 

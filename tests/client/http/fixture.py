@@ -11,12 +11,12 @@ from longshore import Ask, Context, Sample, Server
 from serving import Served, serve
 
 HOST = "behind.test"
-"""What the server is called by whoever comes over a relay, which has another port than it."""
+"""The host that clients name that come through a relay, which has another port."""
 ERAS = ("modern", "2025-03-26", "2025-11-25")
 
 
 class Counter:
-    """What happened on the server, to be looked at from the test's thread."""
+    """Events on the server, for the test's thread to read."""
 
     def __init__(self) -> None:
         self.calls = 0

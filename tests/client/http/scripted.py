@@ -1,4 +1,4 @@
-"""A server that says exactly what a test wants, byte for byte, on a real socket.
+"""A server on a real socket whose responses a test writes byte for byte.
 
 async with scripted(handler) as server: …      # handler(got, wire) is called for each request
 
@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 SECONDS = 10.0
-"""The longest that anything is waited for."""
+"""The longest wait."""
 
 
 class Got(NamedTuple):
@@ -80,7 +80,7 @@ Handler = Callable[[Got, Wire], Awaitable[None]]
 
 
 class ScriptedServer:
-    """What was asked so far, and where."""
+    """The server and the requests that it got."""
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler

@@ -1,4 +1,4 @@
-"""What the channel says and how it takes what it hears, byte for byte, from servers that do as a test wants."""
+"""The requests of an HTTP channel and its reaction to responses, with scripted servers."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_requests_of_a_session_carry_its_id(version: str) -> None:
     attempt(legacy(call_ok, version), test)
 
 
-def test_a_server_without_sessions() -> None:
+def test_a_server_without_sessions_gets_no_session_header() -> None:
     async def test(client: Client, server: ScriptedServer) -> None:
         await client.call("x")
         await client.close()
@@ -109,7 +109,7 @@ def test_a_server_without_sessions() -> None:
     attempt(legacy(call_ok, session=None), test)
 
 
-def test_nothing_is_asked_before_the_handshake_is_over() -> None:
+def test_no_request_is_sent_before_the_handshake_is_confirmed() -> None:
     order: list[str] = []
     release = asyncio.Event()
 
@@ -182,7 +182,9 @@ def test_notifications_keep_their_order() -> None:
         (200, b"data: {\n\n", "text/event-stream", ConnectionLost, "ended before the answer"),
     ],
 )  # fmt: skip
-def test_answers_that_are_none(status: int, body: bytes, kind: str, error: type[ClientError], match: str) -> None:
+def test_a_response_that_is_no_answer_fails_the_request(
+    status: int, body: bytes, kind: str, error: type[ClientError], match: str
+) -> None:
     async def take(_: Got, wire: Wire) -> None:
         extra = [("Retry-After", "7"), ("Location", "http://elsewhere.test/mcp?key=secret")]
         await wire.answer(status, body, kind or "text/plain", *extra)
@@ -201,7 +203,7 @@ def test_answers_that_are_none(status: int, body: bytes, kind: str, error: type[
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(("more", "fits"), [(0, True), (100_000, False)])
-def test_a_message_has_a_bound(stream: bool, more: int, fits: bool) -> None:
+def test_the_size_of_a_message_is_bounded(stream: bool, more: int, fits: bool) -> None:
     async def take(got: Got, wire: Wire) -> None:
         if await listed(got, wire):
             return
@@ -243,7 +245,7 @@ def test_a_stream_that_does_not_end_after_the_answer() -> None:
 
 @pytest.mark.parametrize("how", ["close", "cut", "end"])
 @pytest.mark.parametrize("tool", ["read", "write"])
-def test_a_modern_stream_that_breaks(how: str, tool: str) -> None:
+def test_a_modern_stream_that_breaks_fails_the_request(how: str, tool: str) -> None:
     """Its request is lost. It is sent again, as another one, where that can do no harm."""
     calls: list[Any] = []
 
@@ -273,7 +275,7 @@ def test_a_modern_stream_that_breaks(how: str, tool: str) -> None:
     attempt(modern(take), test)
 
 
-def test_a_connection_that_is_closed_without_an_answer() -> None:
+def test_a_connection_closed_without_a_response_fails_the_request() -> None:
     async def take(_: Got, wire: Wire) -> None:
         wire.close()
 
@@ -313,7 +315,7 @@ def resuming(events: list[tuple[Any, dict[str, Any]]], last: list[str | None]) -
     return legacy(take, get=get)
 
 
-def test_a_stream_is_taken_up_where_it_broke_when_the_server_wants(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_is_resumed_after_its_last_event_with_the_server_s_delay(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
     delay = StreamCursor.delay
     monkeypatch.setattr(StreamCursor, "delay", lambda place: waits.append(delay(place)) or 0.0)
@@ -335,7 +337,7 @@ def test_a_stream_is_taken_up_where_it_broke_when_the_server_wants(monkeypatch: 
 
 
 @pytest.mark.parametrize("status", [405, 400, 500])
-def test_a_stream_that_can_not_be_taken_up(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_that_can_not_be_resumed_fails_the_request(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longshore.client.event_stream._BACKOFF", Backoff(first=0.001, most=30.0))
 
     async def take(_: Got, wire: Wire) -> None:
@@ -353,7 +355,7 @@ def test_a_stream_that_can_not_be_taken_up(status: int, monkeypatch: pytest.Monk
     attempt(legacy(take, get=get), test)
 
 
-def test_a_stream_without_ids_can_not_be_taken_up() -> None:
+def test_a_stream_without_ids_is_not_resumed() -> None:
     async def take(_: Got, wire: Wire) -> None:
         await wire.stream()
         await wire.event({"jsonrpc": "2.0", "method": "notifications/x"})
@@ -412,7 +414,7 @@ def test_a_server_asks_on_the_stream_of_the_session() -> None:
     attempt(legacy(take, get=get), test, roots=["file:///x"])
 
 
-def test_an_answer_that_comes_on_the_stream_of_the_session() -> None:
+def test_an_answer_may_come_on_the_stream_of_the_session() -> None:
     """It counts, and its own stream is not visited again."""
     stream: asyncio.Future[Wire] | None = None
 
@@ -453,7 +455,7 @@ def test_a_server_that_does_not_say_whether_it_has_a_stream(monkeypatch: pytest.
     attempt(legacy(call_ok, get=get), test)
 
 
-def test_a_way_that_others_can_read_is_noted() -> None:
+def test_an_unencrypted_connection_is_noted() -> None:
     from longshore.client.http import HttpChannel
 
     def notes(url: str) -> list[str]:
@@ -474,7 +476,7 @@ def test_a_way_that_others_can_read_is_noted() -> None:
     ("status", "words"),
     [(404, "Session not found"), (400, "Bad Request: No valid session ID provided")],  # as TypeScript servers say it
 )
-def test_a_session_that_ends_is_begun_anew(status: int, words: str) -> None:
+def test_a_session_that_the_server_ended_is_replaced(status: int, words: str) -> None:
     sessions: list[str] = []
 
     async def handler(got: Got, wire: Wire) -> None:
@@ -506,7 +508,7 @@ def test_a_session_that_ends_is_begun_anew(status: int, words: str) -> None:
 
 
 @pytest.mark.parametrize("session", ["", "a b", "é", "x" * 2000])
-def test_a_session_that_can_not_be_named(session: str) -> None:
+def test_an_invalid_session_id_is_refused(session: str) -> None:
     async def whole() -> None:
         async with scripted(legacy(call_ok, session=session)) as server:
             with pytest.raises(ConnectError, match="visible ASCII"):
@@ -515,8 +517,8 @@ def test_a_session_that_can_not_be_named(session: str) -> None:
     run(whole)
 
 
-def test_a_server_that_does_not_let_go() -> None:
-    """Ending the session is a courtesy: whoever does not answer is left."""
+def test_closing_does_not_wait_long_for_the_delete() -> None:
+    """The DELETE of a session is optional: its response is not awaited for long."""
 
     async def handler(got: Got, wire: Wire) -> None:
         if got.method == "DELETE":
@@ -536,7 +538,7 @@ def test_a_server_that_does_not_let_go() -> None:
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 @pytest.mark.parametrize("begun", [False, True])
-def test_giving_up(era: str, begun: bool) -> None:
+def test_cancelling_a_request_closes_its_stream(era: str, begun: bool) -> None:
     async def take(got: Got, wire: Wire) -> None:
         if "id" not in got.message:
             await wire.answer(202)
@@ -576,7 +578,7 @@ def guarded(inner: Take, wanted: int) -> Take:
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
-def test_credentials_are_asked_for_and_given(era: str) -> None:
+def test_a_refused_request_is_sent_again_with_new_credentials(era: str) -> None:
     key = Key()
 
     async def test(client: Client, server: ScriptedServer) -> None:
@@ -594,7 +596,7 @@ def test_credentials_are_asked_for_and_given(era: str) -> None:
     attempt(guarded(inner, 2), test, auth=key)
 
 
-def test_credentials_are_not_asked_for_for_ever() -> None:
+def test_a_request_is_sent_again_a_bounded_number_of_times() -> None:
     async def whole() -> None:
         key = Key()
         async with scripted(guarded(modern(call_ok), 999)) as server:
@@ -606,7 +608,7 @@ def test_credentials_are_not_asked_for_for_ever() -> None:
     run(whole)
 
 
-def test_an_authorizer_that_gives_up() -> None:
+def test_an_authorizer_that_accepts_the_refusal_fails_the_request() -> None:
     async def whole() -> None:
         async with scripted(guarded(modern(call_ok), 999)) as server:
             with pytest.raises(ConnectError, match="401: who"):
@@ -619,7 +621,7 @@ def test_an_authorizer_that_gives_up() -> None:
     run(whole)
 
 
-def test_without_credentials_it_says_how_to_give_some() -> None:
+def test_the_error_without_credentials_says_how_to_give_some() -> None:
     async def whole() -> None:
         async def handler(_: Got, wire: Wire) -> None:
             await wire.answer(401, b"", "text/plain", ("WWW-Authenticate", "Bearer"))
@@ -639,7 +641,7 @@ def test_without_credentials_it_says_how_to_give_some() -> None:
         (401, r"401; it does not take the credentials that it got \(Bearer"),
     ],
 )
-def test_with_credentials_it_does_not_ask_for_some(status: int, says: str, how: str) -> None:
+def test_the_error_with_credentials_says_that_they_were_refused(status: int, says: str, how: str) -> None:
     async def whole() -> None:
         async def handler(_: Got, wire: Wire) -> None:
             challenge = 'Bearer error="insufficient_scope", scope="files:write"'
@@ -707,7 +709,7 @@ def test_a_password_in_a_url_is_not_shown(mark: str) -> None:
 
 
 @pytest.mark.parametrize("status", [307, 308])
-def test_a_step_aside_on_the_same_host(status: int) -> None:
+def test_one_redirect_within_the_origin_is_followed(status: int) -> None:
     async def handler(got: Got, wire: Wire) -> None:
         if got.path == "/mcp":
             await wire.answer(status, b"", "text/plain", ("Location", "/mcp/"))
@@ -781,7 +783,7 @@ def test_no_other_redirect_is_followed(status: int, to: str) -> None:
         (b"[" * 100_000, False),
     ],
 )
-def test_whether_a_frame_is_the_answer(frame: bytes, expected: bool) -> None:
+def test_which_requests_a_frame_answers(frame: bytes, expected: bool) -> None:
     assert (1 in answered_ids(frame)) is expected
 
 

@@ -30,10 +30,10 @@ def place(request: pytest.FixtureRequest) -> Iterator[tuple[Served, Counter]]:
         yield found
 
 
-StreamCursor = tuple[Served, Counter]
+ServedPair = tuple[Served, Counter]
 
 
-def test_everything_once(place: StreamCursor, era: str) -> None:
+def test_everything_once(place: ServedPair, era: str) -> None:
     async def test() -> None:
         async with Client(place[0].url, era=era) as client:
             assert client.server.name == "fixture"
@@ -58,7 +58,7 @@ def test_everything_once(place: StreamCursor, era: str) -> None:
     run(test)
 
 
-def test_auto_finds_the_newest(place: StreamCursor, era: str) -> None:
+def test_auto_finds_the_newest(place: ServedPair, era: str) -> None:
     async def test() -> None:
         async with Client(place[0].url) as client:
             assert client.server.revision == "2026-07-28"
@@ -66,7 +66,7 @@ def test_auto_finds_the_newest(place: StreamCursor, era: str) -> None:
     run(test)
 
 
-def test_progress(place: StreamCursor, era: str) -> None:
+def test_progress(place: ServedPair, era: str) -> None:
     async def test() -> None:
         async with Client(place[0].url, era=era) as client:
             seen: list[Any] = []
@@ -79,7 +79,7 @@ def test_progress(place: StreamCursor, era: str) -> None:
     run(test)
 
 
-def test_questions(place: StreamCursor, era: str) -> None:
+def test_questions(place: ServedPair, era: str) -> None:
     async def test() -> None:
         asked: list[Any] = []
 
@@ -100,7 +100,7 @@ def test_questions(place: StreamCursor, era: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["cancel", "timeout"])
-def test_cancelling_a_call_stops_the_handler(place: StreamCursor, era: str, how: str) -> None:
+def test_cancelling_a_call_stops_the_handler(place: ServedPair, era: str, how: str) -> None:
     server, seen = place
 
     async def test() -> None:
@@ -124,7 +124,7 @@ def test_cancelling_a_call_stops_the_handler(place: StreamCursor, era: str, how:
     run(test)
 
 
-def test_watch(place: StreamCursor, era: str) -> None:
+def test_changes_are_watched(place: ServedPair, era: str) -> None:
     async def test() -> None:
         async with (
             Client(place[0].url, era=era) as client,
@@ -142,12 +142,12 @@ def test_watch(place: StreamCursor, era: str) -> None:
 
 async def listening(server: Served) -> None:
     """The client opens its stream by itself; wait until the server has it."""
-    state = server._server.server_state if server._listener is None else server._listener.state
+    state = server._server.server_state if server._listener is None else server._listener
     await asyncio.to_thread(server.until, lambda: len(state.connections) >= 2, "the stream of the session")
     await asyncio.to_thread(server.settle)
 
 
-def test_sizes(place: StreamCursor, era: str) -> None:
+def test_large_messages_arrive(place: ServedPair, era: str) -> None:
     async def test() -> None:
         async with Client(place[0].url, era=era) as client:
             for size in (0, 1, 100_000, 5_000_000):
@@ -157,7 +157,7 @@ def test_sizes(place: StreamCursor, era: str) -> None:
     run(test)
 
 
-def test_many_at_once(place: StreamCursor, era: str) -> None:
+def test_concurrent_calls_are_answered(place: ServedPair, era: str) -> None:
     async def test() -> None:
         async with Client(place[0].url, era=era) as client:
             results = await asyncio.gather(*(client.call("add", {"a": n, "b": 1}, returns=int) for n in range(50)))
@@ -169,7 +169,7 @@ def test_many_at_once(place: StreamCursor, era: str) -> None:
     run(test)
 
 
-def test_more_than_there_are_places(place: StreamCursor, era: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_beyond_the_limit_wait(place: ServedPair, era: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_channel, "MOST_REQUESTS", 4)
 
     async def test() -> None:
@@ -181,7 +181,7 @@ def test_more_than_there_are_places(place: StreamCursor, era: str, monkeypatch: 
     run(test)
 
 
-def test_one_connection_serves_call_after_call(place: StreamCursor, era: str) -> None:
+def test_one_connection_serves_call_after_call(place: ServedPair, era: str) -> None:
     async def test() -> None:
         async with relay(place[0].port) as wire, Client(wire.url, headers={"Host": HOST}, era=era) as client:
             for n in range(10):
@@ -194,8 +194,8 @@ def test_one_connection_serves_call_after_call(place: StreamCursor, era: str) ->
 # -- when the other side goes
 
 
-def test_a_server_that_is_started_anew(era: str) -> None:
-    """Its sessions are gone. Whoever calls does not notice, however many do."""
+def test_a_restarted_server_is_reconnected_to(era: str) -> None:
+    """Its sessions are lost, and concurrent calls succeed nevertheless."""
 
     async def test() -> None:
         seen = Counter()
@@ -212,7 +212,7 @@ def test_a_server_that_is_started_anew(era: str) -> None:
     run(test)
 
 
-def test_a_server_that_comes_back_in_time(era: str) -> None:
+def test_a_server_that_comes_back_in_time_is_reconnected_to(era: str) -> None:
     async def test() -> None:
         with served() as (server, seen):
             async with relay(server.port) as wire, Client(wire.url, headers={"Host": HOST}, era=era) as client:
@@ -227,7 +227,7 @@ def test_a_server_that_comes_back_in_time(era: str) -> None:
     run(test)
 
 
-def test_a_server_that_does_not_come_back(era: str) -> None:
+def test_a_server_that_does_not_come_back_is_an_error(era: str) -> None:
     async def test() -> None:
         with served() as (server, _):
             async with relay(server.port) as wire:
@@ -242,8 +242,8 @@ def test_a_server_that_does_not_come_back(era: str) -> None:
     run(test)
 
 
-def test_a_wire_that_breaks_in_a_call(era: str) -> None:
-    """What may not be repeated fails; the next call works."""
+def test_a_connection_that_breaks_during_a_call_fails_it(era: str) -> None:
+    """A call that may not be repeated fails; the next one works."""
 
     async def test() -> None:
         with served() as (server, seen):
@@ -268,7 +268,7 @@ def test_a_wire_that_breaks_in_a_call(era: str) -> None:
     run(test)
 
 
-def test_a_stream_that_is_closed_to_be_visited_again(place: StreamCursor, era: str) -> None:
+def test_a_stream_that_the_server_closes_is_resumed(place: ServedPair, era: str) -> None:
     server, seen = place
 
     async def test() -> None:
@@ -282,7 +282,7 @@ def test_a_stream_that_is_closed_to_be_visited_again(place: StreamCursor, era: s
     run(test)
 
 
-def test_a_watch_outlives_a_wire(era: str) -> None:
+def test_a_watch_outlives_a_connection(era: str) -> None:
     async def test() -> None:
         with served() as (server, _):
             async with (
@@ -308,7 +308,7 @@ def test_a_watch_outlives_a_wire(era: str) -> None:
 # -- the end
 
 
-def test_nothing_is_left(place: StreamCursor, era: str) -> None:
+def test_nothing_is_left(place: ServedPair, era: str) -> None:
     def files() -> int:
         return len(os.listdir("/proc/self/fd"))
 
@@ -333,7 +333,7 @@ def test_nothing_is_left(place: StreamCursor, era: str) -> None:
         gc.collect()
 
 
-def test_on_another_loop(place: StreamCursor, era: str) -> None:
+def test_a_client_can_be_used_on_another_loop(place: ServedPair, era: str) -> None:
     async def test() -> None:
         async with Client(place[0].url, era=era) as client:
             results = await asyncio.gather(*(client.call("add", {"a": n, "b": 1}, returns=int) for n in range(20)))
@@ -348,7 +348,7 @@ def test_on_another_loop(place: StreamCursor, era: str) -> None:
         runner.run(test())
 
 
-def test_the_session_is_ended(place: StreamCursor, era: str) -> None:
+def test_the_session_is_ended(place: ServedPair, era: str) -> None:
     async def test() -> None:
         client = Client(place[0].url, era=era)
         await client.open()

@@ -1,4 +1,4 @@
-"""What the specification demands of a client over HTTP whoever it talks to. The rest is in `client/test_duties.py`."""
+"""Duties of an HTTP client with every server. Those of every transport are in `client/test_duties.py`."""
 
 from __future__ import annotations
 

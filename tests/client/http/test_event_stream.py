@@ -41,7 +41,7 @@ def test_every_line_end(end: bytes) -> None:
         (b"data: \xe2\x80\xa8\x85\x0b\x0c\n\n", [b"\xe2\x80\xa8\x85\x0b\x0c"]),  # no line ends here
     ],
 )
-def test_table(stream: bytes, expected: list[bytes]) -> None:
+def test_events_are_parsed(stream: bytes, expected: list[bytes]) -> None:
     assert [event.data for event in read(stream)] == expected
 
 
@@ -102,7 +102,7 @@ def test_the_result_does_not_depend_on_how_the_bytes_are_split(stream: bytes, cu
 
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
 @pytest.mark.parametrize(("size", "fits"), [(99, True), (100, True), (101, False)])
-def test_an_event_has_a_bound(size: int, fits: bool, chunk: int) -> None:
+def test_the_size_of_an_event_is_bounded(size: int, fits: bool, chunk: int) -> None:
     """All of it together counts: `data: `, its value and the line end."""
     stream = b"data: " + b"x" * (size - 7) + b"\n"
     chunks = [stream[at : at + chunk] for at in range(0, len(stream), chunk)]
@@ -113,18 +113,18 @@ def test_an_event_has_a_bound(size: int, fits: bool, chunk: int) -> None:
             read(*chunks, most=100)
 
 
-def test_many_lines_have_the_same_bound() -> None:
+def test_the_lines_of_an_event_are_bounded_together() -> None:
     with pytest.raises(EventTooLarge):
         read(*[b"data: x\n"] * 20, most=100)
 
 
-def test_a_stream_has_no_bound() -> None:
+def test_the_size_of_a_stream_is_not_bounded() -> None:
     assert len(read(*[b"data: x\n\n", b": comment, and a long one at that\n"] * 1000, most=50)) == 1000
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
 @pytest.mark.parametrize("pieces", [1, 3])
-def test_comments_count_for_nothing(end: bytes, pieces: int) -> None:
+def test_comments_do_not_count(end: bytes, pieces: int) -> None:
     """Not their line ends either, nor the event that they interrupt."""
     events = SseParser(30)
     for line in (b"data: xxxxx", *[b": keep-alive"] * 5000):
@@ -134,7 +134,7 @@ def test_comments_count_for_nothing(end: bytes, pieces: int) -> None:
     assert events.feed(end + end) == [SseEvent(b"xxxxx")]
 
 
-def test_an_event_that_is_too_long_is_known_by_its_id() -> None:
+def test_the_id_of_an_event_that_is_too_large_is_read() -> None:
     """So that it is not asked for again. It may have had none."""
     events = SseParser(100)
     events.feed(b"id: 1\ndata: a\n\n")
@@ -149,7 +149,7 @@ def test_an_event_that_is_too_long_is_known_by_its_id() -> None:
 
 
 @pytest.mark.parametrize(("size", "fits"), [(_MOST_ID - 1, True), (_MOST_ID, True), (_MOST_ID + 1, False)])
-def test_an_id_has_a_bound(size: int, fits: bool) -> None:
+def test_the_length_of_an_id_is_bounded(size: int, fits: bool) -> None:
     events = SseParser(10_000)
     events.feed(b"id: " + b"x" * size + b"\n\n")
     assert events.last_id == ("x" * size if fits else None)

@@ -61,7 +61,7 @@ def test_an_error_with_another_id_may_be_about_the_session(id: Any) -> None:
 
 
 @pytest.mark.parametrize(("size", "fits"), [(_SESSION_CHARS - 1, True), (_SESSION_CHARS, True), (1025, False)])
-def test_the_name_of_a_session_has_a_bound(size: int, fits: bool) -> None:
+def test_the_length_of_a_session_id_is_bounded(size: int, fits: bool) -> None:
     async def whole() -> None:
         async with scripted(legacy(call_ok, session="x" * size)) as server:
             client = Client(server.url, timeout=SECONDS)
@@ -76,7 +76,7 @@ def test_the_name_of_a_session_has_a_bound(size: int, fits: bool) -> None:
     run(whole)
 
 
-def test_a_session_that_began_too_late_is_ended_and_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_of_a_modern_server_is_ended_and_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server answers the handshake when it has turned out to be a modern one."""
     monkeypatch.setattr(negotiate, "PROBE_SECONDS", 0.05)
     offered, answered = asyncio.Event(), asyncio.Event()
@@ -126,7 +126,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("patient")
-def test_a_greeting_that_is_answered_with_a_stream() -> None:
+def test_a_stream_as_response_to_initialized_is_not_awaited() -> None:
     inner = legacy(call_ok)
 
     async def handler(got: Got, wire: Wire) -> None:
@@ -221,7 +221,7 @@ QUESTIONS = {"elicitation/create": "result", "ping": "result", "sampling/createM
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_an_answer_of_ours_waits_for_no_place(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_response_of_ours_is_sent_beyond_the_request_limit(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The call whose place it would wait for waits for the answer."""
     monkeypatch.setattr(http_channel, "MOST_REQUESTS", 1)
     answers: list[Any] = []
@@ -250,8 +250,8 @@ def test_an_answer_of_ours_waits_for_no_place(question: str, monkeypatch: pytest
     run(whole)
 
 
-def test_a_notification_of_ours_waits_for_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a request that does is told what it waits for."""
+def test_a_notification_of_ours_is_sent_beyond_the_request_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that waits for a place gets the question that it needs."""
     monkeypatch.setattr(http_channel, "MOST_REQUESTS", 1)
 
     async def take(got: Got, wire: Wire) -> None:

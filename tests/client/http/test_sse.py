@@ -86,7 +86,7 @@ def attempt(old: Old, test: Callable[[Client, ScriptedServer], Awaitable[None]])
     run(whole)
 
 
-def test_where_it_sends() -> None:
+def test_messages_go_to_the_named_url() -> None:
     async def test(client: Client, server: ScriptedServer) -> None:
         await client.call("x")
         assert [(got.method, got.path) for got in server.requests] == [("GET", "/sse")] + [
@@ -111,7 +111,7 @@ def test_where_it_sends() -> None:
         ("x" * 5000, "too long"),
     ],
 )
-def test_where_it_does_not_send(endpoint: str, what: str) -> None:
+def test_a_post_url_of_another_origin_is_refused(endpoint: str, what: str) -> None:
     async def whole() -> None:
         async with scripted(Old(endpoint)) as server:
             with pytest.raises(ConnectError, match=what):
@@ -121,7 +121,7 @@ def test_where_it_does_not_send(endpoint: str, what: str) -> None:
     run(whole)
 
 
-def test_a_stream_that_names_no_address() -> None:
+def test_a_stream_without_a_post_url_is_an_error() -> None:
     async def whole() -> None:
         async def handler(_: Got, wire: Wire) -> None:
             await wire.stream()
@@ -135,7 +135,7 @@ def test_a_stream_that_names_no_address() -> None:
     run(whole)
 
 
-def test_a_stream_that_never_names_one_has_a_deadline() -> None:
+def test_waiting_for_the_post_url_has_a_deadline() -> None:
     async def whole() -> None:
         async def handler(_: Got, wire: Wire) -> None:
             await wire.stream()
@@ -148,7 +148,7 @@ def test_a_stream_that_never_names_one_has_a_deadline() -> None:
     run(whole)
 
 
-def test_a_message_that_is_refused() -> None:
+def test_a_refused_message_fails_its_request() -> None:
     old = Old()
 
     async def test(client: Client, _: ScriptedServer) -> None:
@@ -160,7 +160,7 @@ def test_a_message_that_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("size", "fits"), [(_MOST_URL - 1, True), (_MOST_URL, True), (_MOST_URL + 1, False)])
-def test_where_it_sends_has_a_bound(size: int, fits: bool) -> None:
+def test_the_length_of_the_post_url_is_bounded(size: int, fits: bool) -> None:
     async def whole() -> None:
         async with scripted(Old("/" + "x" * (size - 1))) as server:
             if fits:
@@ -174,7 +174,7 @@ def test_where_it_sends_has_a_bound(size: int, fits: bool) -> None:
     run(whole)
 
 
-def test_a_stream_that_breaks_before_it_names_one() -> None:
+def test_a_stream_that_breaks_before_the_post_url_is_an_error() -> None:
     async def whole() -> None:
         async def handler(_: Got, wire: Wire) -> None:
             await wire.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 99\r\n\r\n: x\n\n")
@@ -188,7 +188,7 @@ def test_a_stream_that_breaks_before_it_names_one() -> None:
     run(whole)
 
 
-def test_a_proof_is_of_where_a_message_goes_and_a_token_of_the_server() -> None:
+def test_credentials_are_for_the_server_and_proofs_for_the_post_url() -> None:
     asked: list[tuple[str, str, str]] = []
 
     class Noting(Key):
@@ -204,8 +204,8 @@ def test_a_proof_is_of_where_a_message_goes_and_a_token_of_the_server() -> None:
     run(whole)
 
 
-def test_messages_that_are_answered_with_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answer that counts comes elsewhere, so nobody waits for the end of these."""
+def test_a_stream_as_response_to_a_message_is_not_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer comes on the other stream, so the end of these is not awaited."""
     monkeypatch.setattr("longshore.client.mcp_endpoint._REFUSAL_SECONDS", 10 * SECONDS)
     old = Old()
 
@@ -224,7 +224,7 @@ def test_messages_that_are_answered_with_a_stream(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("told", ["answer", "cancelled"])
 def test_the_number_of_messages_in_flight_is_bounded(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More wait, but what a request may wait for waits for none, and what nobody wants any more is not sent."""
+    """More wait. Responses and cancellations don't wait, and a cancelled message is not sent."""
     monkeypatch.setattr("longshore.client.sse.MOST_SENDING", 3)
     old = Old()
 
@@ -281,7 +281,7 @@ def test_a_message_goes_to_the_url_of_its_own_connection() -> None:
     attempt(Old(), test)
 
 
-def test_a_stream_that_ends_in_a_call() -> None:
+def test_a_stream_that_ends_during_a_call_fails_it() -> None:
     old = Old()
 
     async def test(client: Client, server: ScriptedServer) -> None:
@@ -298,7 +298,7 @@ def test_a_stream_that_ends_in_a_call() -> None:
     attempt(old, test)
 
 
-def test_nothing_is_there() -> None:
+def test_the_error_without_any_server_says_so() -> None:
     async def whole() -> None:
         async def handler(_: Got, wire: Wire) -> None:
             await wire.answer(404)

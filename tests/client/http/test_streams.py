@@ -1,4 +1,4 @@
-"""The stream of a session, and the stream of a request: how long it is looked after, and what counts as heard."""
+"""The streams of sessions and requests: when they are resumed, and for how long."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def log(data: Any) -> Any:
 
 @pytest.mark.usefixtures("hurried")
 @pytest.mark.parametrize("how", ["close", "cut", "503", "empty"])
-def test_a_stream_that_can_not_be_had_does_no_harm_and_is_tried_on(how: str) -> None:
-    """Requests go on, and what comes when the stream is there again is heard."""
+def test_an_unavailable_stream_fails_no_request_and_is_retried(how: str) -> None:
+    """Requests go on, and messages of the restored stream are received."""
     back = asyncio.Event()
     heard = asyncio.Event()
 
@@ -75,7 +75,7 @@ def test_a_stream_that_can_not_be_had_does_no_harm_and_is_tried_on(how: str) -> 
 @pytest.mark.usefixtures("hurried")
 @pytest.mark.parametrize("before", [0, RESUME_TRIES])
 def test_a_server_that_stays_down_is_lost(before: int) -> None:
-    """After so many visits in a row to nobody, whatever was there before."""
+    """After a number of failed connections in a row, also if it worked before."""
 
     async def get(_: Got, wire: Wire) -> None:
         if gets(server) <= before:
@@ -130,8 +130,8 @@ def test_a_server_that_has_no_stream_is_not_asked_again(status: int, begun: bool
 
 @pytest.mark.usefixtures("hurried")
 @pytest.mark.parametrize("named", [False, True])
-def test_an_event_that_is_too_long_is_passed_over(named: bool) -> None:
-    """It is noted, and what comes behind it is heard. One that has an id is not asked for again."""
+def test_an_event_that_is_too_large_is_skipped(named: bool) -> None:
+    """It is noted, and later messages are received. An event with an id is not requested again."""
     last: list[str | None] = []
     heard = asyncio.Event()
 
@@ -165,7 +165,7 @@ async def begin(_: Got, wire: Wire) -> None:
 
 @pytest.mark.parametrize("sign", [b"id: 2\ndata:\n\n", b": still at it\n\n"])
 @pytest.mark.usefixtures("hurried")
-def test_a_server_may_have_us_wait_for_as_long_as_it_says_anything(sign: bytes) -> None:
+def test_a_request_waits_while_its_stream_sends_anything(sign: bytes) -> None:
     calls: list[Got] = []
 
     async def take(got: Got, wire: Wire) -> None:
@@ -191,7 +191,7 @@ def test_a_server_may_have_us_wait_for_as_long_as_it_says_anything(sign: bytes) 
 
 @pytest.mark.parametrize("how", ["empty", "503"])
 @pytest.mark.usefixtures("hurried")
-def test_a_server_that_says_nothing_is_not_visited_for_ever(how: str) -> None:
+def test_a_silent_stream_is_resumed_a_bounded_number_of_times(how: str) -> None:
     async def get(got: Got, wire: Wire) -> None:
         if "last-event-id" not in got.headers:
             await wire.answer(405)
@@ -218,7 +218,7 @@ def told(retry: str) -> StreamCursor:
     return place
 
 
-def test_when_to_come_back() -> None:
+def test_delays_double_up_to_a_bound() -> None:
     place = StreamCursor()
     delays: list[float] = []
     for _ in range(30):
