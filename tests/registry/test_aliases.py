@@ -1,4 +1,4 @@
-"""Tools that have another name than they had: the old one can be called, and is in no list."""
+"""Renamed tools: the old name can be called, and is in no list."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_old_name_can_be_called_and_the_result_says_the_new_one(app: Server,
         assert "longshore/notes" not in (client.call("get_weather", {"city": "Oslo"}).meta or {})
 
 
-def test_wrong_arguments_are_told_of_the_tool_and_the_old_name_is_noted() -> None:
+def test_wrong_arguments_under_an_old_name_are_listed_and_the_name_is_noted() -> None:
     with SyncClient(weather()) as client:
         result = client.call("weather_v1", {"town": "Oslo"}, check=False)
     assert result.is_error

@@ -1,4 +1,4 @@
-"""`Header`: an argument that HTTP clients repeat. What the schema says, what the server checks, what is refused."""
+"""`Header`: an argument that HTTP clients repeat. The schema, the server's check, and the refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments that callers knew before: renamed parameters, and earlier forms of a tool's input."""
+"""Arguments of earlier versions: renamed parameters, and earlier forms of a tool's input."""
 
 from __future__ import annotations
 
@@ -308,7 +308,7 @@ def test_a_single_value_in_the_place_of_a_list_is_refused(option: str) -> None:
         Server("x").tool(**{option: from_v2})(from_v2)
 
 
-def test_an_async_migration_is_told_apart() -> None:
+def test_an_async_migration_is_refused() -> None:
     with pytest.raises(RegistrationError, match=r"a migration can't be async(.|\n)*make it a def"):
         _add(_never)
 

@@ -483,7 +483,7 @@ def test_a_mistake_is_three_lines(declare: Callable[[Server], None], head: str, 
     assert problem.exit_code == 2
 
 
-def test_a_second_tool_of_a_name_is_told_where_the_first_is() -> None:
+def test_the_error_for_a_second_tool_of_a_name_has_the_location_of_the_first() -> None:
     problem = refusal(lambda: twice(Server("t")))
     assert re.search(r"from (?:.*/)?test_mistakes\.py:\d+ first\(a\)$", problem.what)
 

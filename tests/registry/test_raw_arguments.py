@@ -1,4 +1,4 @@
-"""Arguments that an author's own schema refuses: what is mended, what is told, and that it always ends soon."""
+"""Arguments that an author's own schema refuses: repairs, violations, and the bounds of both."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def handler(arguments: dict[str, Any], _: Any) -> CallResult:
 
 
 def read(value: Any, schema: dict[str, Any] = SCHEMA) -> RepairResult:
-    """What a call with these arguments comes to."""
+    """The arguments that the handler gets, or the faults."""
     entry = raw_entry(Tool(name="find", input_schema=schema), handler)
     raw = msgspec.json.encode(value)
     try:

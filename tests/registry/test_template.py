@@ -1,4 +1,4 @@
-"""URI templates: what matches, what the values are, and what never gets through."""
+"""URI templates: the URIs that match, the values, and the values that never match."""
 
 from __future__ import annotations
 

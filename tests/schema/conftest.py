@@ -1,4 +1,4 @@
-"""What the tests of this room share: a context class, a marker class and a short way to read a function."""
+"""Helpers of the tests of this package: a context class, a marker class and a short way to read a function."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def value(random: Random, depth: int = 2) -> Any:
 
 
 def arguments(random: Random, depth: int = 2) -> dict[str, Any]:
-    """What a caller may give."""
+    """Random arguments."""
     return {name: value(random, depth) for name in random.sample(NAMES, random.randint(0, 3))}
 
 
@@ -175,7 +175,7 @@ _WORDS = ["object", "array", "string", "null", "#", "#/$defs/a", "#/definitions/
 
 
 def anything(random: Random, depth: int = 5) -> Any:
-    """What is no schema, or looks like one."""
+    """A random value that is no schema, or looks like one."""
     if depth == 0 or random.random() < 0.3:
         return random.choice([*SCALARS, *_WORDS])
     if random.random() < 0.25:

@@ -60,7 +60,7 @@ def schema_of(schema: Any, draft: str) -> dict[str, Any]:
 
 
 def remotes(folder: Path, draft: str) -> Iterator[tuple[str, Any]]:
-    """What lies at localhost:1234 for this draft: its own files, and the common ones in its words."""
+    """The documents at localhost:1234 for this draft: its own files, and the common ones in its dialect."""
     for path in sorted((folder / "remotes").rglob("*.json")):
         place = path.relative_to(folder / "remotes").as_posix()
         document = msgspec.json.decode(path.read_bytes())

@@ -1,4 +1,4 @@
-"""A tool in the form of one kind of client. What could be called before can be called after."""
+"""A tool in the form of one kind of client. A call that was possible before is possible after."""
 
 import copy
 from random import Random

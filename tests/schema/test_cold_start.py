@@ -1,4 +1,4 @@
-"""Which modules reading a tool loads. Milliseconds vary from machine to machine; modules don't."""
+"""The modules that are imported to read a tool. Milliseconds vary from machine to machine; modules don't."""
 
 import json
 import subprocess

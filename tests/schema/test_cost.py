@@ -1,4 +1,4 @@
-"""Which schemas of strangers are checked by, and which might take for ever."""
+"""The schemas whose checks are bounded, and those whose checks might never end."""
 
 from __future__ import annotations
 

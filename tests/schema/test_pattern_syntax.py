@@ -93,7 +93,7 @@ FLAWED = {
     "a|*": "nothing to repeat",
     "a{3,2}": "min repeat greater than max repeat",
 }
-"""What is not found: groups that don't exist or have one name, a repeated assertion, a range from a class."""
+"""Flaws that are not found: groups that don't exist or have one name, a repeated assertion, a range from a class."""
 
 
 @pytest.mark.parametrize("pattern", FINE)

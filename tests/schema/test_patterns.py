@@ -1,4 +1,4 @@
-"""Patterns of typed tools: matched in linear time wherever they stand, and refused where that can't be.
+"""Patterns of typed tools: matched in linear time at every place of a type, and refused where that is not possible.
 
 On the wedging text `re` would need longer than the universe has; the suite's time limit is the judge.
 """

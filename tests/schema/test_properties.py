@@ -1,5 +1,5 @@
 # ruff: noqa: UP045  (both spellings of unions are tested)
-"""For random types and values: what is written is read back, and schema and decoder agree on what is valid."""
+"""For random types and values: an encoded value decodes again, and schema and decoder agree on validity."""
 
 import datetime
 import enum

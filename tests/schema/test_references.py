@@ -1,4 +1,4 @@
-"""Where references lead to, for all who follow them."""
+"""The targets of references, the same for everything that resolves them."""
 
 from __future__ import annotations
 

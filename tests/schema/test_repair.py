@@ -125,7 +125,7 @@ def test_violations_that_only_the_decoder_finds_are_listed_once_beside_the_other
     assert len({line.partition(":")[0] for line in found}) == len(found)
 
 
-def test_a_model_inside_of_a_record_is_told_with_its_place() -> None:
+def test_a_violation_in_a_model_inside_a_record_has_its_path() -> None:
     class Event(pydantic.BaseModel):
         day: datetime.date
 

@@ -1,4 +1,4 @@
-"""Schemas in other words. After each change but one they mean the same."""
+"""Rewrites of schemas. All but one keep the meaning."""
 
 import copy
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The required cases of the JSON Schema Test Suite, through our own way to validate."""
+"""The required cases of the JSON Schema Test Suite, run by our own validator."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What something costs a model."""
+"""The number of tokens that a value costs a model."""
 
 from __future__ import annotations
 

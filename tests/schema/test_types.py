@@ -1,5 +1,5 @@
 # ruff: noqa: UP007, UP045  (both spellings of unions are tested)
-"""Which JSON each supported parameter type takes and refuses, and the schema that says so."""
+"""The JSON that each supported parameter type accepts and refuses, and its schema."""
 
 import datetime
 import decimal

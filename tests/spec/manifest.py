@@ -548,7 +548,7 @@ ROWS: dict[str, Row] = {
         "Tool names keep charset and length and are unique.",
         (
             f"{REGISTRY}test_mistakes.py::test_the_names_at_the_edge_of_what_is_allowed_are_allowed",
-            f"{REGISTRY}test_mistakes.py::test_a_second_tool_of_a_name_is_told_where_the_first_is",
+            f"{REGISTRY}test_mistakes.py::test_the_error_for_a_second_tool_of_a_name_has_the_location_of_the_first",
         ),
     ),
     "TOOL-10": Row(

@@ -216,7 +216,7 @@ class ToolsetCloser:
         """Tasks that did not end in time, which was reported."""
 
     async def close_all(self, handles: Iterable[ToolsetHandle], seconds: float | None = None) -> None:
-        """Close toolsets concurrently. One that takes longer than `seconds` is cancelled."""
+        """Close toolsets concurrently. After `seconds` the others are cancelled."""
         from asyncio import get_running_loop, wait
 
         closing = {

@@ -133,7 +133,7 @@ def is_record(tp: Any) -> bool:
     return tuple in tp.__mro__ and hasattr(tp, "_fields")
 
 
-def shape(tp: Any) -> tuple[bool, dict[str, Any]]:
+def record_options(tp: Any) -> tuple[bool, dict[str, Any]]:
     """Whether the record is a JSON array, and the options of a Struct that decodes it."""
     tp = class_of(tp)
     if issubclass(tp, Struct):
@@ -150,7 +150,7 @@ def class_of(tp: Any) -> Any:
     return typing.get_origin(tp) or tp
 
 
-def slots(tp: Any) -> Iterator[Slot]:
+def record_slots(tp: Any) -> Iterator[Slot]:
     """The fields that JSON carries, with their annotations as written."""
     hints = _hints(tp)
     if issubclass(class_of(tp), Struct):
@@ -179,7 +179,7 @@ def _hints(tp: Any) -> dict[str, Any]:
 
 
 def fill(tp: Any, known: dict[Any, Any]) -> Any:
-    """A type whose type variables are replaced by what is known of them."""
+    """A type with its type variables replaced by the known types."""
     if isinstance(tp, typing.TypeVar):
         return known.get(tp, tp)
     wanted = getattr(tp, "__parameters__", ()) if known else ()

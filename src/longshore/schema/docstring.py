@@ -189,7 +189,7 @@ def _paragraphs(lines: list[str]) -> list[list[str]]:
 
 
 def _plain_start(paragraph: list[str], names: Collection[str]) -> int:
-    """Where the run of items begins that the paragraph ends with."""
+    """The start of the items at the end of a paragraph."""
     start = len(paragraph)
     for index in range(len(paragraph) - 1, -1, -1):
         item = _ITEM.fullmatch(paragraph[index].strip())

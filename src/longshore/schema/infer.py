@@ -121,7 +121,7 @@ class Schemas:
         return {**schema, "$defs": self.defs} if self.defs else schema
 
     def opened(self, schema: Schema) -> Schema:
-        """A root must have a type of its own, so a bare reference is replaced by what it refers to."""
+        """A root must have a type of its own, so a bare reference is replaced by its target."""
         found = resolve({"$defs": self.defs}, schema.get("$ref"))
         return schema if found is None else {**found, **without(schema, "$ref")}
 
@@ -199,7 +199,7 @@ class Schemas:
 
 
 def _tagged(options: dict[str, Any]) -> list[tuple[str, Schema, bool, Any]]:
-    """The tag field of a Struct, which tags it within a union."""
+    """The field with the tag of a Struct in a union."""
     name, tag = options.get("tag_field"), options.get("tag")
     return [] if name is None else [(name, common_type([tag]) | {"const": tag}, True, NODEFAULT)]
 

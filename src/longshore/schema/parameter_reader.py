@@ -78,7 +78,7 @@ def resolve(function: types.FunctionType, context_type: type) -> dict[str, Any]:
 
 
 def fresh(default: Any) -> Callable[[], Any]:
-    """A factory of copies, so that no call sees what another did to a mutable default. Sentinels stay themselves."""
+    """A factory of copies, so that calls don't share a mutable default. Sentinels stay themselves."""
     cls: Any = default.__class__
     if not issubclass(cls, _MUTABLE) and not is_record(cls) and not is_model(cls):
         return lambda: default
@@ -92,7 +92,7 @@ def fresh(default: Any) -> Callable[[], Any]:
 
 
 def culprit(parameters: list[Parameter]) -> SignatureProblem:
-    """Which parameter msgspec refuses, after it refused all together."""
+    """The problem with the parameter that msgspec refuses, after it refused all together."""
     for p in parameters:
         if (reason := refusal(p.type)) is not None:
             return SignatureProblem(f"parameter {p.name!r}: {reason}", ANYTHING)

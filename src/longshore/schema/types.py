@@ -19,9 +19,8 @@ from uuid import UUID
 
 import msgspec
 
-from longshore.schema import annotations as records
 from longshore.schema import custom_type
-from longshore.schema.annotations import Notes, read_notes
+from longshore.schema.annotations import Notes, class_of, fill, is_record, read_notes, record_options, record_slots
 from longshore.schema.custom_type import CustomType
 from longshore.schema.header_params import ANNOTATION
 from longshore.schema.kinds import is_class, is_plain_key
@@ -87,7 +86,7 @@ _read_cached = lru_cache(maxsize=64)(read_type)
 
 
 def refusal(tp: Any) -> str | None:
-    """Why msgspec can't decode a type; None if it can."""
+    """The reason why msgspec can't decode a type; None if it can."""
     try:
         msgspec.json.Decoder(tp, dec_hook=custom_type.decode_special)
     except (TypeError, ValueError, NameError) as error:
@@ -103,18 +102,18 @@ def type_name(tp: Any) -> str:
 
 
 class TypeReader:
-    """One reading of one annotation. Holds what is known about recursive records while they are walked."""
+    """Reads one annotation. Holds the state of recursive records while their fields are read."""
 
     def __init__(self, patterns: Patterns = "linear") -> None:
         self.patterns: Patterns = patterns
         self.walking: set[Any] = set()
         self.awaited: set[Any] = set()
-        """Records that were met again inside themselves, before it was known whether they must be replaced."""
+        """Records that occur inside themselves, found before it was known whether they must be replaced."""
         self.native: set[Any] = set()
         self.replaced: dict[Any, Any] = {}
         self.slots: dict[Any, list[custom_type.Slot]] = {}
         self.in_header = False
-        """Whether something inside is marked with a header's name; perhaps so, where only pydantic looks inside."""
+        """Whether something inside is marked with a header's name; possibly so, if only pydantic knows the inside."""
         self.authored = False
         """Whether a part of the schema is the author's own: keywords, or keys that are no plain names."""
 
@@ -206,7 +205,7 @@ class TypeReader:
         return tp if item is expand(typing.get_args(tp)[0]) else origin[item]
 
     def _generic(self, tp: Any, origin: Any) -> Any:
-        if records.is_record(origin):
+        if is_record(origin):
             self.in_header = True
             return self._record(tp)
         if custom_type.is_model(tp):
@@ -231,7 +230,7 @@ class TypeReader:
                 return self._adapter(tp)
             self._refuse_re(tp, tp.__pydantic_core_schema__)
             return tp
-        if records.is_record(tp):
+        if is_record(tp):
             return self._record(tp)
         raise _unsupported(tp, tp.__name__)
 
@@ -259,10 +258,10 @@ class TypeReader:
             # Records inside it were read as if it were native, and are read again.
             self.native.clear()
             self.replaced = {k: v for k, v in self.replaced.items() if k in known}
-        array, options = records.shape(tp)
+        array, options = record_options(tp)
         slots = self.slots[tp] = []
         # Entered before its slots are read, so that a recursive field finds the custom type.
-        self.replaced[tp] = custom_type.record(records.class_of(tp), slots, array=array, options=options)
+        self.replaced[tp] = custom_type.record(class_of(tp), slots, array=array, options=options)
         slots.extend(slot for slot, _ in self._slots(tp))
         if not self.walking:
             self._prove()
@@ -278,7 +277,7 @@ class TypeReader:
 
     def _slots(self, tp: Any) -> list[tuple[custom_type.Slot, Any]]:
         found: list[tuple[custom_type.Slot, Any]] = []
-        for slot in records.slots(tp):
+        for slot in record_slots(tp):
             self.authored |= not is_plain_key(slot.key)
             try:
                 ready = self.read(slot.type)
@@ -338,7 +337,7 @@ def is_union(tp: Any) -> bool:
 
 def _is_key(tp: Any) -> bool:
     """JSON keys, which are strings, can be read as this type."""
-    return not records.is_record(tp) and (typing.get_origin(tp) or tp) not in _COLLECTIONS | {bool, _NoneType}
+    return not is_record(tp) and (typing.get_origin(tp) or tp) not in _COLLECTIONS | {bool, _NoneType}
 
 
 def _is_unhashable(tp: Any) -> bool:
@@ -385,12 +384,12 @@ def _value(alias: Any) -> Any:
 
 
 def _filled(alias: Any, given: tuple[Any, ...]) -> Any:
-    """An alias with its arguments, of which it makes what it likes: `type Swapped[A, B] = dict[B, A]`."""
+    """The value of an alias with arguments, in any order: `type Swapped[A, B] = dict[B, A]`."""
     value = _value(alias)
     if not all(isinstance(p, typing.TypeVar) for p in alias.__type_params__):
         return value[given]
     known: dict[Any, Any] = dict(zip(alias.__type_params__, given, strict=False))  # the rest may have defaults
-    return records.fill(value, known)
+    return fill(value, known)
 
 
 def _unhashable(tp: Any) -> bool:
