@@ -1,4 +1,4 @@
-# Longshore. `make serve` and `make test` are all that a bare machine needs; each may be run again at any time.
+# Longshore. `make serve` and `make test` work on a bare machine; every target may be run again at any time.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -16,14 +16,14 @@ help:
 	@echo "make check        lint, types and the layers of the packages"
 	@echo "make conformance  run the official MCP conformance suite (ARGS=2026 for a part)"
 	@echo "make suite        run the JSON Schema Test Suite (ARGS='--draft 7' for another draft)"
-	@echo "make format       let ruff lay out the code"
+	@echo "make format       format the code with ruff"
 	@echo "make bench        measure against the peers and save the figures (QUICK=1: a short run that saves nothing)"
-	@echo "make fuzz         look for crashing input (SECONDS=60)"
-	@echo "make lock         resolve the locked dependencies anew"
+	@echo "make fuzz         search for input that crashes (SECONDS=60)"
+	@echo "make lock         resolve the locked dependencies again"
 
 setup: $(VENV)/.dev
 
-# Serving needs a fifth of what testing does, and whoever tries us out should not wait for the rest.
+# Serving needs a fifth of the packages of testing, so a first `make serve` installs only these.
 $(VENV)/.%: requirements/%.txt pyproject.toml scripts/setup
 	@PYTHON="$(PYTHON)" VENV="$(VENV)" sh scripts/setup $*
 

@@ -1,4 +1,4 @@
-"""One server in front of two others: a child process and one in the same program. Add URLs as you like."""
+"""One server in front of two others: a child process and one in the same program. URLs can be added, too."""
 
 import sys
 from pathlib import Path

@@ -31,7 +31,7 @@ def large(red: int, green: int, blue: int) -> bytes:
 
 @app.tool(effects="read")
 def poster(red: int, green: int, blue: int) -> ResourceLink:
-    """Point to a large picture of a color, which is read only if somebody wants it."""
+    """Link to a large picture of a color, which the client reads if it needs it."""
     return ResourceLink(f"swatch://{red}/{green}/{blue}", "poster", mime_type="image/png")
 
 

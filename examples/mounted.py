@@ -1,4 +1,4 @@
-"""A server inside somebody else's web app. Run it with: uvicorn mounted:web"""
+"""A server inside another web app. Run it with: uvicorn mounted:web"""
 
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
@@ -19,5 +19,5 @@ async def front(_: object) -> PlainTextResponse:
     return PlainTextResponse("the shop")
 
 
-# Nothing else is needed: the app starts itself. Behind a name of its own it must be told: hosts=["shop.example.com"].
+# Nothing else is needed: the app starts itself. For a public host name, give hosts=["shop.example.com"].
 web = Starlette(routes=[Route("/", front), Mount("/agents", app.asgi())])

@@ -1,4 +1,4 @@
-"""A plain `def` runs on a thread of its own: it tells how far it is, and stops when nobody waits any more."""
+"""A plain `def` runs on its own thread: it reports progress, and stops when the call is cancelled."""
 
 from hashlib import sha256
 

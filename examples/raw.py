@@ -1,4 +1,4 @@
-"""The raw level: your own JSON Schema, arguments as they come, a whole result. Nothing inferred, nothing wrapped."""
+"""The raw level: your own JSON Schema, raw arguments, a complete result. Nothing is inferred or wrapped."""
 
 from typing import Any
 

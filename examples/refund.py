@@ -1,4 +1,4 @@
-"""Ask the person before anything is done. The body runs once, whichever protocol the client speaks."""
+"""Ask the user before anything is done. The body runs once, whichever protocol the client speaks."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""Tools that share state. It is opened when one of them is first used, and closed at the end."""
+"""Tools that share state. The state is opened when one of them is first used, and closed at the end."""
 
 import sqlite3
 from typing import Any

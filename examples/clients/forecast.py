@@ -1,4 +1,4 @@
-"""Ask a server for what it offers, and call a tool. `python forecast.py [a command line or a URL]`"""
+"""List what a server offers, and call a tool. `python forecast.py [a command line or a URL]`"""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Answer what a server asks, and see how far it is."""
+"""Answer a server's questions, and show its progress."""
 
 import asyncio
 

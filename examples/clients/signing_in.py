@@ -1,4 +1,4 @@
-"""Sign in where a server asks for it: the browser opens, and the way back leads to this program."""
+"""Sign in when a server asks for it: the browser opens, and redirects back to this program."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Hear of changes: a server in the same process gets a tool while we watch."""
+"""Watch for changes: a server in the same process gets a tool meanwhile."""
 
 import asyncio
 

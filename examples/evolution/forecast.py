@@ -1,4 +1,4 @@
-"""A tool that has changed its name and its input twice, and still understands everybody.
+"""A tool that has changed its name and its input twice, and still accepts earlier calls.
 
 Run it: `longshore serve examples/evolution/forecast.py`
 """

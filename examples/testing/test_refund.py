@@ -1,4 +1,4 @@
-"""Tests of ../refund.py, which asks the person. A fixture says which server it is."""
+"""Tests of ../refund.py, which asks the user. A fixture names the server."""
 
 from pathlib import Path
 

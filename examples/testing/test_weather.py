@@ -1,4 +1,4 @@
-"""Tests of ../weather.py, which pytest.ini names. Run them by `pytest examples/testing`."""
+"""Tests of ../weather.py, which pytest.ini names. Run them with `pytest examples/testing`."""
 
 import asyncio
 
