@@ -1,4 +1,4 @@
-"""A body that asks while it runs. With `replay=True` it may run again from its start; `ctx.once` runs an effect once."""
+"""A body that asks while it runs. With `replay=True` it may run again; `ctx.once` runs an effect once."""
 
 from longshore import Context, Elicit, Sample, Server
 
