@@ -106,13 +106,13 @@ def test_wrong_arguments_are_an_error_result_with_a_line_for_each_fault(
     ],
 )
 @pytest.mark.parametrize("revision", ERAS)
-def test_what_is_plainly_meant_is_understood(arguments: Any, index: int, value: Any, revision: str) -> None:
+def test_arguments_with_an_obvious_meaning_are_repaired(arguments: Any, index: int, value: Any, revision: str) -> None:
     app, seen = shop()
     assert text(call(app, "order", arguments, revision)) == "ordered"
     assert seen[0][index] == value
 
 
-def test_the_fast_lane_says_the_same_as_the_slow_one() -> None:
+def test_repeated_calls_give_the_same_answers() -> None:
     app, _ = shop()
 
     async def script(client: Client) -> None:
@@ -174,7 +174,7 @@ def test_defaults_are_fresh_for_every_call() -> None:
         assert call(app, "gather", {"item": item})["structuredContent"] == {"result": [item]}
 
 
-def test_what_a_tool_raises_is_masked_unless_it_is_a_tool_error() -> None:
+def test_exceptions_are_masked_except_tool_errors() -> None:
     from longshore import ToolError
 
     app = Server("t")

@@ -122,7 +122,7 @@ class Completer:
         (lambda text, settled=None: [text, str(settled)], ["os", "{'tone': 'warm'}"]),
     ],
 )
-def test_a_function_completes_from_the_text_and_the_settled_arguments(
+def test_a_completion_gets_the_text_and_the_other_arguments(
     fn: Any, values: list[str], ref: dict[str, str], revision: str
 ) -> None:
     app = server()
@@ -132,7 +132,7 @@ def test_a_function_completes_from_the_text_and_the_settled_arguments(
 
 
 @pytest.mark.parametrize(("count", "more"), [(0, False), (99, False), (100, False), (101, True), (5000, True)])
-def test_at_most_a_hundred_values_go_out_and_the_total_is_told(count: int, more: bool) -> None:
+def test_at_most_a_hundred_values_are_sent_with_their_total(count: int, more: bool) -> None:
     app = server()
     app.completion("write", "city")(lambda text: [str(n) for n in range(count)])
     found = complete(app, PROMPT, "city", "")
@@ -162,7 +162,7 @@ def test_a_function_wins_over_the_type() -> None:
         ({"ref": PROMPT, "argument": {"name": "city", "value": ""}, "context": {"arguments": {"a": 1}}}, "context"),
     ],
 )
-def test_what_can_not_be_completed_is_an_invalid_parameter(params: dict[str, Any], words: str, revision: str) -> None:
+def test_an_unknown_completion_is_an_invalid_parameter(params: dict[str, Any], words: str, revision: str) -> None:
     with pytest.raises(Refused) as caught:
         result(server(), "completion/complete", params, revision)
     assert caught.value.code == -32602 and words in caught.value.message

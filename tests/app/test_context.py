@@ -182,7 +182,7 @@ def chatter(ctx: Context) -> str:
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_the_handshake_era_hears_from_info_on_or_what_it_set(run: str) -> None:
+def test_a_handshake_client_gets_logs_from_info_or_its_set_level(run: str) -> None:
     async def script(client: Client) -> None:
         await client.call("work")
         assert next(note["params"]["data"] for note in client.notes) == "info"
@@ -199,7 +199,7 @@ def test_the_handshake_era_hears_from_info_on_or_what_it_set(run: str) -> None:
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_the_modern_era_hears_what_each_request_asks_for(run: str) -> None:
+def test_a_modern_client_gets_logs_at_the_level_of_each_request(run: str) -> None:
     async def script(client: Client) -> None:
         await client.call("work")
         assert client.notes == []
@@ -245,7 +245,7 @@ def test_an_unknown_level_is_the_authors_mistake() -> None:
 
 
 @pytest.mark.parametrize("revision", ERAS)
-def test_a_cancelled_def_learns_of_it_and_nothing_is_sent(revision: str) -> None:
+def test_a_cancelled_def_sees_the_cancel_and_gets_no_answer(revision: str) -> None:
     app = Server("t")
     started, ended = threading.Event(), threading.Event()
     seen: list[Any] = []
@@ -301,7 +301,7 @@ def test_a_cancelled_coroutine_is_stopped_where_it_waits() -> None:
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_a_call_that_nobody_cancelled_is_not_cancelled(run: str) -> None:
+def test_a_call_without_a_cancel_is_not_cancelled(run: str) -> None:
     def body(ctx: Context) -> bool:
         ctx.check()
         return ctx.cancelled
@@ -320,7 +320,7 @@ def in_thread(action: Any) -> None:
 
 
 @pytest.mark.parametrize("revision", ERAS)
-def test_a_thread_adds_and_removes_tools_and_the_client_is_told(revision: str) -> None:
+def test_the_client_is_notified_when_a_thread_adds_or_removes_tools(revision: str) -> None:
     app = Server("t")
 
     async def names(client: Client) -> list[str]:
@@ -366,7 +366,7 @@ def test_many_threads_may_declare_at_once() -> None:
     converse(app, script)
 
 
-def test_a_change_of_a_resource_may_be_told_from_any_thread() -> None:
+def test_resource_changed_may_be_called_from_any_thread() -> None:
     app = Server("t")
     app.resource("a://b")(lambda: "x")
 
@@ -378,7 +378,7 @@ def test_a_change_of_a_resource_may_be_told_from_any_thread() -> None:
     converse(app, script)
 
 
-def test_prompts_that_come_late_are_told_of_too() -> None:
+def test_clients_are_notified_of_prompts_added_later() -> None:
     app = Server("t")
     app.prompt(name="first")(lambda: "x")
 
@@ -402,7 +402,7 @@ def test_a_server_may_be_talked_to_from_one_event_loop_after_another() -> None:
         assert "did not finish" in text(call(app, "slow"))
 
 
-def test_what_a_handler_does_to_what_the_client_said_reaches_no_other_request() -> None:
+def test_a_handler_can_not_change_the_client_info_of_other_requests() -> None:
     """One record stands for all requests of a client that says the same of itself in each."""
     app = Server("careless")
 

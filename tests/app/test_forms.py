@@ -68,7 +68,7 @@ def test_tools_are_listed_in_the_form_that_was_asked_for(tmp_path: Path, form: A
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_what_is_called_is_checked_against_the_authors_own(tmp_path: Path, era: str) -> None:
+def test_arguments_are_checked_against_the_authors_schema(tmp_path: Path, era: str) -> None:
     app = server("claude", tmp_path)
     assert text(call(app, "fetch", {"url": "http://a"}, era)) == "fetched"
     for wrong in ({}, {"url": "ftp://a"}):

@@ -102,7 +102,7 @@ def test_a_cursor_stays_good_while_others_come_and_go(revision: str) -> None:
     converse(app, script, revision)
 
 
-def test_a_cursor_to_what_is_gone_is_refused_with_the_way_out() -> None:
+def test_a_cursor_to_a_removed_entry_is_refused_with_the_fix() -> None:
     app = server(7)
 
     async def script(client: Client) -> None:
@@ -115,7 +115,7 @@ def test_a_cursor_to_what_is_gone_is_refused_with_the_way_out() -> None:
     converse(app, script)
 
 
-def test_resources_of_one_name_are_told_apart() -> None:
+def test_resources_of_one_name_are_distinguished_by_uri() -> None:
     app = Server("t", limits=Limits(page=2))
     for n in range(5):
         app.resource(f"a://{n}", name="same")(lambda: "x")

@@ -147,7 +147,7 @@ def test_a_prompt_returns_texts_messages_blocks_or_objects(
 
 
 @pytest.mark.parametrize("value", [None, ["a", None], object(), {"role": "system", "content": "a"}, {"role": "user"}])
-def test_what_is_no_message_is_an_internal_error(value: Any) -> None:
+def test_an_invalid_value_of_a_prompt_is_an_internal_error(value: Any) -> None:
     app = Server("t")
     app.prompt(name="p")(lambda: value)
     assert refusal(app, "p", {}).code == -32603

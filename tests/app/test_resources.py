@@ -183,14 +183,14 @@ def test_several_contents_come_back_together() -> None:
 
 
 @pytest.mark.parametrize("value", [None, object()])
-def test_what_is_no_contents_is_an_internal_error(value: Any) -> None:
+def test_an_invalid_value_of_a_reader_is_an_internal_error(value: Any) -> None:
     app = Server("t")
     app.resource("a://b")(lambda: value)
     assert refusal(app, "a://b", NEWEST).code == -32603
 
 
 @pytest.mark.parametrize(("max_age", "ttl"), [(0.0, 0), (1.5, 1500), (60, 60000)])
-def test_a_read_may_be_kept_for_max_age_in_the_modern_era(max_age: float, ttl: int) -> None:
+def test_a_modern_read_may_be_cached_for_max_age(max_age: float, ttl: int) -> None:
     app = Server("t")
     app.resource("a://b", max_age=max_age)(lambda: "x")
     modern = read(app, "a://b", NEWEST)
@@ -290,7 +290,7 @@ def test_a_value_of_the_wrong_type_is_an_invalid_parameter(uri: str, words: str,
         "x" * 10_000,
     ],
 )
-def test_a_uri_that_names_nothing_is_not_found_and_reaches_nobody(uri: str, revision: str) -> None:
+def test_an_unknown_uri_is_not_found_and_calls_no_reader(uri: str, revision: str) -> None:
     app, seen = library()
     problem = refusal(app, uri, revision)
     assert problem.code == NOT_FOUND[revision]
@@ -299,14 +299,14 @@ def test_a_uri_that_names_nothing_is_not_found_and_reaches_nobody(uri: str, revi
 
 
 @pytest.mark.parametrize("revision", NAMES)
-def test_a_reader_may_say_that_there_is_nothing(revision: str) -> None:
+def test_a_reader_may_raise_resource_not_found(revision: str) -> None:
     app, seen = library()
     problem = refusal(app, "shelf://novels/404", revision)
     assert (problem.code, problem.data) == (NOT_FOUND[revision], {"uri": "shelf://novels/404"})
     assert seen == [("novels", 404)]
 
 
-def test_the_authors_own_words_reach_the_client_and_nobody_elses_do() -> None:
+def test_only_the_text_of_a_tool_error_reaches_the_client() -> None:
     app = Server("t")
 
     @app.resource("a://said")
@@ -342,7 +342,7 @@ def test_a_template_is_no_uri_of_itself() -> None:
     assert content(app, "a://%7Bx%7D/y")["text"] == "x={x}"
 
 
-def test_replace_puts_a_resource_in_the_place_of_another() -> None:
+def test_replace_swaps_a_resource() -> None:
     app = Server("t")
     app.resource("a://b")(lambda: "old")
     app.resource("a://b", replace=True)(lambda: "new")
@@ -352,7 +352,7 @@ def test_replace_puts_a_resource_in_the_place_of_another() -> None:
 # -- changes
 
 
-def test_a_subscriber_hears_of_a_change_and_of_nothing_else() -> None:
+def test_a_subscriber_is_notified_of_its_resource_only() -> None:
     app, _ = library()
 
     @app.tool
@@ -372,13 +372,13 @@ def test_a_subscriber_hears_of_a_change_and_of_nothing_else() -> None:
     converse(app, script)
 
 
-def test_what_does_not_exist_can_not_be_subscribed_to() -> None:
+def test_an_unknown_resource_can_not_be_subscribed_to() -> None:
     with pytest.raises(Refused) as caught:
         result(library()[0], "resources/subscribe", {"uri": "nothing://here"})
     assert caught.value.code == -32002
 
 
-def test_a_listener_hears_of_a_change_in_the_modern_era() -> None:
+def test_a_listen_is_notified_of_a_change() -> None:
     app, _ = library()
 
     async def script(client: Client) -> None:

@@ -184,7 +184,7 @@ def test_a_wrong_result_is_an_error_for_the_model_and_a_line_in_the_log(
     assert problem.level == "error" and "test_results.py:" in problem.text and " f()" in problem.text
 
 
-def test_a_wrong_result_is_an_error_also_when_nobody_listens() -> None:
+def test_an_invalid_result_is_an_error_without_a_listener_too() -> None:
     assert call(returning(int, "3"), "f")["isError"] is True
 
 
@@ -202,7 +202,7 @@ def test_a_text_is_one_text_block_and_nothing_else(annotation: Any, revision: st
 
 
 @pytest.mark.parametrize("annotation", [None, ..., str | None])
-def test_nothing_is_empty_content(annotation: Any) -> None:
+def test_none_is_rendered_as_empty_content(annotation: Any) -> None:
     assert call(returning(annotation, None), "f") == {"content": []}
 
 
@@ -369,7 +369,7 @@ def test_a_whole_result_of_a_wrapped_type_may_be_wrapped_or_not(structured: Any)
     assert answer == {"content": [{"type": "text", "text": "three"}], "structuredContent": {"result": 3}}
 
 
-def test_texts_in_a_whole_results_content_become_blocks_and_what_is_no_list_is_refused() -> None:
+def test_texts_in_the_content_of_a_whole_result_become_blocks_and_a_non_list_is_refused() -> None:
     answer = call(returning(..., CallResult(["a", Text("b"), Contents("a://b", text="c")])), "f")
     assert [block["type"] for block in answer["content"]] == ["text", "text", "resource"]
     assert call(returning(..., CallResult("abc")), "f")["isError"] is True  # type: ignore[arg-type]

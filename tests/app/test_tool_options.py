@@ -192,7 +192,7 @@ def test_an_annotation_of_the_author_wins_over_the_hint() -> None:
     assert listed(app, "weather")["annotations"] == {"readOnlyHint": False, "example.com/x": 1}
 
 
-def test_replace_puts_the_new_tool_where_the_old_one_was() -> None:
+def test_replace_swaps_a_tool_in_its_position() -> None:
     app = Server("t")
 
     @app.tool(name="a")

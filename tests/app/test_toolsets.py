@@ -101,7 +101,7 @@ def test_whatever_is_used_first_opens_the_state(method: str, params: Any, answer
     assert counter.events == ["start"]
 
 
-def test_the_state_is_kept_from_call_to_call() -> None:
+def test_the_state_of_a_toolset_is_shared_by_its_calls() -> None:
     app, counter = Server("t"), Counter()
     app.add(counter)
 
@@ -195,7 +195,7 @@ def test_a_start_that_fails_is_tried_again_by_the_next_call(is_async: bool) -> N
     assert len(attempts) == 2
 
 
-def test_who_waits_for_a_start_that_fails_hears_of_it() -> None:
+def test_calls_that_wait_for_a_failing_start_fail() -> None:
     app = Server("t")
 
     async def script(client: Client) -> None:
@@ -245,7 +245,7 @@ async def happens(event: threading.Event) -> None:
 
 
 @pytest.mark.parametrize("revision", ERAS)
-def test_a_toolset_that_comes_and_goes_is_told_of_and_closed(revision: str) -> None:
+def test_adding_and_removing_a_toolset_notifies_the_client_and_closes_it(revision: str) -> None:
     async def script(client: Client) -> None:
         app, counter = client.app, Counter()
         if client.modern:
@@ -354,7 +354,7 @@ def test_a_stop_that_fails_is_a_line_in_the_log() -> None:
     converse(Server("t"), script)
 
 
-def test_replace_puts_a_new_one_in_the_place_of_the_old_and_closes_that() -> None:
+def test_replace_swaps_a_toolset_and_closes_the_old_one() -> None:
     async def script(client: Client) -> None:
         app, old, new = client.app, Counter(), Counter()
         app.add(old)

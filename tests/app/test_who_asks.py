@@ -28,7 +28,7 @@ async def ask(app: Server, name: str, revision: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("revision", ERAS)
-def test_what_a_client_calls_itself_changes_no_list(revision: str) -> None:
+def test_the_name_of_a_client_changes_no_list(revision: str) -> None:
     app = Server("who")
     waived = {"E04": "the test is about it"}
     app.add_tool(Tool(name="either", description="Take one", input_schema=EITHER, waive=waived), lambda *_: "")

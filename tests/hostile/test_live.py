@@ -187,7 +187,9 @@ def test_deep_frames_of_megabytes_cost_no_memory_to_speak_of(victim: Victim) -> 
     ],
     ids=["pings", "cancels of unknown ids", "unknown notifications", "unsolicited responses", "garbage"],
 )
-def test_a_flood_of_ten_thousand_is_answered_and_not_kept(victim: Victim, frame: bytes, answered: bool) -> None:
+def test_ten_thousand_malformed_frames_are_answered_without_growth(
+    victim: Victim, frame: bytes, answered: bool
+) -> None:
     frames = [frame % n if b"%d" in frame else frame for n in range(10_000)]
     victim.put_raw(b"\n".join(frames) + b"\n")
     assert len(victim.answers_before_sentinel("first")) == (10_000 if answered else 0)
@@ -207,7 +209,7 @@ def test_an_argument_that_the_tool_does_not_take_is_refused_by_its_name(victim: 
 @pytest.mark.parametrize(
     "tool", ["crash", "crash_on_thread", "crash_inline", "wrong_type", "interrupt", "quit_process"]
 )
-def test_what_an_exception_says_never_reaches_the_client(victim: Victim, tool: str) -> None:
+def test_the_text_of_an_exception_never_reaches_the_client(victim: Victim, tool: str) -> None:
     victim.put(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool}}).encode())
     line = victim.get()
     assert SECRET.encode() not in line and b"secret" not in line and b"Traceback" not in line
@@ -215,7 +217,7 @@ def test_what_an_exception_says_never_reaches_the_client(victim: Victim, tool: s
     assert victim.answers_before_sentinel("after") == []
 
 
-def test_what_the_client_is_not_told_stands_in_the_log(tmp_path: Path) -> None:
+def test_masked_exceptions_are_in_the_log(tmp_path: Path) -> None:
     with Victim(tmp_path) as victim:
         text = victim.call("crash")["content"][0]["text"]
         number = text.rsplit(" ", 1)[1]

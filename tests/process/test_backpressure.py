@@ -124,7 +124,7 @@ class Flood:
 
 
 @pytest.mark.parametrize("tool", KINDS)
-def test_memory_is_bounded_when_nobody_reads(workshop: Workshop, tool: str) -> None:
+def test_memory_is_bounded_while_the_output_is_not_read(workshop: Workshop, tool: str) -> None:
     peer = workshop.serve(ECHOES)
     peer.start()
     base = resident_bytes(peer.pid)
@@ -217,7 +217,7 @@ def test_a_peer_that_closed_its_side_and_reads_late_gets_all(workshop: Workshop,
     assert peer.wait() == 0
 
 
-def test_an_end_of_input_while_nobody_reads_ends_the_process(workshop: Workshop) -> None:
+def test_an_end_of_input_ends_the_process_while_the_output_is_not_read(workshop: Workshop) -> None:
     peer = workshop.serve(ECHOES, "--eof-grace", "0.3")
     peer.start()
     Flood(peer, "async").pour(FLOOD_BYTES, FLOOD_SECONDS)

@@ -118,7 +118,7 @@ def test_tools_and_toolsets_can_be_disabled_and_timed(workshop: Workshop) -> Non
     assert problems(peer) == []
 
 
-def test_a_list_shows_what_the_file_says_at_that_moment(workshop: Workshop) -> None:
+def test_a_list_follows_the_current_configuration_file(workshop: Workshop) -> None:
     write_project(workshop, "[server]\ntimeout = 50\n")
     peer = started(workshop)
     peer.call("left")
@@ -162,7 +162,7 @@ def test_the_form_of_schemas_follows_the_file(workshop: Workshop) -> None:
     assert all(schemas(peer))
 
 
-def test_a_listener_of_the_stateless_era_hears_of_the_change(workshop: Workshop) -> None:
+def test_a_listen_is_notified_of_a_reload(workshop: Workshop) -> None:
     write_project(workshop, "[server]\ntimeout = 50\n")
     peer = workshop.serve(TOOLS)
     peer.send(modern(request("listen", "subscriptions/listen", notifications={"toolsListChanged": True})))
@@ -213,7 +213,7 @@ def test_tables_for_tools_that_are_not_there_are_warned_of_once(workshop: Worksh
     assert len(problems(peer)) == 2
 
 
-def test_what_a_running_server_can_not_change_is_said(workshop: Workshop) -> None:
+def test_settings_that_need_a_restart_are_reported(workshop: Workshop) -> None:
     write_project(workshop, "[server]\ntimeout = 50\n")
     peer = started(workshop)
     names(peer)

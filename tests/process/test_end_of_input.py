@@ -93,7 +93,7 @@ def test_the_builtin_server_answers_a_pipe(workshop: Workshop) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_nothing_at_all_is_no_fault(workshop: Workshop) -> None:
+def test_an_empty_input_is_not_an_error(workshop: Workshop) -> None:
     done = workshop.run([*LONGSHORE, "serve"], data=b"")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
@@ -149,7 +149,7 @@ def test_calls_in_flight_may_finish_within_the_grace(workshop: Workshop) -> None
 
 
 @pytest.mark.parametrize("kind", ["hang", "sleep", "stubborn"])
-def test_what_is_left_after_the_grace_is_answered_with_the_reason(workshop: Workshop, kind: str) -> None:
+def test_calls_left_after_the_grace_period_are_answered_with_the_reason(workshop: Workshop, kind: str) -> None:
     workshop.write(working(grace=60).replace(", eof_grace_seconds=60", "").replace(", limits=Limits(running=2)", ""))
     before = time.monotonic()
     done = workshop.run(
@@ -169,7 +169,7 @@ def test_the_grace_of_the_servers_own_limits_holds(workshop: Workshop) -> None:
     assert "within 0.2 s" in text_of(answers_of(done)[1])
 
 
-def test_parked_calls_run_within_the_grace(workshop: Workshop) -> None:
+def test_queued_calls_run_within_the_grace_period(workshop: Workshop) -> None:
     """Two places, a hundred calls: all of them finish, for nothing hangs."""
     workshop.write(working())
     calls = [call(n, EVERY_KIND[n % 3], text=str(n)) for n in range(100)]
@@ -200,7 +200,7 @@ def test_a_listen_gets_its_final_result(workshop: Workshop) -> None:
     assert done.returncode == 0
 
 
-def test_a_question_nobody_will_answer_ends_its_call(workshop: Workshop) -> None:
+def test_a_question_without_an_answer_ends_its_call(workshop: Workshop) -> None:
     peer = workshop.serve(
         """
         from typing import Annotated

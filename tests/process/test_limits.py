@@ -407,9 +407,7 @@ RAISED = ["exit", "interrupt", "base", "group", "cancelled", "generator exit", "
 
 
 @pytest.mark.parametrize("tool", ["inline", "thread", "async"])
-def test_a_result_that_is_no_json_and_an_odd_exception_are_failures_of_the_call_alone(
-    workshop: Workshop, tool: str
-) -> None:
+def test_an_unencodable_result_and_a_broken_exception_fail_only_their_call(workshop: Workshop, tool: str) -> None:
     peer = workshop.serve(ODD.replace("FRAME", str(16 << 20)))
     peer.start()
     for kind in [*UNSENDABLE, *RAISED, "unprintable"]:

@@ -45,7 +45,7 @@ TOOLS = [f"with_{noise}_{how}" for noise in NOISES for how in ("thread", "inline
 
 
 @pytest.mark.parametrize("how", ["serve", "run"])
-def test_what_a_tool_writes_to_stdout_goes_to_stderr(workshop: Workshop, how: str) -> None:
+def test_output_of_a_tool_to_stdout_goes_to_stderr(workshop: Workshop, how: str) -> None:
     path = str(workshop.write(NOISY))
     peer = workshop.spawn(*([*LONGSHORE, "serve", path] if how == "serve" else [sys.executable, path]))
     peer.start()
@@ -112,7 +112,7 @@ READING = """
 """
 
 
-def test_whoever_else_reads_stdin_finds_it_empty_and_steals_nothing(workshop: Workshop) -> None:
+def test_other_readers_of_stdin_find_it_empty(workshop: Workshop) -> None:
     workshop.write(READING)
     asked = [call(tool, tool) for tool in ("child_reads", "tool_reads", "tool_asks", "shell_reads")]
     pings = [request(n, "ping") for n in range(200)]

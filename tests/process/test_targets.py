@@ -193,7 +193,7 @@ def test_a_mistake_in_a_declaration_of_a_script_ends_with_the_three_lines(worksh
         (["--config", "missing.toml"], "--config: no such file: missing.toml"),
     ],
 )
-def test_a_wrong_option_is_said_with_exit_code_2(workshop: Workshop, argv: list[str], said: str) -> None:
+def test_a_wrong_option_exits_with_code_2(workshop: Workshop, argv: list[str], said: str) -> None:
     workshop.write(ONE, "one.py")
     done = workshop.run([*LONGSHORE, "serve", *argv], data=b"")
     assert done.returncode == 2
@@ -216,7 +216,7 @@ SCRIPT = str(Path(sys.executable).parent / "longshore")
         ([sys.executable, "-m", "package.inner"], [sys.executable, "-m", "package.inner"]),
     ],
 )
-def test_whoever_starts_it_by_hand_is_given_a_line_that_works_in_any_folder(
+def test_a_start_on_a_terminal_prints_a_command_for_any_folder(
     workshop: Workshop, argv: list[str], command: list[str]
 ) -> None:
     source = 'from longshore import Server\napp = Server("Tide & Times")\nif __name__ == "__main__":\n    app.run()\n'

@@ -84,7 +84,7 @@ def started(workshop: Workshop, source: str = COUNTED) -> Peer:
     return peer
 
 
-def test_nothing_is_opened_before_it_is_used(workshop: Workshop) -> None:
+def test_a_toolset_is_not_started_before_its_first_use(workshop: Workshop) -> None:
     peer = started(workshop)
     peer.ask(request(1, "tools/list"))
     peer.close_input()
@@ -105,7 +105,7 @@ def test_it_is_opened_once_however_many_calls_want_it(workshop: Workshop) -> Non
 
 
 @pytest.mark.parametrize("how", ["end of input", "SIGTERM", "SIGINT"])
-def test_what_was_opened_is_closed_at_the_end(workshop: Workshop, how: str) -> None:
+def test_started_toolsets_are_closed_at_the_end(workshop: Workshop, how: str) -> None:
     peer = started(workshop)
     peer.call("later")
     peer.call("use")

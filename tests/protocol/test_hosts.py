@@ -48,7 +48,7 @@ def test_a_server_on_loopback_answers_to_its_own_names_with_its_own_port(raw: by
         assert not hosts.host_ok(raw, (address, P + 1))
 
 
-def test_an_odd_loopback_address_is_a_name_of_its_own() -> None:
+def test_an_unusual_loopback_address_is_accepted_by_its_own_name_only() -> None:
     assert local().host_ok(b"127.0.0.2:9100", ("127.0.0.2", P))
     assert not local().host_ok(b"127.0.0.2:9100", LOOPBACK)
 
@@ -151,7 +151,7 @@ def test_elsewhere_only_configured_hosts_are_answered(server: tuple[str, int | N
     assert public().host_ok(b"mcp.example.com", server)
 
 
-def test_what_was_accepted_on_loopback_is_not_accepted_elsewhere() -> None:
+def test_a_host_accepted_on_loopback_is_not_accepted_elsewhere() -> None:
     hosts = local()
     assert hosts.host_ok(b"localhost:9100", LOOPBACK)
     assert not hosts.host_ok(b"localhost:9100", LAN)

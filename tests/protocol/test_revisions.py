@@ -191,7 +191,7 @@ def test_no_revision_forgets_a_field_that_an_older_one_had(table: dict[str, int]
     assert known[-1] == set(table)
 
 
-def test_a_request_before_the_handshake_is_told_both_ways_to_begin() -> None:
+def test_a_request_before_the_handshake_is_refused_with_both_ways_to_begin() -> None:
     with pytest.raises(ProtocolError) as caught:
         Session[object]().require_peer("tools/list")
     assert caught.value.code == -32602

@@ -28,7 +28,7 @@ def _envelope(*, version: str = "2026-07-28", **more: Any) -> Envelope:
     )
 
 
-def test_a_client_that_says_the_same_again_is_the_same() -> None:
+def test_an_equal_envelope_gives_the_cached_peer() -> None:
     session: Session[Any] = Session()
     first = session.sender(_envelope())
     assert first.client["name"] == "one"
@@ -54,14 +54,14 @@ def test_a_bad_envelope_is_refused_also_after_a_good_one() -> None:
     assert session.sender(_envelope()) is first
 
 
-def test_one_that_belongs_to_a_request_is_not_kept_in_place_of_the_other() -> None:
+def test_an_envelope_with_a_progress_token_does_not_replace_the_cached_one() -> None:
     session: Session[Any] = Session()
     first = session.sender(_envelope())
     assert session.sender(_envelope(progressToken=7)) == first
     assert session.sender(_envelope()) is first
 
 
-def test_what_is_kept_is_independent_of_the_frame_that_it_came_in() -> None:
+def test_a_cached_envelope_does_not_reference_its_frame() -> None:
     memory = bytearray(
         msgspec.json.encode({PREFIX + "protocolVersion": "2026-07-28", PREFIX + "clientCapabilities": {}})
     )
@@ -73,7 +73,7 @@ def test_what_is_kept_is_independent_of_the_frame_that_it_came_in() -> None:
 
 
 @pytest.mark.parametrize("over", [-1, 0, 1])
-def test_large_ones_are_not_kept(over: int) -> None:
+def test_large_envelopes_are_not_cached(over: int) -> None:
     session: Session[Any] = Session()
     bare = len(b'{}{"name":"","version":"1"}')
     name = "x" * (CACHED_BYTES + over - bare)

@@ -216,7 +216,7 @@ def test_a_clients_error_is_declined_in_the_body() -> None:
     run(main())
 
 
-def test_a_clients_error_that_nobody_catches_is_a_failed_result() -> None:
+def test_an_uncaught_error_of_the_client_is_a_failed_result() -> None:
     app = Server("shop")
 
     @app.tool(replay=True)
@@ -379,7 +379,7 @@ def test_the_number_of_rounds_is_a_limit() -> None:
 
 
 @both_eras
-def test_a_raw_tool_may_ask_if_it_says_so(era: str) -> None:
+def test_a_raw_tool_may_ask_if_it_declares_replay(era: str) -> None:
     app = Server("shop")
 
     async def handler(arguments: dict[str, Any], ctx: Context) -> Any:

@@ -301,7 +301,7 @@ def test_a_page_needs_a_client_that_declares_url_mode() -> None:
 
 
 @both_eras
-def test_a_whole_answer_tells_a_decline_from_a_cancel(era: str) -> None:
+def test_a_whole_answer_distinguishes_decline_and_cancel(era: str) -> None:
     from longshore import Elicit
 
     app = Server("shop")

@@ -97,7 +97,7 @@ def test_a_conversation_with_its_results_is_sent(era: str) -> None:
     run(main())
 
 
-def test_what_the_protocol_deprecates_is_noted_once_for_whoever_runs_the_server() -> None:
+def test_a_deprecated_feature_is_reported_once() -> None:
     async def main() -> None:
         app = asking(Sample("hi"))
         notices: list[str] = []

@@ -231,7 +231,7 @@ def test_2025_06_18_is_not_asked_for_several_choices_at_once() -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_body_that_asks_for_what_no_form_can_hold_is_told_what_a_form_can(era: str) -> None:
+def test_a_question_with_a_type_that_no_form_supports_is_refused_with_the_fix(era: str) -> None:
     from longshore import Context
 
     app = Server("forms")

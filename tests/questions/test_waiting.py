@@ -222,7 +222,7 @@ def test_a_cancelled_call_takes_its_question_back_and_is_not_answered(tool: str)
 
 
 @both_ways
-def test_a_call_whose_client_goes_away_is_still_answered(tool: str) -> None:
+def test_a_call_whose_client_disconnects_is_still_answered(tool: str) -> None:
     async def main() -> None:
         app = asker()
         client = Client(app, LEGACY)
@@ -238,7 +238,7 @@ def test_a_call_whose_client_goes_away_is_still_answered(tool: str) -> None:
 
 
 @both_ways
-def test_a_client_that_has_gone_away_is_not_asked(tool: str) -> None:
+def test_a_disconnected_client_is_not_asked(tool: str) -> None:
     async def main() -> None:
         app = asker()
         client = Client(app, LEGACY)
@@ -252,7 +252,7 @@ def test_a_client_that_has_gone_away_is_not_asked(tool: str) -> None:
     run(main())
 
 
-def test_answers_that_nobody_waits_for_are_ignored() -> None:
+def test_unexpected_answers_are_ignored() -> None:
     async def main() -> None:
         client = Client(asker(), LEGACY)
         _, question = await ask(client, "within")

@@ -62,7 +62,7 @@ def text_of(message: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("modern", [False, True], ids=["handshake", "modern"])
-def test_nothing_that_a_thread_said_just_before_a_cancel_goes_out_after_it(modern: bool) -> None:
+def test_notifications_of_a_thread_are_not_sent_after_a_cancel(modern: bool) -> None:
     async def body() -> None:
         app, said, go = Server("t"), threading.Event(), threading.Event()
 
@@ -88,7 +88,7 @@ def test_nothing_that_a_thread_said_just_before_a_cancel_goes_out_after_it(moder
     run(body())
 
 
-def test_a_body_that_goes_on_after_its_cancel_says_nothing_more() -> None:
+def test_a_body_that_continues_after_its_cancel_sends_nothing() -> None:
     async def body() -> None:
         app, gate = Server("t"), asyncio.Event()
 
@@ -177,7 +177,7 @@ def test_listens_and_watched_resources_are_bounded() -> None:
     run(body())
 
 
-def test_every_link_hears_of_a_changed_list_and_each_listen_once() -> None:
+def test_every_link_and_each_listen_is_notified_of_a_changed_list_once() -> None:
     async def body() -> None:
         app = Server("t")
         old, other, new, deaf = Peer(app), Peer(app), Peer(app, modern=True), Peer(app, modern=True)
@@ -265,7 +265,7 @@ def test_a_result_over_the_frame_limit_is_an_error_that_says_so(run_as: Any, ove
     run(body())
 
 
-def test_a_congested_peer_is_started_nothing_and_gets_a_bounded_number_of_notes() -> None:
+def test_no_call_starts_for_a_congested_peer_and_its_notifications_are_bounded() -> None:
     async def body() -> None:
         app, gate = Server("t", limits=Limits(notes=10)), asyncio.Event()
 

@@ -243,7 +243,7 @@ TestExactlyOnce = ExactlyOnce.TestCase
 TestExactlyOnce.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
 
 
-def test_a_storm_of_cancels_against_threads_that_are_just_ending_loses_and_doubles_nothing() -> None:
+def test_cancels_that_race_with_ending_threads_lose_and_repeat_no_answer() -> None:
     """The race that a repeatable walk can't hold: the thread ends in the very moment in which its call is cancelled."""
 
     async def storm() -> None:

@@ -48,7 +48,7 @@ class Meeting(deque[Any]):
             self.both.wait(SECONDS)
 
 
-def test_threads_that_end_in_the_same_moment_are_all_heard() -> None:
+def test_threads_that_end_at_the_same_moment_are_all_answered() -> None:
     async def body() -> None:
         app = Server("t")
 
@@ -97,7 +97,7 @@ def test_a_result_that_can_not_be_delivered_holds_up_no_other() -> None:
     run(body())
 
 
-def test_a_peer_that_does_not_read_holds_up_nobody_else() -> None:
+def test_a_peer_that_does_not_read_delays_no_other() -> None:
     async def body() -> None:
         app, gate = Server("t"), asyncio.Event()
 
@@ -315,7 +315,7 @@ def test_a_completion_declared_while_the_server_runs_has_its_time() -> None:
     run(body())
 
 
-def test_what_a_server_has_is_counted_again_when_it_gets_more() -> None:
+def test_capabilities_follow_added_resources_and_prompts() -> None:
     async def body() -> None:
         app = Server("t")
         peer = Peer(app, modern=True)
@@ -332,7 +332,7 @@ def test_what_a_server_has_is_counted_again_when_it_gets_more() -> None:
     run(body())
 
 
-def test_pages_from_every_place_are_given_but_only_whole_ones_kept() -> None:
+def test_pages_begin_anywhere_and_only_whole_ones_are_cached() -> None:
     async def body() -> None:
         app = Server("t", limits=Limits(page=3))
         for number in range(10):
@@ -367,7 +367,7 @@ def test_a_call_that_comes_too_often_is_recorded_to_its_end() -> None:
     run(body())
 
 
-def test_a_tool_whose_type_has_no_schema_is_left_out_of_the_list_and_told_of() -> None:
+def test_a_tool_without_a_schema_is_not_listed_and_is_reported() -> None:
     async def body() -> None:
         app = Server("t")
         records = list[Any]()

@@ -202,7 +202,7 @@ def test_after_a_thread_that_failed_the_next_call_starts_another(monkeypatch: py
     run(body())
 
 
-def test_each_place_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_blocking_location_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
     enough = threading.Event()
 

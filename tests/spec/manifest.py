@@ -35,7 +35,7 @@ ROWS: dict[str, Row] = {
         'Messages are UTF-8 JSON with jsonrpc "2.0"; params are an object.',
         (
             f"{WIRE}test_hostile_frames.py::test_a_hostile_frame_in_a_session_gets_its_one_answer",
-            f"{WIRE}test_json_grammar.py::test_what_is_no_json_is_a_parse_error",
+            f"{WIRE}test_json_grammar.py::test_invalid_json_is_a_parse_error",
         ),
     ),
     "BASE-02": Row(
@@ -59,7 +59,7 @@ ROWS: dict[str, Row] = {
         "The id comes back with its JSON type; exactly one of result and error.",
         (
             f"{PROTOCOL}test_session.py::test_a_number_and_the_same_number_as_text_are_two_requests",
-            f"{SERVER}test_exactly_once.py::test_a_storm_of_cancels_against_threads_that_are_just_ending_loses_and_doubles_nothing",
+            f"{SERVER}test_exactly_once.py::test_cancels_that_race_with_ending_threads_lose_and_repeat_no_answer",
         ),
     ),
     "BASE-06": Row(
@@ -67,7 +67,7 @@ ROWS: dict[str, Row] = {
         "all",
         "A notification is never answered.",
         (
-            f"{HOSTILE}test_live.py::test_a_flood_of_ten_thousand_is_answered_and_not_kept",
+            f"{HOSTILE}test_live.py::test_ten_thousand_malformed_frames_are_answered_without_growth",
             f"{T}methods_legacy.txt",
         ),
     ),
@@ -265,7 +265,7 @@ ROWS: dict[str, Row] = {
         "all",
         "Nothing but messages on stdout.",
         (
-            f"{PROCESS}test_stdout.py::test_what_a_tool_writes_to_stdout_goes_to_stderr",
+            f"{PROCESS}test_stdout.py::test_output_of_a_tool_to_stdout_goes_to_stderr",
             f"{PROCESS}test_stdout.py::test_a_print_at_import_does_not_reach_the_stream",
         ),
     ),
@@ -482,7 +482,7 @@ ROWS: dict[str, Row] = {
             f"{HTTP}test_smuggling.py::test_an_argument_that_is_not_the_bodys_has_nothing_run",
             f"{HTTP}test_smuggling.py::test_an_argument_in_the_header_alone_has_nothing_run",
             f"{PROTOCOL}test_headers.py::test_base64_has_one_spelling",
-            f"{PROTOCOL}test_headers.py::test_what_a_value_stands_for",
+            f"{PROTOCOL}test_headers.py::test_header_values_are_decoded",
         ),
     ),
     "HDR-06": Row(
@@ -558,7 +558,7 @@ ROWS: dict[str, Row] = {
         (
             f"{APP}test_raw.py::test_arguments_that_break_the_schema_never_reach_the_handler",
             f"{PROCESS}test_limits.py::test_so_many_run_so_many_wait_and_the_next_is_refused",
-            f"{HOSTILE}test_live.py::test_what_an_exception_says_never_reaches_the_client",
+            f"{HOSTILE}test_live.py::test_the_text_of_an_exception_never_reaches_the_client",
             f"{HTTP}test_authorization.py::test_a_tool_is_open_to_those_who_have_its_scopes",
             f"{HTTP}test_rates.py::test_a_modern_call_too_many_is_an_error_that_says_when_to_try_again",
             f"{HTTP}test_rates.py::test_a_batch_is_no_way_around_it",
@@ -571,7 +571,7 @@ ROWS: dict[str, Row] = {
         "list_changed goes out when the list changes.",
         (
             f"{T}changes_legacy.txt",
-            f"{APP}test_context.py::test_a_thread_adds_and_removes_tools_and_the_client_is_told",
+            f"{APP}test_context.py::test_the_client_is_notified_when_a_thread_adds_or_removes_tools",
         ),
     ),
     "RES-01": Row(
@@ -597,7 +597,7 @@ ROWS: dict[str, Row] = {
         "N",
         "modern",
         "A missing resource has no empty contents.",
-        (f"{APP}test_resources.py::test_a_uri_that_names_nothing_is_not_found_and_reaches_nobody",),
+        (f"{APP}test_resources.py::test_an_unknown_uri_is_not_found_and_calls_no_reader",),
     ),
     "RES-05": Row(
         "M",
@@ -623,7 +623,7 @@ ROWS: dict[str, Row] = {
         "2025-03-26+",
         "Completions are declared; at most 100 values.",
         (
-            f"{APP}test_completions.py::test_at_most_a_hundred_values_go_out_and_the_total_is_told",
+            f"{APP}test_completions.py::test_at_most_a_hundred_values_are_sent_with_their_total",
             f"{APP}test_completions.py::test_completion_is_declared_where_there_is_something_to_complete",
         ),
     ),
@@ -632,7 +632,7 @@ ROWS: dict[str, Row] = {
         "all",
         "Completion requests are validated and limited, and give away no more than was declared.",
         (
-            f"{APP}test_completions.py::test_what_can_not_be_completed_is_an_invalid_parameter",
+            f"{APP}test_completions.py::test_an_unknown_completion_is_an_invalid_parameter",
             f"{HTTP}test_rates.py::test_completion_is_limited_too",
             f"{CONFORMANCE}test_fixtures.py::test_a_completion_depends_on_what_was_typed",
         ),
@@ -643,7 +643,7 @@ ROWS: dict[str, Row] = {
         "modern",
         "No message without a logLevel in that request; none on a listen.",
         (
-            f"{APP}test_context.py::test_the_modern_era_hears_what_each_request_asks_for",
+            f"{APP}test_context.py::test_a_modern_client_gets_logs_at_the_level_of_each_request",
             f"{T}logging.txt",
             f"{CONFORMANCE}test_fixtures.py::test_a_stateless_client_that_asks_for_no_log_gets_none",
         ),
@@ -654,7 +654,7 @@ ROWS: dict[str, Row] = {
         "all",
         "No secrets in log messages of ours.",
         (
-            f"{HOSTILE}test_live.py::test_what_an_exception_says_never_reaches_the_client",
+            f"{HOSTILE}test_live.py::test_the_text_of_an_exception_never_reaches_the_client",
             f"{HTTP}test_canary.py::test_static_tokens",
             f"{HTTP}test_canary.py::test_access_tokens",
         ),
@@ -675,7 +675,7 @@ ROWS: dict[str, Row] = {
         "ttlMs and cacheScope stand on the six results.",
         (
             f"{T}methods_modern.txt",
-            f"{APP}test_resources.py::test_a_read_may_be_kept_for_max_age_in_the_modern_era",
+            f"{APP}test_resources.py::test_a_modern_read_may_be_cached_for_max_age",
         ),
     ),
     "CACHE-02": Row(
@@ -701,7 +701,7 @@ ROWS: dict[str, Row] = {
         "M",
         "modern",
         "An input_required result has questions or a state.",
-        (f"{QUESTIONS}test_state.py::test_a_round_says_what_it_is_and_who_asks",),
+        (f"{QUESTIONS}test_state.py::test_a_round_names_its_kind_and_the_server",),
     ),
     "MRTR-03": Row(
         "N",
@@ -729,8 +729,8 @@ ROWS: dict[str, Row] = {
             f"{QUESTIONS}test_state.py::test_a_state_of_another_principal_is_refused",
             f"{QUESTIONS}test_state.py::test_a_state_of_other_arguments_is_refused",
             f"{QUESTIONS}test_state.py::test_a_state_lives_ten_minutes",
-            f"{QUESTIONS}test_state.py::test_a_missing_answer_is_asked_for_again_and_the_others_are_kept",
-            f"{QUESTIONS}test_state.py::test_answers_to_what_nobody_asked_are_ignored",
+            f"{QUESTIONS}test_state.py::test_only_a_missing_answer_is_asked_for_again",
+            f"{QUESTIONS}test_state.py::test_answers_without_a_question_are_ignored",
             f"{HTTP}test_authorization.py::test_a_question_is_answered_by_whom_it_was_put_to",
             f"{WORKERS}test_modern.py::test_an_answer_sent_to_both_at_once_is_used_once",
         ),
@@ -761,7 +761,7 @@ ROWS: dict[str, Row] = {
         "No kinds that were not asked for.",
         (
             f"{T}listen.txt",
-            f"{SERVER}test_engine.py::test_every_link_hears_of_a_changed_list_and_each_listen_once",
+            f"{SERVER}test_engine.py::test_every_link_and_each_listen_is_notified_of_a_changed_list_once",
         ),
     ),
     "SUB-04": Row(
@@ -790,7 +790,7 @@ ROWS: dict[str, Row] = {
         "Races are no fault; unknown ids are ignored.",
         (
             f"{T}cancellation.txt",
-            f"{QUESTIONS}test_waiting.py::test_answers_that_nobody_waits_for_are_ignored",
+            f"{QUESTIONS}test_waiting.py::test_unexpected_answers_are_ignored",
             f"{POSTS}test_legacy.py::test_notifications_and_responses_are_accepted",
         ),
     ),
@@ -800,7 +800,7 @@ ROWS: dict[str, Row] = {
         "A cancelled call stops and is not answered.",
         (
             f"{T}cancellation.txt",
-            f"{APP}test_context.py::test_a_cancelled_def_learns_of_it_and_nothing_is_sent",
+            f"{APP}test_context.py::test_a_cancelled_def_sees_the_cancel_and_gets_no_answer",
             f"{INTEROP}test_features.py::test_a_cancelled_call_is_stopped_and_never_answered",
             f"{POSTS}test_legacy.py::test_a_cancel_ends_a_request_without_an_answer",
             f"{WORKERS}test_reaching.py::test_a_call_is_cancelled_through_the_other_process",
@@ -855,7 +855,7 @@ ROWS: dict[str, Row] = {
         "Decline, cancel and no answer are handled.",
         (
             f"{QUESTIONS}test_parameters.py::test_a_required_parameter_that_is_declined_ends_the_call_and_says_so",
-            f"{QUESTIONS}test_waiting.py::test_a_call_whose_client_goes_away_is_still_answered",
+            f"{QUESTIONS}test_waiting.py::test_a_call_whose_client_disconnects_is_still_answered",
         ),
     ),
     "SCH-01": Row(
@@ -980,7 +980,7 @@ ROWS: dict[str, Row] = {
         "modern",
         "Use of what is deprecated is noted.",
         (
-            f"{QUESTIONS}test_sampling.py::test_what_the_protocol_deprecates_is_noted_once_for_whoever_runs_the_server",
+            f"{QUESTIONS}test_sampling.py::test_a_deprecated_feature_is_reported_once",
             f"{HTTP}test_deprecated.py::test_the_transport_of_2024_is_noted_once",
         ),
     ),

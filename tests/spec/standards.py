@@ -342,12 +342,12 @@ STANDARD_ROWS: dict[str, Row] = {
     "LOW-07": _row(
         "N",
         "No form is guessed from what a client calls itself.",
-        "tests/app/test_who_asks.py::test_what_a_client_calls_itself_changes_no_list",
+        "tests/app/test_who_asks.py::test_the_name_of_a_client_changes_no_list",
     ),
     "LOW-08": _row(
         "M",
         "The server always validates against the author's own.",
-        f"{FORMS}::test_what_is_called_is_checked_against_the_authors_own",
+        f"{FORMS}::test_arguments_are_checked_against_the_authors_schema",
     ),
     # -- validation
     "VAL-01": _row(

@@ -36,7 +36,7 @@ def test_over_http(path: Path, own: bool) -> None:
         OWN.reset(token)
 
 
-def test_what_is_not_played_over_http_is_there() -> None:
+def test_every_transcript_not_run_over_http_exists() -> None:
     for stem, part, number in ELSEWHERE:
         lines = (Path(__file__).parent / f"{stem}.txt").read_text().splitlines()
         assert sum(line.startswith("> ") and part in line for line in lines) >= number, (stem, part)

@@ -41,7 +41,7 @@ PIECE = 1 << 16
 
 @pytest.mark.parametrize("at", [0, PIECE - 3, PIECE - 2, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE - 1, 3 * PIECE])
 @pytest.mark.parametrize("bad", [b"\xff", b"\xc3", b"\xf0\x9f\x98"])
-def test_what_is_no_text_is_found_at_its_byte_wherever_it_is_in_a_long_frame(at: int, bad: bytes) -> None:
+def test_invalid_utf8_is_reported_at_its_byte_in_a_long_frame(at: int, bad: bytes) -> None:
     text = b"x" * at + bad + b"x" * (3 * PIECE - at)
     assert not codec.is_utf8(text)
     assert read(text).text == f"not UTF-8 at byte {at}"
@@ -54,7 +54,7 @@ def test_a_character_may_lie_across_two_pieces_of_a_long_frame(shift: int) -> No
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\t", "\r", " \r "])
-def test_a_blank_line_is_nothing(blank: str) -> None:
+def test_a_blank_line_gets_no_answer(blank: str) -> None:
     assert isinstance(read(blank), Blank)
 
 
@@ -112,7 +112,7 @@ _JSON = st.recursive(
 
 @settings(max_examples=200, deadline=None)
 @given(id=st.integers(-(2**63), 2**63 - 1) | st.text(max_size=256), result=_JSON)
-def test_what_is_written_can_be_read_back_from_one_line(id: int | str, result: Any) -> None:
+def test_an_encoded_message_is_one_line_that_decodes_again(id: int | str, result: Any) -> None:
     frame = codec.encode(Reply(id, result))
     assert len(frame.decode().splitlines()) == 1
     message = read(frame)
@@ -130,7 +130,7 @@ def test_reading_never_raises(frame: bytes) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-def test_what_json_has_no_number_for_is_never_written_as_one(value: float) -> None:
+def test_nan_and_infinity_are_never_encoded_as_numbers(value: float) -> None:
     frame = codec.encode(Reply(1, {"v": value}))
     assert json.loads(frame, parse_constant=pytest.fail)["result"] == {"v": None}
     assert msgspec.json.decode(frame)

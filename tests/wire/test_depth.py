@@ -148,7 +148,7 @@ def test_a_hundred_thousand_levels_are_refused_on_a_thread_with_a_small_stack() 
     shift=st.integers(0, 12),
     levels=st.integers(125, 131),
 )
-def test_a_frame_looked_at_in_slices_is_judged_as_a_whole(pieces: list[str], shift: int, levels: int) -> None:
+def test_the_depth_of_a_frame_does_not_depend_on_the_slices(pieces: list[str], shift: int, levels: int) -> None:
     """Strings and escapes lie across every boundary between two slices."""
     frame = (
         " " * shift + "[" * (levels - 1) + "[" + ",".join(pieces * (150_000 // len(",".join(pieces)))) + "]"

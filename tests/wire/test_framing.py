@@ -120,14 +120,14 @@ def test_closing_within_a_line_too_long_reports_it() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 1000, 5000, 1 << 20])
-def test_of_a_line_too_long_both_ends_are_kept(size: int) -> None:
+def test_a_line_over_the_limit_is_reduced_to_both_ends(size: int) -> None:
     line = bytes(b"abcdefghij"[n % 10] for n in range(3 * END_BYTES))
     framer = Framer(2 * END_BYTES)
     frames = [frame for chunk in split(line + b"\n", size) for frame in framer.feed(chunk)]
     assert frames == [TooLong(line[:END_BYTES], line[-END_BYTES:])]
 
 
-def test_of_a_line_too_long_that_was_read_into_room_both_ends_are_kept() -> None:
+def test_a_line_over_the_limit_read_into_room_is_reduced_to_both_ends() -> None:
     line = bytes(b"abcdefghij"[n % 10] for n in range(4 * ROOM_BYTES))
     framer = Framer(3 * ROOM_BYTES)
     frames = framer.feed(line[:LONG_BYTES])
@@ -206,7 +206,7 @@ def test_a_million_one_byte_pieces_take_linear_time_and_give_one_frame() -> None
     assert framer.feed(b"\n") == [b"x" * 200_000]
 
 
-def test_a_view_that_somebody_decodes_from_is_never_written_over() -> None:
+def test_a_referenced_view_is_never_overwritten() -> None:
     framer = Framer(8 << 20)
     framer.feed(b'["' + b"a" * LONG_BYTES)
     room = framer.room()

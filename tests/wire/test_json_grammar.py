@@ -52,7 +52,7 @@ def code_of(frame: str) -> int:
 
 
 @pytest.mark.parametrize("text", BAD)
-def test_what_is_no_json_is_a_parse_error(text: str) -> None:
+def test_invalid_json_is_a_parse_error(text: str) -> None:
     with pytest.raises(ValueError):
         json.loads(text, parse_constant=lambda _: (_ for _ in ()).throw(ValueError()))
     assert code_of(text) == -32700
@@ -61,7 +61,7 @@ def test_what_is_no_json_is_a_parse_error(text: str) -> None:
 @pytest.mark.parametrize(
     "text", [text for text in BAD if not text.endswith(("}", "]", '"')) or text.count('"') % 2 == 0]
 )
-def test_what_is_no_json_within_params_is_a_parse_error_too(text: str) -> None:
+def test_invalid_json_within_params_is_a_parse_error(text: str) -> None:
     frame = f'{{"jsonrpc":"2.0","id":3,"method":"ping","params":{{"a":{text}}}}}'
     try:
         json.loads(frame, parse_constant=lambda _: (_ for _ in ()).throw(ValueError()))
@@ -70,11 +70,11 @@ def test_what_is_no_json_within_params_is_a_parse_error_too(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", GOOD)
-def test_what_is_json_but_no_message_is_an_invalid_request(text: str) -> None:
+def test_json_that_is_not_a_message_is_an_invalid_request(text: str) -> None:
     json.loads(text)
     assert code_of(text) == -32600
 
 
 @pytest.mark.parametrize("text", GOOD)
-def test_what_is_json_within_params_is_none_of_our_business(text: str) -> None:
+def test_any_json_within_params_is_accepted(text: str) -> None:
     assert code_of(f'{{"jsonrpc":"2.0","id":3,"method":"ping","params":{{"a":{text}}}}}') == 0

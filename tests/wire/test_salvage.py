@@ -39,7 +39,7 @@ def test_each_lone_surrogate_becomes_the_replacement_character(written: str, rep
 @pytest.mark.parametrize(
     "written", ["", "plain", r"\ud83d\ude00", r"\uD83D\uDE00", r"\\ud83d", r"\\\\ud83d", "ud83d", "ü"]
 )
-def test_what_needs_no_repair_stays_the_same_object(written: str) -> None:
+def test_a_frame_without_faults_is_returned_as_the_same_object(written: str) -> None:
     frame = f'"{written}"'.encode()
     assert repair(frame) is frame
 

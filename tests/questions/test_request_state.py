@@ -304,7 +304,7 @@ def test_answers_that_are_no_object_are_refused(responses: Any, with_state: bool
     run(main())
 
 
-def test_answers_to_what_nobody_asked_are_ignored() -> None:
+def test_answers_without_a_question_are_ignored() -> None:
     async def main() -> None:
         client = Client(shop([]))
         sealed = await asked(client)
@@ -315,7 +315,7 @@ def test_answers_to_what_nobody_asked_are_ignored() -> None:
     run(main())
 
 
-def test_a_missing_answer_is_asked_for_again_and_the_others_are_kept() -> None:
+def test_only_a_missing_answer_is_asked_for_again() -> None:
     app = Server("shop")
 
     @app.tool
@@ -414,7 +414,7 @@ def test_a_malformed_answer_of_the_model_is_refused(answer: Any) -> None:
 # -- the envelope of a question
 
 
-def test_a_round_says_what_it_is_and_who_asks() -> None:
+def test_a_round_names_its_kind_and_the_server() -> None:
     async def main() -> None:
         reply = await Client(shop([])).call("refund", {"order": "A9"})
         result = reply["result"]
@@ -459,7 +459,7 @@ def test_a_handshake_client_has_no_use_for_the_fields_of_the_modern_era() -> Non
 
 
 @pytest.mark.parametrize("options", [{"effects": "read"}, {"effects": "write", "idempotent": True}])
-def test_answers_without_a_state_are_taken_where_doing_it_twice_harms_nobody(options: Any) -> None:
+def test_answers_without_a_state_are_accepted_by_idempotent_tools(options: Any) -> None:
     effects: list[str] = []
 
     async def main() -> None:

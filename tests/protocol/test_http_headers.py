@@ -123,7 +123,7 @@ def test_a_missing_header_is_refused(header: bytes) -> None:
 
 
 @pytest.mark.parametrize("header", list(GOOD))
-def test_a_header_that_came_twice_is_refused_though_the_one_that_was_kept_is_right(header: bytes) -> None:
+def test_a_header_sent_twice_is_refused_even_if_its_last_value_is_right(header: bytes) -> None:
     text = refusal(GOOD, frozenset((header,)))
     assert text.lower() == f"{header.decode()} came more than once; send it once"
 
@@ -198,7 +198,7 @@ def test_long_values_are_cut_and_escaped() -> None:
         (b"\xc3\xa9", None),
     ],
 )
-def test_what_a_value_stands_for(raw: bytes, meant: str | None) -> None:
+def test_header_values_are_decoded(raw: bytes, meant: str | None) -> None:
     assert read_value(raw) == meant
 
 
@@ -227,7 +227,7 @@ def test_no_name_passes_for_another(name: str, other: str) -> None:
 @given(st.binary())
 @example(b"=?base64?w6k?=")
 @example(b"add ")
-def test_a_raw_value_passes_for_what_it_stands_for_and_for_nothing_else(raw: bytes) -> None:
+def test_a_raw_header_value_equals_its_decoded_text_only(raw: bytes) -> None:
     meant = read_value(raw)
     headers = {**GOOD, b"mcp-name": raw}
     if meant is not None:
@@ -363,7 +363,7 @@ def test_an_argument_that_its_header_does_not_repeat_is_refused(name: str, raw: 
     assert len(text) < 500
 
 
-def test_what_is_absent_on_both_sides_passes() -> None:
+def test_an_argument_and_its_header_may_both_be_absent() -> None:
     for arguments in ({}, {"region": None}, {"where": None}, {"where": {}}, None, [], "x"):
         Headers({b"mcp-param-unknown": b"x"}, frozenset((b"mcp-param-unknown",))).check_params(PARAMS, arguments)
 
@@ -461,11 +461,11 @@ def test_any_token_is_a_name(name: str) -> None:
         holding(a={"type": "string", "x-other": {"x-mcp-header": "A"}}),
     ],
 )
-def test_what_only_looks_like_an_annotation_is_none(schema: dict[str, Any]) -> None:
+def test_a_keyword_outside_of_a_schema_is_no_annotation(schema: dict[str, Any]) -> None:
     assert header_params(schema) == ()
 
 
-def test_a_schema_that_is_no_json_is_left_to_who_sends_it() -> None:
+def test_a_schema_that_is_not_json_has_no_header_parameters() -> None:
     loop: dict[str, Any] = holding(a=annotated("A"))
     loop["properties"]["b"] = loop
     assert header_params(loop) == ()

@@ -65,7 +65,7 @@ def test_json_in_utf_8_is_taken(raw: bytes) -> None:
         "аpplication/json".encode(),
     ],
 )
-def test_nothing_else_is(raw: bytes | None) -> None:
+def test_other_content_types_are_refused(raw: bytes | None) -> None:
     assert not is_json(raw)
 
 
@@ -106,7 +106,7 @@ def test_nothing_else_is(raw: bytes | None) -> None:
         (b"\xff\xfe", False, False),
     ],
 )
-def test_what_a_client_takes(raw: bytes | None, json: bool, stream: bool) -> None:
+def test_accept_headers_are_parsed(raw: bytes | None, json: bool, stream: bool) -> None:
     for _ in range(2):
         assert accepts(raw) == (json, stream)
 
@@ -117,7 +117,7 @@ def test_any_bytes_have_an_answer(raw: bytes) -> None:
     assert is_json(raw) in (True, False)
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_the_cache_of_accept_headers_is_bounded() -> None:
     for n in range(2 * MOST_KNOWN):
         accepts(b"text/x-%d" % n)
     held = _known.cache_info().currsize

@@ -70,13 +70,13 @@ REFUSED: dict[str, tuple[Any, dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("case", TAKEN)
-def test_what_the_header_says_may_stand_under_an_old_name(case: str) -> None:
+def test_a_header_may_repeat_an_argument_under_its_old_name(case: str) -> None:
     arguments, headers, text = TAKEN[case]
     assert ask(typed(), arguments, **headers) == text
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_no_header_says_is_refused_however_it_is_written(case: str) -> None:
+def test_an_argument_that_differs_from_its_header_is_refused_in_every_form(case: str) -> None:
     arguments, headers = REFUSED[case]
     assert ask(typed(), arguments, **headers) == HEADER_MISMATCH
 

@@ -117,7 +117,7 @@ def test_free_places_go_round_by_owner_and_then_by_session() -> None:
     run(body, running=1)
 
 
-def test_in_a_full_waiting_room_the_newest_call_of_whoever_has_the_most_gives_way() -> None:
+def test_in_a_full_queue_the_newest_call_of_the_caller_with_the_most_is_refused() -> None:
     async def body(busy: Busy) -> None:
         ann, bob = busy.caller("ann"), busy.caller("bob")
         [text] = await ann.hold(6)

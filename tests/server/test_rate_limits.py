@@ -51,7 +51,7 @@ def test_a_place_is_free_again_after_its_share_of_a_second(rate: int, burst: int
         assert taken(rates, 2) == 1
 
 
-def test_who_waits_as_long_as_told_goes_ahead() -> None:
+def test_a_caller_that_waits_as_long_as_asked_may_call() -> None:
     clock = Clock(1000.1)
     rates = Rates(7, 3, clock)
     for _ in range(50):
@@ -61,7 +61,7 @@ def test_who_waits_as_long_as_told_goes_ahead() -> None:
         assert rates.take("ann", "add") == 0.0
 
 
-def test_a_refused_call_counts_for_nothing() -> None:
+def test_a_refused_call_is_not_counted() -> None:
     clock = Clock()
     rates = Rates(10, 2, clock)
     assert taken(rates, 2) == 2
@@ -70,7 +70,7 @@ def test_a_refused_call_counts_for_nothing() -> None:
     assert taken(rates, 2) == 1
 
 
-def test_who_stays_away_has_the_whole_burst_again_and_no_more() -> None:
+def test_an_idle_caller_gets_one_whole_burst_again() -> None:
     clock = Clock()
     rates = Rates(10, 5, clock)
     assert taken(rates, 9) == 5
@@ -98,7 +98,7 @@ def test_a_burst_of_nothing_is_one_at_a_time() -> None:
     assert taken(rates, 3) == 1
 
 
-def test_a_clock_that_goes_back_locks_nobody_out_for_longer_than_a_burst_takes() -> None:
+def test_a_clock_that_goes_back_delays_a_caller_by_a_burst_at_most() -> None:
     clock = Clock(100.0)
     rates = Rates(10, 10, clock)
     assert taken(rates, 20) == 10
@@ -138,7 +138,7 @@ def test_callers_that_stay_away_are_forgotten() -> None:
     assert len(rates._full_at) <= MOST_BUCKETS
 
 
-def test_whoever_still_has_to_wait_is_not_forgotten() -> None:
+def test_a_bucket_that_is_not_full_is_not_dropped() -> None:
     clock = Clock()
     rates = Rates(100, 10, clock)
     assert taken(rates, 20, "greedy") == 10
@@ -156,7 +156,7 @@ def test_whoever_still_has_to_wait_is_not_forgotten() -> None:
 
 
 @pytest.mark.parametrize(("wait", "said"), [(0.001, "0.1"), (0.25, "0.2"), (0.96, "1.0"), (12.34, "12.3")])
-def test_whoever_has_to_wait_is_told_how_long(wait: float, said: str) -> None:
+def test_a_refused_caller_is_told_how_long_to_wait(wait: float, said: str) -> None:
     failure = rate_failure("add", wait)
     assert failure.kind == "rate"
     assert failure.text == f"add was not run: it was called too often (the limit is http.rate); try again in {said} s"
