@@ -199,7 +199,7 @@ ROWS: dict[str, Row] = {
         "modern",
         "Nothing is taken from earlier requests, the connection or the process.",
         (
-            f"{QUESTIONS}test_state.py::test_a_state_comes_back_on_another_connection_of_the_same_principal",
+            f"{QUESTIONS}test_request_state.py::test_a_state_comes_back_on_another_connection_of_the_same_principal",
             f"{T}envelope.txt",
             f"{WORKERS}test_modern.py::test_a_question_asked_by_one_is_answered_at_the_other",
             f"{INTEROP}test_http.py::test_a_modern_client_leaves_no_session",
@@ -219,7 +219,7 @@ ROWS: dict[str, Row] = {
         "N",
         "modern",
         "The server never sends a request.",
-        (f"{QUESTIONS}test_state.py::test_a_modern_client_is_never_sent_a_request",),
+        (f"{QUESTIONS}test_request_state.py::test_a_modern_client_is_never_sent_a_request",),
     ),
     "MOD-13": Row(
         "M",
@@ -429,7 +429,7 @@ ROWS: dict[str, Row] = {
         "A stream carries no requests, only what belongs to its own and then the response.",
         (
             f"{POSTS}test_modern.py::test_an_answer_is_json_unless_something_is_said_before_it",
-            f"{QUESTIONS}test_state.py::test_a_modern_client_is_never_sent_a_request",
+            f"{QUESTIONS}test_request_state.py::test_a_modern_client_is_never_sent_a_request",
             f"{POSTS}test_many.py::test_clients_with_the_same_ids_never_get_each_others_answers",
         ),
     ),
@@ -481,8 +481,8 @@ ROWS: dict[str, Row] = {
         (
             f"{HTTP}test_smuggling.py::test_an_argument_that_is_not_the_bodys_has_nothing_run",
             f"{HTTP}test_smuggling.py::test_an_argument_in_the_header_alone_has_nothing_run",
-            f"{PROTOCOL}test_headers.py::test_base64_has_one_spelling",
-            f"{PROTOCOL}test_headers.py::test_header_values_are_decoded",
+            f"{PROTOCOL}test_http_headers.py::test_base64_has_one_spelling",
+            f"{PROTOCOL}test_http_headers.py::test_header_values_are_decoded",
         ),
     ),
     "HDR-06": Row(
@@ -491,7 +491,7 @@ ROWS: dict[str, Row] = {
         "Integers are compared as numbers.",
         (
             f"{HTTP}test_smuggling.py::test_arguments_as_they_should_be",
-            f"{PROTOCOL}test_headers.py::test_integers_pass_for_themselves_alone",
+            f"{PROTOCOL}test_http_headers.py::test_integers_pass_for_themselves_alone",
         ),
     ),
     "TOOL-01": Row(
@@ -562,7 +562,7 @@ ROWS: dict[str, Row] = {
             f"{HTTP}test_authorization.py::test_a_tool_is_open_to_those_who_have_its_scopes",
             f"{HTTP}test_rates.py::test_a_modern_call_too_many_is_an_error_that_says_when_to_try_again",
             f"{HTTP}test_rates.py::test_a_batch_is_no_way_around_it",
-            f"{SERVER}test_rates.py::test_so_many_go_at_once_and_not_one_more",
+            f"{SERVER}test_rate_limits.py::test_so_many_go_at_once_and_not_one_more",
         ),
     ),
     "TOOL-11": Row(
@@ -701,7 +701,7 @@ ROWS: dict[str, Row] = {
         "M",
         "modern",
         "An input_required result has questions or a state.",
-        (f"{QUESTIONS}test_state.py::test_a_round_names_its_kind_and_the_server",),
+        (f"{QUESTIONS}test_request_state.py::test_a_round_names_its_kind_and_the_server",),
     ),
     "MRTR-03": Row(
         "N",
@@ -717,7 +717,7 @@ ROWS: dict[str, Row] = {
         "modern",
         "A requestState is signed; a changed one is an error.",
         (
-            f"{QUESTIONS}test_state.py::test_a_state_with_any_byte_changed_is_refused",
+            f"{QUESTIONS}test_request_state.py::test_a_state_with_any_byte_changed_is_refused",
             f"{T}questions_modern.txt",
         ),
     ),
@@ -726,11 +726,11 @@ ROWS: dict[str, Row] = {
         "modern",
         "It is bound to principal, expiry and request; missing answers are asked again.",
         (
-            f"{QUESTIONS}test_state.py::test_a_state_of_another_principal_is_refused",
-            f"{QUESTIONS}test_state.py::test_a_state_of_other_arguments_is_refused",
-            f"{QUESTIONS}test_state.py::test_a_state_lives_ten_minutes",
-            f"{QUESTIONS}test_state.py::test_only_a_missing_answer_is_asked_for_again",
-            f"{QUESTIONS}test_state.py::test_answers_without_a_question_are_ignored",
+            f"{QUESTIONS}test_request_state.py::test_a_state_of_another_principal_is_refused",
+            f"{QUESTIONS}test_request_state.py::test_a_state_of_other_arguments_is_refused",
+            f"{QUESTIONS}test_request_state.py::test_a_state_lives_ten_minutes",
+            f"{QUESTIONS}test_request_state.py::test_only_a_missing_answer_is_asked_for_again",
+            f"{QUESTIONS}test_request_state.py::test_answers_without_a_question_are_ignored",
             f"{HTTP}test_authorization.py::test_a_question_is_answered_by_whom_it_was_put_to",
             f"{WORKERS}test_modern.py::test_an_answer_sent_to_both_at_once_is_used_once",
         ),
@@ -812,7 +812,7 @@ ROWS: dict[str, Row] = {
         "We send cancelled only for listens.",
         (
             f"{SERVER}test_engine.py::test_listens_that_we_end_get_their_result_and_then_a_cancel",
-            f"{QUESTIONS}test_state.py::test_a_modern_client_is_never_sent_a_request",
+            f"{QUESTIONS}test_request_state.py::test_a_modern_client_is_never_sent_a_request",
             f"{POSTS}test_modern.py::test_listens_end_with_their_result_when_the_server_does",
         ),
     ),
@@ -964,8 +964,8 @@ ROWS: dict[str, Row] = {
         "modern",
         "A state is no authentication: it is signed and bound.",
         (
-            f"{QUESTIONS}test_state.py::test_a_state_of_another_principal_is_refused",
-            f"{QUESTIONS}test_state.py::test_a_state_of_another_server_is_refused",
+            f"{QUESTIONS}test_request_state.py::test_a_state_of_another_principal_is_refused",
+            f"{QUESTIONS}test_request_state.py::test_a_state_of_another_server_is_refused",
             f"{HTTP}test_authorization.py::test_a_question_is_answered_by_whom_it_was_put_to",
         ),
     ),
