@@ -506,7 +506,7 @@ def test_a_malformed_schema_is_refused_or_logged_and_raises_nothing_else(schema:
         app.add_tool(raw(schema), handle)
     except RegistrationError:
         return
-    assert all(len(line) < 2000 and "could not be held" not in line for line in logged(app))
+    assert all(len(line) < 2000 and "could not be checked" not in line for line in logged(app))
 
 
 def _failing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -524,7 +524,7 @@ def test_a_rule_that_raises_does_not_stop_the_server_and_is_not_cached(monkeypat
         app = Server("t", standards="refuse")
         app.add_tool(raw(GOOD), handle)
         (line,) = logged(app)
-        assert "the tool 'find' could not be held against E01: RecursionError" in line
+        assert "the tool 'find' could not be checked by E01: RecursionError" in line
     mended = Server("t", standards="refuse")
     mended.add_tool(raw(GOOD), handle)
     assert logged(mended) == [], "it is not remembered"
@@ -535,7 +535,7 @@ def test_a_rule_that_raises_does_not_hide_findings_of_others(monkeypatch: pytest
     assert refusal(lambda: Server("t", standards="refuse").add_tool(raw(ROOT_CHOICE), handle)).what.startswith("E04")
     app = Server("t")
     app.add_tool(raw(ROOT_CHOICE), handle)
-    assert [line.split(": ")[1] for line in logged(app)] == ["E04", "the tool 'find' could not be held against E01"]
+    assert [line.split(": ")[1] for line in logged(app)] == ["E04", "the tool 'find' could not be checked by E01"]
 
 
 # -- collecting

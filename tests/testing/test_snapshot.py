@@ -132,11 +132,11 @@ def changed(tmp_path: Path, change: Any) -> tuple[list[str], list[str]]:
 
 
 CHANGES = {
-    "a tool less": (lambda s: s["tools"].pop(0), ["it is gone"], []),
+    "a tool less": (lambda s: s["tools"].pop(0), ["it was removed"], []),
     "a tool more": (lambda s: s["tools"].append({"name": "z", "inputSchema": {}}), [], ["it is new"]),
-    "a resource less": (lambda s: s["resources"].clear(), ["it is gone"], []),
-    "a template less": (lambda s: s["templates"].clear(), ["it is gone"], []),
-    "other words": (lambda s: s["tools"][0].update(description="x"), [], ["its description is another"]),
+    "a resource less": (lambda s: s["resources"].clear(), ["it was removed"], []),
+    "a template less": (lambda s: s["templates"].clear(), ["it was removed"], []),
+    "other words": (lambda s: s["tools"][0].update(description="x"), [], ["its description changed"]),
     "another media type": (
         lambda s: s["resources"][0].update(mimeType="a/b"),
         ["its media type was text/plain and is a/b"],
@@ -179,7 +179,7 @@ CHANGES = {
         [],
         ["what callers may send and get is the same or more"],
     ),
-    "other instructions": (lambda s: s.update(instructions=None), [], ["they are others"]),
+    "other instructions": (lambda s: s.update(instructions=None), [], ["they changed"]),
     "only a default": (
         lambda s: s["tools"][1]["inputSchema"]["properties"]["days"].update(default=4),
         [],

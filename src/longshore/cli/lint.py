@@ -22,15 +22,15 @@ FORMS: Final = ("text", "json", "sarif", "markdown")
 NOTED: Final = 100
 """Mended tools that are named on stderr."""
 _CODES = (
-    "Exit codes: 0 clean; 1 findings at error level, with --strict also at warning level; 2 it could not be looked "
-    "at; 130 interrupted."
+    "Exit codes: 0 clean; 1 findings at error level, with --strict also at warning level; 2 the target could not be "
+    "checked; 130 interrupted."
 )
 _PROFILE = (
-    f"Whose rules hold: {', '.join(PROFILES)}. Repeatable.  [default: {', '.join(COMMON)}; brooklyn too where a server "
-    "declares categories; all for the built-in server]"
+    f"Profiles whose rules apply: {', '.join(PROFILES)}. Repeatable.  [default: {', '.join(COMMON)}; brooklyn too if a "
+    "server declares categories; all for the built-in server]"
 )
 _LEVEL = "The least severe finding that is shown: error, warning or info.  [default: info]"
-_FIX = "Print the tools as JSON, mended where that keeps their meaning. No file is changed."
+_FIX = "Print the tools as JSON, mended if their meaning stays the same. No file is changed."
 _AS = f"Print the tools as this client hands them to its model: {', '.join(CLIENTS)}."
 
 
@@ -46,7 +46,7 @@ class LintOptions(Struct, frozen=True):
 
 @click.command(cls=TargetOrCommand, epilog=_CODES)
 @click.argument("target", required=False, shell_complete=complete_target)
-@click.option("--format", "form", type=click.Choice(FORMS), default="text", help="How it is told.  [default: text]")
+@click.option("--format", "form", type=click.Choice(FORMS), default="text", help="Output format.  [default: text]")
 @click.option("--profile", multiple=True, type=click.Choice(PROFILES), metavar="NAME", help=_PROFILE)
 @click.option("--level", type=click.Choice(LEVELS), metavar="LEVEL", help=_LEVEL)
 @click.option("--strict", is_flag=True, help="Warnings fail too.")
@@ -55,15 +55,15 @@ class LintOptions(Struct, frozen=True):
     multiple=True,
     metavar="[TOOL:]RULE=REASON",
     shell_complete=complete_waiver,
-    help="A rule that does not hold here, and why. Repeatable.",
+    help="Switch a rule off, and say why. Repeatable.",
 )
 @click.option("--fix", is_flag=True, help=_FIX)
 @click.option("--as", "client", type=click.Choice(list(CLIENTS)), metavar="CLIENT", help=_AS)
-@click.option("--explain", metavar="RULE", shell_complete=complete_rule, help="Tell about a rule; all lists them.")
+@click.option("--explain", metavar="RULE", shell_complete=complete_rule, help="Explain a rule; all lists them.")
 @with_options
 @click.pass_context
 def lint(ctx: click.Context, /, target: str | None, form: str, explain: str | None, **given: Any) -> int:
-    """Check the tools of a server against what clients ask.
+    """Check the tools of a server against what clients accept.
 
     TARGET is a server of yours (path/to/server.py, path/to/server.py:name or module:name), which is loaded and not
     run; a URL; the name of a server in a client's configuration; a JSON file with a tools/list result, or - for

@@ -18,7 +18,7 @@ COMMANDS = {
     "call": ("longshore.cli.call:call", "Call a tool of a server."),
     "list": ("longshore.cli.list:list_", "List what a server offers."),
     "read": ("longshore.cli.read:read", "Read a resource of a server."),
-    "lint": ("longshore.cli.lint:lint", "Check the tools of a server against what clients ask."),
+    "lint": ("longshore.cli.lint:lint", "Check the tools of a server against what clients accept."),
     "schema": ("longshore.cli.schema:schema", "Keep what a server offers, and see which changes break callers."),
     "completion": ("longshore.cli.completion:completion", "Print a shell's completion script."),
 }

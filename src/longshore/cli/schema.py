@@ -24,8 +24,8 @@ SHOWN: Final = 500
 """Changes in the forms for people."""
 DIFFERENCES: Final = 200
 """Lines of the difference of one entry, in the form for people."""
-_CODES = "Exit codes: 0 {}; 1 {}; 2 it could not be compared; 130 interrupted."
-_FORMAT = click.option("--format", "form", type=click.Choice(FORMS), default="text", help="How it is told.")
+_CODES = "Exit codes: 0 {}; 1 {}; 2 the comparison failed; 130 interrupted."
+_FORMAT = click.option("--format", "form", type=click.Choice(FORMS), default="text", help="Output format.")
 
 
 @click.group()
@@ -40,7 +40,7 @@ def schema() -> None:
 @with_options
 @click.pass_context
 def diff(ctx: click.Context, /, old: str, new: str | None, form: str, **given: Any) -> int:
-    """Say which changes break callers.
+    """Report the changes that break callers.
 
     OLD and NEW are files that `longshore schema snapshot` wrote, lists of tools as JSON, - for stdin, or servers: all
     that `longshore lint` takes, NEW also as a command after --. For a server in Python it is known which old names it
@@ -63,7 +63,7 @@ def diff(ctx: click.Context, /, old: str, new: str | None, form: str, **given: A
     return int(any(change.breaks for change in changes))
 
 
-@schema.command(cls=TargetOrCommand, epilog=_CODES.format("it is written, or the same", "--check found a change"))
+@schema.command(cls=TargetOrCommand, epilog=_CODES.format("the file is written, or the same", "--check found a change"))
 @click.argument("target", required=False, shell_complete=complete_target)
 @click.option("--check", is_flag=True, help="Write nothing; compare with the file.")
 @click.option(
@@ -80,9 +80,9 @@ def snapshot(
 ) -> int:
     """Write what a server offers to a file, or check it.
 
-    The file holds the tools, prompts, resources, templates and instructions, in an order that is always the same; it is
-    the one that `assert_surface` of the pytest plugin keeps. TARGET is what `longshore lint` takes; a command comes
-    after --. Without any, it is about the built-in server.
+    The file holds the tools, prompts, resources, templates and instructions, always in the same order;
+    `assert_surface` of the pytest plugin writes the same file. TARGET is what `longshore lint` takes; a command comes
+    after --. Without any, it is the built-in server.
     """
     from longshore.cli.describe import take_snapshot
 

@@ -282,7 +282,7 @@ def _lint_entry(lint: RegistrationLint, entry: Entry, described: dict[str, Any] 
         if lint.policy == "refuse" or "mcp" in same[0].profiles:
             raise RegistrationError(declared.where, _what(same), _fix(same[0].fix, same[0].rule))
     warnings = [f"{_what(same)}; {_fix(same[0].fix, same[0].rule)}" for same in found]
-    return [*warnings, *(f"the tool {entry.name!r} could not be held against {each}" for each in failed)], not failed
+    return [*warnings, *(f"the tool {entry.name!r} could not be checked by {each}" for each in failed)], not failed
 
 
 def _as_sent(described: dict[str, Any], where: str) -> dict[str, Any]:

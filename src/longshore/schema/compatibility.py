@@ -166,11 +166,11 @@ class _Comparison:
             if name in before and name in after:
                 yield from self.fit(before[name], after[name], where)
             elif name in before and not result:
-                yield f"{_name(where, result)} is gone"
+                yield f"{_name(where, result)} was removed"
             elif name in before and further is not False:
                 yield from self.fit(before[name], further, where)
             elif name in after and name not in wanted and (invited or name in given.get("required", ())):
-                yield f"{_name(where, result)} {'is gone' if result else 'is new, and anything was taken there'}"
+                yield f"{_name(where, result)} {'was removed' if result else 'is new, and anything was taken there'}"
         if not (result and further is False):
             yield from self.fit(others, further, f"{at}.*")
 

@@ -181,7 +181,7 @@ def _compare_part(part: str, old: list[Any], new: list[Any], renamed: Renamed) -
         if key not in after and successor in after:
             yield _compare_renamed(title, before[key], after[successor], successor, renamed)
         elif key not in after:
-            yield SurfaceChange(title, ["it is gone"], [], [])
+            yield SurfaceChange(title, ["it was removed"], [], [])
         elif key not in before:
             yield SurfaceChange(title, [], ["it is new"], [])
         elif not same(before[key], after[key]):
@@ -230,7 +230,7 @@ def _compare_entry(
         elif key == "mimeType":
             broken.append(f"its media type was {before} and is {after}")
         else:
-            safe.append(f"its {key} is another")
+            safe.append(f"its {key} changed")
     if not broken and not safe:
         safe.append("what callers may send and get is the same or more")
     return SurfaceChange(title, broken, safe, differences(old, new, "before", "now", 2))
@@ -291,7 +291,7 @@ def _compare_instructions(old: Surface, new: Surface) -> list[SurfaceChange]:
     before, after = old.get("instructions"), new.get("instructions")
     if before == after:
         return []
-    return [SurfaceChange("instructions", [], ["they are others"], differences(before, after, "before", "now", 2))]
+    return [SurfaceChange("instructions", [], ["they changed"], differences(before, after, "before", "now", 2))]
 
 
 def verdict(changes: Sequence[SurfaceChange]) -> str:

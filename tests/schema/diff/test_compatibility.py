@@ -28,7 +28,7 @@ DRAFT7 = "http://json-schema.org/draft-07/schema#"
 BREAKING = {
     "a new required parameter": (holding({}), holding({"a": INT}, "a"), "parameter 'a' is new and required"),
     "one that is required now": (holding({"a": INT}), holding({"a": INT}, "a"), "parameter 'a' is required now"),
-    "one that is gone": (holding({"a": INT}), holding({}), "parameter 'a' is gone"),
+    "one that is gone": (holding({"a": INT}), holding({}), "parameter 'a' was removed"),
     "another type": (holding({"a": INT}), holding({"a": TEXT}), 'parameter \'a\': type was "integer" and is "string"'),
     "a narrower type": (NUMBER, INT, 'the whole: type was "number" and is "integer"'),
     "fewer types": ({"type": ["string", "null"]}, TEXT, "the whole: type was"),
@@ -215,7 +215,7 @@ def test_comparing_nested_alternatives_ends() -> None:
 def test_a_parameter_may_have_the_name_of_an_annotation() -> None:
     """`title` is an annotation as a keyword, but not as the name of a parameter."""
     assert incompatibilities(holding({"title": INT}), holding({"title": TEXT})) != []
-    assert incompatibilities(holding({"title": INT}), holding({})) == ["parameter 'title' is gone"]
+    assert incompatibilities(holding({"title": INT}), holding({})) == ["parameter 'title' was removed"]
 
 
 RESULTS = {
@@ -224,7 +224,7 @@ RESULTS = {
         holding({"a": INT}),
         "'a' of the result is not always there any more",
     ),
-    "gone": (holding({"a": INT}, closed=False), holding({}, closed=False), "'a' of the result is gone"),
+    "gone": (holding({"a": INT}, closed=False), holding({}, closed=False), "'a' of the result was removed"),
     "null too": (INT, MAYBE, "the result: anyOf was not set and is [ {"),
     "one value more": ({"enum": ["a"]}, {"enum": ["a", "b"]}, 'the result: enum was [ "a" ] and is [ "a", "b" ]'),
     "a bound less": ({"minimum": 0}, {}, "the result: minimum was 0 and is not set"),

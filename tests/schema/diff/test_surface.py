@@ -69,13 +69,13 @@ OLD = make_surface({"tools": [tool("forecast", town=TEXT)]}, None)
 @pytest.mark.parametrize(
     ("new", "renamed", "broken"),
     [
-        (tool("get_forecast", town=TEXT), NOTHING, ["it is gone"]),
+        (tool("get_forecast", town=TEXT), NOTHING, ["it was removed"]),
         (tool("get_forecast", town=TEXT), Renamed({"forecast": "get_forecast"}), []),
-        (tool("get_forecast", town=TEXT), Renamed({"forecast": "another"}), ["it is gone"]),
+        (tool("get_forecast", town=TEXT), Renamed({"forecast": "another"}), ["it was removed"]),
         (
             tool("get_forecast", city=TEXT),
             Renamed({"forecast": "get_forecast"}),
-            ["parameter 'city' is new and required", "parameter 'town' is gone"],
+            ["parameter 'city' is new and required", "parameter 'town' was removed"],
         ),
         (
             tool("get_forecast", city=TEXT),

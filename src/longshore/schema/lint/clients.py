@@ -185,14 +185,14 @@ def _fails(rule: str, what: str, known: str, where: str = "outputSchema.*") -> C
 def _sdk_refusals(known: str) -> tuple[ClientEffect, ...]:
     """Lists that the official TypeScript SDK, and each client built on it, refuses to read."""
     return (
-        _fails("E16", "a tool without a name, or with a text or hint that is none", known, ".*"),
+        _fails("E16", "a tool without a name, or with a text or hint of another type", known, ".*"),
         _fails("E01", "the input schema does not say type: object", known, ".*"),
         _fails("E02", "a property's schema is no object", known, r"\w+\.properties\.[^.]*"),
         _fails("E03", "the output schema does not say type: object", known),
         _fails("E09", "a reference in the output schema leads nowhere", _SDK),
         _fails("E10", "an unknown type in the output schema", _SDK),
-        _fails("E13", "the output schema is none", _SDK),
-        _fails("E15", "a pattern in the output schema is none in JavaScript", _SDK),
+        _fails("E13", "the output schema is invalid", _SDK),
+        _fails("E15", "a pattern in the output schema is invalid in JavaScript", _SDK),
     )
 
 
@@ -232,7 +232,7 @@ CLIENTS: Final[dict[ClientName, ClientProfile]] = {
             _no_description(_CLAUDE),
             _refuses("E05", "a parameter's name", f"{_SENT} claude-code #79418"),
             _refuses("E10", "an unknown type", f"{_SENT} apify-mcp-server #738"),
-            _refuses("E13", "a schema that is none", "reported in Dokploy/mcp #74"),
+            _refuses("E13", "an invalid schema", "reported in Dokploy/mcp #74"),
         ),
     ),
     "codex": ClientProfile(

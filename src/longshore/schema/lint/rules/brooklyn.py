@@ -45,7 +45,7 @@ def _check_category(tool: LintedTool) -> Iterator[RuleFault]:
     elif declared is not None:
         near = get_close_matches(category, declared, 1) or list(declared[:5])
         fix = f"Use {', '.join(cut(each) for each in near)}, or declare it." if near else "Declare it."
-        yield fault(f"the category {cut(category)!r} is none of those that the server declares", fix=fix)
+        yield fault(f"the category {cut(category)!r} is not declared by the server", fix=fix)
     elif short := [word for word in category.split("-") if word in _ABBREVIATED]:
         whole = "-".join(_ABBREVIATED.get(word, word) for word in category.split("-"))
         message = f"the category {cut(category)!r} abbreviates {short[0]!r}"

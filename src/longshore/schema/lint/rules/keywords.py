@@ -51,7 +51,7 @@ def _types(tool: LintedTool) -> Iterator[RuleFault]:
     for node in tool.nodes():
         for each in types_of(node.schema):
             if each not in TYPES:
-                yield fault(f"{show(node.path)} has the type {quote(each)}, which is none", f"{node.path}.type")
+                yield fault(f"{show(node.path)} has the unknown type {quote(each)}", f"{node.path}.type")
 
 
 # -- contradictions
@@ -73,7 +73,7 @@ def _missing(node: SchemaNode) -> Iterator[RuleFault]:
     closed = node.schema.get("additionalProperties") is False and not branch
     for name in required:
         if isinstance(name, str) and name not in properties:
-            said = f"{show(node.path)} requires {quote(name)}, which is none of its properties"
+            said = f"{show(node.path)} requires {quote(name)}, which is not one of its properties"
             other = "check it in the tool" if branch else 'take it out of "required"'
             fix = f'Add {quote(name)} to the "properties" beside "required", or {other}.'
             whom: tuple[Profile, ...] = () if closed else ("gemini",)
