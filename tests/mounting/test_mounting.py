@@ -359,7 +359,7 @@ def test_a_late_call_does_not_restart_an_unmounted_server() -> None:
             gate.unmount("b")
             with pytest.raises(ToolError, match="'b' was unmounted"):
                 mount.supervisor()
-            await until("its end", lambda: not gate._closer._closing)
+            await until("its end", lambda: not gate._runtime._closer._closing)
 
     run(main)
 

@@ -202,10 +202,10 @@ def test_over_http_a_child_that_will_not_end_is_killed_with_a_plain_line(workers
         eventually("the end of the children", lambda: not any(is_alive(pid) for pid in children))
 
 
-BEHIND_HTTP = """
+SERVED_OVER_HTTP = """
     import sys
     sys.path.insert(0, {folder!r})
-    from behind import make_server
+    from mounted_server import make_server
     app = make_server()
     if __name__ == "__main__":
         app.run(http=True, port={port})
@@ -218,7 +218,7 @@ def test_a_server_over_http_that_goes_and_comes_back(era: str, tmp_path: Path) -
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     script = tmp_path / "served.py"
-    script.write_text(textwrap.dedent(BEHIND_HTTP.format(folder=str(BEHIND.parent), port=port)))
+    script.write_text(textwrap.dedent(SERVED_OVER_HTTP.format(folder=str(BEHIND.parent), port=port)))
 
     def serve() -> subprocess.Popen[bytes]:
         return subprocess.Popen([sys.executable, str(script)], cwd=tmp_path, stderr=subprocess.DEVNULL)
