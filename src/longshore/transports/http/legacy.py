@@ -99,7 +99,7 @@ class SessionResponse(PendingResponse):
         return [
             message.id
             for message, _ in self.messages
-            if isinstance(message, Message) and message.method and message.id.__class__ in (int, str)
+            if isinstance(message, Message) and message.method and isinstance(message.id, int | str)
         ]
 
     # -- the engine's side
