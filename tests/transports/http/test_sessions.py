@@ -152,6 +152,19 @@ def test_sessions_that_were_never_used_make_room_before_all_others() -> None:
         stream.drop()
 
 
+def test_a_session_never_makes_room_for_itself() -> None:
+    with rigged(Limits(sessions=2)) as (rig, server):
+        in_order = rig.app.store.find
+
+        async def newest_first(prefix: str) -> dict[str, bytes]:  # Redis may say so of two in one millisecond
+            return dict(reversed((await in_order(prefix)).items()))
+
+        server.look(lambda: setattr(rig.app.store, "find", newest_first))
+        sessions = [Session(server).open() for _ in range(5)]
+        assert status(sessions[-1]) == 200
+        assert server.look(rig.stored) == 2
+
+
 def test_the_one_that_was_unused_for_longest_makes_room() -> None:
     with rigged(Limits(sessions=5)) as (rig, server):
         sessions = [used(server) for _ in range(5)]

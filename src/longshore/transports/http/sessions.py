@@ -128,17 +128,20 @@ class Sessions:
         self._unload_surplus(live)
         self._made += 1
         if self._made % self._trim_every == 0:
-            await self._trim()
+            await self._trim(live)
 
-    async def _trim(self) -> None:
-        """End sessions until there are as many as there may be."""
+    async def _trim(self, begun: LoadedSession) -> None:
+        """End sessions until there are as many as there may be, but not the one that has just begun."""
         most = self.limits.sessions
         if await self.store.count(SESSIONS) <= most:
             return
         records = await self.store.find(SESSIONS)
-        surplus = choose_surplus(records, len(records) - most, self._trim_every)
-        await self.store.delete(*surplus)
-        for key in surplus:
+        surplus = len(records) - most
+        # Redis orders by milliseconds: a session that was used in the same one may come after this.
+        records.pop(session_key(begun.id), None)
+        ended = choose_surplus(records, surplus, self._trim_every - 1)
+        await self.store.delete(*ended)
+        for key in ended:
             id = key.removeprefix(SESSIONS)
             self.forget(id)
             await self.cluster.tell("gone", id)
