@@ -36,6 +36,7 @@ ANNOTATIONS: Final = frozenset(
     ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment")
 )
 """Keywords that describe a value and check nothing."""
+DEFINITIONS: Final = ("$defs", "definitions")
 CLOSED: Final = frozenset(("const", "not", "anyOf", "oneOf", "allOf", "if", "$ref", "$dynamicRef", "$recursiveRef"))
 """Keywords that also decide about null, so that adding null to `type` is not enough. (`enum` gets null as a value.)"""
 

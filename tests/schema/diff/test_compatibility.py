@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longshore.schema.compatibility import incompatibilities
+from longshore.schema.diff import incompatibilities
 from longshore.schema.validate import compile
 
 
@@ -118,8 +118,8 @@ BREAKING = {
     "another reference": ({"$ref": "#/$defs/n"}, {"$ref": "#/$defs/m"}, "too involved to compare"),
     "another dialect, in which it means something else": (
         {"$schema": DRAFT7, "type": "array", "items": [INT]},
-        {"type": "array", "items": [INT]},
-        "$schema was",
+        {"type": "array", "prefixItems": [TEXT]},
+        "prefixItems was",
     ),
     "a dialect that nobody knows": ({"$schema": "https://a", **INT}, INT, "$schema was"),
     "one of several types is narrower": (
@@ -148,6 +148,7 @@ SAFE = {
     "not required any more": (holding({"a": INT}, "a"), holding({"a": INT})),
     "a wider type": (INT, NUMBER),
     "another dialect, in which it means the same": ({"$schema": DRAFT7, **holding({"a": INT})}, holding({"a": INT})),
+    "another dialect, in other keywords": ({"$schema": DRAFT7, "items": [INT]}, {"prefixItems": [INT]}),
     "null too": (INT, MAYBE),
     "more types": (TEXT, {"type": ["string", "null"]}),
     "no type any more": (TEXT, {}),
