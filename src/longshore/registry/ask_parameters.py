@@ -6,8 +6,7 @@ from typing import Any
 
 from longshore.nearest import nearest
 from longshore.protocol.questions import Ask, Elicit, Sample
-from longshore.schema.parameter import Parameter, SignatureProblem
-from longshore.schema.signature import Signature
+from longshore.schema.signature import Parameter, Signature, SignatureProblem
 
 
 def check_asked(signature: Signature) -> None:

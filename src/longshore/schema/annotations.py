@@ -16,7 +16,7 @@ from msgspec import NODEFAULT, Meta, Struct
 from longshore.schema.custom_type import Slot
 from longshore.schema.header_params import ANNOTATION, Header
 from longshore.schema.kinds import is_class, is_object
-from longshore.schema.parameter import SignatureProblem
+from longshore.schema.signature import SignatureProblem
 
 _TRANSFORMS = ("strip_whitespace", "to_upper", "to_lower")
 

@@ -241,9 +241,7 @@ def _compare_entry(
             case _, "annotations":
                 broken += _compare_hints(before, after)
             case _, "execution":
-                was, now = (_task_support(each) for each in (before, after))
-                if was != now and not (now == "optional" and was in ("forbidden", "required")):
-                    broken.append(f"as a task it was {was} and is {now}")
+                broken += _compare_tasks(before, after)
             case _, "mimeType":
                 broken.append(f"its media type was {before} and is {after}")
             case _:
@@ -277,8 +275,11 @@ def _compare_hints(old: Any, new: Any) -> list[str]:
     ]
 
 
-def _task_support(execution: Any) -> Any:
-    return execution.get("taskSupport", "forbidden") if is_object(execution) else "forbidden"
+def _compare_tasks(old: Any, new: Any) -> list[str]:
+    """Why calls made as before, plain or as a task, are refused."""
+    before, after = (each.get("taskSupport", "forbidden") if is_object(each) else "forbidden" for each in (old, new))
+    works = before == after or (after == "optional" and before in ("forbidden", "required"))
+    return [] if works else [f"as a task it was {before} and is {after}"]
 
 
 def _as_schema(arguments: Any) -> Schema:

@@ -6,8 +6,8 @@ from typing import Any
 
 from longshore.schema.custom_type import Schema
 from longshore.schema.infer import type_schema
-from longshore.schema.parameter import SignatureProblem
 from longshore.schema.rewrite import inlined
+from longshore.schema.signature import SignatureProblem
 from longshore.schema.walk import NULL, without_null
 
 _KEYWORDS = {

@@ -18,8 +18,7 @@ from longshore.schema.custom_type import CustomType, Mode, Schema, Slot, is_mode
 from longshore.schema.header_params import ANNOTATION
 from longshore.schema.kinds import is_array
 from longshore.schema.output import encode_special
-from longshore.schema.parameter import Parameter
-from longshore.schema.signature import Signature
+from longshore.schema.signature import Parameter, Signature
 from longshore.schema.walk import NULL, edit_subschemas, list_null, resolve, without, without_null
 
 INLINE_USES = 12

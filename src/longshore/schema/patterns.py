@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable
 from typing import Final
 
-from longshore.schema.parameter import Patterns, SignatureProblem
+from longshore.schema.signature import Patterns, SignatureProblem
 
 MAX_CHARS: Final = 10_000
 """A longer pattern is not read. No author wrote it by hand, and no author could correct it."""

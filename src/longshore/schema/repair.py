@@ -20,9 +20,8 @@ from longshore.limits import DEFAULT_LIMITS
 from longshore.schema.custom_type import decode_special
 from longshore.schema.infer import Schemas
 from longshore.schema.kinds import is_array, is_object
-from longshore.schema.parameter import Parameter
 from longshore.schema.phrase import cut, kind, path, places, plain, wrong_form
-from longshore.schema.signature import Signature
+from longshore.schema.signature import Parameter, Signature
 from longshore.schema.violations import Place, Violation, shorten
 from longshore.wire.codec import too_deep
 
