@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from longshore.nearest import nearest
 from longshore.schema.kinds import is_array, is_object
-from longshore.schema.phrase import cut, describe, either, expected, kind, path, quote
+from longshore.schema.phrase import cut, describe, either, expected, kind, path, quote, type_name
 from longshore.schema.walk import resolve
 
 SHOWN_LINES: Final = 20
@@ -148,8 +148,8 @@ class ErrorFinder:
                 yield Violation(where, text_of(error, part))
 
     def _none_of(self, options: list[Any], value: Any, where: Place) -> Violation:
-        names = tuple(dict.fromkeys(_type_name(option) for option in options))
-        types = () if _type_name(value) in names else names
+        names = tuple(dict.fromkeys(type_name(option) for option in options))
+        types = () if type_name(value) in names else names
         close = self._nearest(value, [o for o in options if isinstance(o, str)]) if isinstance(value, str) else None
         return Violation(where, wrong_value(options, value, close), types, tuple(options), _parse(types, value))
 
@@ -273,16 +273,6 @@ def _distance(form: list[Violation], where: Place) -> tuple[bool, int]:
 
 def _tag(form: list[Violation], where: Place) -> Violation | None:
     return next((each for each in form if each.options and len(each.where) <= len(where) + 1), None)
-
-
-_TYPE_NAMES: Final[dict[Any, str]] = {
-    **{bool: "boolean", int: "number", float: "number"},
-    **{str: "string", list: "array", dict: "object"},
-}
-
-
-def _type_name(value: Any) -> str:
-    return _TYPE_NAMES.get(value.__class__, "null")
 
 
 # -- texts
