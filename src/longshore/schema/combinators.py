@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-import msgspec
-
 from longshore.schema.kinds import is_array, is_object
+from longshore.schema.phrase import quote
 from longshore.schema.rewrite import definition_of
 from longshore.schema.walk import ANNOTATIONS, Schema, has_type, without
 
@@ -195,7 +194,8 @@ def _say(keyword: str, base: Schema, branches: list[Schema]) -> str:
     if len(groups) < 2 or not all(groups) or len({str(group) for group in groups}) < len(groups):
         return _CHECKED
     start = "Exactly one" if keyword == "oneOf" else "At least one"
-    sentence = f"{start} of these must be given: {'; '.join(_and(group) for group in groups)}."
+    listed = "; ".join(" and ".join(group) for group in groups)
+    sentence = f"{start} of these must be given: {listed}."
     return sentence if len(sentence) <= MAX_SENTENCE else _CHECKED
 
 
@@ -205,15 +205,4 @@ def _group(branch: Schema, base: Schema) -> list[str]:
     fixed = {name: _values(found) for name in _required(branch) if is_object(found := properties.get(name))}
     values = {name: found[0] for name, found in fixed.items() if len(found) == 1}
     others = [name for name in _required(branch) if name not in values and name not in _required(base)]
-    return [*(f"{name} = {_json(value)}" for name, value in values.items()), *others]
-
-
-def _json(value: Any) -> str:
-    try:
-        return msgspec.json.encode(value).decode()
-    except Exception:  # the author's value may have no JSON form
-        return "…"
-
-
-def _and(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return [*(f"{name} = {quote(value)}" for name, value in values.items()), *others]

@@ -371,7 +371,7 @@ class _Comparison:
             if pair not in self._assumed:
                 self._assumed.add(pair)
                 yield from self.fit(_follow(given, self._given), _follow(taken, self._taken), at)
-        elif _is_union(given) or _is_union(taken) or _names_types(given, taken):
+        elif _is_union(given) or _is_union(taken) or _differ_in_types(given, taken):
             forms, known = _forms(given), _forms(taken)
             if not all(any(self._fits(form, each, at) for each in known) for form in forms):
                 key = "anyOf" if "anyOf" in given or "anyOf" in taken else "type"
@@ -463,7 +463,7 @@ def _is_union(schema: Schema) -> bool:
     return schema.keys() - {"$defs"} == {"anyOf"}
 
 
-def _names_types(given: Schema, taken: Schema) -> bool:
+def _differ_in_types(given: Schema, taken: Schema) -> bool:
     """Whether one of them has a list of types, and the other a different one."""
     one, other = given.get("type"), taken.get("type")
     return (is_array(one) or is_array(other)) and not same(one, other)

@@ -77,12 +77,13 @@ def walk(schema: Any) -> Iterator[Node]:
         node = waiting.pop()
         yield node
         if is_object(node.schema) and node.level < MAX_DEPTH:
-            waiting.extend(reversed([_child(node, *each) for each in subschemas(node.schema)]))
-
-
-def _child(node: Node, keyword: str, key: str | int | None, schema: Any) -> Node:
-    steps = (keyword,) if key is None else (keyword, key)
-    return Node(schema, (*node.path, *steps), keyword, node.level + 1)
+            inner = [
+                Node(
+                    each, (*node.path, keyword) if key is None else (*node.path, keyword, key), keyword, node.level + 1
+                )
+                for keyword, key, each in subschemas(node.schema)
+            ]
+            waiting.extend(reversed(inner))
 
 
 def walk_objects(schema: Any) -> Iterator[Schema]:
