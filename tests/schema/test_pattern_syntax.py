@@ -132,7 +132,6 @@ PYTHON: dict[str, str | None] = {
     "{a}": r"\{a\}",
     "a{,2}$": "a{0,2}$",
     "]": r"\]",
-    r"\U0001F600": r"\u{1F600}",
     r"\a": r"\x07",
     "(?i)yes": None,
     "(?s).*": None,
