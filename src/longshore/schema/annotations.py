@@ -61,7 +61,7 @@ class Notes(Struct):
         return Meta(**given) if given else None
 
 
-def read_notes(metadata: Iterable[Any], marker_type: type) -> Notes:
+def read_notes(metadata: Iterable[Any], marker_type: type | None = None) -> Notes:
     """Sort the metadata of one `Annotated`."""
     notes = Notes(originals=tuple(metadata))
     for item in notes.originals:
@@ -74,8 +74,8 @@ def is_field(value: Any) -> bool:
     return type(value).__name__ == "FieldInfo" and hasattr(value, "metadata")
 
 
-def _note(item: Any, notes: Notes, marker_type: type) -> None:
-    if isinstance(item, marker_type):
+def _note(item: Any, notes: Notes, marker_type: type | None) -> None:
+    if marker_type is not None and isinstance(item, marker_type):
         notes.marker = item
     elif isinstance(item, Header):
         notes.extra[ANNOTATION] = item.name

@@ -18,7 +18,7 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-from msgspec import NODEFAULT, Struct
+from msgspec import NODEFAULT
 
 from longshore.schema import custom_type
 from longshore.schema.annotations import (
@@ -65,10 +65,6 @@ _REMEDIES = {
     "Callable": "take a name and look the function up",
     "type": "take a name and look the class up",
 }
-
-
-class _Unmarked:
-    """No metadata is ever of this class: nested annotations hold no markers."""
 
 
 def read_type(annotation: Any) -> Any:
@@ -128,14 +124,15 @@ class TypeReader:
         if origin is typing.Annotated:
             return self._annotated(tp)
         if is_union(tp):
-            return self._union(tp)
+            members = typing.get_args(tp)
+            ready = tuple(self.read(m) for m in members)
+            changed = any(r is not m for r, m in zip(ready, members, strict=True))
+            return self._joined(tp, _union_of(ready) if changed else tp)
         if origin is typing.Literal:
             return self._accepted(tp)
         if origin in _COLLECTIONS:
             return self._collection(tp, origin)
-        if origin is not None:
-            return self._generic(tp, origin)
-        return self._named(tp)
+        return self._class(tp) if origin is None else self._generic(tp, origin)
 
     def constrained(self, base: Any, notes: Notes, *, described: bool) -> Any:
         """A type with the constraints of its metadata; union members get those that apply to them."""
@@ -157,7 +154,7 @@ class TypeReader:
         return distributed if words is None else typing.Annotated[distributed, words]
 
     def _annotated(self, tp: Any) -> Any:
-        notes = read_notes(tp.__metadata__, _Unmarked)
+        notes = read_notes(tp.__metadata__)
         self.in_header |= ANNOTATION in notes.extra
         self.authored |= bool(notes.extra)
         if notes.old_names:
@@ -166,12 +163,6 @@ class TypeReader:
         if native and self.read(tp.__origin__) is tp.__origin__ and refusal(tp) is None:
             return tp
         return self.constrained(tp.__origin__, notes, described=True)
-
-    def _union(self, tp: Any) -> Any:
-        members = typing.get_args(tp)
-        ready = tuple(self.read(m) for m in members)
-        changed = any(r is not m for r, m in zip(ready, members, strict=True))
-        return self._joined(tp, _union_of(ready) if changed else tp)
 
     def _joined(self, origin: Any, union: Any) -> Any:
         """A union of ready types, or a custom type for one that msgspec refuses."""
@@ -207,25 +198,20 @@ class TypeReader:
         return tp if item is expand(typing.get_args(tp)[0]) else origin[item]
 
     def _generic(self, tp: Any, origin: Any) -> Any:
-        if is_record(origin):
-            self.in_header = True
-            return self._record(tp)
-        if is_model(tp):
-            self.in_header = True
-            return self._accepted(tp)
-        raise _unsupported(tp, getattr(origin, "__name__", ""))
+        if not is_record(origin) and not is_model(tp):
+            raise _unsupported(tp, getattr(origin, "__name__", ""))
+        self.in_header = True
+        return self._record(tp) if is_record(origin) else self._accepted(tp)
 
-    def _named(self, tp: Any) -> Any:
+    def _class(self, tp: Any) -> Any:
         if tp in _SETS:
             return tp[_HASHABLE]
-        if tp in _SCALARS or tp in _COLLECTIONS or isinstance(tp, CustomType):
+        if tp in _SCALARS or tp in _COLLECTIONS or isinstance(tp, CustomType) or custom_type.is_path(tp):
             return tp
         if not is_class(tp):
             raise _unsupported(tp, str(tp))
         if issubclass(tp, Enum):
             return tp if refusal(tp) is None else custom_type.members(tp)
-        if custom_type.is_path(tp):
-            return tp
         if hasattr(tp, "__pydantic_validator__") or hasattr(tp, "__get_pydantic_core_schema__"):
             self.in_header = True
             if not is_model(tp):
@@ -265,17 +251,13 @@ class TypeReader:
         # Entered before its slots are read, so that a recursive field finds the custom type.
         self.replaced[tp] = custom_type.record(class_of(tp), slots, array=array, options=options)
         slots.extend(slot for slot, _ in self._slots(tp))
-        if not self.walking:
-            self._prove()
+        if not self.walking:  # only now: a field may hold a record that was still being read
+            for record in self.replaced:
+                for slot in self.slots[record]:
+                    if (reason := refusal(slot.type)) is not None:
+                        what = f"{record.__name__}.{slot.name} can't come from JSON ({reason})"
+                        raise SignatureProblem(what, ANYTHING)
         return self.replaced[tp]
-
-    def _prove(self) -> None:
-        """Check that all custom types can be decoded. Only now: a field may hold a record that was still being read."""
-        for tp in self.replaced:
-            for slot in self.slots[tp]:
-                if (reason := refusal(slot.type)) is not None:
-                    what = f"{tp.__name__}.{slot.name} can't come from JSON ({reason})"
-                    raise SignatureProblem(what, ANYTHING)
 
     def _slots(self, tp: Any) -> list[tuple[custom_type.Slot, Any]]:
         found: list[tuple[custom_type.Slot, Any]] = []
@@ -414,9 +396,13 @@ def read_parameter(
 ) -> Parameter:
     """Read one parameter whose annotation or default is more than a plain class."""
     try:
-        base, notes = _peel(annotation, marker_type)
-        if is_field(default):
-            notes, default = _from_field(default, notes, marker_type)
+        base, metadata = expand(annotation), ()
+        if typing.get_origin(base) is typing.Annotated:
+            base, metadata = base.__origin__, base.__metadata__
+        if is_field(default):  # `x: int = Field(3, ge=1)` gives metadata and perhaps the default itself
+            metadata = (*metadata, default)
+            default = NODEFAULT if default.is_required() else default.get_default(call_default_factory=True)
+        notes = read_notes(metadata, marker_type)
         reader = TypeReader(patterns)
         ready = reader.constrained(base, notes, described=False)
     except SignatureProblem as problem:
@@ -489,26 +475,6 @@ def find_refused(parameters: list[Parameter]) -> SignatureProblem:
     return SignatureProblem("its parameters can't be decoded together", ANYTHING)
 
 
-def _peel(annotation: Any, marker_type: type) -> tuple[Any, Notes]:
-    """An annotation without its outermost metadata, and that metadata."""
-    annotation = expand(annotation)
-    if typing.get_origin(annotation) is typing.Annotated:
-        return annotation.__origin__, read_notes(annotation.__metadata__, marker_type)
-    return annotation, read_notes((), marker_type)
-
-
-def _from_field(field: Any, notes: Notes, marker_type: type) -> tuple[Notes, Any]:
-    """`x: int = Field(3, ge=1)`: pydantic's Field as a default gives metadata and perhaps the default itself."""
-    given = read_notes((field,), marker_type)
-    given.description = notes.description or given.description
-    given.constraints = {**notes.constraints, **given.constraints}
-    given.extra = {**notes.extra, **given.extra}
-    given.marker, given.old_names, given.originals = notes.marker, notes.old_names, (*notes.originals, field)
-    if field.is_required():
-        return given, NODEFAULT
-    return given, field.get_default(call_default_factory=True)
-
-
 def _check_default(name: str, annotation: Any, ready: Any, default: Any) -> None:
     from longshore.schema.phrase import plain
 
@@ -532,7 +498,6 @@ def read_returned(returns: Any, passthrough: tuple[type, ...]) -> Output:
     """Decide how values of a declared type are sent. Raises `SignatureProblem`."""
     reader = TypeReader()
     try:
-        returns = expand(returns)
         if _is_content(returns, passthrough):
             return Output(structured=False)
         ready = reader.read(returns)
@@ -547,31 +512,28 @@ def read_returned(returns: Any, passthrough: tuple[type, ...]) -> Output:
 
 def _is_content(tp: Any, passthrough: tuple[type, ...]) -> bool:
     """Text, or anything that mentions one of our content classes."""
-    if tp in _TEXTUAL or _mentions(tp, passthrough):
-        return True
-    if typing.get_origin(tp) is typing.Annotated:
-        return _is_content(expand(tp.__origin__), passthrough)
-    return is_union(tp) and all(_is_content(m, passthrough) for m in typing.get_args(tp))
+    tp = _bare(tp)
+    alternatives = typing.get_args(tp) if is_union(tp) else ()
+    texts = bool(alternatives) and all(_is_content(m, passthrough) for m in alternatives)
+    return tp in _TEXTUAL or texts or _mentions(tp, passthrough)
 
 
-def _mentions(tp: Any, passthrough: tuple[type, ...]) -> bool:
+def _mentions(tp: Any, classes: tuple[type, ...]) -> bool:
+    tp = _bare(tp)
     if is_class(tp) and not typing.get_args(tp):
-        return issubclass(tp, passthrough)
-    if typing.get_origin(tp) is typing.Annotated:
-        return _mentions(tp.__origin__, passthrough)
-    return any(_mentions(expand(a), passthrough) for a in typing.get_args(tp))
+        return issubclass(tp, classes)
+    return any(_mentions(each, classes) for each in typing.get_args(tp))
 
 
 def _is_object(tp: Any) -> bool:
     """Every value of the type is a JSON object."""
-    tp = expand(tp)
-    if typing.get_origin(tp) is typing.Annotated:
-        return _is_object(tp.__origin__)
-    origin = typing.get_origin(tp) or tp
-    if origin in MAPPINGS:
-        return True
+    origin = class_of(_bare(tp))
     if is_model(origin):
         return not getattr(origin, "__pydantic_root_model__", False)
-    if not is_record(origin):
-        return False
-    return not (issubclass(origin, Struct) and origin.__struct_config__.array_like) and not issubclass(origin, tuple)
+    return origin in MAPPINGS or (is_record(origin) and not record_options(origin)[0])
+
+
+def _bare(tp: Any) -> Any:
+    """A type without aliases and metadata around it."""
+    tp = expand(tp)
+    return _bare(tp.__origin__) if typing.get_origin(tp) is typing.Annotated else tp
