@@ -51,7 +51,7 @@ def _check_form(parameter: Parameter, ask: Ask) -> None:
     kind = _asked_type(parameter, ask)
     if kind is None or kind in (bool, str, int, float):
         return
-    from longshore.schema.elicitation_form import form_schema
+    from longshore.schema.infer import form_schema
 
     form_schema(kind, parameter.name)
 

@@ -192,12 +192,15 @@ def with_null(schema: Schema) -> Schema | None:
 
 
 def without_null(schema: Schema) -> Schema:
-    """The inverse of `with_null`; any other schema as it is."""
-    match schema.get("type"):
-        case [str(kind), "null"]:
+    """A schema that may be null as one that may not; any other as it is."""
+    match schema:
+        case {"type": [str(kind), "null"]}:
             values = schema.get("enum")
             choice = {"enum": [each for each in values if each is not None]} if is_array(values) else {}
             return {**schema, "type": kind, **choice}
+        case {"anyOf": [*options]} if NULL in options:
+            rest, beside = [each for each in options if each != NULL], without(schema, "anyOf")
+            return {**rest[0], **beside} if len(rest) == 1 else {"anyOf": rest, **beside}
         case _:
             return schema
 

@@ -477,7 +477,7 @@ def _form(question: Question, key: str, peer: Peer) -> tuple[dict[str, Any] | No
         return None, False
     if question.schema is not None:
         return lower_form(question.schema, peer), False
-    from longshore.schema.elicitation_form import form_schema
+    from longshore.schema.infer import form_schema
     from longshore.schema.signature import SignatureProblem
 
     try:
