@@ -8,6 +8,7 @@ no titles, no boolean sub-schemas but `additionalProperties: false`; every array
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -88,6 +89,11 @@ class _Translator(_translator):  # type: ignore[misc]
         return translated
 
 
+# Titles repeat the names; a discriminator's mapping refers to `$defs`, which are inlined here.
+_NOISE = ("title", "$defs", "discriminator")
+_NOISY: tuple[tuple[str, Any], ...] = (("required", []), ("additionalProperties", True))
+
+
 class Schemas:
     """Builds the schemas of several types that share one `$defs`."""
 
@@ -152,9 +158,32 @@ class Schemas:
         fields = _tagged(options) + [(s.key, self.of(s.type), s.required, s.default) for s in slots]
         return self._fields(origin, fields, array=array, closed=options.get("forbid_unknown_fields", False))
 
-    def foreign(self, schema: Schema) -> Schema:
-        """A schema that another library made, in our form."""
-        return _Foreign(self, schema.get("$defs", {})).rewrite(schema)
+    def foreign(self, schema: Any, definitions: dict[str, Schema] | None = None) -> Schema:
+        """A schema that another library made, in our form: inlined, without noise, with `items` on every array."""
+        if isinstance(schema, bool):
+            return {} if schema else {"not": {}}
+        defs = schema.get("$defs", {}) if definitions is None else definitions
+        noise = {key for key, value in schema.items() if key in _NOISE or (key, value) in _NOISY}
+        written = edit_subschemas(without(schema, "$ref", *noise), partial(self._foreign_part, schema, defs))
+        if ref := str(schema.get("$ref", "")).removeprefix("#/$defs/"):
+            # Models of one name have different schemas.
+            return self.named((ref, repr(defs[ref])), ref, lambda: self.foreign(defs[ref], defs)) | written
+        written = readable(written)
+        if written.get("type") == "array" and not isinstance(written.get("items"), dict):
+            written["items"] = {}
+        if written.get("type") == "object":
+            written.setdefault("properties", {})
+        return list_null((common_type(written["enum"]) if "enum" in written else {}) | written)
+
+    def _foreign_part(self, parent: Schema, defs: dict[str, Schema], part: Any, keyword: str, name: Any) -> Any:
+        if is_array(part) or (keyword, part) == ("additionalProperties", False):
+            return part
+        written = self.foreign(part, defs)
+        if keyword != "properties" or name in parent.get("required", ()):
+            return written
+        default = written.get("default", NODEFAULT)
+        lowered = self.optional(written, default, headed=ANNOTATION in written)
+        return lowered if lowered is written or default is not None else without(lowered, "default")
 
     def written(self, node: Any) -> Schema:
         """A Struct, dataclass, TypedDict or NamedTuple."""
@@ -337,58 +366,6 @@ def readable(schema: Schema) -> Schema:
 
     written = translate(pattern)
     return {k: written if k == "pattern" else v for k, v in schema.items() if k != "pattern" or written is not None}
-
-
-# -- schemas of another library
-
-# Titles repeat the names; a discriminator's mapping refers to `$defs`, which are inlined here.
-_NOISE = ("title", "$defs", "discriminator")
-
-
-class _Foreign:
-    """A JSON Schema that another library made (pydantic's), and its definitions."""
-
-    def __init__(self, schemas: Schemas, defs: dict[str, Schema]) -> None:
-        self._schemas, self._defs = schemas, defs
-
-    def rewrite(self, schema: Any) -> Schema:
-        """The schema in our form: references inlined, without noise, with `items` on every array."""
-        if isinstance(schema, bool):
-            return {} if schema else {"not": {}}
-        kept = {k: v for k, v in schema.items() if k not in _NOISE and not (k == "required" and not v)}
-        ref = str(kept.pop("$ref", "")).removeprefix("#/$defs/")
-        if ref:
-            # Models of one name have different schemas.
-            body = self._schemas.named((ref, repr(self._defs[ref])), ref, lambda: self.rewrite(self._defs[ref]))
-            return body | self._inner(kept)
-        rewritten = readable(self._inner(kept))
-        if rewritten.get("type") == "array" and not isinstance(rewritten.get("items"), dict):
-            rewritten["items"] = {}
-        if rewritten.get("type") == "object":
-            rewritten.setdefault("properties", {})
-        if "enum" in rewritten:
-            rewritten = common_type(rewritten["enum"]) | rewritten
-        return list_null(rewritten)
-
-    def _inner(self, schema: Schema) -> Schema:
-        def edit(inner: Any, keyword: str, name: str | int | None) -> Any:
-            if keyword == "properties":
-                return self._field(str(name), inner, schema)
-            return (
-                inner if is_array(inner) or (keyword, inner) == ("additionalProperties", False) else self.rewrite(inner)
-            )
-
-        return edit_subschemas(
-            without(schema, "additionalProperties") if schema.get("additionalProperties") is True else schema, edit
-        )
-
-    def _field(self, name: str, schema: Any, parent: Schema) -> Schema:
-        field = self.rewrite(schema)
-        if name in parent.get("required", ()):
-            return field
-        default = field.get("default", NODEFAULT)
-        lowered = self._schemas.optional(field, default, headed=ANNOTATION in field)
-        return lowered if lowered is field or default is not None else without(lowered, "default")
 
 
 # -- the form that asks a person for a type: a flat object of texts, numbers, yes-or-no and choices

@@ -199,7 +199,7 @@ def _say(text: str) -> str:
         return _INVALID[text]
     for pattern, say in _MESSAGES:
         if found := re.fullmatch(pattern, text):
-            return say(*found.groups())
+            return say(found)
     text = text.replace("`", "")
     return cut(text[:1].lower() + text[1:])
 
@@ -208,15 +208,15 @@ def _type_names(names: str) -> str:
     return either([_PYTHON_NAMES.get(name, name) for name in names.split(" | ")])
 
 
-_MESSAGES: tuple[tuple[str, Callable[..., str]], ...] = (
-    (r"Expected `([^`]*)`, got `([^`]*)`", lambda one, other: f"expected {_type_names(one)}, got {_type_names(other)}"),
-    (r"Expected `[^`]*` of length(.*)", "must have a length{}".format),
-    (r"Expected `[^`]*` matching regex (.*)", lambda pattern: f"must match the pattern {cut(pattern)}"),
-    (r"Expected `[^`]*` that's a multiple of (.*)", "must be a multiple of {}".format),
-    (r"Expected `([^`]*)`", lambda names: f"expected {_type_names(names)}"),
-    (r"Expected `[^`]*`(.+)", "must be{}".format),
-    (r"Object missing required field `(.*)`", lambda name: f"{cut(name)} is missing"),
-    (r"Object contains unknown field `(.*)`", lambda name: f"{cut(name)} is not a known field"),
-    (r"Invalid enum value (.*)", lambda value: f"{cut(value)} is not one of the allowed values"),
+_MESSAGES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
+    (r"Expected `([^`]*)`, got `([^`]*)`", lambda it: f"expected {_type_names(it[1])}, got {_type_names(it[2])}"),
+    (r"Expected `[^`]*` of length(.*)", lambda it: f"must have a length{it[1]}"),
+    (r"Expected `[^`]*` matching regex (.*)", lambda it: f"must match the pattern {cut(it[1])}"),
+    (r"Expected `[^`]*` that's a multiple of (.*)", lambda it: f"must be a multiple of {it[1]}"),
+    (r"Expected `([^`]*)`", lambda it: f"expected {_type_names(it[1])}"),
+    (r"Expected `[^`]*`(.+)", lambda it: f"must be{it[1]}"),
+    (r"Object missing required field `(.*)`", lambda it: f"{cut(it[1])} is missing"),
+    (r"Object contains unknown field `(.*)`", lambda it: f"{cut(it[1])} is not a known field"),
+    (r"Invalid enum value (.*)", lambda it: f"{cut(it[1])} is not one of the allowed values"),
 )
 """A message of msgspec → ours."""

@@ -396,7 +396,8 @@ def read_parameter(
 ) -> Parameter:
     """Read one parameter whose annotation or default is more than a plain class."""
     try:
-        base, metadata = expand(annotation), ()
+        base: Any = expand(annotation)
+        metadata: tuple[Any, ...] = ()
         if typing.get_origin(base) is typing.Annotated:
             base, metadata = base.__origin__, base.__metadata__
         if is_field(default):  # `x: int = Field(3, ge=1)` gives metadata and perhaps the default itself

@@ -218,7 +218,7 @@ def _trail(root: Any, error: Any) -> tuple[list[Any], list[int]]:
     trail: list[Any] = []
     rank: list[int] = []
     indices = iter([step for step in error.instance_path if isinstance(step, int)])
-    node = root
+    node: Any = root
     for step in error.evaluation_path:
         trail.append(node)
         if is_object(node):
@@ -228,8 +228,7 @@ def _trail(root: Any, error: Any) -> tuple[list[Any], list[int]]:
             node = resolve(root, node.get("$ref")) if step == "$ref" else node.get(str(step))
         else:
             rank.append(step if isinstance(step, int) else -1)
-            known = is_array(node) and isinstance(step, int) and step < len(node)
-            node = node[step] if known else None
+            node = node[step] if is_array(node) and isinstance(step, int) and step < len(node) else None
     return trail, rank
 
 
