@@ -23,7 +23,7 @@ from msgspec import UNSET, Struct
 
 from longshore.limits import DEFAULT_LIMITS
 from longshore.schema.kinds import is_array, is_object
-from longshore.schema.rewrite import modernised
+from longshore.schema.rewrite import inlined, modernised
 from longshore.schema.walk import ANNOTATIONS, DEFINITIONS, Schema, resolve, rewrite, without
 from longshore.wire.codec import too_deep
 
@@ -309,10 +309,13 @@ def worst_first(changes: Sequence[SurfaceChange]) -> list[SurfaceChange]:
 
 MOST_CHARACTERS: Final = 2_000_000
 """Characters read while two schemas are compared: nested alternatives multiply. A third of a second."""
-_LEAST: Final = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
-_MOST: Final = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
-_COUNTS: Final = ("minLength", "minItems", "minProperties")
-_ALONE: Final = frozenset((*_LEAST, *_MOST, "type", "enum", "const", "pattern", "format", "multipleOf", "uniqueItems"))
+_ALONE: Final = frozenset(
+    (
+        *("type", "enum", "const", "pattern", "format", "multipleOf", "uniqueItems"),
+        *("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"),
+        *("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"),
+    )
+)
 """Keywords that mean the same whatever stands beside them: without one, a schema accepts more."""
 _CURRENT: Final = "https://json-schema.org/draft/2020-12/schema"
 _INVOLVED: Final = re.compile(
@@ -329,7 +332,7 @@ def incompatibilities(old: Any, new: Any, *, result: bool = False) -> list[str]:
 
     A result may have additional members.
     """
-    before, after = (rewrite(modernised(each), _strip) for each in (old, new))
+    before, after = (inlined(rewrite(modernised(each), _strip)) for each in (old, new))
     if same(before, after):
         return []
     try:
@@ -339,6 +342,16 @@ def incompatibilities(old: Any, new: Any, *, result: bool = False) -> list[str]:
     except (TypeError, AttributeError, RecursionError, _TooInvolved):
         pass  # something is not the object or list that it should be, or is nested without end
     return [f"{'the result' if result else 'the whole'} is too involved to compare"]
+
+
+def _close(schema: Schema) -> Schema:
+    """Closed, if it says nothing about additional properties: callers sent none."""
+    return {"additionalProperties": False, **schema} if "properties" in schema else schema
+
+
+def _open(schema: Schema) -> Schema:
+    """Open for additional members, which a result may have."""
+    return without(schema, "additionalProperties") if schema.get("additionalProperties") is False else schema
 
 
 def _strip(schema: Schema) -> Schema:
@@ -371,34 +384,13 @@ class _Comparison:
             if pair not in self._assumed:
                 self._assumed.add(pair)
                 yield from self.fit(_follow(given, self._given), _follow(taken, self._taken), at)
-        elif _is_union(given) or _is_union(taken) or _differ_in_types(given, taken):
-            forms, known = _forms(given), _forms(taken)
-            if not all(any(self._fits(form, each, at) for each in known) for form in forms):
-                key = "anyOf" if "anyOf" in given or "anyOf" in taken else "type"
-                yield self._differ(key, given.get(key, UNSET), taken.get(key, UNSET), at)
-        elif not self._all_taken(given, taken):
+        elif "anyOf" in given or "anyOf" in taken:
+            closed = given if self._result else rewrite(given, _close)
+            if not _covers(rewrite(taken, _open) if self._result else taken, closed):
+                yield self._differ("anyOf", given.get("anyOf", UNSET), taken.get("anyOf", UNSET), at)
+        elif {"const", "enum"}.isdisjoint(given) or not _covers(taken, given):
             yield from self._fit_keywords(given, taken, at)
             yield from self._fit_members(given, taken, at)
-
-    def _fits(self, given: Any, taken: Any, at: str) -> bool:
-        """Whether there is no reason against it. Assumptions made for an alternative that does not fit are undone."""
-        assumed = set(self._assumed)
-        if next(self.fit(given, taken, at), None) is None:
-            return True
-        self._assumed = assumed
-        return False
-
-    def _all_taken(self, given: Schema, taken: Schema) -> bool:
-        """Whether `given` allows a few values only, and all of them are valid by `taken`."""
-        from longshore.schema.validate import SchemaProblem, compile
-
-        values = [given["const"]] if "const" in given else given.get("enum")
-        if not is_array(values) or '"$ref"' in pretty(taken):
-            return False
-        try:
-            return all(map(compile(taken).is_valid, values))
-        except SchemaProblem:
-            return False
 
     def _fit_keywords(self, given: Schema, taken: Schema, at: str) -> Iterator[str]:
         aside = {"properties", "required", "additionalProperties", *DEFINITIONS}
@@ -459,41 +451,22 @@ def _follow(schema: Schema, root: Any) -> Any:
     return found
 
 
-def _is_union(schema: Schema) -> bool:
-    return schema.keys() - {"$defs"} == {"anyOf"}
-
-
-def _differ_in_types(given: Schema, taken: Schema) -> bool:
-    """Whether one of them has a list of types, and the other a different one."""
-    one, other = given.get("type"), taken.get("type")
-    return (is_array(one) or is_array(other)) and not same(one, other)
-
-
-def _forms(schema: Schema) -> list[Any]:
-    """The alternatives of a schema: those of `anyOf`, or one for each type."""
-    if _is_union(schema):
-        return [form for each in schema["anyOf"] for form in (_forms(each) if is_object(each) else [each])]
-    kinds = schema.get("type")
-    return [{**schema, "type": kind} for kind in kinds] if is_array(kinds) else [schema]
-
-
 def _is_looser(key: str, one: Any, other: Any) -> bool:
     """Whether a changed or removed keyword refuses nothing that it accepted."""
-    if other is UNSET:
-        return key in _ALONE
-    if key in ("type", "enum"):
-        values = {pretty(each) for each in (other if is_array(other) else [other])}
-        values |= {'"integer"'} if key == "type" and '"number"' in values else set()
-        return one is not UNSET and {pretty(each) for each in (one if is_array(one) else [one])} <= values
-    if key == "uniqueItems":
-        return other is False
-    if one is UNSET and key in _COUNTS:
-        one = 0
-    if type(one) not in (int, float) or type(other) not in (int, float):
+    return key in _ALONE and _covers({} if other is UNSET else {key: other}, {} if one is UNSET else {key: one})
+
+
+def _covers(taken: Schema, given: Schema) -> bool:
+    """Whether all values of `given` are certainly valid by `taken`."""
+    import jsonschema_rs
+
+    if '"$ref"' in pretty([taken, given]):
         return False
-    if key == "multipleOf" and type(one) is type(other) is int:
-        return other > 0 and one % other == 0
-    return bool(other <= one) if key in _LEAST else key in _MOST and bool(other >= one)
+    try:
+        whole, part = (jsonschema_rs.canonicalize(each, offline=True) for each in (taken, given))
+        return whole.covers(part) == jsonschema_rs.canonical.Containment.YES
+    except ValueError:  # not a schema, or none that the library can compare
+        return False
 
 
 def _shown(value: Any) -> str:
