@@ -197,20 +197,17 @@ def _look_up(annotation: Any, names: dict[str, Any]) -> Any:
 
 def _slots(callee: Callee, code: CodeType) -> list[tuple[str, Any, bool]]:
     """Each free parameter: name, default, whether it can only be passed by name."""
-    function, count = callee.function, code.co_argcount
+    count = code.co_argcount
     names = code.co_varnames[: count + code.co_kwonlyargcount]
-    defaults: tuple[Any, ...] = function.__defaults__ or ()
-    keyword_defaults: dict[str, Any] = function.__kwdefaults__ or {}
-    unset = count - len(defaults)
-    slots: list[tuple[str, Any, bool]] = []
-    for index, name in enumerate(names):
-        if index < callee.skip or name in callee.bound:
-            continue
-        if index >= count:
-            slots.append((name, keyword_defaults.get(name, NODEFAULT), True))
-        else:
-            slots.append((name, defaults[index - unset] if index >= unset else NODEFAULT, callee.by_name))
-    return slots
+    given: tuple[Any, ...] = callee.function.__defaults__ or ()
+    defaults: dict[str, Any] = dict(zip(names[count - len(given) : count], given, strict=True)) | (
+        callee.function.__kwdefaults__ or {}
+    )
+    return [
+        (name, defaults.get(name, NODEFAULT), callee.by_name or index >= count)
+        for index, name in enumerate(names)
+        if index >= callee.skip and name not in callee.bound
+    ]
 
 
 def _is_plain(annotation: Any) -> bool:

@@ -93,15 +93,16 @@ def walk_objects(schema: Any) -> Iterator[Schema]:
 
 def edit_subschemas(schema: Schema, edit: Edit) -> Schema:
     """A copy of the schema with each direct subschema edited."""
-    return {keyword: _edited(keyword, value, edit) for keyword, value in schema.items()}
-
-
-def _edited(keyword: str, value: Any, edit: Edit) -> Any:
-    if keyword in BY_NAME and is_object(value):
-        return {name: edit(each, keyword, name) for name, each in value.items()}
-    if keyword in IN_LISTS and is_array(value):
-        return [edit(each, keyword, index) for index, each in enumerate(value)]
-    return edit(value, keyword, None) if keyword in ALONE else value
+    edited: Schema = {}
+    for keyword, value in schema.items():
+        if keyword in BY_NAME and is_object(value):
+            value = {name: edit(each, keyword, name) for name, each in value.items()}
+        elif keyword in IN_LISTS and is_array(value):
+            value = [edit(each, keyword, index) for index, each in enumerate(value)]
+        elif keyword in ALONE:
+            value = edit(value, keyword, None)
+        edited[keyword] = value
+    return edited
 
 
 def rewrite(schema: Any, change: Change) -> Any:
