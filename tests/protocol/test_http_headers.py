@@ -510,11 +510,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         for keyword in ("not", "if", "then", "else")
     ),
     *(
-        ({**holding(), keyword: [{}, holding(a=annotated("A"))]}, f"stands at '{keyword}.a'")
+        ({**holding(), keyword: [{}, holding(a=annotated("A"))]}, f"stands at '{keyword}.1.a'")
         for keyword in ("anyOf", "oneOf", "allOf", "prefixItems", "items")
     ),
     *(
-        ({**holding(), keyword: {"r": holding(a=annotated("A"))}}, f"stands at '{keyword}.a'")
+        ({**holding(), keyword: {"r": holding(a=annotated("A"))}}, f"stands at '{keyword}.r.a'")
         for keyword in ("$defs", "definitions", "patternProperties", "dependentSchemas", "dependencies")
     ),
     (holding(a={"type": "array", "items": holding(b=holding(c=annotated("A")))}), "stands at 'a.items.b.c'"),

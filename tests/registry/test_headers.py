@@ -236,9 +236,9 @@ def mistake(declare: Any) -> RegistrationError:
         (list[Annotated[str, Header("Region")]], "an x-mcp-header stands at 'region.items'"),
         (list[Place], "an x-mcp-header stands at 'region.items.region'"),
         (dict[str, Place], "an x-mcp-header stands at 'region.additionalProperties.region'"),
-        (Place | int, "an x-mcp-header stands at 'region.anyOf.region'"),
+        (Place | int, "an x-mcp-header stands at 'region.anyOf.0.region'"),
         (list[Model], "an x-mcp-header stands at 'region.items.region'"),
-        (Pair, "an x-mcp-header stands at 'region.prefixItems'"),
+        (Pair, "an x-mcp-header stands at 'region.prefixItems.0'"),
     ],
 )
 def test_a_mark_that_clients_could_not_use_is_refused(annotation: Any, what: str) -> None:

@@ -103,8 +103,8 @@ def test_a_call_that_is_valid_in_the_strict_form_is_valid_after_its_nulls_are_re
     check = compile(schema)
     for call in [fitting(lowered, lowered, random) for _ in range(20)]:
         if takes(lowered, call):
-            repaired = repair(copy.deepcopy(call), check.finder("find"))
-            assert repaired.violations == [] and check.is_valid(repaired.value), (schema, call)
+            repaired = copy.deepcopy(call)
+            assert repair(repaired, check.finder("find"))[0] == [] and check.is_valid(repaired), (schema, call)
 
 
 SIDE: Schema = {"properties": {"kind": {"const": "square"}, "side": {"type": "number"}}, "required": ["kind", "side"]}

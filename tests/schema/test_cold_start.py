@@ -69,7 +69,7 @@ def test_an_ordinary_tool_loads_three_modules_of_ours_and_none_of_others() -> No
     loaded = loaded_by(PLAIN)
     assert {n for n in loaded if n.startswith("longshore.schema.")} == {
         "longshore.schema.signature",
-        "longshore.schema.parameter",
+        "longshore.schema.kinds",
         "longshore.schema.output",
     }
     assert {n for n in loaded if not n.startswith("longshore")} == set()

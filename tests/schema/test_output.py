@@ -12,7 +12,7 @@ import pytest
 from msgspec import UNSET
 
 from longshore.schema.output import Output, OutputMismatch, encode, read_output
-from longshore.schema.parameter import SignatureProblem
+from longshore.schema.signature import SignatureProblem
 
 from .models import Account, Checked, Color, Node, Options, Point, Row, Team, Tree, User
 

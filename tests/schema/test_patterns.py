@@ -24,9 +24,8 @@ from longshore.client.models import as_type
 from longshore.errors import BadAnswer
 from longshore.schema.infer import input_schema
 from longshore.schema.output import OutputMismatch, read_output
-from longshore.schema.parameter import SignatureProblem
 from longshore.schema.repair import repair_typed
-from longshore.schema.signature import read
+from longshore.schema.signature import SignatureProblem, read
 from longshore.schema.types import read_type
 from longshore.schema.validate import interruptible
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from msgspec import NODEFAULT, UNSET, Meta
 
-from longshore.schema.parameter import SignatureProblem
+from longshore.schema.signature import SignatureProblem
 
 from .conftest import Ask, Context, read_fn, taking
 from .models import Unreadable

@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from longshore.schema.infer import input_schema, type_schema
 from longshore.schema.output import read_output
-from longshore.schema.parameter import SignatureProblem
+from longshore.schema.signature import SignatureProblem
 
 from .conftest import taking
 from .models import (

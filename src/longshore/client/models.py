@@ -247,7 +247,7 @@ def _from_text(text: str, wanted: type[T]) -> T:
 def _convert(value: Any, wanted: type[T]) -> T:
     """Convert by the rules for a tool's parameters."""
     from longshore.schema.custom_type import convert
-    from longshore.schema.parameter import SignatureProblem
+    from longshore.schema.signature import SignatureProblem
     from longshore.schema.types import read_type_cached
 
     try:

@@ -33,8 +33,7 @@ def read_arity(fn: Callable[..., Any]) -> Arity:
     bound: frozenset[str] = frozenset()
     is_async = False
     if not isinstance(getattr(function, "__code__", None), CodeType) or hasattr(function, "__wrapped__"):
-        from longshore.schema.parameter import SignatureProblem
-        from longshore.schema.signature import find_callee
+        from longshore.schema.signature import SignatureProblem, find_callee
 
         try:
             callee = find_callee(fn)

@@ -6,8 +6,7 @@ from typing import Any
 
 from longshore.nearest import nearest
 from longshore.protocol.questions import Ask, Elicit, Sample
-from longshore.schema.parameter import Parameter, SignatureProblem
-from longshore.schema.signature import Signature
+from longshore.schema.signature import Parameter, Signature, SignatureProblem
 
 
 def check_asked(signature: Signature) -> None:
@@ -52,7 +51,7 @@ def _check_form(parameter: Parameter, ask: Ask) -> None:
     kind = _asked_type(parameter, ask)
     if kind is None or kind in (bool, str, int, float):
         return
-    from longshore.schema.elicitation_form import form_schema
+    from longshore.schema.infer import form_schema
 
     form_schema(kind, parameter.name)
 

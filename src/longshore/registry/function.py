@@ -23,8 +23,7 @@ from longshore.registry.tool import (
 )
 from longshore.schema.kinds import NAME_CHARACTERS
 from longshore.schema.output import Output, read_output
-from longshore.schema.parameter import Parameter, Patterns, SignatureProblem
-from longshore.schema.signature import Signature, read
+from longshore.schema.signature import Parameter, Patterns, Signature, SignatureProblem, read
 
 if TYPE_CHECKING:
     from longshore.protocol.http_headers import HeaderParam

@@ -13,9 +13,8 @@ from msgspec import Raw, Struct
 
 from longshore.protocol.questions import Ask
 from longshore.registry.source_location import locate, refuse
-from longshore.schema.parameter import Parameter, SignatureProblem
 from longshore.schema.repair import RepairResult
-from longshore.schema.signature import Signature, read
+from longshore.schema.signature import Parameter, Signature, SignatureProblem, read
 
 _TRANSLATED = "the arguments are those of an earlier version; the list of tools has today's"
 

@@ -16,7 +16,7 @@ from msgspec import NODEFAULT, Meta, Struct
 from longshore.schema.custom_type import Slot
 from longshore.schema.header_params import ANNOTATION, Header
 from longshore.schema.kinds import is_class, is_object
-from longshore.schema.parameter import SignatureProblem
+from longshore.schema.signature import SignatureProblem
 
 _TRANSFORMS = ("strip_whitespace", "to_upper", "to_lower")
 
@@ -61,7 +61,7 @@ class Notes(Struct):
         return Meta(**given) if given else None
 
 
-def read_notes(metadata: Iterable[Any], marker_type: type) -> Notes:
+def read_notes(metadata: Iterable[Any], marker_type: type | None = None) -> Notes:
     """Sort the metadata of one `Annotated`."""
     notes = Notes(originals=tuple(metadata))
     for item in notes.originals:
@@ -74,8 +74,8 @@ def is_field(value: Any) -> bool:
     return type(value).__name__ == "FieldInfo" and hasattr(value, "metadata")
 
 
-def _note(item: Any, notes: Notes, marker_type: type) -> None:
-    if isinstance(item, marker_type):
+def _note(item: Any, notes: Notes, marker_type: type | None) -> None:
+    if marker_type is not None and isinstance(item, marker_type):
         notes.marker = item
     elif isinstance(item, Header):
         notes.extra[ANNOTATION] = item.name
@@ -152,30 +152,25 @@ def class_of(tp: Any) -> Any:
 
 def record_slots(tp: Any) -> Iterator[Slot]:
     """The fields that JSON carries, with their annotations as written."""
-    hints = _hints(tp)
-    if issubclass(class_of(tp), Struct):
-        return _of_struct(tp, hints)
-    tp = class_of(tp)
-    if hasattr(tp, "__dataclass_fields__"):
-        return _of_dataclass(tp, hints)
-    if hasattr(tp, "__attrs_attrs__"):
-        return _of_attrs(tp, hints)
-    if hasattr(tp, "__required_keys__"):
-        return (_key(n, t, n in tp.__required_keys__) for n, t in hints.items())
-    defaults: dict[str, Any] = getattr(tp, "_field_defaults", {})
-    return (Slot(n, n, hints.get(n, Any), n not in defaults, defaults.get(n, NODEFAULT)) for n in tp._fields)
-
-
-def _hints(tp: Any) -> dict[str, Any]:
     cls = class_of(tp)
     try:
         if issubclass(cls, Struct):
-            return {field.name: field.type for field in msgspec.structs.fields(tp)}
+            fields = msgspec.structs.fields(tp)
+            return (Slot(f.name, f.encode_name, f.type, f.required, f.default) for f in fields)
         known = dict(zip(getattr(cls, "__parameters__", ()), typing.get_args(tp), strict=False))
-        return {name: fill(hint, known) for name, hint in typing.get_type_hints(cls, include_extras=True).items()}
+        written = typing.get_type_hints(cls, include_extras=True)
     except NameError as error:
         fix = f"define {error.name} at module level, not inside a function or under TYPE_CHECKING"
         raise SignatureProblem(f"{tp.__name__} has a field of type {error.name!r}, which is not defined", fix) from None
+    hints = {name: fill(hint, known) for name, hint in written.items()}
+    if hasattr(cls, "__dataclass_fields__"):
+        return _of_dataclass(cls, hints)
+    if hasattr(cls, "__attrs_attrs__"):
+        return _of_attrs(cls, hints)
+    if hasattr(cls, "__required_keys__"):
+        return (_key(n, t, n in cls.__required_keys__) for n, t in hints.items())
+    defaults: dict[str, Any] = getattr(cls, "_field_defaults", {})
+    return (Slot(n, n, hints.get(n, Any), n not in defaults, defaults.get(n, NODEFAULT)) for n in cls._fields)
 
 
 def fill(tp: Any, known: dict[Any, Any]) -> Any:
@@ -194,23 +189,18 @@ def _key(name: str, hint: Any, required: bool) -> Slot:
     return Slot(name, name, hint, required, NODEFAULT)
 
 
-def _of_struct(tp: Any, hints: dict[str, Any]) -> Iterator[Slot]:
-    for field in msgspec.structs.fields(tp):
-        yield Slot(field.name, field.encode_name, hints.get(field.name, Any), field.required, field.default)
-
-
-def _of_dataclass(tp: Any, hints: dict[str, Any]) -> Iterator[Slot]:
+def _of_dataclass(cls: Any, hints: dict[str, Any]) -> Iterator[Slot]:
     import dataclasses
 
-    for field in dataclasses.fields(tp):
+    for field in dataclasses.fields(cls):
         if field.init and typing.get_origin(hints.get(field.name)) is not ClassVar:
             required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
             default = NODEFAULT if field.default is dataclasses.MISSING else field.default
             yield Slot(field.name, field.name, hints.get(field.name, Any), required, default)
 
 
-def _of_attrs(tp: Any, hints: dict[str, Any]) -> Iterator[Slot]:
-    for field in tp.__attrs_attrs__:
+def _of_attrs(cls: Any, hints: dict[str, Any]) -> Iterator[Slot]:
+    for field in cls.__attrs_attrs__:
         missing = repr(field.default) == "NOTHING"
         plain = NODEFAULT if missing or hasattr(field.default, "factory") else field.default
         yield Slot(field.name, field.alias, hints.get(field.name, Any), missing, plain)

@@ -35,7 +35,6 @@ from longshore.schema.walk import (
     has_type,
     with_null,
     without,
-    without_null,
 )
 
 Form = Literal["claude", "openai", "openai-strict", "gemini", "vscode", "cursor", "brooklyn"]
@@ -55,7 +54,7 @@ def lower(tool: dict[str, Any], form: Form) -> dict[str, Any]:
 
 
 def _lower_input(schema: Any, lowering: _Lowering) -> tuple[dict[str, Any], str]:
-    schema = _opened(schema)
+    schema = _with_open_root(schema)
     for step in lowering.first:
         schema = step(schema)
     # Both big APIs refuse combinators at the root, and the clients that don't belong to one of them send to either.
@@ -66,14 +65,14 @@ def _lower_input(schema: Any, lowering: _Lowering) -> tuple[dict[str, Any], str]
     return schema, sentence
 
 
-def _opened(schema: Any) -> Any:
+def _with_open_root(schema: Any) -> Any:
     """A root needs a type and properties of its own."""
     return inlined(schema) if is_object(schema) and "$ref" in schema else schema
 
 
 def _lower_output(tool: dict[str, Any]) -> dict[str, Any]:
     """Clients built on the official SDK drop a whole list for an output schema that is not of an object."""
-    schema = _opened(tool["outputSchema"])
+    schema = _with_open_root(tool["outputSchema"])
     if is_object(schema) and schema.get("type") == "object":
         return {**tool, "outputSchema": without_booleans(schema)}
     return without(tool, "outputSchema")
@@ -227,38 +226,36 @@ def _choose(schema: Schema) -> Schema:
 
 
 def _separate_null(schema: Schema) -> Schema:
-    schema = _without_null_option(_split_types(schema))
+    """`nullable` for null among the types, the options or the values."""
+    null = False
+    if is_array(kinds := schema.get("type")):
+        named = [each for each in kinds if each != "null"]
+        null, schema = len(named) < len(kinds), without(schema, "type")
+        if len(named) == 1:
+            schema["type"] = named[0]
+        elif named and "anyOf" not in schema:
+            schema["anyOf"] = [{"type": each} for each in named]
+    if is_array(options := schema.get("anyOf")) and NULL in options:
+        rest = [each for each in options if each != NULL]
+        null, schema = True, without(schema, "anyOf")
+        if len(rest) == 1 and is_object(rest[0]):
+            schema = _choose(with_all_joined({**schema, "allOf": rest}))
+        elif rest:
+            schema["anyOf"] = rest
+    values = schema.get("enum")
+    null |= is_array(values) and None in values
+    return {**_enumerate(schema), **({"nullable": True} if null else {})}
+
+
+def _enumerate(schema: Schema) -> Schema:
+    """Only texts can be enumerated, so other values go into the description."""
     values = schema.get("enum")
     if not is_array(values):
         return schema
-    others = [each for each in values if each is not None]
-    null = {"nullable": True} if len(others) < len(values) else {}
+    rest, others = without(schema, "enum"), [each for each in values if each is not None]
     if others and schema.get("type", "string") == "string" and all(isinstance(each, str) for each in others):
-        return {**schema, "type": "string", "enum": others, **null}
-    # Only texts can be enumerated, so other values go into the description.
-    rest = without(schema, "enum")
-    listed = 0 < len(others) <= _MAX_VALUES
-    return {**(_describe_values(rest, "One of {}.", others) if listed else rest), **null}
-
-
-def _split_types(schema: Schema) -> Schema:
-    kinds = without_null(schema).get("type")
-    if not is_array(kinds):
-        null = {"nullable": True} if kinds != schema.get("type") else {}
-        return {**without_null(schema), **null}
-    options = [{"type": kind} for kind in kinds]
-    return without(schema, "type") if "anyOf" in schema else {**without(schema, "type"), "anyOf": options}
-
-
-def _without_null_option(schema: Schema) -> Schema:
-    options = schema.get("anyOf")
-    if not is_array(options) or NULL not in options:
-        return schema
-    rest = [each for each in options if each != NULL]
-    beside = {**without(schema, "anyOf"), "nullable": True}
-    if len(rest) == 1 and is_object(rest[0]):
-        return _choose(with_all_joined({**beside, "allOf": rest}))
-    return {**beside, "anyOf": rest} if rest else beside
+        return {**rest, "type": "string", "enum": others}
+    return _describe_values(rest, "One of {}.", others) if 0 < len(others) <= _MAX_VALUES else rest
 
 
 def _inclusive(schema: Schema) -> Schema:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-import msgspec
-
 from longshore.schema.kinds import is_array, is_object
+from longshore.schema.phrase import quote
 from longshore.schema.rewrite import definition_of
 from longshore.schema.walk import ANNOTATIONS, Schema, has_type, without
 
@@ -14,9 +13,6 @@ ROOT_COMBINATORS: Final = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else
 
 MAX_BRANCHES: Final = 100
 """Alternatives, or parts of one `allOf`, that are read. No model can use more than a few dozen."""
-
-MAX_NESTED: Final = 8
-"""Levels of alternatives inside of alternatives."""
 
 MAX_SENTENCE: Final = 600
 """Characters of the sentence. One client cuts a description at 2,048, and the author's own words come first."""
@@ -35,7 +31,7 @@ def without_root_combinators(schema: Any) -> tuple[Any, str]:
     if not is_object(schema) or not set(ROOT_COMBINATORS).intersection(schema):
         return schema, ""
     merging = _Merging(schema)
-    return merging.merge(schema, MAX_NESTED), " ".join(dict.fromkeys(merging.sentences))[:MAX_SENTENCE]
+    return merging.merge(schema), " ".join(dict.fromkeys(merging.sentences))[:MAX_SENTENCE]
 
 
 @final
@@ -45,34 +41,32 @@ class _Merging:
         self._left = MAX_BRANCHES
         self.sentences: list[str] = []
 
-    def merge(self, schema: Schema, levels: int) -> Schema:
+    def merge(self, schema: Schema) -> Schema:
         if not set(ROOT_COMBINATORS).intersection(schema):
             return schema
         base = without(schema, *ROOT_COMBINATORS, "unevaluatedProperties")
-        for part in self._branches(schema, "allOf", levels):
+        for part in self._branches(schema, "allOf"):
             base = _merge(base, part)
         for keyword in ("anyOf", "oneOf"):
-            if branches := self._branches(schema, keyword, levels):
+            if branches := self._branches(schema, keyword):
                 self.sentences.append(_say(keyword, base, branches))
                 base = _alternate(base, branches)
         if not {"not", "if", "enum", "const"}.isdisjoint(schema):
             self.sentences.append(_CHECKED)
         return base
 
-    def _branches(self, schema: Schema, keyword: str, levels: int) -> list[Schema]:
-        """The branches that an object can match. A branch beyond the limits becomes `{}`."""
+    def _branches(self, schema: Schema, keyword: str) -> list[Schema]:
+        """The branches that an object can match. A branch beyond the limit becomes `{}`."""
+        branches: list[Schema] = []
         found = schema.get(keyword)
-        opened = [self._open(each, levels - 1) for each in found] if is_array(found) else []
-        return [each for each in opened if each is not None]
-
-    def _open(self, branch: Any, levels: int) -> Schema | None:
-        self._left -= 1
-        branch = definition_of(branch, self._root)
-        if branch is False or (is_object(branch) and "type" in branch and not has_type(branch, "object")):
-            return None
-        if not is_object(branch) or self._left < 0 or levels <= 0 or "$ref" in branch:
-            return {}
-        return self.merge(branch, levels)
+        for each in found if is_array(found) else ():
+            self._left -= 1
+            branch = definition_of(each, self._root)
+            if branch is False or (is_object(branch) and "type" in branch and not has_type(branch, "object")):
+                continue
+            readable = is_object(branch) and self._left >= 0 and "$ref" not in branch
+            branches.append(self.merge(branch) if readable else {})
+        return branches
 
 
 def _object(schema: Schema, keyword: str) -> Schema:
@@ -86,15 +80,8 @@ def _required(schema: Schema) -> list[str]:
 
 
 def _distinct(values: list[Any]) -> list[Any]:
-    return [*{_text(value): value for value in values}.values()]
-
-
-def _text(value: Any) -> str:
-    """A text that differs where the JSON values differ: 1 is not true."""
-    try:
-        return repr(value)
-    except RecursionError:  # deeper than any client accepts
-        return f"at {id(value)}"
+    """Without repeats. To Python, `True` is 1, but its text is another."""
+    return [*{repr(value): value for value in values}.values()]
 
 
 def _put(schema: Schema, keyword: str, value: Any) -> Schema:
@@ -136,40 +123,20 @@ def _is_of_object(schema: Schema) -> bool:
     return schema.get("type") == "object" or ("type" not in schema and "properties" in schema)
 
 
-_INDEPENDENT: Final = frozenset(
-    ("minProperties", "maxProperties", "propertyNames", "dependentRequired", "dependentSchemas", "$comment")
-)
-"""Keywords whose meaning depends on no other keyword."""
-
-
 def _merge(base: Schema, part: Schema) -> Schema:
-    """An object schema for values that match both. A keyword that can't be merged is left out."""
-    merged = _put(base, "properties", _both_named(base, part, "properties"))
+    """An object schema for values that match both. A keyword of the part that can't be merged is left out."""
+    ours, theirs = _object(base, "properties"), _object(part, "properties")
+    both = {name: _both(ours[name], theirs[name]) for name in theirs if name in ours}
+    merged = _put(base, "properties", {**ours, **theirs, **both})
     merged = _put(merged, "required", [*dict.fromkeys([*_required(base), *_required(part)])])
-    merged |= {keyword: value for keyword, value in part.items() if keyword in _INDEPENDENT and keyword not in base}
-    if is_object(part.get("patternProperties")):
-        merged = {**merged, "patternProperties": _both_named(base, part, "patternProperties")}
-    rests = [each["additionalProperties"] for each in (base, part) if "additionalProperties" in each]
-    if any(each is False for each in rests):
-        return {**merged, "additionalProperties": False}
-    alike = len(_distinct(rests)) == 1
-    return {**merged, "additionalProperties": rests[0]} if alike else without(merged, "additionalProperties")
-
-
-def _both_named(base: Schema, part: Schema, keyword: str) -> Schema:
-    ours, theirs = _object(base, keyword), _object(part, keyword)
-    return {**ours, **theirs, **{name: _both(ours[name], theirs[name]) for name in theirs if name in ours}}
+    return {**merged, "additionalProperties": False} if _is_closed(part) else merged
 
 
 def _both(ours: Any, theirs: Any) -> Any:
-    if theirs is True or _text(ours) == _text(theirs):
+    if theirs is True or repr(ours) == repr(theirs):
         return ours
-    if is_object(ours) and is_object(theirs):
-        if ours.keys() == {"allOf"}:
-            return {"allOf": [*ours["allOf"], theirs]}
-        if (simple := _combine(ours, theirs)) is not None:
-            return simple
-    return {"allOf": [ours, theirs]}
+    simple = _combine(ours, theirs) if is_object(ours) and is_object(theirs) else None
+    return {"allOf": [ours, theirs]} if simple is None else simple
 
 
 # anyOf and oneOf
@@ -178,11 +145,15 @@ def _both(ours: Any, theirs: Any) -> Any:
 def _alternate(base: Schema, branches: list[Schema]) -> Schema:
     """An object schema for values that match a branch: required is what all require, allowed what any names."""
     ours, shut = _object(base, "properties"), base.get("additionalProperties") is False
-    named = {name: None for branch in branches for name in _object(branch, "properties") if name in ours or not shut}
-    joined = {name: _any_of(_described(name, branches)) for name in named}
-    properties = {**joined, **{name: _narrowed(ours[name], joined.get(name)) for name in ours}}
+    described: dict[str, list[Any]] = {}
+    for branch in branches:
+        for name, each in _object(branch, "properties").items():
+            if name in ours or not shut:
+                described.setdefault(name, []).append(each)
+    joined = {name: _any_of(_distinct(schemas)) for name, schemas in described.items()}
+    narrowed = {name: _narrowed(ours[name], joined.get(name)) for name in ours}
     common = set(_required(branches[0])).intersection(*map(_required, branches))
-    opened = _put(base, "properties", {name: properties[name] for name in [*ours, *joined]})
+    opened = _put(base, "properties", {**ours, **joined, **narrowed})
     opened = _put(opened, "required", [*dict.fromkeys([*_required(base), *sorted(common)])])
     closed = {"additionalProperties", "patternProperties"}.isdisjoint(base) and all(map(_is_closed, branches))
     return {**opened, "additionalProperties": False} if closed else opened
@@ -190,12 +161,6 @@ def _alternate(base: Schema, branches: list[Schema]) -> Schema:
 
 def _is_closed(branch: Schema) -> bool:
     return branch.get("additionalProperties") is False and "patternProperties" not in branch
-
-
-def _described(name: str, branches: list[Schema]) -> list[Any]:
-    """The different schemas that the branches have for one property."""
-    found = [_object(branch, "properties") for branch in branches]
-    return _distinct([properties[name] for properties in found if name in properties])
 
 
 def _any_of(schemas: list[Any]) -> Any:
@@ -229,7 +194,8 @@ def _say(keyword: str, base: Schema, branches: list[Schema]) -> str:
     if len(groups) < 2 or not all(groups) or len({str(group) for group in groups}) < len(groups):
         return _CHECKED
     start = "Exactly one" if keyword == "oneOf" else "At least one"
-    sentence = f"{start} of these must be given: {'; '.join(_and(group) for group in groups)}."
+    listed = "; ".join(" and ".join(group) for group in groups)
+    sentence = f"{start} of these must be given: {listed}."
     return sentence if len(sentence) <= MAX_SENTENCE else _CHECKED
 
 
@@ -239,15 +205,4 @@ def _group(branch: Schema, base: Schema) -> list[str]:
     fixed = {name: _values(found) for name in _required(branch) if is_object(found := properties.get(name))}
     values = {name: found[0] for name, found in fixed.items() if len(found) == 1}
     others = [name for name in _required(branch) if name not in values and name not in _required(base)]
-    return [*(f"{name} = {_json(value)}" for name, value in values.items()), *others]
-
-
-def _json(value: Any) -> str:
-    try:
-        return msgspec.json.encode(value).decode()
-    except Exception:  # the author's value may have no JSON form
-        return "…"
-
-
-def _and(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return [*(f"{name} = {quote(value)}" for name, value in values.items()), *others]

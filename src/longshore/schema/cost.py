@@ -39,7 +39,6 @@ _STEPS = {
 _ASIDE = frozenset(("$defs", "definitions", "propertyNames", "contentSchema"))
 """Not applied to the value, or to nothing that could be nested."""
 _UNEVALUATED = frozenset(("unevaluatedProperties", "unevaluatedItems"))
-_LEADING = (b'"$', b'"id"', b'"unevaluated')
 _OFTEN = frozenset((*_STEPS, "propertyNames", "$defs", "definitions"))
 _BACKTRACKING = re.compile(rb"\(\?(?:<?[=!]|>)|\\\\(?:[1-9]|k<)")
 """Syntax that every pattern with backtracking contains, as JSON writes it."""
@@ -51,8 +50,6 @@ Measured: 2.7."""
 
 def is_unbounded(schema: dict[str, Any], *, if_unknown: bool = True) -> bool:
     """Whether a check might run for ever. `if_unknown` is the answer for references that can't be followed here."""
-    if _is_plain(schema):
-        return False
     expansion = _Expansion(schema)
     try:
         if _backtracks_often(schema, often=_ELSEWHERE.search(msgspec.json.encode(schema)) is not None):
@@ -76,15 +73,6 @@ def compile_bounded(schema: Any, *, if_unknown: bool = True) -> Validator | None
         return None if is_unbounded(schema, if_unknown=if_unknown) else compile(schema)
     except SchemaProblem:
         return None
-
-
-def _is_plain(schema: dict[str, Any]) -> bool:
-    """Whether no part refers to another or is checked twice. True of most schemas, and found out at once."""
-    try:
-        text = msgspec.json.encode(schema)
-    except Exception:
-        return False
-    return len(text) < MAX_NODES and not any(word in text for word in _LEADING) and not _BACKTRACKING.search(text)
 
 
 def _backtracks_often(schema: Any, *, often: bool) -> bool:

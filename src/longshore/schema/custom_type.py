@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable
 from enum import Enum
 from functools import lru_cache
-from typing import Annotated, Any, Literal, NoReturn, Protocol, cast, get_origin
+from typing import Annotated, Any, Literal, Protocol, cast, get_origin
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -201,7 +201,8 @@ def choice(origin: Any, members: tuple[Any, ...]) -> CustomType:
     def decode(value: Any, hook: Hook) -> Any:
         fits = [fit for m in members if not _lacks_tag(m, value) for fit in _attempt(m, value, hook)]
         if not fits:
-            _refuse(members, value)
+            names = ", ".join(getattr(getattr(m, "origin", m), "__name__", str(m)) for m in members)
+            raise ValueError(f"Expected one of {names}, got something else ({type(value).__name__})")
         return fits[0] if len(fits) == 1 else min(fits, key=lambda fit: _lost(value, fit))
 
     def describe(schemas: Describer) -> Schema:
@@ -221,11 +222,6 @@ def _lacks_tag(member: Any, value: Any) -> bool:
     """By itself a Struct is decoded without its tag, too; in a union it is not."""
     config: Any = getattr(getattr(member, "origin", member), "__struct_config__", None)
     return config is not None and config.tag is not None and is_object(value) and config.tag_field not in value
-
-
-def _refuse(members: tuple[Any, ...], value: Any) -> NoReturn:
-    names = ", ".join(getattr(getattr(m, "origin", m), "__name__", str(m)) for m in members)
-    raise ValueError(f"Expected one of {names}, got something else ({type(value).__name__})")
 
 
 def _lost(value: Any, decoded: Any) -> int:
@@ -279,7 +275,13 @@ def record(origin: Any, slots: list[Slot], *, array: bool, options: dict[str, An
 
     def decode(value: Any, hook: Hook) -> Any:
         if not twin:
-            twin.append(_twin(origin, slots, array=array, options=options))
+            fields: list[Any] = [(s.name, s.type) if s.required else (s.name, s.type, UNSET) for s in slots]
+            shape: dict[str, Any] = {
+                "array_like": array,
+                "kw_only": not array,
+                "rename": {s.name: s.key for s in slots},
+            }
+            twin.append(msgspec.defstruct(origin.__name__, fields, **shape, **options))
         decoded = _convert_part(value, twin[0], hook)
         found = {s.name: getattr(decoded, s.name) for s in slots}
         return origin(**{name: v for name, v in found.items() if v is not UNSET})
@@ -288,12 +290,6 @@ def record(origin: Any, slots: list[Slot], *, array: bool, options: dict[str, An
         return schemas.record(origin, slots, array=array, options=options)
 
     return make_custom_type(origin, decode, describe)
-
-
-def _twin(origin: Any, slots: list[Slot], *, array: bool, options: dict[str, Any]) -> type[Struct]:
-    fields: list[Any] = [(s.name, s.type) if s.required else (s.name, s.type, UNSET) for s in slots]
-    rename = {s.name: s.key for s in slots}
-    return msgspec.defstruct(origin.__name__, fields, array_like=array, kw_only=not array, rename=rename, **options)
 
 
 # Types that only pydantic understands: its networks, secrets and functional validators

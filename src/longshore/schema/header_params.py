@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from longshore.schema.kinds import is_object
+
 if TYPE_CHECKING:
     from longshore.protocol.http_headers import HeaderParam
+    from longshore.schema.walk import Node
 
 ANNOTATION: Final = "x-mcp-header"
 """The keyword of an input schema that marks such an argument; its value is the header's name without `Mcp-Param-`."""
@@ -53,45 +55,30 @@ def header_params(schema: dict[str, Any]) -> tuple[HeaderParam, ...]:
             return ()
     except (TypeError, ValueError, RecursionError):
         return ()  # not JSON: no client will see it, and sending it reports the fault
+    from longshore.protocol.http_headers import show_value
+    from longshore.schema.walk import walk
+
     found: dict[bytes, HeaderParam] = {}
-    for path, where, sub in _positions(schema):
-        if ANNOTATION in sub:
-            param = _param(path, where, sub)
+    for node in walk(schema):
+        if is_object(node.schema) and ANNOTATION in node.schema:
+            param = _param(node)
             other = found.setdefault(param.header, param)
             if other is not param:
-                from longshore.protocol.http_headers import show_value
-
-                what = (
-                    f"{'.'.join(other.path)!r} and {where!r} have the same {ANNOTATION}, {show_value(sub[ANNOTATION])}"
-                )
+                both = f"{'.'.join(other.path)!r} and {'.'.join(param.path)!r}"
+                what = f"{both} have the same {ANNOTATION}, {show_value(node.schema[ANNOTATION])}"
                 raise HeaderProblem(what, "give each its own; upper and lower case are the same there")
     return tuple(found.values())
 
 
-def _positions(root: dict[str, Any]) -> Iterator[tuple[tuple[str, ...] | None, str, dict[str, Any]]]:
-    """Each subschema: its path if `properties` alone lead to it, its location, and itself."""
-    from longshore.schema.walk import subschemas
-
-    queue: list[tuple[tuple[str, ...] | None, str, Any]] = [((), "", root)]
-    for path, where, schema in queue:
-        if not isinstance(schema, dict):
-            continue
-        sub = cast("dict[str, Any]", schema)
-        yield path, where, sub
-        prefix = f"{where}." if where else ""
-        for keyword, name, inner in subschemas(sub):
-            if keyword == "properties":
-                queue.append((None if path is None else (*path, str(name)), f"{prefix}{name}", inner))
-            else:  # a mark there does not name one argument
-                queue.append((None, prefix + keyword, inner))
-
-
-def _param(path: tuple[str, ...] | None, where: str, schema: dict[str, Any]) -> HeaderParam:
+def _param(node: Node) -> HeaderParam:
     from longshore.protocol.http_headers import PARAM, HeaderParam, show_value
 
-    name, kind = schema[ANNOTATION], schema.get("type")
-    if not path:
-        what = f"an {ANNOTATION} stands at {where or 'the root'!r}, which is not a single argument"
+    name, kind = node.schema[ANNOTATION], node.schema.get("type")
+    path = tuple(str(step) for step in node.path[1::2])
+    where = ".".join(path)
+    if not path or any(keyword != "properties" for keyword in node.path[::2]):
+        place = ".".join(str(step) for step in node.path if step != "properties") or "the root"
+        what = f"an {ANNOTATION} stands at {place!r}, which is not a single argument"
         raise HeaderProblem(what, 'put it on a property that is reached through "properties" alone')
     if not isinstance(name, str) or not name or not _TOKEN_CHARACTERS.issuperset(name):
         what = f"the {ANNOTATION} of {where!r} is {show_value(name)}, which can't be part of a header's name"

@@ -8,6 +8,7 @@ no titles, no boolean sub-schemas but `additionalProperties: false`; every array
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -18,9 +19,8 @@ from longshore.schema.custom_type import CustomType, Mode, Schema, Slot, is_mode
 from longshore.schema.header_params import ANNOTATION
 from longshore.schema.kinds import is_array
 from longshore.schema.output import encode_special
-from longshore.schema.parameter import Parameter
-from longshore.schema.signature import Signature
-from longshore.schema.walk import NULL, edit_subschemas, list_null, resolve, without, without_null
+from longshore.schema.signature import Signature, SignatureProblem
+from longshore.schema.walk import edit_subschemas, list_null, resolve, without, without_null
 
 INLINE_USES = 12
 """A record used more often than this in one schema is moved to `$defs`: nested sharing would double at each level."""
@@ -29,7 +29,13 @@ INLINE_USES = 12
 def input_schema(signature: Signature, descriptions: Mapping[str, str]) -> Schema:
     """The schema of a function's arguments. A description in the signature wins over one from the docstring."""
     schemas = Schemas("validation", lower=True)
-    properties = {p.name: _property(p, schemas, descriptions.get(p.name)) for p in signature.parameters}
+    properties: dict[str, Schema] = {}
+    for p in signature.parameters:
+        extra = p.extra or {}
+        written = schemas.optional(schemas.of(p.type), p.default, headed=ANNOTATION in extra)
+        written |= {} if p.default is None else _default(p.default)
+        described = p.description or descriptions.get(p.name)
+        properties[p.name] = written | ({"description": described} if described else {}) | extra
     schema: Schema = {"type": "object", "properties": properties}
     if required := [p.name for p in signature.parameters if p.required]:
         schema["required"] = required
@@ -60,16 +66,6 @@ def type_schema(tp: Any, *, mode: Mode = "validation") -> Schema:
     return schemas.close(schemas.of(read_type(tp)))
 
 
-def _property(parameter: Parameter, schemas: Schemas, documented: str | None) -> Schema:
-    headed = ANNOTATION in (parameter.extra or {})
-    schema = schemas.optional(schemas.of(parameter.type), parameter.default, headed=headed)
-    if parameter.default is not None:
-        schema |= _default(parameter.default)
-    if description := parameter.description or documented:
-        schema["description"] = description
-    return schema | (parameter.extra or {})
-
-
 def _default(value: Any) -> Schema:
     """The keyword `default`, where the value has a JSON form."""
     if value is NODEFAULT:
@@ -91,6 +87,11 @@ class _Translator(_translator):  # type: ignore[misc]
             return mi.LiteralType(args)
         translated: mi.Type = _translator._translate_inner(self, t, args, **constraints)
         return translated
+
+
+# Titles repeat the names; a discriminator's mapping refers to `$defs`, which are inlined here.
+_NOISE = ("title", "$defs", "discriminator")
+_NOISY: tuple[tuple[str, Any], ...] = (("required", []), ("additionalProperties", True))
 
 
 class Schemas:
@@ -130,37 +131,59 @@ class Schemas:
 
         An argument that a header repeats must have one plain type, so any default has the same effect there.
         """
-        options = schema.get("anyOf", [])
         may_go = default is None or (headed and default is not NODEFAULT)
-        if not self.lower or not may_go or NULL not in options:
-            return without_null(schema) if self.lower and may_go else schema
-        rest = [o for o in options if o != NULL]
-        others = {k: v for k, v in schema.items() if k != "anyOf"}
-        return {**rest[0], **others} if len(rest) == 1 else {"anyOf": rest, **others}
+        return without_null(schema) if self.lower and may_go else schema
 
     def named(self, key: Any, name: str, write: Callable[[], Schema]) -> Schema:
         """A schema that may occur several times: in place, or as a reference if it is recursive or frequent."""
+        if key not in self.names:
+            taken = set(self.names.values())
+            free = (n for i in range(1, len(taken) + 2) if (n := name if i == 1 else f"{name}_{i}") not in taken)
+            self.names[key] = next(free)
+        name = self.names[key]
         self.uses[key] = self.uses.get(key, 0) + 1
         if key in self.walking or self.uses[key] > INLINE_USES:
             self.referenced.add(key)
-        if key in self.walking or self._name(key, name) in self.defs:
-            return {"$ref": f"#/$defs/{self._name(key, name)}"}
-        self.walking.append(key)
-        schema = write()
-        self.walking.pop()
-        if key not in self.referenced:
-            return schema
-        self.defs[self._name(key, name)] = schema
-        return {"$ref": f"#/$defs/{self._name(key, name)}"}
+        if key not in self.walking and name not in self.defs:
+            self.walking.append(key)
+            schema = write()
+            self.walking.pop()
+            if key not in self.referenced:
+                return schema
+            self.defs[name] = schema
+        return {"$ref": f"#/$defs/{name}"}
 
     def record(self, origin: Any, slots: list[Slot], *, array: bool, options: dict[str, Any]) -> Schema:
         """The schema of a record that a custom type decodes."""
         fields = _tagged(options) + [(s.key, self.of(s.type), s.required, s.default) for s in slots]
         return self._fields(origin, fields, array=array, closed=options.get("forbid_unknown_fields", False))
 
-    def foreign(self, schema: Schema) -> Schema:
-        """A schema that another library made, in our form."""
-        return _Foreign(self, schema.get("$defs", {})).rewrite(schema)
+    def foreign(self, schema: Any, definitions: dict[str, Schema] | None = None) -> Schema:
+        """A schema that another library made, in our form: inlined, without noise, with `items` on every array."""
+        if isinstance(schema, bool):
+            return {} if schema else {"not": {}}
+        defs = schema.get("$defs", {}) if definitions is None else definitions
+        noise = {key for key, value in schema.items() if key in _NOISE or (key, value) in _NOISY}
+        written = edit_subschemas(without(schema, "$ref", *noise), partial(self._foreign_part, schema, defs))
+        if ref := str(schema.get("$ref", "")).removeprefix("#/$defs/"):
+            # Models of one name have different schemas.
+            return self.named((ref, repr(defs[ref])), ref, lambda: self.foreign(defs[ref], defs)) | written
+        written = readable(written)
+        if written.get("type") == "array" and not isinstance(written.get("items"), dict):
+            written["items"] = {}
+        if written.get("type") == "object":
+            written.setdefault("properties", {})
+        return list_null((common_type(written["enum"]) if "enum" in written else {}) | written)
+
+    def _foreign_part(self, parent: Schema, defs: dict[str, Schema], part: Any, keyword: str, name: Any) -> Any:
+        if is_array(part) or (keyword, part) == ("additionalProperties", False):
+            return part
+        written = self.foreign(part, defs)
+        if keyword != "properties" or name in parent.get("required", ()):
+            return written
+        default = written.get("default", NODEFAULT)
+        lowered = self.optional(written, default, headed=ANNOTATION in written)
+        return lowered if lowered is written or default is not None else without(lowered, "default")
 
     def written(self, node: Any) -> Schema:
         """A Struct, dataclass, TypedDict or NamedTuple."""
@@ -179,7 +202,7 @@ class Schemas:
         required = [key for key, _, needed, _ in fields if needed]
         if array:
             schemas = [schema for _, schema, _, _ in fields]
-            return tuple_schema(schemas, least=len(required)) | _doc(cls)
+            return tuple_schema(schemas, len(required)) | _doc(cls)
         properties = {key: self._field(schema, default) for key, schema, _, default in fields}
         schema: Schema = {"type": "object", **_doc(cls), "properties": properties}
         if required:
@@ -190,13 +213,6 @@ class Schemas:
         lowered = self.optional(schema, default, headed=ANNOTATION in schema)
         return lowered if default is None and lowered is not schema else {**lowered, **_default(default)}
 
-    def _name(self, key: Any, name: str) -> str:
-        if key not in self.names:
-            taken = set(self.names.values())
-            free = (n for i in range(1, len(taken) + 2) if (n := name if i == 1 else f"{name}_{i}") not in taken)
-            self.names[key] = next(free)
-        return self.names[key]
-
 
 def _tagged(options: dict[str, Any]) -> list[tuple[str, Schema, bool, Any]]:
     """The field with the tag of a Struct in a union."""
@@ -204,7 +220,7 @@ def _tagged(options: dict[str, Any]) -> list[tuple[str, Schema, bool, Any]]:
     return [] if name is None else [(name, common_type([tag]) | {"const": tag}, True, NODEFAULT)]
 
 
-def tuple_schema(schemas: list[Schema], *, least: int) -> Schema:
+def tuple_schema(schemas: list[Schema], least: int | None = None) -> Schema:
     """A fixed row of values. Some clients drop `prefixItems`, so a row of one kind is written without it."""
     schema: Schema = {"type": "array"}
     if schemas and all(s == schemas[0] for s in schemas):
@@ -213,7 +229,7 @@ def tuple_schema(schemas: list[Schema], *, least: int) -> Schema:
         schema |= {"prefixItems": schemas, "items": {}}
     else:
         schema["items"] = {}
-    return {**schema, "minItems": least, "maxItems": len(schemas)}
+    return {**schema, "minItems": len(schemas) if least is None else least, "maxItems": len(schemas)}
 
 
 def _doc(cls: Any) -> Schema:
@@ -257,11 +273,6 @@ def _collection(schemas: Schemas, node: Any) -> Schema:
     return {"type": "array", "items": schemas.node(node.item_type), **unique, **_limits(node, "Items")}
 
 
-def _tuple(schemas: Schemas, node: Any) -> Schema:
-    items = [schemas.node(t) for t in node.item_types]
-    return tuple_schema(items, least=len(items))
-
-
 def _mapping(schemas: Schemas, node: Any) -> Schema:
     keys = {k: v for k, v in schemas.node(node.key_type).items() if k != "type"}
     schema: Schema = {"type": "object", "properties": {}}
@@ -273,15 +284,10 @@ def _mapping(schemas: Schemas, node: Any) -> Schema:
 
 
 def _union(schemas: Schemas, node: Any) -> Schema:
-    nulls = [t for t in node.types if isinstance(t, mi.NoneType)]
-    others = [t for t in node.types if not isinstance(t, mi.NoneType)]
-    return flat_union([schemas.node(t) for t in [*others, *nulls]])
-
-
-def flat_union(options: list[Schema]) -> Schema:
-    """`anyOf` without unions inside and without repeats; one type or null is a list of the two."""
+    """`anyOf` without unions inside and without repeats, null at the end; one type or null is a list of the two."""
     flat: list[Schema] = []
-    for option in options:
+    for each in sorted(node.types, key=lambda each: isinstance(each, mi.NoneType)):
+        option = schemas.node(each)
         for member in option["anyOf"] if option.keys() == {"anyOf"} else [option]:
             if member not in flat:
                 flat.append(member)
@@ -324,7 +330,7 @@ _WRITERS: dict[type, Callable[[Schemas, Any], Schema]] = {
     mi.SetType: _collection,
     mi.FrozenSetType: _collection,
     mi.VarTupleType: _collection,
-    mi.TupleType: _tuple,
+    mi.TupleType: lambda schemas, node: tuple_schema([schemas.node(t) for t in node.item_types]),
     mi.DictType: _mapping,
     mi.UnionType: _union,
     mi.LiteralType: lambda _, node: _values(list(node.values)),
@@ -362,53 +368,55 @@ def readable(schema: Schema) -> Schema:
     return {k: written if k == "pattern" else v for k, v in schema.items() if k != "pattern" or written is not None}
 
 
-# -- schemas of another library
+# -- the form that asks a person for a type: a flat object of texts, numbers, yes-or-no and choices
 
-# Titles repeat the names; a discriminator's mapping refers to `$defs`, which are inlined here.
-_NOISE = ("title", "$defs", "discriminator")
+_FORM_KEYWORDS = {
+    "string": ("minLength", "maxLength", "format", "enum", "oneOf"),
+    "integer": ("minimum", "maximum"),
+    "number": ("minimum", "maximum"),
+    "boolean": (),
+    "array": ("minItems", "maxItems", "items"),
+}
+"""Keywords of a field beside type, title, description and default. The others are checked when the answer comes."""
+_FORM_FORMATS = ("email", "uri", "date", "date-time")
+_FLAT = "ask for a bool, a text, a number, a Literal, an enum, a list of choices, or a flat record of those"
 
 
-class _Foreign:
-    """A JSON Schema that another library made (pydantic's), and its definitions."""
+def form_schema(tp: Any, key: str) -> tuple[Schema, bool]:
+    """The form of a type, and whether it is a single field, named `key`. SignatureProblem if there is no form."""
+    from longshore.schema.rewrite import inlined
 
-    def __init__(self, schemas: Schemas, defs: dict[str, Schema]) -> None:
-        self._schemas, self._defs = schemas, defs
+    schema = inlined(type_schema(tp))
+    record = without_null(schema)  # a record or nothing: to give nothing is to decline
+    if record.get("type") != "object":
+        return _form({key: schema}, [key]), True
+    if not record.get("properties"):
+        raise SignatureProblem("a form needs named fields", _FLAT)
+    return _form(record["properties"], record.get("required", [])), False
 
-    def rewrite(self, schema: Any) -> Schema:
-        """The schema in our form: references inlined, without noise, with `items` on every array."""
-        if isinstance(schema, bool):
-            return {} if schema else {"not": {}}
-        kept = {k: v for k, v in schema.items() if k not in _NOISE and not (k == "required" and not v)}
-        ref = str(kept.pop("$ref", "")).removeprefix("#/$defs/")
-        if ref:
-            # Models of one name have different schemas.
-            body = self._schemas.named((ref, repr(self._defs[ref])), ref, lambda: self.rewrite(self._defs[ref]))
-            return body | self._inner(kept)
-        rewritten = readable(self._inner(kept))
-        if rewritten.get("type") == "array" and not isinstance(rewritten.get("items"), dict):
-            rewritten["items"] = {}
-        if rewritten.get("type") == "object":
-            rewritten.setdefault("properties", {})
-        if "enum" in rewritten:
-            rewritten = common_type(rewritten["enum"]) | rewritten
-        return list_null(rewritten)
 
-    def _inner(self, schema: Schema) -> Schema:
-        def edit(inner: Any, keyword: str, name: str | int | None) -> Any:
-            if keyword == "properties":
-                return self._field(str(name), inner, schema)
-            return (
-                inner if is_array(inner) or (keyword, inner) == ("additionalProperties", False) else self.rewrite(inner)
-            )
+def _form(fields: dict[str, Schema], required: list[str]) -> Schema:
+    properties = {name: _field(name, schema) for name, schema in fields.items()}
+    form: Schema = {"type": "object", "properties": properties}
+    needed = [name for name in required if without_null(fields[name]) is fields[name]]
+    return {**form, "required": needed} if needed else form
 
-        return edit_subschemas(
-            without(schema, "additionalProperties") if schema.get("additionalProperties") is True else schema, edit
-        )
 
-    def _field(self, name: str, schema: Any, parent: Schema) -> Schema:
-        field = self.rewrite(schema)
-        if name in parent.get("required", ()):
-            return field
-        default = field.get("default", NODEFAULT)
-        lowered = self._schemas.optional(field, default, headed=ANNOTATION in field)
-        return lowered if lowered is field or default is not None else without(lowered, "default")
+def _field(name: str, schema: Schema) -> Schema:
+    """One field as forms write it. A field that may be null may be left out."""
+    schema = without_null(schema)
+    kind = schema.get("type", "string" if "enum" in schema else None)
+    items = schema.get("items", {})
+    choices = items.get("type") == "string" and "enum" in items
+    if kind not in _FORM_KEYWORDS or (kind == "array" and not choices):
+        raise SignatureProblem(f"a form has no field for {name!r}, which is {kind or 'of several types'}", _FLAT)
+    kept = {
+        k: schema[k] for k in ("title", "description", "default", *_FORM_KEYWORDS[kind]) if schema.get(k) is not None
+    }
+    if kept.get("format") not in _FORM_FORMATS:
+        kept.pop("format", None)
+    if "enum" not in schema:
+        return {"type": kind, **kept}
+    # Choices are texts in a form; numbers among them are read back as numbers.
+    default = {} if schema.get("default") is None else {"default": str(schema["default"])}
+    return {"type": "string", **kept, "enum": [str(choice) for choice in schema["enum"]], **default}

@@ -5,12 +5,15 @@ On the cold-start path like `signature`: it imports msgspec and what msgspec loa
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct
+
+from longshore.schema.kinds import is_array, is_object
 
 _NoneType = type(None)
 
@@ -44,9 +47,7 @@ class Output(Struct, frozen=True):
         try:
             self.decode(text)
         except Exception as error:
-            from longshore.schema.return_types import check_again
-
-            check_again(value, self.returns, error)
+            _check_again(value, self.returns, error)
         return text
 
     def schema(self) -> dict[str, Any] | None:
@@ -80,7 +81,7 @@ def read_output(returns: Any, *, passthrough: tuple[type, ...]) -> Output:
             return found
     if returns in passthrough:
         return _TEXT
-    from longshore.schema.return_types import read_returned
+    from longshore.schema.types import read_returned
 
     return read_returned(returns, passthrough)
 
@@ -91,9 +92,7 @@ def encode(value: Any) -> bytes:
         text = _encoder.encode(value)
         # msgspec writes NaN and the infinities as null; only then the value itself is checked.
         if b"null" in text:
-            from longshore.schema.return_types import refuse_non_finite
-
-            refuse_non_finite(msgspec.to_builtins(value, enc_hook=encode_special, str_keys=True))
+            _refuse_non_finite(msgspec.to_builtins(value, enc_hook=encode_special, str_keys=True))
         return text
     except OutputMismatch:
         raise
@@ -115,8 +114,6 @@ def encode_special(value: Any) -> Any:
     if issubclass(cls, (Set, deque)):
         return list(value)
     if hasattr(cls, "__get_pydantic_core_schema__"):
-        import sys
-
         return sys.modules["pydantic_core"].to_jsonable_python(value)
     raise OutputMismatch(f"the result holds a {cls.__name__}, which has no JSON form; return plain data or a dataclass")
 
@@ -130,6 +127,62 @@ def _reason(error: Exception) -> str:
     except Exception:
         return type(error).__name__
 
+
+_VOUCHED = "\0model"
+
+
+def _check_again(value: Any, returns: Any, error: Exception) -> None:
+    """Raise `OutputMismatch` for a result that did not decode, unless it did so only because of pydantic.
+
+    A model may write itself in a form that it would not read (a serializer, a computed field beside `extra="forbid"`).
+    An instance was validated when it was made, so here a token replaces each one, which only its own class accepts.
+    """
+    from longshore.schema.custom_type import CustomType, decode_special, is_model
+    from longshore.schema.phrase import plain
+    from longshore.schema.types import type_name
+
+    instances: list[Any] = []
+
+    def write(item: Any) -> Any:
+        if not is_model(type(item)):
+            return encode_special(item)
+        instances.append(item)
+        return {_VOUCHED: len(instances) - 1}
+
+    def accept(tp: Any, item: Any) -> Any:
+        if isinstance(tp, CustomType):
+            return tp.decode(item, accept)
+        if is_model(tp) and is_object(item) and _VOUCHED in item:
+            instance = instances[item[_VOUCHED]]
+            if not isinstance(instance, tp):
+                raise ValueError(f"Expected `{tp.__name__}`, got `{type(instance).__name__}`")
+            return instance
+        return decode_special(tp, item)
+
+    try:
+        msgspec.json.decode(msgspec.json.encode(value, enc_hook=write), type=returns, dec_hook=accept)
+    except Exception as second:
+        name, reason = type_name(getattr(returns, "origin", returns)), plain(second if instances else error)
+        raise OutputMismatch(f"the result is not the declared {name}: {reason}") from None
+
+
+def _refuse_non_finite(value: Any, path: str = "") -> None:
+    """Raise `OutputMismatch` where plain data holds NaN or an infinity."""
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            where = f" at {path}" if path else ""
+            raise OutputMismatch(
+                f"the result holds {value}{where}, which JSON can't carry; return None or text instead"
+            )
+    elif is_object(value):
+        for key, item in value.items():
+            _refuse_non_finite(item, f"{path}.{key}" if path else str(key))
+    elif is_array(value):
+        for index, item in enumerate(value):
+            _refuse_non_finite(item, f"{path}[{index}]")
+
+
+# -- tokens
 
 TOKEN_CHARACTERS = 4
 """Characters of a token, wherever one of our figures counts tokens. Each model has its own; this is near enough."""

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable
 from typing import Final
 
-from longshore.schema.parameter import Patterns, SignatureProblem
+from longshore.schema.signature import Patterns, SignatureProblem
 
 MAX_CHARS: Final = 10_000
 """A longer pattern is not read. No author wrote it by hand, and no author could correct it."""
@@ -124,10 +124,10 @@ def has_nested_loop(pattern: str) -> bool:
 # -- from Python's syntax
 
 _TOKEN: Final = re.compile(
-    r"\\U(?P<point>[0-9A-Fa-f]{8})|\\(?P<escaped>[\s\S])|\(\?P<(?P<name>\w+)>"
-    r"|(?P<group>\(\?(?![:=!<]))|\{\d+(?:,\d*)?\}|(?P<upto>\{,\d+\})|(?P<open>\[\^?\]?)|(?P<lone>[{}\]])|[\s\S]"
+    r"\\(?P<escaped>[\s\S])|\(\?P<(?P<name>\w+)>|(?P<group>\(\?(?![:=!<]))|\{\d+(?:,\d*)?\}|\{,(?P<upto>\d+)\}"
+    r"|\[(?P<negated>\^?)(?P<set>\]?(?:\\[\s\S]|[^\]\\])*)\]|(?P<lone>[{}\]])|[\s\S]"
 )
-_KEPT: Final = frozenset("dDsSwWbBfnrtvux0123456789^$\\.*+?()[]{}|/")
+_KEPT: Final = frozenset("^$\\.*+?()[]{}|/")
 _ANCHORS: Final = {"A": "^", "Z": "$", "z": "$", "a": "\\x07"}
 
 
@@ -135,43 +135,35 @@ def translate(pattern: str) -> str | None:
     """A pattern of Python's as JavaScript writes it; None where that is not plain to see."""
     if len(pattern) > MAX_CHARS:
         return None
-    alike = not find_flaw(pattern) and "[]" not in pattern and "[^]" not in pattern
-    written = pattern if alike else _rewrite(pattern)
-    return None if written is None or find_flaw(written) else written
+    if not find_flaw(pattern) and "[]" not in pattern and "[^]" not in pattern:
+        return pattern
+    tokens = list(_TOKEN.finditer(pattern))
+    if any(token["group"] for token in tokens):
+        return None  # a flag, a comment, a condition, or a name that our own validator does not know
+    written = "".join(map(_translate, tokens))
+    return None if find_flaw(written) else written
 
 
-def _rewrite(pattern: str) -> str | None:
-    parts: list[str] = []
-    inside = False
-    for token in _TOKEN.finditer(pattern):
-        if token["group"] and not inside:
-            return None  # a flag, a comment, a condition, or a name that our own validator does not know
-        parts.append(_in_set(token) if inside else _outside(token))
-        inside = (inside or token["open"] is not None) and token[0] != "]"
-    return "".join(parts)
-
-
-def _outside(token: re.Match[str]) -> str:
+def _translate(token: re.Match[str]) -> str:
     if token["name"]:
         return f"(?<{token['name']}>"
     if token["upto"]:
-        return f"{{0{token['upto'][1:]}"
-    if token["open"]:
-        return token["open"].replace("]", "\\]")  # the first one in a set is a character
+        return f"{{0,{token['upto']}}}"
     if token["lone"]:
         return f"\\{token['lone']}"
-    return _ANCHORS.get(token["escaped"] or "") or _plain(token)
+    if token["set"] is not None:
+        inner = re.sub(r"\\([\s\S])|[\[\]]", _translate_in_set, token["set"])
+        return f"[{token['negated']}{inner}]"
+    return _ANCHORS.get(token["escaped"]) or _unescape(token["escaped"]) if token["escaped"] else token[0]
 
 
-def _in_set(token: re.Match[str]) -> str:
-    if token["open"]:
-        return token["open"].replace("[", "\\[")
-    return token[0] if token["escaped"] == "-" else _plain(token)
+def _translate_in_set(found: re.Match[str]) -> str:
+    """A bracket in a set is a character."""
+    if found[1] is None:
+        return f"\\{found[0]}"
+    return found[0] if found[1] == "-" else _unescape(found[1])
 
 
-def _plain(token: re.Match[str]) -> str:
-    """The token without a needless backslash."""
-    if token["point"]:
-        return f"\\u{{{token['point'].lstrip('0') or '0'}}}"
-    escaped = token["escaped"]
-    return escaped if escaped and not escaped.isalnum() and escaped not in _KEPT else token[0]
+def _unescape(char: str) -> str:
+    """An escaped character without a needless backslash."""
+    return f"\\{char}" if char.isalnum() or char in _KEPT else char

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, takewhile
 from typing import Any
 
@@ -21,29 +21,18 @@ SOME_KEY = "[key]"
 """A step of a path that msgspec does not name."""
 
 _NOUNS = {
-    "string": "a string",
-    "integer": "an integer",
-    "number": "a number",
-    "boolean": "a boolean",
-    "array": "an array",
-    "object": "an object",
+    **{name: f"a {name}" for name in ("string", "number", "boolean")},
+    **{name: f"an {name}" for name in ("integer", "array", "object")},
     "null": "null",
 }
-_PLURALS = {
-    "string": "strings",
-    "integer": "integers",
-    "number": "numbers",
-    "boolean": "booleans",
-    "array": "arrays",
-    "object": "objects",
-}
-_KINDS: dict[Any, str] = {
-    bool: "a boolean",
-    str: "a string",
-    int: "a number",
-    float: "a number",
-    dict: "an object",
-    list: "an array",
+_TYPE_NAMES: dict[Any, str] = {
+    str: "string",
+    int: "number",
+    float: "number",
+    bool: "boolean",
+    list: "array",
+    dict: "object",
+    type(None): "null",
 }
 _FORMATS = {
     "date": "a date like 2026-01-31",
@@ -83,11 +72,14 @@ def cut(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def type_name(value: Any) -> str:
+    """The type of a JSON value, as JSON Schema names it; integers are numbers."""
+    return _TYPE_NAMES.get(value.__class__, "something else")
+
+
 def kind(value: Any) -> str:
     """The type of a JSON value, with its article."""
-    if value is None:
-        return "null"
-    return _KINDS.get(value.__class__, "something else")
+    return expected([type_name(value)])
 
 
 def expected(types: list[str]) -> str:
@@ -115,14 +107,12 @@ def describe(schema: dict[str, Any]) -> str:
             return _FORMATS[name]
         case {"contentEncoding": "base64"}:
             return "base64 text"
-        case {"type": "array", "items": {"type": str(name)}} if name in _PLURALS:
-            return f"an array of {_PLURALS[name]}"
+        case {"type": "array", "items": {"type": str(name)}} if name in _NOUNS and name != "null":
+            return f"an array of {name}s"
         case {"type": "object", "properties": properties} if properties:
             return "an object with " + ", ".join(list(properties)[:8])
-        case {"type": str(name)}:
-            return _NOUNS.get(name, name)
         case {"type": names}:
-            return expected(names)
+            return expected([names] if isinstance(names, str) else names)
         case {"$ref": _}:
             return "an object"
         case _:
@@ -140,20 +130,18 @@ def path(steps: Sequence[str | int]) -> str:
 # msgspec's messages
 
 _PYTHON_NAMES = {
+    **_NOUNS,
     "str": "a string",
     "int": "an integer",
     "float": "a number",
     "bool": "a boolean",
-    "null": "null",
-    "array": "an array",
-    "object": "an object",
     "bytes": "base64 text",
+    "uuid": "a UUID",
+    "decimal": "a decimal number",
     "datetime": _FORMATS["date-time"],
     "date": _FORMATS["date"],
     "time": _FORMATS["time"],
     "timedelta": _FORMATS["duration"],
-    "uuid": "a UUID",
-    "decimal": "a decimal number",
 }
 _INVALID = {
     "Invalid RFC3339 encoded datetime": f"expected {_FORMATS['date-time']}",
@@ -206,28 +194,29 @@ def wrong_form(text: str, value: Any) -> str:
 
 
 def _say(text: str) -> str:
+    """A message of msgspec in our words."""
     if text in _INVALID:
         return _INVALID[text]
-    if found := re.fullmatch(r"Expected `([^`]*)`(.*)", text):
-        return _say_expected(_type_names(found[1]), found[2])
-    if found := re.fullmatch(r"Object (missing required|contains unknown) field `(.*)`", text):
-        return f"{cut(found[2])} is {'missing' if found[1].startswith('missing') else 'not a known field'}"
-    if found := re.fullmatch(r"Invalid enum value (.*)", text):
-        return f"{cut(found[1])} is not one of the allowed values"
-    return cut(text.replace("`", "")[:1].lower() + text.replace("`", "")[1:])
-
-
-def _say_expected(what: str, rest: str) -> str:
-    if found := re.fullmatch(r", got `([^`]*)`", rest):
-        return f"expected {what}, got {_type_names(found[1])}"
-    if rest.startswith(" of length"):
-        return f"must have a length{rest.removeprefix(' of length')}"
-    if rest.startswith(" matching regex "):
-        return f"must match the pattern {cut(rest.removeprefix(' matching regex '))}"
-    if found := re.fullmatch(r" that's a multiple of (.*)", rest):
-        return f"must be a multiple of {found[1]}"
-    return f"must be{rest}" if rest else f"expected {what}"
+    for pattern, say in _MESSAGES:
+        if found := re.fullmatch(pattern, text):
+            return say(found)
+    text = text.replace("`", "")
+    return cut(text[:1].lower() + text[1:])
 
 
 def _type_names(names: str) -> str:
     return either([_PYTHON_NAMES.get(name, name) for name in names.split(" | ")])
+
+
+_MESSAGES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
+    (r"Expected `([^`]*)`, got `([^`]*)`", lambda it: f"expected {_type_names(it[1])}, got {_type_names(it[2])}"),
+    (r"Expected `[^`]*` of length(.*)", lambda it: f"must have a length{it[1]}"),
+    (r"Expected `[^`]*` matching regex (.*)", lambda it: f"must match the pattern {cut(it[1])}"),
+    (r"Expected `[^`]*` that's a multiple of (.*)", lambda it: f"must be a multiple of {it[1]}"),
+    (r"Expected `([^`]*)`", lambda it: f"expected {_type_names(it[1])}"),
+    (r"Expected `[^`]*`(.+)", lambda it: f"must be{it[1]}"),
+    (r"Object missing required field `(.*)`", lambda it: f"{cut(it[1])} is missing"),
+    (r"Object contains unknown field `(.*)`", lambda it: f"{cut(it[1])} is not a known field"),
+    (r"Invalid enum value (.*)", lambda it: f"{cut(it[1])} is not one of the allowed values"),
+)
+"""A message of msgspec → ours."""

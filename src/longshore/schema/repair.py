@@ -11,7 +11,7 @@ at once, one line each.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
@@ -20,9 +20,8 @@ from longshore.limits import DEFAULT_LIMITS
 from longshore.schema.custom_type import decode_special
 from longshore.schema.infer import Schemas
 from longshore.schema.kinds import is_array, is_object
-from longshore.schema.parameter import Parameter
 from longshore.schema.phrase import cut, kind, path, places, plain, wrong_form
-from longshore.schema.signature import Signature
+from longshore.schema.signature import Parameter, Signature
 from longshore.schema.violations import Place, Violation, shorten
 from longshore.wire.codec import too_deep
 
@@ -48,128 +47,69 @@ class RepairResult(Struct, frozen=True):
 
 def repair_raw(tool: str, raw: bytes | Raw, find: Find | None) -> RepairResult:
     """Repair the arguments of a raw tool. `find` lists the violations of its schema; None if it validates nothing."""
-    try:
-        opened = _open(tool, raw)
-    except _NotAnObject as problem:
-        return RepairResult(faults=problem.lines)
-    if find is None:
-        return RepairResult(opened.value, notes=opened.notes)
-    repaired = repair(opened.value, find)
-    if repaired.violations:
-        return RepairResult(faults=tuple(shorten([each.line for each in repaired.violations])))
-    return RepairResult(repaired.value, notes=(*opened.notes, *repaired.notes))
+    value, whole = _open(tool, raw)
+    if whole.faults or find is None:
+        return whole if whole.faults else RepairResult(value, notes=whole.notes)
+    violations, notes = repair(value, find)
+    if violations:
+        return RepairResult(faults=tuple(shorten([each.line for each in violations])))
+    return RepairResult(value, notes=(*whole.notes, *notes))
 
 
 def repair_typed(tool: str, signature: Signature, raw: bytes | Raw) -> RepairResult:
     """Repair the arguments of a typed tool. The decoder has the last word."""
-    try:
-        opened = _open(tool, raw)
-    except _NotAnObject as problem:
-        return RepairResult(faults=problem.lines)
-    given = msgspec.json.decode(opened.text, type=dict[str, Raw])
-    refusals = _refusals(signature, given)
-    repaired = repair(opened.value, _finder(tool, signature, refusals))
-    lines = [each.line for each in repaired.violations]
-    for name in repaired.touched & repaired.value.keys():
-        given[str(name)] = Raw(msgspec.json.encode(repaired.value[str(name)]))
-    parts = {name: given[name] for name in repaired.value}
-    if repaired.touched:
+    value, whole = _open(tool, raw)
+    if whole.faults:
+        return whole
+    parts = {name: Raw(msgspec.json.encode(each)) for name, each in value.items()}
+    refusals = _refusals(signature, parts)
+    violations, notes = repair(value, _finder(tool, signature, refusals))
+    if notes:
+        parts = {name: Raw(msgspec.json.encode(each)) for name, each in value.items()}
         refusals = _refusals(signature, parts)
-    listed = {each.where for each in repaired.violations}
-    above = {part for where in listed for part in _prefixes(where)}
+    lines = [each.line for each in violations]
     for parameter in signature.parameters:
-        name = parameter.name
-        if name in refusals:
-            parts[name], found = _fit(parameter, parts[name], refusals[name])
-            if (name,) in above:  # beside a listed violation, only one that is certainly another
-                found = [each for each in found if each.came is not UNSET and _is_apart(each.where, listed, above)]
-            lines += [Violation(each.where, wrong_form(each.text, each.came)).line for each in found]
+        if (error := refusals.get(parameter.name)) is not None:
+            listed = [each.where for each in violations if each.where[:1] == (parameter.name,)]
+            parts[parameter.name], more = _fit(parameter, parts[parameter.name], error, listed)
+            lines += more
     if lines:
         return RepairResult(faults=tuple(shorten(lines)))
     try:
-        notes = (*opened.notes, *repaired.notes)
-        return RepairResult(signature.decode(msgspec.json.encode(parts)), notes=notes)
+        return RepairResult(signature.decode(msgspec.json.encode(parts)), notes=(*whole.notes, *notes))
     except Exception as error:  # an author's validator may raise anything
         return RepairResult(faults=(plain(error),))
 
 
-# -- the arguments as a whole
-
-
-class _NotAnObject(Exception):
-    """The arguments as a whole are no object. Its lines are for the model."""
-
-    def __init__(self, lines: list[str]) -> None:
-        super().__init__("; ".join(lines))
-        self.lines = tuple(lines)
-
-
-class _Opened(NamedTuple):
-    """Arguments that are an object: their text, out of a string if they came as one, and their value."""
-
-    text: bytes | Raw
-    value: dict[str, Any]
-    notes: tuple[str, ...] = ()
-
-
-def _open(tool: str, raw: bytes | Raw) -> _Opened:
+def _open(tool: str, raw: bytes | Raw) -> tuple[dict[str, Any], RepairResult]:
+    """The arguments as a whole, out of a string if they came as one; and the fault if they are no object."""
     try:
         value = msgspec.json.decode(raw)
     except _UNREADABLE as error:
-        raise _NotAnObject(_unreadable_arguments(raw) or [f"arguments: {_why(error)}"]) from None
+        text = "some of it is no UTF-8" if isinstance(error, UnicodeDecodeError) else str(error).partition(" - at `")[0]
+        return {}, RepairResult(faults=(f"arguments: not valid JSON ({cut(text)})",))
     if is_object(value):
-        return _Opened(raw, value)
-    inner = _parsed(value, 0)
-    if is_object(inner):
-        return _Opened(value.encode(), inner, ("the arguments came as a JSON string; it was parsed",))
-    raise _NotAnObject([f"arguments: expected an object with the arguments of {cut(tool)}, got {kind(value)}"])
-
-
-def _unreadable_arguments(raw: bytes | Raw) -> list[str]:
-    """A line for each argument that can't be read: a number out of range, bytes that are no text."""
-    lines: list[str] = []
-    try:
-        for name, part in msgspec.json.decode(raw, type=dict[str, Raw]).items():
-            try:
-                msgspec.json.decode(part)
-            except _UNREADABLE as error:
-                lines.append(f"{cut(name)}: {_why(error)}")
-    except _UNREADABLE:
-        return []
-    return shorten(lines)
-
-
-def _why(error: Exception) -> str:
-    text = "some of it is no UTF-8" if isinstance(error, UnicodeDecodeError) else str(error).partition(" - at `")[0]
-    return f"not valid JSON ({cut(text)})"
+        return value, RepairResult()
+    if is_object(inner := _parsed(value, 0)):
+        return inner, RepairResult(notes=("the arguments came as a JSON string; it was parsed",))
+    fault = f"arguments: expected an object with the arguments of {cut(tool)}, got {kind(value)}"
+    return {}, RepairResult(faults=(fault,))
 
 
 # -- repairs
 
 
-class RepairedArguments(NamedTuple):
-    """Arguments after repairs, their remaining violations, and what was repaired."""
-
-    value: dict[str, Any]
-    violations: list[Violation]
-    notes: tuple[str, ...] = ()
-    touched: frozenset[str | int] = frozenset()
-    """The arguments that were changed."""
-
-
-def repair(value: dict[str, Any], find: Find) -> RepairedArguments:
-    """Repair a value in place, until it is valid or nothing helps."""
+def repair(value: dict[str, Any], find: Find) -> tuple[list[Violation], tuple[str, ...]]:
+    """Repair a value in place, until it is valid or nothing helps. Returns what is left to repair, and what was."""
     notes: list[str] = []
-    touched: set[str | int] = set()
     violations = find(value)
     for _ in range(MAX_ROUNDS):
-        helped = [(each.where, note) for each in violations if (note := _try(value, each))]
+        helped = [note for each in violations if (note := _try(value, each))]
         if not helped:
             break
-        notes += [note for _, note in helped]
-        touched |= {where[0] for where, _ in helped}
+        notes += helped
         violations = find(value)
-    return RepairedArguments(value, violations, tuple(shorten(notes)), frozenset(touched))
+    return violations, tuple(shorten(notes))
 
 
 def _try(value: Any, violation: Violation) -> str | None:
@@ -235,17 +175,11 @@ def _finder(tool: str, signature: Signature, refused: Iterable[str]) -> Find:
         return lambda _: []
 
 
-class _Reason(NamedTuple):
-    """A reason of the decoder against a value. It may give only the first of several."""
+def _fit(parameter: Parameter, raw: Raw, error: Exception, listed: list[Place]) -> tuple[Raw, list[str]]:
+    """The value as the declared type takes it, or the decoder's reasons against it, perhaps the first of several.
 
-    where: Place
-    text: str
-    came: Any
-    """The value there; UNSET if it is not known."""
-
-
-def _fit(parameter: Parameter, raw: Raw, error: Exception) -> tuple[Raw, list[_Reason]]:
-    """The value as the declared type takes it, or the decoder's reasons against it."""
+    Beside listed violations only those that are certainly others: not inside of one, nor around it.
+    """
     value: Any = None
     if len(bytes(raw)) <= MAX_PARSED_BYTES:
         value = _integral(msgspec.json.decode(raw))
@@ -254,26 +188,22 @@ def _fit(parameter: Parameter, raw: Raw, error: Exception) -> tuple[Raw, list[_R
         if refusal is None:
             return whole, []
         error = refusal
-    return raw, [_Reason((parameter.name, *steps), text, _at(value, steps)) for steps, text in places(error)]
-
-
-def _is_apart(where: Place, listed: set[Place], above: set[Place]) -> bool:
-    return where not in above and listed.isdisjoint(_prefixes(where))
-
-
-def _prefixes(where: Place) -> Iterable[Place]:
-    """A place and all places that it is inside of."""
-    return (where[:length] for length in range(1, len(where) + 1))
+    lines: list[str] = []
+    for steps, text in places(error):
+        where, came = (parameter.name, *steps), _at(value, steps)
+        apart = came is not UNSET and all(where[: len(each)] != each[: len(where)] for each in listed)
+        if apart or not listed:
+            lines.append(Violation(where, wrong_form(text, came)).line)
+    return raw, lines
 
 
 def _at(value: Any, steps: Place) -> Any:
-    for step in steps:
-        if is_object(value) and isinstance(step, str):
-            value = value.get(step, UNSET)
-        elif is_array(value) and isinstance(step, int) and step < len(value):
+    """The value at a place; UNSET if the place leads nowhere."""
+    try:
+        for step in steps:
             value = value[step]
-        else:
-            return UNSET
+    except (LookupError, TypeError):
+        return UNSET
     return value
 
 

@@ -6,11 +6,13 @@ with them, and `client_forms` is composed of them.
 
 from __future__ import annotations
 
-from typing import Any, Final, final
+from collections.abc import Collection
+from typing import Any, Final
 
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.walk import (
     ANNOTATIONS,
+    DEFINITIONS,
     Rewriter,
     Schema,
     SchemaTooLarge,
@@ -79,38 +81,47 @@ def modernised(schema: Any) -> Any:
     """
     if not is_object(schema):
         return schema
-    old, moves = is_old(schema), _may_move(schema)
+    old, named, newer = is_old(schema), schema.get("definitions"), schema.get("$defs", {})
+    moves = is_object(named) and is_object(newer) and named.keys().isdisjoint(newer)
+    if moves:
+        schema = {**without(schema, *DEFINITIONS), "$defs": {**schema["definitions"], **newer}}
 
     def change(each: Schema) -> Schema:
-        kept = _split_dependencies(_rename_id(_drop_beside(each))) if old else each
-        return _name_rows(_write_bounds(_follow_definitions(kept) if moves else kept))
+        ref = each.get("$ref")
+        if moves and isinstance(ref, str) and ref.startswith("#/definitions/"):
+            each = {**each, "$ref": ref.replace("#/definitions/", "#/$defs/", 1)}
+        return _modernise(_modernise_old(each) if old else each)
 
-    moved = (
-        {**without(schema, "definitions", "$defs"), "$defs": {**schema["definitions"], **schema.get("$defs", {})}}
-        if moves
-        else schema
-    )
-    changed = rewrite(_rename_id(moved), change)
+    changed = rewrite(_rename_id(schema), change)
     return without(changed, "$schema") if old else changed
 
 
-def _may_move(root: Schema) -> bool:
-    named, newer = root.get("definitions"), root.get("$defs", {})
-    return is_object(named) and is_object(newer) and named.keys().isdisjoint(newer)
+def _modernise(schema: Schema) -> Schema:
+    found = dict(schema)
+    for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if isinstance(found.get(exclusive), bool) and found.pop(exclusive) and bound in found:
+            found[exclusive] = found.pop(bound)
+    if is_array(row := found.get("items")) and "prefixItems" not in found:
+        del found["items"]
+        if row:  # `prefixItems` may not be empty
+            found["prefixItems"] = row
+        if "additionalItems" in found:
+            found["items"] = found.pop("additionalItems")
+    return found
 
 
-def _follow_definitions(schema: Schema) -> Schema:
-    ref = schema.get("$ref")
-    if not isinstance(ref, str) or not ref.startswith("#/definitions/"):
-        return schema
-    return {**schema, "$ref": ref.replace("#/definitions/", "#/$defs/", 1)}
-
-
-def _drop_beside(schema: Schema) -> Schema:
-    if "$ref" not in schema:
-        return schema
-    kept = ANNOTATIONS | {"$ref", "$defs", "definitions"}
-    return {keyword: value for keyword, value in schema.items() if keyword in kept}
+def _modernise_old(schema: Schema) -> Schema:
+    if "$ref" in schema:
+        kept = ANNOTATIONS | {"$ref", *DEFINITIONS}
+        schema = {keyword: value for keyword, value in schema.items() if keyword in kept}
+    found = _rename_id(schema)
+    dependencies = found.get("dependencies")
+    if is_object(dependencies) and {"dependentRequired", "dependentSchemas"}.isdisjoint(found):
+        found = without(found, "dependencies")
+        for keyword, names in (("dependentRequired", True), ("dependentSchemas", False)):
+            if part := {name: each for name, each in dependencies.items() if is_array(each) is names}:
+                found[keyword] = part
+    return found
 
 
 def _rename_id(schema: Schema) -> Schema:
@@ -119,43 +130,14 @@ def _rename_id(schema: Schema) -> Schema:
     return {"$id" if keyword == "id" else keyword: value for keyword, value in schema.items()} if named else schema
 
 
-def _write_bounds(schema: Schema) -> Schema:
-    for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
-        if schema.get(exclusive) is True and bound in schema:
-            schema = {**without(schema, bound), exclusive: schema[bound]}
-        elif isinstance(schema.get(exclusive), bool):
-            schema = without(schema, exclusive)
-    return schema
-
-
-def _name_rows(schema: Schema) -> Schema:
-    row = schema.get("items")
-    if not is_array(row) or "prefixItems" in schema:
-        return schema
-    rest = {"items": schema["additionalItems"]} if "additionalItems" in schema else {}
-    named = {"prefixItems": row} if row else {}  # `prefixItems` may not be empty
-    return {**without(schema, "items", "additionalItems"), **named, **rest}
-
-
-def _split_dependencies(schema: Schema) -> Schema:
-    found = schema.get("dependencies")
-    if not is_object(found) or not {"dependentRequired", "dependentSchemas"}.isdisjoint(schema):
-        return schema
-    lists = {name: each for name, each in found.items() if is_array(each)}
-    schemas = {name: each for name, each in found.items() if not is_array(each)}
-    rest = without(schema, "dependencies")
-    return rest | ({"dependentRequired": lists} if lists else {}) | ({"dependentSchemas": schemas} if schemas else {})
-
-
 # -- references
 
 MAX_INLINED: Final = 2_000
 """Nodes of an inlined schema. Definitions that refer to each other twice double the size at each level."""
 
-MAX_FOLLOWED: Final = 100_000
-"""References that are followed to find recursive definitions: 316 definitions in one ring."""
+MAX_DEFINITIONS: Final = 300
+"""Definitions of a schema that is inlined. Finding the recursive ones takes the square of it."""
 
-_PLACES: Final = ("$defs", "definitions")
 _NAMING: Final = frozenset(("$id", "id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef"))
 """Keywords that name a subschema or refer to a name. A copy of it would be a second one of the same name."""
 
@@ -164,13 +146,88 @@ def inlined(schema: Any) -> Any:
     """Each `$ref` to a definition replaced by it, unless it is recursive; the schema itself if it got too large."""
     if not is_object(schema):
         return schema
-    definitions = {ref: schema[place][name] for place in _PLACES for ref, name in _names(schema, place).items()}
-    if any(_leads_elsewhere(each, schema, definitions) for each in walk_objects(schema)):
+    definitions = {
+        f"#/{place}/{name.replace('~', '~0').replace('/', '~1')}": each
+        for place in DEFINITIONS
+        if is_object(named := schema.get(place))
+        for name, each in named.items()
+    }
+    elsewhere = any(_leads_elsewhere(each, schema, definitions) for each in walk_objects(schema))
+    if elsewhere or len(definitions) > MAX_DEFINITIONS:
         return schema
     try:
-        return _Inliner(definitions, old=is_old(schema)).inline(schema)
+        return _inline(schema, definitions)
     except SchemaTooLarge:
         return schema
+
+
+def _inline(root: Schema, definitions: dict[str, Any]) -> Schema:
+    recursive, old = _find_recursive(definitions), is_old(root)
+
+    def follow(schema: Schema, stop: Collection[str]) -> Schema:
+        for step in range(len(definitions) + 1):
+            ref = schema.get("$ref")
+            if not isinstance(ref, str) or ref not in definitions or ref in stop:
+                break
+            if step:
+                rewriter.spend()  # a definition may be a reference to the next, and so on
+            schema = _join(definitions[ref], without(schema, "$ref"), old=old)
+        return schema
+
+    rewriter = Rewriter(lambda each: follow(each, recursive), MAX_INLINED)
+    # A root needs a type of its own, so a reference there is replaced even if it is recursive.
+    body: Schema = rewriter.rewrite(follow(without(root, "$schema", *DEFINITIONS), ()))
+    written: dict[str, Any] = {}
+    waiting: list[Any] = [body]
+    for each in waiting:  # a definition that is still referred to is inlined in its place, and may refer to more
+        for ref in sorted(_references(each).intersection(definitions).difference(written)):
+            written[ref] = rewriter.rewrite(definitions[ref])
+            waiting.append(written[ref])
+    for ref, each in written.items():
+        _, place, name = ref.split("/")
+        body.setdefault(place, {})[name.replace("~1", "/").replace("~0", "~")] = each
+    return {"$schema": root["$schema"], **body} if "$schema" in root else body
+
+
+def _join(target: Any, beside: Schema, *, old: bool) -> Schema:
+    """A definition together with the keywords beside the reference, which older dialects ignore."""
+    if not is_object(target):
+        target = {"not": {}} if target is False else {}
+    if old:
+        beside = {keyword: value for keyword, value in beside.items() if keyword in ANNOTATIONS}
+    if beside.keys() <= ANNOTATIONS:
+        return {**target, **beside}
+    others = beside.get("allOf")
+    return {**beside, "allOf": [target, *(others if is_array(others) else ())]}
+
+
+def _references(schema: Any) -> set[str]:
+    return {ref for each in walk_objects(schema) if isinstance(ref := each.get("$ref"), str)}
+
+
+def _find_recursive(definitions: dict[str, Any]) -> set[str]:
+    leads = {ref: _references(each).intersection(definitions) for ref, each in definitions.items()}
+    recursive: set[str] = set()
+    for start in leads:
+        reached: set[str] = set()
+        waiting = [start]
+        while waiting:
+            more = leads[waiting.pop()] - reached
+            reached |= more
+            waiting.extend(more)
+        if start in reached:
+            recursive.add(start)
+    return recursive
+
+
+def _leads_elsewhere(schema: Schema, root: Schema, definitions: dict[str, Any]) -> bool:
+    """Whether it names itself, or refers to something that inlining would move."""
+    names = _NAMING.intersection(schema)
+    if names and (schema is not root or names - {"$id", "id"}):
+        return True
+    ref = schema.get("$ref", "#")
+    inside = ref == "#" or (isinstance(ref, str) and ref.startswith("#/") and ref.split("/")[1] not in DEFINITIONS)
+    return not inside and (not isinstance(ref, str) or ref not in definitions)
 
 
 def definition_of(schema: Any, root: Schema) -> Any:
@@ -200,99 +257,3 @@ def move_references(schema: Schema, where: str, *, definitions: bool = True) -> 
 
     moved: Schema = move(schema)
     return moved
-
-
-def _names(root: Schema, place: str) -> dict[str, str]:
-    """Each reference to a definition in this place, and the definition's name."""
-    named = root.get(place)
-    if not is_object(named):
-        return {}
-    return {f"#/{place}/{str(name).replace('~', '~0').replace('/', '~1')}": name for name in named}
-
-
-def _leads_elsewhere(schema: Schema, root: Schema, definitions: dict[str, Any]) -> bool:
-    """Whether it names itself, or refers to something that inlining would move."""
-    names = _NAMING.intersection(schema)
-    if names and (schema is not root or names - {"$id", "id"}):
-        return True
-    ref = schema.get("$ref", "#")
-    inside = ref == "#" or (isinstance(ref, str) and ref.startswith("#/") and ref.split("/")[1] not in _PLACES)
-    return not inside and (not isinstance(ref, str) or ref not in definitions)
-
-
-@final
-class _Inliner:
-    def __init__(self, definitions: dict[str, Any], *, old: bool) -> None:
-        self._definitions = definitions
-        self._old = old
-        self._recursive = _find_recursive(definitions)
-        self._rewriter = Rewriter(self._replace, MAX_INLINED)
-        self._kept: set[str] = set()
-
-    def inline(self, root: Schema) -> Schema:
-        body: Schema = self._rewriter.rewrite(self._inline_root(root))
-        written: dict[str, Any] = {}
-        # A definition that is still referred to is inlined in its place, and may refer to more of them.
-        while waiting := [ref for ref in sorted(self._kept) if ref in self._definitions and ref not in written]:
-            for ref in waiting:
-                written[ref] = self._rewriter.rewrite(self._definitions[ref])
-        for place in _PLACES:
-            if kept := {name: written[ref] for ref, name in _names(root, place).items() if ref in written}:
-                body[place] = kept
-        return body
-
-    def _inline_root(self, root: Schema) -> Schema:
-        """A root needs a type of its own, so a reference there is replaced even if it is recursive."""
-        schema = without(root, *_PLACES)
-        for _ in self._definitions:
-            ref = schema.get("$ref")
-            if isinstance(ref, str) and ref in self._definitions:
-                schema = self._joined(self._definitions[ref], without(schema, "$ref"))
-        return {"$schema": root["$schema"], **schema} if "$schema" in root else schema
-
-    def _replace(self, schema: Schema) -> Schema:
-        for step in range(len(self._definitions) + 1):
-            if step > 1:
-                self._rewriter.spend()  # a definition may be a reference to the next, and so on
-            ref = schema.get("$ref")
-            if not isinstance(ref, str):
-                return schema
-            if ref not in self._definitions or ref in self._recursive:
-                self._kept.add(ref)
-                return schema
-            schema = self._joined(self._definitions[ref], without(schema, "$ref"))
-        return schema
-
-    def _joined(self, target: Any, beside: Schema) -> Schema:
-        """A definition together with the keywords beside the reference, which older dialects ignore."""
-        if not is_object(target):
-            target = {"not": {}} if target is False else {}
-        if self._old:
-            beside = {keyword: value for keyword, value in beside.items() if keyword in ANNOTATIONS}
-        if beside.keys() <= ANNOTATIONS:
-            return {**target, **beside}
-        others = beside.get("allOf")
-        return {**beside, "allOf": [target, *(others if is_array(others) else ())]}
-
-
-def _find_recursive(definitions: dict[str, Any]) -> set[str]:
-    leads = {
-        ref: {found for each in walk_objects(inner) if isinstance(found := each.get("$ref"), str)}
-        for ref, inner in definitions.items()
-    }
-    left = MAX_FOLLOWED
-    recursive: set[str] = set()
-    for start in leads:
-        reached: set[str] = set()
-        waiting = [*leads[start]]
-        while waiting:
-            ref = waiting.pop()
-            if ref not in reached:
-                reached.add(ref)
-                waiting.extend(leads.get(ref, ()))
-        left -= len(reached)
-        if left < 0:
-            raise SchemaTooLarge
-        if start in reached:
-            recursive.add(start)
-    return recursive

@@ -1,7 +1,7 @@
 """The signature of a function: its parameters, the decoder of its arguments and the way to call it.
 
 This module is on the cold-start path. It imports msgspec and what msgspec itself loads, and an ordinary tool is read
-without any other module: `parameter_reader` is imported with the first annotation that is more than a plain class.
+without any other module: `types` is imported with the first annotation that is more than a plain class.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from typing import Any, ForwardRef, Literal
 import msgspec
 from msgspec import NODEFAULT, UNSET, Struct
 
-from longshore.schema.parameter import Parameter, Patterns, SignatureProblem
-
 _VARARGS, _VARKEYWORDS, _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x04, 0x08, 0x20, 0x80, 0x200
 
 _NoneType = type(None)
@@ -29,6 +27,39 @@ _BUILTINS = {cls.__name__: cls for cls in (str, int, float, bool, list, dict)}
 
 # Defaults of these classes can be shared by all calls.
 _IMMUTABLE = frozenset((str, int, float, bool, _NoneType, bytes))
+
+
+Patterns = Literal["linear", "waivable", "any"]
+"""The patterns that a type may have: of linear time only, the same in a tool whose author may waive it, or any."""
+
+
+class SignatureProblem(Exception):
+    """A function can't be offered to clients. `what` and `fix` are one sentence each; the caller knows the place."""
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(f"{what}; {fix}")
+        self.what, self.fix = what, fix
+
+
+class Parameter(Struct, frozen=True):
+    """One parameter. `type` is ready for msgspec: with constraints, without description and marker."""
+
+    name: str
+    type: Any
+    required: bool
+    default: Any
+    """NODEFAULT if there is none."""
+    description: str | None = None
+    keyword_only: bool = False
+    marker: Any = None
+    extra: dict[str, Any] | None = None
+    """Schema keywords that the author gave, through `Header(…)` or `Meta(extra_json_schema=…)`."""
+    in_header: bool = False
+    """Whether it, or something in it, may be repeated in a header. Only the schema says so for certain."""
+    authored: bool = False
+    """Whether a part of its schema may be the author's own: keywords, or keys that are no plain names."""
+    old_names: tuple[str, ...] = ()
+    """The names that it had before."""
 
 
 class Signature(Struct, frozen=True):
@@ -81,15 +112,15 @@ def read(fn: Callable[..., Any], *, context_type: type, marker_type: type, patte
         elif _is_plain(annotation) and (default is NODEFAULT or default.__class__ is annotation):
             sent.append(Parameter(name, annotation, default is NODEFAULT, default, None, keyword_only))
         else:
-            from longshore.schema import parameter_reader
+            from longshore.schema import types
 
-            if parameter_reader.is_context(annotation, context_type):
+            if types.is_context(annotation, context_type):
                 context = _only(context, name)
                 continue
-            found = parameter_reader.read_parameter(name, annotation, default, keyword_only, marker_type, patterns)
+            found = types.read_parameter(name, annotation, default, keyword_only, marker_type, patterns)
             (sent if found.marker is None else asked).append(found)
-    arguments = _arguments(sent)
-    simple = context is None and not asked and not any(p.keyword_only for p in sent)
+    fields = [_field(p) for p in sent]
+    arguments = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
     return Signature(
         parameters=tuple(sent),
         asked=tuple(asked),
@@ -99,7 +130,7 @@ def read(fn: Callable[..., Any], *, context_type: type, marker_type: type, patte
         arguments=arguments,
         decode=_decoder(arguments, sent),
         positional=_positional([p.name for p in sent]),
-        simple=simple,
+        simple=context is None and not asked and not any(p.keyword_only for p in sent),
     )
 
 
@@ -118,17 +149,15 @@ def _refuse_shapes(code: CodeType) -> None:
     if flags & (_VARARGS | _VARKEYWORDS):
         star = code.co_varnames[code.co_argcount + code.co_kwonlyargcount :]
         if flags & _VARARGS:
-            raise SignatureProblem(f"it takes *{star[0]}, which has no JSON name", _LISTED.format(name=star[0]))
-        raise SignatureProblem(f"it takes **{star[0]}, so any key would be allowed", _MAPPED.format(name=star[0]))
+            fix = f"name each parameter, or take one `{star[0]}: list[…]`"
+            raise SignatureProblem(f"it takes *{star[0]}, which has no JSON name", fix)
+        fix = f"name each parameter, or take one `{star[0]}: dict[str, …]`"
+        raise SignatureProblem(f"it takes **{star[0]}, so any key would be allowed", fix)
     if code.co_posonlyargcount:
         first = code.co_varnames[code.co_posonlyargcount - 1]
         raise SignatureProblem(f"parameter {first!r} is positional-only, but arguments come by name", "remove the `/`")
     if flags & (_GENERATOR | _ASYNC_GENERATOR):
         raise SignatureProblem("it is a generator, but one call has one result", "collect the values and return a list")
-
-
-_LISTED = "name each parameter, or take one `{name}: list[…]`"
-_MAPPED = "name each parameter, or take one `{name}: dict[str, …]`"
 
 
 def _annotations(function: Any, context_type: type) -> dict[str, Any]:
@@ -141,7 +170,7 @@ def _annotations(function: Any, context_type: type) -> dict[str, Any]:
     looked_up = {name: _look_up(a, function.__globals__) for name, a in found.items()}
     if UNSET not in looked_up.values():
         return looked_up
-    from longshore.schema.parameter_reader import resolve
+    from longshore.schema.types import resolve
 
     return resolve(function, context_type)
 
@@ -168,20 +197,17 @@ def _look_up(annotation: Any, names: dict[str, Any]) -> Any:
 
 def _slots(callee: Callee, code: CodeType) -> list[tuple[str, Any, bool]]:
     """Each free parameter: name, default, whether it can only be passed by name."""
-    function, count = callee.function, code.co_argcount
+    count = code.co_argcount
     names = code.co_varnames[: count + code.co_kwonlyargcount]
-    defaults: tuple[Any, ...] = function.__defaults__ or ()
-    keyword_defaults: dict[str, Any] = function.__kwdefaults__ or {}
-    unset = count - len(defaults)
-    slots: list[tuple[str, Any, bool]] = []
-    for index, name in enumerate(names):
-        if index < callee.skip or name in callee.bound:
-            continue
-        if index >= count:
-            slots.append((name, keyword_defaults.get(name, NODEFAULT), True))
-        else:
-            slots.append((name, defaults[index - unset] if index >= unset else NODEFAULT, callee.by_name))
-    return slots
+    given: tuple[Any, ...] = callee.function.__defaults__ or ()
+    defaults: dict[str, Any] = dict(zip(names[count - len(given) : count], given, strict=True)) | (
+        callee.function.__kwdefaults__ or {}
+    )
+    return [
+        (name, defaults.get(name, NODEFAULT), callee.by_name or index >= count)
+        for index, name in enumerate(names)
+        if index >= callee.skip and name not in callee.bound
+    ]
 
 
 def _is_plain(annotation: Any) -> bool:
@@ -195,49 +221,35 @@ def _only(context: str | None, name: str) -> str:
     return name
 
 
-def _arguments(parameters: list[Parameter]) -> type[Struct]:
-    fields = [_field(p) for p in parameters]
-    return msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
-
-
 def _field(parameter: Parameter) -> Any:
     if parameter.required:
         return parameter.name, parameter.type
     default = parameter.default
     if default.__class__ in _IMMUTABLE:
         return parameter.name, parameter.type, default
-    from longshore.schema.parameter_reader import fresh
+    from longshore.schema.types import fresh
 
     return parameter.name, parameter.type, msgspec.field(default_factory=fresh(default))
 
 
 def _decoder(arguments: type[Struct], parameters: list[Parameter]) -> Callable[[Any], Any]:
-    hook = None if all(_is_plain(p.type) for p in parameters) else _hook()
-    try:
-        return msgspec.json.Decoder(arguments, dec_hook=hook).decode
-    except TypeError:
-        from longshore.schema.parameter_reader import culprit
-
-        raise culprit(parameters) from None
-
-
-def _hook() -> Callable[[type, Any], Any]:
+    if all(_is_plain(p.type) for p in parameters):
+        return msgspec.json.Decoder(arguments).decode
     from longshore.schema.custom_type import decode_special
 
-    return decode_special
+    try:
+        return msgspec.json.Decoder(arguments, dec_hook=decode_special).decode
+    except TypeError:
+        from longshore.schema.types import find_refused
+
+        raise find_refused(parameters) from None
 
 
 def _positional(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
     if not names:
-        return _nothing
+        return lambda _: ()
     get: Callable[[Any], Any] = attrgetter(*names)
-    if len(names) > 1:
-        return get
-    return lambda args: (get(args),)
-
-
-def _nothing(_: Any) -> tuple[Any, ...]:
-    return ()
+    return get if len(names) > 1 else lambda args: (get(args),)
 
 
 # -- callables that are neither a plain function nor a bound method

@@ -1,4 +1,4 @@
-"""Annotations made ready for msgspec.
+"""Annotations made ready for msgspec, and the parameters whose annotation or default is more than a plain class.
 
 `TypeReader.read` returns the very same object where msgspec takes an annotation as it is, so that "did anything change"
 is an identity test. Everything else is rebuilt around the classes of `custom_type`.
@@ -18,13 +18,24 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
+from msgspec import NODEFAULT
 
 from longshore.schema import custom_type
-from longshore.schema.annotations import Notes, class_of, fill, is_record, read_notes, record_options, record_slots
-from longshore.schema.custom_type import CustomType
+from longshore.schema.annotations import (
+    Notes,
+    class_of,
+    fill,
+    is_field,
+    is_record,
+    read_notes,
+    record_options,
+    record_slots,
+)
+from longshore.schema.custom_type import CustomType, decode_special, is_model
 from longshore.schema.header_params import ANNOTATION
 from longshore.schema.kinds import is_class, is_plain_key
-from longshore.schema.parameter import Patterns, SignatureProblem
+from longshore.schema.output import Output, OutputMismatch, encode
+from longshore.schema.signature import Parameter, Patterns, SignatureProblem
 
 _NoneType = type(None)
 _MIGRATE = "mark the parameter, or write a migration: earlier=[…]"
@@ -33,24 +44,12 @@ _SCALARS: frozenset[Any] = frozenset(
     (Any, str, int, float, bool, _NoneType, bytes, bytearray, datetime, date, time, timedelta, UUID, Decimal)
 )
 MAPPINGS: frozenset[Any] = frozenset((dict, abc.Mapping, abc.MutableMapping))
-_COLLECTIONS: frozenset[Any] = MAPPINGS | frozenset(
-    (
-        list,
-        tuple,
-        set,
-        frozenset,
-        abc.Sequence,
-        abc.MutableSequence,
-        abc.Collection,
-        abc.Iterable,
-        abc.Set,
-        abc.MutableSet,
-    )
-)
 _SETS: frozenset[Any] = frozenset((set, frozenset, abc.Set, abc.MutableSet))
+_LISTS: frozenset[Any] = frozenset((list, tuple, abc.Sequence, abc.MutableSequence, abc.Collection, abc.Iterable))
+_COLLECTIONS: frozenset[Any] = MAPPINGS | _SETS | _LISTS
 _HASHABLE = str | int | float | bool | None
 # Annotations that are other names of a type.
-_SAME_AS: dict[Any, Any] = {None: _NoneType, object: Any, typing.LiteralString: str}
+_SAME_AS: tuple[tuple[Any, Any], ...] = ((None, _NoneType), (object, Any), (typing.LiteralString, str))
 # Qualifiers of a field, not of its value; ReadOnly is new in 3.13.
 _QUALIFIERS = (typing.Final, typing.Required, typing.NotRequired, getattr(typing, "ReadOnly", typing.Final))
 
@@ -68,10 +67,6 @@ _REMEDIES = {
 }
 
 
-class _Unmarked:
-    """No metadata is ever of this class: nested annotations hold no markers."""
-
-
 def read_type(annotation: Any) -> Any:
     """An annotation as msgspec can decode it with `decode_special`, or a SignatureProblem."""
     return TypeReader().read(annotation)
@@ -79,7 +74,10 @@ def read_type(annotation: Any) -> Any:
 
 def read_type_cached(annotation: Any) -> Any:
     """The same with a cache, for callers on the path of a call."""
-    return read_type(annotation) if _unhashable(annotation) else _read_cached(annotation)
+    try:
+        return _read_cached(annotation)
+    except TypeError:  # it can't be hashed
+        return read_type(annotation)
 
 
 _read_cached = lru_cache(maxsize=64)(read_type)
@@ -88,7 +86,7 @@ _read_cached = lru_cache(maxsize=64)(read_type)
 def refusal(tp: Any) -> str | None:
     """The reason why msgspec can't decode a type; None if it can."""
     try:
-        msgspec.json.Decoder(tp, dec_hook=custom_type.decode_special)
+        msgspec.json.Decoder(tp, dec_hook=decode_special)
     except (TypeError, ValueError, NameError) as error:
         return str(error).split(" - type ")[0].replace("`", "").splitlines()[0]
     return None
@@ -126,14 +124,15 @@ class TypeReader:
         if origin is typing.Annotated:
             return self._annotated(tp)
         if is_union(tp):
-            return self._union(tp)
+            members = typing.get_args(tp)
+            ready = tuple(self.read(m) for m in members)
+            changed = any(r is not m for r, m in zip(ready, members, strict=True))
+            return self._joined(tp, _union_of(ready) if changed else tp)
         if origin is typing.Literal:
             return self._accepted(tp)
         if origin in _COLLECTIONS:
             return self._collection(tp, origin)
-        if origin is not None:
-            return self._generic(tp, origin)
-        return self._named(tp)
+        return self._class(tp) if origin is None else self._generic(tp, origin)
 
     def constrained(self, base: Any, notes: Notes, *, described: bool) -> Any:
         """A type with the constraints of its metadata; union members get those that apply to them."""
@@ -155,7 +154,7 @@ class TypeReader:
         return distributed if words is None else typing.Annotated[distributed, words]
 
     def _annotated(self, tp: Any) -> Any:
-        notes = read_notes(tp.__metadata__, _Unmarked)
+        notes = read_notes(tp.__metadata__)
         self.in_header |= ANNOTATION in notes.extra
         self.authored |= bool(notes.extra)
         if notes.old_names:
@@ -164,12 +163,6 @@ class TypeReader:
         if native and self.read(tp.__origin__) is tp.__origin__ and refusal(tp) is None:
             return tp
         return self.constrained(tp.__origin__, notes, described=True)
-
-    def _union(self, tp: Any) -> Any:
-        members = typing.get_args(tp)
-        ready = tuple(self.read(m) for m in members)
-        changed = any(r is not m for r, m in zip(ready, members, strict=True))
-        return self._joined(tp, _union_of(ready) if changed else tp)
 
     def _joined(self, origin: Any, union: Any) -> Any:
         """A union of ready types, or a custom type for one that msgspec refuses."""
@@ -205,28 +198,23 @@ class TypeReader:
         return tp if item is expand(typing.get_args(tp)[0]) else origin[item]
 
     def _generic(self, tp: Any, origin: Any) -> Any:
-        if is_record(origin):
-            self.in_header = True
-            return self._record(tp)
-        if custom_type.is_model(tp):
-            self.in_header = True
-            return self._accepted(tp)
-        raise _unsupported(tp, getattr(origin, "__name__", ""))
+        if not is_record(origin) and not is_model(tp):
+            raise _unsupported(tp, getattr(origin, "__name__", ""))
+        self.in_header = True
+        return self._record(tp) if is_record(origin) else self._accepted(tp)
 
-    def _named(self, tp: Any) -> Any:
+    def _class(self, tp: Any) -> Any:
         if tp in _SETS:
             return tp[_HASHABLE]
-        if tp in _SCALARS or tp in _COLLECTIONS or isinstance(tp, CustomType):
+        if tp in _SCALARS or tp in _COLLECTIONS or isinstance(tp, CustomType) or custom_type.is_path(tp):
             return tp
         if not is_class(tp):
             raise _unsupported(tp, str(tp))
         if issubclass(tp, Enum):
             return tp if refusal(tp) is None else custom_type.members(tp)
-        if custom_type.is_path(tp):
-            return tp
         if hasattr(tp, "__pydantic_validator__") or hasattr(tp, "__get_pydantic_core_schema__"):
             self.in_header = True
-            if not custom_type.is_model(tp):
+            if not is_model(tp):
                 return self._adapter(tp)
             self._refuse_re(tp, tp.__pydantic_core_schema__)
             return tp
@@ -263,17 +251,13 @@ class TypeReader:
         # Entered before its slots are read, so that a recursive field finds the custom type.
         self.replaced[tp] = custom_type.record(class_of(tp), slots, array=array, options=options)
         slots.extend(slot for slot, _ in self._slots(tp))
-        if not self.walking:
-            self._prove()
+        if not self.walking:  # only now: a field may hold a record that was still being read
+            for record in self.replaced:
+                for slot in self.slots[record]:
+                    if (reason := refusal(slot.type)) is not None:
+                        what = f"{record.__name__}.{slot.name} can't come from JSON ({reason})"
+                        raise SignatureProblem(what, ANYTHING)
         return self.replaced[tp]
-
-    def _prove(self) -> None:
-        """Check that all custom types can be decoded. Only now: a field may hold a record that was still being read."""
-        for tp in self.replaced:
-            for slot in self.slots[tp]:
-                if (reason := refusal(slot.type)) is not None:
-                    what = f"{tp.__name__}.{slot.name} can't come from JSON ({reason})"
-                    raise SignatureProblem(what, ANYTHING)
 
     def _slots(self, tp: Any) -> list[tuple[custom_type.Slot, Any]]:
         found: list[tuple[custom_type.Slot, Any]] = []
@@ -370,7 +354,7 @@ def expand(tp: Any) -> Any:
         elif typing.get_origin(tp) in _QUALIFIERS:
             tp = typing.get_args(tp)[0]
         else:
-            return _SAME_AS.get(tp, tp) if isinstance(tp, abc.Hashable) and not _unhashable(tp) else tp
+            return next((same for other, same in _SAME_AS if tp is other), tp)
     raise SignatureProblem("its type alias has no end", "break the loop")
 
 
@@ -388,16 +372,7 @@ def _filled(alias: Any, given: tuple[Any, ...]) -> Any:
     value = _value(alias)
     if not all(isinstance(p, typing.TypeVar) for p in alias.__type_params__):
         return value[given]
-    known: dict[Any, Any] = dict(zip(alias.__type_params__, given, strict=False))  # the rest may have defaults
-    return fill(value, known)
-
-
-def _unhashable(tp: Any) -> bool:
-    try:
-        hash(tp)
-    except TypeError:
-        return True
-    return False
+    return fill(value, dict(zip(alias.__type_params__, given, strict=False)))  # the rest may have defaults
 
 
 def _fits(member: Any, name: str, value: Any) -> bool:
@@ -411,3 +386,155 @@ def _unsupported(tp: Any, name: str) -> SignatureProblem:
     if fix is None and isinstance(tp, type) and tp.__module__ not in ("builtins", "typing", "collections"):
         fix = f"make {name} a dataclass, a TypedDict or a msgspec.Struct, or take its fields as parameters"
     return SignatureProblem(f"{type_name(tp)} can't come from JSON", fix or ANYTHING)
+
+
+# -- parameters
+
+
+def read_parameter(
+    name: str, annotation: Any, default: Any, keyword_only: bool, marker_type: type, patterns: Patterns
+) -> Parameter:
+    """Read one parameter whose annotation or default is more than a plain class."""
+    try:
+        base: Any = expand(annotation)
+        metadata: tuple[Any, ...] = ()
+        if typing.get_origin(base) is typing.Annotated:
+            base, metadata = base.__origin__, base.__metadata__
+        if is_field(default):  # `x: int = Field(3, ge=1)` gives metadata and perhaps the default itself
+            metadata = (*metadata, default)
+            default = NODEFAULT if default.is_required() else default.get_default(call_default_factory=True)
+        notes = read_notes(metadata, marker_type)
+        reader = TypeReader(patterns)
+        ready = reader.constrained(base, notes, described=False)
+    except SignatureProblem as problem:
+        raise SignatureProblem(f"parameter {name!r}: {problem.what}", problem.fix) from None
+    except RecursionError:  # `type Tree = dict[str, Tree]`: nothing but its own depth ends it
+        raise SignatureProblem(f"parameter {name!r}: {ENDLESS[0]}", ENDLESS[1]) from None
+    if default is not NODEFAULT and ready is not Any:
+        _check_default(name, annotation, ready, default)
+    return Parameter(
+        name,
+        ready,
+        default is NODEFAULT,
+        default,
+        notes.description,
+        keyword_only,
+        notes.marker,
+        notes.extra or None,
+        reader.in_header or ANNOTATION in notes.extra,
+        reader.authored or reader.in_header or bool(notes.extra),
+        notes.old_names,
+    )
+
+
+def is_context(annotation: Any, context_type: type) -> bool:
+    """The annotation is the context type, or an Optional of it."""
+    if annotation is context_type:
+        return True
+    if is_union(annotation):
+        return context_type in typing.get_args(annotation)
+    if typing.get_origin(annotation) is typing.Annotated:
+        return is_context(annotation.__origin__, context_type)
+    return isinstance(annotation, type) and issubclass(annotation, context_type)
+
+
+def resolve(function: types.FunctionType, context_type: type) -> dict[str, Any]:
+    """Evaluate a function's quoted annotations. The context type is known even if it was imported for typing only."""
+    name = context_type.__name__
+    names = {} if name in function.__globals__ else {name: context_type}
+    try:
+        return typing.get_type_hints(function, localns=names, include_extras=True)
+    except NameError as error:
+        where = next((p for p, a in function.__annotations__.items() if str(error.name) in str(a)), "?")
+        what = f"parameter {where!r}: the annotation names {error.name!r}, which is not defined in its module"
+        fix = f"import {error.name} at module level, not inside a function or under TYPE_CHECKING"
+        raise SignatureProblem(what, fix) from None
+    except Exception as error:
+        what = f"its quoted annotations can't be evaluated ({type(error).__name__}: {error})"
+        raise SignatureProblem(what, "write annotations that Python can evaluate") from None
+
+
+def fresh(default: Any) -> abc.Callable[[], Any]:
+    """A factory of copies, so that calls don't share a mutable default. Sentinels stay themselves."""
+    cls: Any = default.__class__
+    if not issubclass(cls, (list, dict, set, bytearray, tuple)) and not is_record(cls) and not is_model(cls):
+        return lambda: default
+
+    def factory() -> Any:
+        from copy import deepcopy
+
+        return deepcopy(default)
+
+    return factory
+
+
+def find_refused(parameters: list[Parameter]) -> SignatureProblem:
+    """The problem with the parameter that msgspec refuses, after it refused all together."""
+    for p in parameters:
+        if (reason := refusal(p.type)) is not None:
+            return SignatureProblem(f"parameter {p.name!r}: {reason}", ANYTHING)
+    return SignatureProblem("its parameters can't be decoded together", ANYTHING)
+
+
+def _check_default(name: str, annotation: Any, ready: Any, default: Any) -> None:
+    from longshore.schema.phrase import plain
+
+    try:
+        msgspec.json.decode(encode(default), type=ready, dec_hook=decode_special)
+    except (OutputMismatch, msgspec.MsgspecError, ValueError, TypeError) as error:
+        if default is None:
+            what = f"parameter {name!r}: its default None is not a valid {type_name(annotation)}"
+            raise SignatureProblem(what, f"write `{name}: {type_name(annotation)} | None = None`") from None
+        shown = ascii(default) if len(ascii(default)) <= 40 else type(default).__name__
+        what = f"parameter {name!r}: its default {shown} does not fit its type ({plain(error)})"
+        raise SignatureProblem(what, "correct the default or the annotation") from None
+
+
+# -- return types
+
+_TEXTUAL = (str, _NoneType, None, Any, typing.NoReturn, typing.Never)
+
+
+def read_returned(returns: Any, passthrough: tuple[type, ...]) -> Output:
+    """Decide how values of a declared type are sent. Raises `SignatureProblem`."""
+    reader = TypeReader()
+    try:
+        if _is_content(returns, passthrough):
+            return Output(structured=False)
+        ready = reader.read(returns)
+    except SignatureProblem as problem:
+        what = f"its return type: {problem.what.replace('come from JSON', 'be written as JSON')}"
+        raise SignatureProblem(what, problem.fix) from None
+    except RecursionError:
+        raise SignatureProblem(f"its return type: {ENDLESS[0]}", ENDLESS[1]) from None
+    decoder = msgspec.json.Decoder(ready, dec_hook=decode_special)
+    return Output(True, not _is_object(returns), None, ready, decoder.decode, reader.authored)
+
+
+def _is_content(tp: Any, passthrough: tuple[type, ...]) -> bool:
+    """Text, or anything that mentions one of our content classes."""
+    tp = _bare(tp)
+    alternatives = typing.get_args(tp) if is_union(tp) else ()
+    texts = bool(alternatives) and all(_is_content(m, passthrough) for m in alternatives)
+    return tp in _TEXTUAL or texts or _mentions(tp, passthrough)
+
+
+def _mentions(tp: Any, classes: tuple[type, ...]) -> bool:
+    tp = _bare(tp)
+    if is_class(tp) and not typing.get_args(tp):
+        return issubclass(tp, classes)
+    return any(_mentions(each, classes) for each in typing.get_args(tp))
+
+
+def _is_object(tp: Any) -> bool:
+    """Every value of the type is a JSON object."""
+    origin = class_of(_bare(tp))
+    if is_model(origin):
+        return not getattr(origin, "__pydantic_root_model__", False)
+    return origin in MAPPINGS or (is_record(origin) and not record_options(origin)[0])
+
+
+def _bare(tp: Any) -> Any:
+    """A type without aliases and metadata around it."""
+    tp = expand(tp)
+    return _bare(tp.__origin__) if typing.get_origin(tp) is typing.Annotated else tp

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import Any, Final, Literal, final
 
 from msgspec import Struct
 
 from longshore.nearest import nearest
 from longshore.schema.kinds import is_array, is_object
-from longshore.schema.phrase import cut, describe, either, expected, kind, path, quote
+from longshore.schema.phrase import cut, describe, either, expected, kind, path, quote, type_name
 from longshore.schema.walk import resolve
 
 SHOWN_LINES: Final = 20
@@ -85,23 +86,20 @@ class ErrorFinder:
             self._left -= pairs
             errors = islice(self._validator.iter_errors(value), COUNTED_LINES)
         elif copies <= MAX_COPIES:
-            errors = self._first(value)
+            try:
+                self._validator.validate(value)
+            except Exception as error:
+                errors = (error,)
         found = self._violations(errors, value)[:COUNTED_LINES]
         return found or [Violation((), "is not valid; it is too large to say where")]
 
-    def _first(self, value: Any) -> Iterable[Any]:
-        try:
-            self._validator.validate(value)
-        except Exception as error:
-            return (error,)
-        return ()
-
     def _violations(self, errors: Iterable[Any], value: Any) -> list[Violation]:
-        trails = [(error, _trail(self._root, error.evaluation_path)) for error in errors]
-        trails.sort(key=lambda each: _rank(each[0], each[1]))
-        enums = {tuple(each.evaluation_path[:-1]): each.instance_path for each, _ in trails if each.kind.name == "enum"}
+        placed = sorted(((error, *_trail(self._root, error)) for error in errors), key=itemgetter(2))
+        enums = {
+            tuple(each.evaluation_path[:-1]): each.instance_path for each, *_ in placed if each.kind.name == "enum"
+        }
         found: list[Violation] = []
-        for error, trail in trails:
+        for error, trail, _ in placed:
             # A list of values also says their type.
             if error.kind.name == "type" and enums.get(tuple(error.evaluation_path[:-1])) == error.instance_path:
                 continue
@@ -150,8 +148,8 @@ class ErrorFinder:
                 yield Violation(where, text_of(error, part))
 
     def _none_of(self, options: list[Any], value: Any, where: Place) -> Violation:
-        names = tuple(dict.fromkeys(_type_name(option) for option in options))
-        types = () if _type_name(value) in names else names
+        names = tuple(dict.fromkeys(type_name(option) for option in options))
+        types = () if type_name(value) in names else names
         close = self._nearest(value, [o for o in options if isinstance(o, str)]) if isinstance(value, str) else None
         return Violation(where, wrong_value(options, value, close), types, tuple(options), _parse(types, value))
 
@@ -211,33 +209,27 @@ class ErrorFinder:
 # -- where an error comes from
 
 
-def _trail(root: Any, steps: Sequence[str | int]) -> list[Any]:
-    """The schemas, lists and mappings on an error's evaluation path, one for each step; None where it can't be read."""
+def _trail(root: Any, error: Any) -> tuple[list[Any], list[int]]:
+    """The schemas, lists and mappings on an error's path, one for each step; and its position in the schema.
+
+    The position is that of each step, and of the item of the value where there is one. A step that can't be followed is
+    None, at -1.
+    """
     trail: list[Any] = []
-    node = root
-    for step in steps:
-        trail.append(node)
-        if is_object(node):
-            node = resolve(root, node.get("$ref")) if step == "$ref" else node.get(str(step))
-        elif is_array(node) and isinstance(step, int) and step < len(node):
-            node = node[step]
-        else:
-            node = None
-    return trail
-
-
-def _rank(error: Any, trail: list[Any]) -> list[int]:
-    """The position of an error in the schema: that of each step of its path, and of the item where it has one."""
     rank: list[int] = []
     indices = iter([step for step in error.instance_path if isinstance(step, int)])
-    for node, step in zip(trail, error.evaluation_path, strict=True):
+    node: Any = root
+    for step in error.evaluation_path:
+        trail.append(node)
         if is_object(node):
             rank.append(next((index for index, key in enumerate(node) if key == step), -1))
             if step in ("items", "prefixItems", "additionalItems"):
                 rank.append(next(indices, -1))
+            node = resolve(root, node.get("$ref")) if step == "$ref" else node.get(str(step))
         else:
             rank.append(step if isinstance(step, int) else -1)
-    return rank
+            node = node[step] if is_array(node) and isinstance(step, int) and step < len(node) else None
+    return trail, rank
 
 
 def _may_be_omitted(trail: list[Any], where: Sequence[str | int]) -> bool:
@@ -280,19 +272,6 @@ def _distance(form: list[Violation], where: Place) -> tuple[bool, int]:
 
 def _tag(form: list[Violation], where: Place) -> Violation | None:
     return next((each for each in form if each.options and len(each.where) <= len(where) + 1), None)
-
-
-def _type_name(value: Any) -> str:
-    return next((name for name, kinds in _TYPES if isinstance(value, kinds)), "null")
-
-
-_TYPES: Final[tuple[tuple[str, Any], ...]] = (
-    ("boolean", bool),
-    ("number", (int, float)),
-    ("string", str),
-    ("array", list),
-    ("object", dict),
-)
 
 
 # -- texts

@@ -36,6 +36,7 @@ ANNOTATIONS: Final = frozenset(
     ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment")
 )
 """Keywords that describe a value and check nothing."""
+DEFINITIONS: Final = ("$defs", "definitions")
 CLOSED: Final = frozenset(("const", "not", "anyOf", "oneOf", "allOf", "if", "$ref", "$dynamicRef", "$recursiveRef"))
 """Keywords that also decide about null, so that adding null to `type` is not enough. (`enum` gets null as a value.)"""
 
@@ -76,12 +77,13 @@ def walk(schema: Any) -> Iterator[Node]:
         node = waiting.pop()
         yield node
         if is_object(node.schema) and node.level < MAX_DEPTH:
-            waiting.extend(reversed([_child(node, *each) for each in subschemas(node.schema)]))
-
-
-def _child(node: Node, keyword: str, key: str | int | None, schema: Any) -> Node:
-    steps = (keyword,) if key is None else (keyword, key)
-    return Node(schema, (*node.path, *steps), keyword, node.level + 1)
+            inner = [
+                Node(
+                    each, (*node.path, keyword) if key is None else (*node.path, keyword, key), keyword, node.level + 1
+                )
+                for keyword, key, each in subschemas(node.schema)
+            ]
+            waiting.extend(reversed(inner))
 
 
 def walk_objects(schema: Any) -> Iterator[Schema]:
@@ -91,15 +93,16 @@ def walk_objects(schema: Any) -> Iterator[Schema]:
 
 def edit_subschemas(schema: Schema, edit: Edit) -> Schema:
     """A copy of the schema with each direct subschema edited."""
-    return {keyword: _edited(keyword, value, edit) for keyword, value in schema.items()}
-
-
-def _edited(keyword: str, value: Any, edit: Edit) -> Any:
-    if keyword in BY_NAME and is_object(value):
-        return {name: edit(each, keyword, name) for name, each in value.items()}
-    if keyword in IN_LISTS and is_array(value):
-        return [edit(each, keyword, index) for index, each in enumerate(value)]
-    return edit(value, keyword, None) if keyword in ALONE else value
+    edited: Schema = {}
+    for keyword, value in schema.items():
+        if keyword in BY_NAME and is_object(value):
+            value = {name: edit(each, keyword, name) for name, each in value.items()}
+        elif keyword in IN_LISTS and is_array(value):
+            value = [edit(each, keyword, index) for index, each in enumerate(value)]
+        elif keyword in ALONE:
+            value = edit(value, keyword, None)
+        edited[keyword] = value
+    return edited
 
 
 def rewrite(schema: Any, change: Change) -> Any:
@@ -190,12 +193,15 @@ def with_null(schema: Schema) -> Schema | None:
 
 
 def without_null(schema: Schema) -> Schema:
-    """The inverse of `with_null`; any other schema as it is."""
-    match schema.get("type"):
-        case [str(kind), "null"]:
+    """A schema that may be null as one that may not; any other as it is."""
+    match schema:
+        case {"type": [str(kind), "null"]}:
             values = schema.get("enum")
             choice = {"enum": [each for each in values if each is not None]} if is_array(values) else {}
             return {**schema, "type": kind, **choice}
+        case {"anyOf": [*options]} if NULL in options:
+            rest, beside = [each for each in options if each != NULL], without(schema, "anyOf")
+            return {**rest[0], **beside} if len(rest) == 1 else {"anyOf": rest, **beside}
         case _:
             return schema
 

@@ -477,8 +477,8 @@ def _form(question: Question, key: str, peer: Peer) -> tuple[dict[str, Any] | No
         return None, False
     if question.schema is not None:
         return lower_form(question.schema, peer), False
-    from longshore.schema.elicitation_form import form_schema
-    from longshore.schema.parameter import SignatureProblem
+    from longshore.schema.infer import form_schema
+    from longshore.schema.signature import SignatureProblem
 
     try:
         form, wrapped = form_schema(question.type, key)

@@ -25,7 +25,7 @@ from longshore.client.channel import CLIENT_LIMITS
 from longshore.errors import LongshoreError
 from longshore.files import read_bounded
 from longshore.protocol.peer import SUBSCRIPTION_ID
-from longshore.schema.compatibility import same
+from longshore.schema.diff import same
 from longshore.schema.kinds import is_array, is_object
 from longshore.wire.codec import BROKEN, too_deep
 
