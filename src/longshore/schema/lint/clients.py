@@ -12,10 +12,9 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from longshore.schema.kinds import NAME_CHARACTERS, is_object
-from longshore.schema.lint.parameters import TYPES, types_of
+from longshore.schema.kinds import NAME_CHARACTERS
 from longshore.schema.lint.rule import Profile
-from longshore.schema.lint.tool_list import Json
+from longshore.schema.lint.tool_list import TYPES, Json, as_object, types_of
 
 ClientName = Literal["claude", "codex", "gemini", "vscode", "cursor", "openai"]
 Cost = Literal["", "tool", "list", "request"]
@@ -70,7 +69,7 @@ class Naming(Struct, frozen=True, kw_only=True):
     """Whether the prefix goes to the model separately, as a namespace."""
     joined_chars: int | None = None
     """The most characters of the server's and the tool's name together."""
-    accepts: str = ""
+    accepts: str = r"[\s\S]*"
     """A pattern for the whole name."""
     refused: ClientEffect | None = None
     """What happens to a name that `accepts` or `joined_chars` excludes."""
@@ -87,7 +86,10 @@ class Naming(Struct, frozen=True, kw_only=True):
     def accepts_name(self, server: str, tool: str) -> bool:
         if self.joined_chars is not None and len(server) + len(tool) > self.joined_chars:
             return False
-        return not self.accepts or re.fullmatch(self.accepts, self.join(server, tool)) is not None
+        return re.fullmatch(self.accepts, self.join(server, tool)) is not None
+
+    def is_cut(self, server: str, tool: str) -> bool:
+        return self.most is not None and len(self.join(server, tool)) > self.most
 
 
 class ClientProfile(Struct, frozen=True, kw_only=True):
@@ -110,7 +112,7 @@ class ClientProfile(Struct, frozen=True, kw_only=True):
     effects: tuple[ClientEffect, ...] = ()
 
 
-# -- changes to schemas
+# -- changes to schemas. A schema may be any JSON value.
 
 
 def _boolean_to_string(schema: Any) -> Any | None:
@@ -118,9 +120,9 @@ def _boolean_to_string(schema: Any) -> Any | None:
 
 
 def _const_to_enum(schema: Any) -> Any | None:
-    if not is_object(schema) or "const" not in schema:
-        return None
-    return {("enum" if key == "const" else key): value for key, value in schema.items()} | {"enum": [schema["const"]]}
+    found = as_object(schema)
+    renamed = {("enum" if key == "const" else key): value for key, value in found.items()}
+    return {**renamed, "enum": [found["const"]]} if "const" in found else None
 
 
 def _unknown_type_to_any(schema: Any) -> Any | None:
@@ -131,28 +133,24 @@ def _add_items(schema: Any) -> Any | None:
     return {**schema, "items": {"type": "string"}} if "array" in types_of(schema) and "items" not in schema else None
 
 
+def _drop(is_dropped: Callable[[str], bool]) -> Callable[[Any], Any | None]:
+    def change(schema: Any) -> Any | None:
+        kept = {key: value for key, value in as_object(schema).items() if not is_dropped(key)}
+        return kept if len(kept) < len(as_object(schema)) else None
+
+    return change
+
+
 def _drop_prefix_items(schema: Any) -> Any | None:
-    if not is_object(schema) or "prefixItems" not in schema:
-        return None
-    return {"items": {"type": "string"}} | {key: value for key, value in schema.items() if key != "prefixItems"}
-
-
-def _drop_constraints(schema: Any) -> Any | None:
-    if not is_object(schema) or CODEX_KEYWORDS.issuperset(schema):
-        return None
-    return {key: value for key, value in schema.items() if key in CODEX_KEYWORDS}
-
-
-def _drop_title(schema: Any) -> Any | None:
-    if not is_object(schema) or not schema.keys() & {"title", "$schema"}:
-        return None
-    return {key: value for key, value in schema.items() if key not in ("title", "$schema")}
+    kept = _drop("prefixItems".__eq__)(schema)
+    return None if kept is None else {"items": {"type": "string"}, **kept}
 
 
 def _add_properties(schema: Any) -> Any | None:
-    if not is_object(schema) or "properties" in schema:
-        return None
-    return {**schema, "properties": {}} if "object" in types_of(schema) or "required" in schema else None
+    missing = "properties" not in as_object(schema) and (
+        "object" in types_of(schema) or "required" in as_object(schema)
+    )
+    return {**schema, "properties": {}} if missing else None
 
 
 def _null_to_nullable(schema: Any) -> Any | None:
@@ -249,12 +247,12 @@ CLIENTS: Final[dict[ClientName, ClientProfile]] = {
             _changes("E02", "`true` or `false` becomes a string", _boolean_to_string),
             _changes("E10", "an unknown type becomes anything", _unknown_type_to_any),
             _changes("", "`const` becomes `enum`", _const_to_enum),
-            _changes("", "{dropped} dropped", _drop_title),
+            _changes("", "{dropped} dropped", _drop(("title", "$schema").__contains__)),
             _changes("W26", "{dropped} dropped, and `items` invented", _drop_prefix_items),
             _changes(
                 "W25",
                 "{dropped} dropped",
-                _drop_constraints,
+                _drop(lambda key: key not in CODEX_KEYWORDS),
                 f"{_CODEX} for minimum, pattern, format, default{_SOURCE}",
             ),
             _changes("E08", '`items: {{"type": "string"}}` invented', _add_items),

@@ -152,7 +152,7 @@ def _rename(tool: LintedTool, profile: ClientProfile, taken: dict[str, str], mar
         marks.append(_observe(naming.refused, "name"))
     if plain != tool.name:
         marks.append(ObservedEffect(what=f"called `{plain}`", known=naming.known, rule="E06", path="name"))
-    if naming.most is not None and len(sent) > naming.most:
+    if naming.most is not None and naming.is_cut(tool.server.name, tool.name):
         sent = _cut_name(sent, naming.most, profile, tool.name)
         what = f"the name is cut to {naming.most} characters"
         marks.append(ObservedEffect(what=what, known=naming.known, rule=naming.rule, path="name"))
