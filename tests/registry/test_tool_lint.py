@@ -516,7 +516,6 @@ def _failing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     rules = [msgspec.structs.replace(rule, check=fail) if rule.id == "E01" else rule for rule in RULES]
     monkeypatch.setattr(all_rules, "RULES", rules)
-    monkeypatch.setattr(tool_lint, "_error_rules", tool_lint._error_rules.__wrapped__)  # it remembers
 
 
 def test_a_rule_that_raises_does_not_stop_the_server_and_is_not_cached(monkeypatch: pytest.MonkeyPatch) -> None:

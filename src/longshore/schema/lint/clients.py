@@ -34,15 +34,15 @@ CODEX_KEYWORDS: Final = frozenset(
 """The keywords that Codex passes on."""
 
 
-class ClientEffect(Struct, frozen=True, kw_only=True):
+class ClientEffect(Struct, frozen=True):
     """Something that a client does to a tool: it changes a schema (`change`), or can't use what breaks `rule`."""
 
+    rule: str
+    """The rule that warns of it, if there is one."""
     what: str
     """For people. `{dropped}` are the keywords that `change` removed."""
     known: str
     """The evidence."""
-    rule: str = ""
-    """The rule that warns of it."""
     costs: Cost = ""
     where: str = ".*"
     """A pattern for the paths of the rule's faults that count."""
@@ -167,39 +167,34 @@ _CLAUDE, _CODEX = "measured with Claude Code 2.1.197", "measured with Codex 0.16
 _GEMINI = "measured with Gemini CLI 0.61"
 _SDK = "measured with the official TypeScript SDK 1.32.2, on which it is built"
 _OPENAI = "reported in mcphost #35 and github-mcp-server #1548"
-_SOURCE = "; its source keeps no other constraint"
+_OF_CODEX = f"{_CODEX} for minimum, pattern, format, default; its source keeps no other constraint"
 _SENT = "measured that it is sent; that the API refuses it is reported in"
 
 
 def _refuses(rule: str, what: str, known: str, where: str = "inputSchema.*") -> ClientEffect:
     """With this tool in it, no request gets through."""
-    return ClientEffect(what=f"the request is refused: {what}", known=known, rule=rule, costs="request", where=where)
-
-
-def _fails(rule: str, what: str, known: str, where: str = "outputSchema.*") -> ClientEffect:
-    return ClientEffect(what=f"the whole list fails: {what}", known=known, rule=rule, costs="list", where=where)
+    return ClientEffect(rule, f"the request is refused: {what}", known, "request", where)
 
 
 def _sdk_refusals(known: str) -> tuple[ClientEffect, ...]:
     """Lists that the official TypeScript SDK, and each client built on it, refuses to read."""
-    return (
-        _fails("E16", "a tool without a name, or with a text or hint of another type", known, ".*"),
-        _fails("E01", "the input schema does not say type: object", known, ".*"),
-        _fails("E02", "a property's schema is no object", known, r"\w+\.properties\.[^.]*"),
-        _fails("E03", "the output schema does not say type: object", known),
-        _fails("E09", "a reference in the output schema leads nowhere", _SDK),
-        _fails("E10", "an unknown type in the output schema", _SDK),
-        _fails("E13", "the output schema is invalid", _SDK),
-        _fails("E15", "a pattern in the output schema is invalid in JavaScript", _SDK),
+    found = (
+        ("E16", "a tool without a name, or with a text or hint of another type", known, ".*"),
+        ("E01", "the input schema does not say type: object", known, ".*"),
+        ("E02", "a property's schema is no object", known, r"\w+\.properties\.[^.]*"),
+        ("E03", "the output schema does not say type: object", known, "outputSchema.*"),
+        ("E09", "a reference in the output schema leads nowhere", _SDK, "outputSchema.*"),
+        ("E10", "an unknown type in the output schema", _SDK, "outputSchema.*"),
+        ("E13", "the output schema is invalid", _SDK, "outputSchema.*"),
+        ("E15", "a pattern in the output schema is invalid in JavaScript", _SDK, "outputSchema.*"),
+    )
+    return tuple(
+        ClientEffect(rule, f"the whole list fails: {what}", known, "list", where) for rule, what, known, where in found
     )
 
 
 def _changes(rule: str, what: str, change: Callable[[Any], Any | None], known: str = _CODEX) -> ClientEffect:
-    return ClientEffect(what=what, known=known, rule=rule, change=change)
-
-
-def _no_description(known: str) -> ClientEffect:
-    return ClientEffect(what="the description is empty", known=known, rule="W22", where="")
+    return ClientEffect(rule, what, known, change=change)
 
 
 CLIENTS: Final[dict[ClientName, ClientProfile]] = {
@@ -221,13 +216,8 @@ CLIENTS: Final[dict[ClientName, ClientProfile]] = {
         first_wins=_CLAUDE,
         effects=(
             *_sdk_refusals(_CLAUDE),
-            ClientEffect(
-                what="the tool is skipped: a combinator at the root of its schema",
-                known=_CLAUDE,
-                rule="E04",
-                costs="tool",
-            ),
-            _no_description(_CLAUDE),
+            ClientEffect("E04", "the tool is skipped: a combinator at the root of its schema", _CLAUDE, "tool"),
+            ClientEffect("W22", "the description is empty", _CLAUDE, where=""),
             _refuses("E05", "a parameter's name", f"{_SENT} claude-code #79418"),
             _refuses("E10", "an unknown type", f"{_SENT} apify-mcp-server #738"),
             _refuses("E13", "an invalid schema", "reported in Dokploy/mcp #74"),
@@ -243,18 +233,13 @@ CLIENTS: Final[dict[ClientName, ClientProfile]] = {
         extra={"type": "function", "strict": False},
         first_wins=_CODEX,
         effects=(
-            _no_description(_CODEX),
+            ClientEffect("W22", "the description is empty", _CODEX, where=""),
             _changes("E02", "`true` or `false` becomes a string", _boolean_to_string),
             _changes("E10", "an unknown type becomes anything", _unknown_type_to_any),
             _changes("", "`const` becomes `enum`", _const_to_enum),
             _changes("", "{dropped} dropped", _drop(("title", "$schema").__contains__)),
             _changes("W26", "{dropped} dropped, and `items` invented", _drop_prefix_items),
-            _changes(
-                "W25",
-                "{dropped} dropped",
-                _drop(lambda key: key not in CODEX_KEYWORDS),
-                f"{_CODEX} for minimum, pattern, format, default{_SOURCE}",
-            ),
+            _changes("W25", "{dropped} dropped", _drop(lambda key: key not in CODEX_KEYWORDS), _OF_CODEX),
             _changes("E08", '`items: {{"type": "string"}}` invented', _add_items),
             _changes("", "empty `properties` added", _add_properties),
         ),
@@ -266,13 +251,10 @@ CLIENTS: Final[dict[ClientName, ClientProfile]] = {
         schema_key="parametersJsonSchema",
         effects=(
             *_sdk_refusals(_GEMINI),
-            _no_description(_GEMINI),
+            ClientEffect("W22", "the description is empty", _GEMINI, where=""),
             _refuses("E09", "a reference that leads nowhere", f"{_SENT} gemini-cli #13326"),
             _refuses(
-                "E11",
-                "what is required is no property",
-                "reported in mcp-obsidian #105",
-                r"inputSchema\.required",
+                "E11", "what is required is no property", "reported in mcp-obsidian #105", r"inputSchema\.required"
             ),
             _refuses("E08", "an array without `items`", f"{_SENT} cesium-mcp #37"),
             _changes("W24", "null among types becomes `nullable`", _null_to_nullable, _GEMINI),
@@ -293,10 +275,10 @@ CLIENTS: Final[dict[ClientName, ClientProfile]] = {
         extra={"type": "function"},
         tool_limits=((128, "VS Code takes 128 in a request, of all servers together"),),
         too_many_tools=ClientEffect(
-            what="requests are refused until tools are switched off: more than 128",
-            known="reported in vscode-copilot-release #11653",
-            rule="W28",
-            costs="request",
+            "W28",
+            "requests are refused until tools are switched off: more than 128",
+            "reported in vscode-copilot-release #11653",
+            "request",
         ),
         effects=(_refuses("E08", "an array without `items`", "reported in vscode #246119"),),
     ),
@@ -307,10 +289,10 @@ CLIENTS: Final[dict[ClientName, ClientProfile]] = {
             joined_chars=60,
             rule="W20",
             refused=ClientEffect(
-                what="filtered out: server and tool have more than 60 characters together",
-                known="reported in mcp-playwright #145 and composio #2788",
-                rule="W20",
-                costs="tool",
+                "W20",
+                "filtered out: server and tool have more than 60 characters together",
+                "reported in mcp-playwright #145 and composio #2788",
+                "tool",
             ),
             known="reported; how it prefixes is not known",
         ),
@@ -318,10 +300,10 @@ CLIENTS: Final[dict[ClientName, ClientProfile]] = {
         extra={"type": "function"},
         tool_limits=((40, "older Cursor takes 40"), (50, "Windsurf takes 50"), (80, "Cursor takes 80")),
         too_many_tools=ClientEffect(
-            what="left out: only the first 80 are handed on, by older versions the first 40",
-            known="reported in Snowflake-Labs/mcp #77",
-            rule="W28",
-            costs="tool",
+            "W28",
+            "left out: only the first 80 are handed on, by older versions the first 40",
+            "reported in Snowflake-Labs/mcp #77",
+            "tool",
         ),
     ),
     "openai": ClientProfile(
