@@ -252,9 +252,8 @@ def test_a_tool_that_breaks_an_error_rule_of_a_client_is_lost_there(rule: Rule) 
 
 def test_each_effect_names_a_rule_of_the_clients_profile() -> None:
     for client in CLIENTS.values():
-        others = [each for each in (client.too_many_tools, client.naming.refused) if each is not None]
+        others = [each for each in (client.too_many_tools, client.refused_name) if each is not None]
         for effect in (*client.effects, *others):
-            assert effect.known
             rule = find_rule(effect.rule)
             assert not effect.rule or (rule and client.profile in rule.profiles), f"no {effect.rule}: {effect.what}"
             assert effect.rule or not effect.costs, f"nothing warns: {effect.what}"

@@ -41,8 +41,8 @@ class ClientEffect(Struct, frozen=True):
     """The rule that warns of it, if there is one."""
     what: str
     """For people. `{dropped}` are the keywords that `change` removed."""
-    known: str
-    """The evidence."""
+    known: str = ""
+    """The evidence, if it is another than the client's."""
     costs: Cost = ""
     where: str = ".*"
     """A pattern for the paths of the rule's faults that count."""
@@ -50,29 +50,43 @@ class ClientEffect(Struct, frozen=True):
     """Returns the changed schema, or None for no change."""
 
 
-class Naming(Struct, frozen=True, kw_only=True):
-    """How a tool's name becomes the name that the model calls."""
+class ClientProfile(Struct, frozen=True, kw_only=True):
+    """Everything known about a client."""
 
+    title: str
+    profile: Profile
     known: str
+    """The evidence."""
     prefix: str = ""
-    """Before the tool's name; `{}` stands for the server's name."""
+    """What the model sees before the tool's name; `{}` stands for the server's name."""
     replaced: str = r"[^\s\S]"
-    """Characters that become `_`."""
+    """Characters of names that become `_`."""
     server_chars: int | None = None
     """Characters of the server's name that are used."""
-    most: int | None = None
+    name_chars: int | None = None
     """The longest name; a longer one is cut."""
     cut: Literal["end", "middle", "hash"] = "end"
-    rule: str = ""
-    """The rule that warns of a name that is cut."""
+    name_rule: str = ""
+    """The rule that warns of a name that is cut or left out."""
     namespace: bool = False
     """Whether the prefix goes to the model separately, as a namespace."""
     joined_chars: int | None = None
     """The most characters of the server's and the tool's name together."""
     accepts: str = r"[\s\S]*"
     """A pattern for the whole name."""
-    refused: ClientEffect | None = None
+    refused_name: ClientEffect | None = None
     """What happens to a name that `accepts` or `joined_chars` excludes."""
+    first_wins: bool = False
+    """Whether the first of two tools with one name wins. False: it is not known."""
+    schema_key: str = "parameters"
+    extra: Json = {}
+    """More members of each tool in the request."""
+    text_chars: int | None = None
+    """UTF-16 units of a description, or of the instructions, that reach the model. JavaScript counts so."""
+    tool_limits: tuple[tuple[int, str], ...] = ()
+    """How many tools the client, or an older version, accepts, in words; the last one holds today."""
+    too_many_tools: ClientEffect | None = None
+    effects: tuple[ClientEffect, ...] = ()
 
     def prefix_of(self, server: str) -> str:
         if self.server_chars is not None:
@@ -83,33 +97,13 @@ class Naming(Struct, frozen=True, kw_only=True):
         """The whole name, before it is cut."""
         return self.prefix_of(server) + re.sub(self.replaced, "_", tool)
 
+    def cuts(self, server: str, tool: str) -> bool:
+        return self.name_chars is not None and len(self.join(server, tool)) > self.name_chars
+
     def accepts_name(self, server: str, tool: str) -> bool:
         if self.joined_chars is not None and len(server) + len(tool) > self.joined_chars:
             return False
         return re.fullmatch(self.accepts, self.join(server, tool)) is not None
-
-    def is_cut(self, server: str, tool: str) -> bool:
-        return self.most is not None and len(self.join(server, tool)) > self.most
-
-
-class ClientProfile(Struct, frozen=True, kw_only=True):
-    """Everything known about a client."""
-
-    title: str
-    profile: Profile
-    naming: Naming
-    schema_key: str
-    extra: Json = {}
-    """More members of each tool in the request."""
-    text_chars: int | None = None
-    """UTF-16 units of a description, or of the instructions, that reach the model. JavaScript counts so."""
-    text_known: str = ""
-    tool_limits: tuple[tuple[int, str], ...] = ()
-    """How many tools the client, or an older version, accepts, in words; the last one holds today."""
-    too_many_tools: ClientEffect | None = None
-    first_wins: str = ""
-    """The evidence that the first of two tools with one name wins; empty: it is not known."""
-    effects: tuple[ClientEffect, ...] = ()
 
 
 # -- changes to schemas. A schema may be any JSON value.
@@ -163,11 +157,8 @@ def _null_to_nullable(schema: Any) -> Any | None:
 
 # -- the table
 
-_CLAUDE, _CODEX = "measured with Claude Code 2.1.197", "measured with Codex 0.166"
-_GEMINI = "measured with Gemini CLI 0.61"
 _SDK = "measured with the official TypeScript SDK 1.32.2, on which it is built"
 _OPENAI = "reported in mcphost #35 and github-mcp-server #1548"
-_OF_CODEX = f"{_CODEX} for minimum, pattern, format, default; its source keeps no other constraint"
 _SENT = "measured that it is sent; that the API refuses it is reported in"
 
 
@@ -176,48 +167,45 @@ def _refuses(rule: str, what: str, known: str, where: str = "inputSchema.*") -> 
     return ClientEffect(rule, f"the request is refused: {what}", known, "request", where)
 
 
-def _sdk_refusals(known: str) -> tuple[ClientEffect, ...]:
-    """Lists that the official TypeScript SDK, and each client built on it, refuses to read."""
-    found = (
-        ("E16", "a tool without a name, or with a text or hint of another type", known, ".*"),
-        ("E01", "the input schema does not say type: object", known, ".*"),
-        ("E02", "a property's schema is no object", known, r"\w+\.properties\.[^.]*"),
-        ("E03", "the output schema does not say type: object", known, "outputSchema.*"),
-        ("E09", "a reference in the output schema leads nowhere", _SDK, "outputSchema.*"),
-        ("E10", "an unknown type in the output schema", _SDK, "outputSchema.*"),
-        ("E13", "the output schema is invalid", _SDK, "outputSchema.*"),
-        ("E15", "a pattern in the output schema is invalid in JavaScript", _SDK, "outputSchema.*"),
-    )
-    return tuple(
-        ClientEffect(rule, f"the whole list fails: {what}", known, "list", where) for rule, what, known, where in found
-    )
+def _fails(rule: str, what: str, known: str = "", where: str = ".*") -> ClientEffect:
+    return ClientEffect(rule, f"the whole list fails: {what}", known, "list", where)
 
 
-def _changes(rule: str, what: str, change: Callable[[Any], Any | None], known: str = _CODEX) -> ClientEffect:
+def _changes(rule: str, what: str, change: Callable[[Any], Any | None], known: str = "") -> ClientEffect:
     return ClientEffect(rule, what, known, change=change)
 
+
+_NO_DESCRIPTION = ClientEffect("W22", "the description is empty", where="")
+_SDK_REFUSALS = (
+    _fails("E16", "a tool without a name, or with a text or hint of another type"),
+    _fails("E01", "the input schema does not say type: object"),
+    _fails("E02", "a property's schema is no object", where=r"\w+\.properties\.[^.]*"),
+    _fails("E03", "the output schema does not say type: object", where="outputSchema.*"),
+    _fails("E09", "a reference in the output schema leads nowhere", _SDK, "outputSchema.*"),
+    _fails("E10", "an unknown type in the output schema", _SDK, "outputSchema.*"),
+    _fails("E13", "the output schema is invalid", _SDK, "outputSchema.*"),
+    _fails("E15", "a pattern in the output schema is invalid in JavaScript", _SDK, "outputSchema.*"),
+)
+"""Lists that the official TypeScript SDK, and each client built on it, refuses to read."""
 
 CLIENTS: Final[dict[ClientName, ClientProfile]] = {
     "claude": ClientProfile(
         title="Claude Code",
         profile="claude",
-        naming=Naming(
-            prefix="mcp__{}__",
-            replaced=PLAIN,
-            accepts=rf"[\s\S]{{0,{MCP_NAME_CHARS}}}",
-            refused=_refuses(
-                "E06", f"the name has more than {MCP_NAME_CHARS} characters", f"{_SENT} home-assistant #147760"
-            ),
-            known=_CLAUDE,
+        known="measured with Claude Code 2.1.197",
+        prefix="mcp__{}__",
+        replaced=PLAIN,
+        accepts=rf"[\s\S]{{0,{MCP_NAME_CHARS}}}",
+        refused_name=_refuses(
+            "E06", f"the name has more than {MCP_NAME_CHARS} characters", f"{_SENT} home-assistant #147760"
         ),
+        first_wins=True,
         schema_key="input_schema",
         text_chars=2048,
-        text_known=_CLAUDE,
-        first_wins=_CLAUDE,
         effects=(
-            *_sdk_refusals(_CLAUDE),
-            ClientEffect("E04", "the tool is skipped: a combinator at the root of its schema", _CLAUDE, "tool"),
-            ClientEffect("W22", "the description is empty", _CLAUDE, where=""),
+            *_SDK_REFUSALS,
+            ClientEffect("E04", "the tool is skipped: a combinator at the root of its schema", costs="tool"),
+            _NO_DESCRIPTION,
             _refuses("E05", "a parameter's name", f"{_SENT} claude-code #79418"),
             _refuses("E10", "an unknown type", f"{_SENT} apify-mcp-server #738"),
             _refuses("E13", "an invalid schema", "reported in Dokploy/mcp #74"),
@@ -226,20 +214,28 @@ CLIENTS: Final[dict[ClientName, ClientProfile]] = {
     "codex": ClientProfile(
         title="Codex",
         profile="openai",
-        naming=Naming(
-            prefix="mcp__{}__", replaced=PLAIN, most=128, cut="hash", rule="E06", namespace=True, known=_CODEX
-        ),
-        schema_key="parameters",
+        known="measured with Codex 0.166",
+        prefix="mcp__{}__",
+        replaced=PLAIN,
+        name_chars=128,
+        cut="hash",
+        name_rule="E06",
+        namespace=True,
+        first_wins=True,
         extra={"type": "function", "strict": False},
-        first_wins=_CODEX,
         effects=(
-            ClientEffect("W22", "the description is empty", _CODEX, where=""),
+            _NO_DESCRIPTION,
             _changes("E02", "`true` or `false` becomes a string", _boolean_to_string),
             _changes("E10", "an unknown type becomes anything", _unknown_type_to_any),
             _changes("", "`const` becomes `enum`", _const_to_enum),
             _changes("", "{dropped} dropped", _drop(("title", "$schema").__contains__)),
             _changes("W26", "{dropped} dropped, and `items` invented", _drop_prefix_items),
-            _changes("W25", "{dropped} dropped", _drop(lambda key: key not in CODEX_KEYWORDS), _OF_CODEX),
+            _changes(
+                "W25",
+                "{dropped} dropped",
+                _drop(lambda key: key not in CODEX_KEYWORDS),
+                "measured with Codex 0.166 for minimum, pattern, format, default; its source keeps no other constraint",
+            ),
             _changes("E08", '`items: {{"type": "string"}}` invented', _add_items),
             _changes("", "empty `properties` added", _add_properties),
         ),
@@ -247,31 +243,33 @@ CLIENTS: Final[dict[ClientName, ClientProfile]] = {
     "gemini": ClientProfile(
         title="Gemini CLI",
         profile="gemini",
-        naming=Naming(prefix="mcp_{}_", replaced=r"[^A-Za-z0-9_.-]", most=63, cut="middle", rule="W20", known=_GEMINI),
+        known="measured with Gemini CLI 0.61",
+        prefix="mcp_{}_",
+        replaced=r"[^A-Za-z0-9_.-]",
+        name_chars=63,
+        cut="middle",
+        name_rule="W20",
         schema_key="parametersJsonSchema",
         effects=(
-            *_sdk_refusals(_GEMINI),
-            ClientEffect("W22", "the description is empty", _GEMINI, where=""),
+            *_SDK_REFUSALS,
+            _NO_DESCRIPTION,
             _refuses("E09", "a reference that leads nowhere", f"{_SENT} gemini-cli #13326"),
             _refuses(
                 "E11", "what is required is no property", "reported in mcp-obsidian #105", r"inputSchema\.required"
             ),
             _refuses("E08", "an array without `items`", f"{_SENT} cesium-mcp #37"),
-            _changes("W24", "null among types becomes `nullable`", _null_to_nullable, _GEMINI),
+            _changes("W24", "null among types becomes `nullable`", _null_to_nullable),
         ),
     ),
     "vscode": ClientProfile(
         title="VS Code",
         profile="vscode",
-        naming=Naming(
-            prefix="mcp_{}_",
-            replaced=PLAIN,
-            server_chars=13,
-            most=64,
-            rule="W20",
-            known="read in its source, mcpServer.ts; not measured",
-        ),
-        schema_key="parameters",
+        known="read in its source, mcpServer.ts; not measured",
+        prefix="mcp_{}_",
+        replaced=PLAIN,
+        server_chars=13,
+        name_chars=64,
+        name_rule="W20",
         extra={"type": "function"},
         tool_limits=((128, "VS Code takes 128 in a request, of all servers together"),),
         too_many_tools=ClientEffect(
@@ -285,18 +283,15 @@ CLIENTS: Final[dict[ClientName, ClientProfile]] = {
     "cursor": ClientProfile(
         title="Cursor",
         profile="cursor",
-        naming=Naming(
-            joined_chars=60,
-            rule="W20",
-            refused=ClientEffect(
-                "W20",
-                "filtered out: server and tool have more than 60 characters together",
-                "reported in mcp-playwright #145 and composio #2788",
-                "tool",
-            ),
-            known="reported; how it prefixes is not known",
+        known="reported; how it prefixes is not known",
+        joined_chars=60,
+        name_rule="W20",
+        refused_name=ClientEffect(
+            "W20",
+            "filtered out: server and tool have more than 60 characters together",
+            "reported in mcp-playwright #145 and composio #2788",
+            "tool",
         ),
-        schema_key="parameters",
         extra={"type": "function"},
         tool_limits=((40, "older Cursor takes 40"), (50, "Windsurf takes 50"), (80, "Cursor takes 80")),
         too_many_tools=ClientEffect(
@@ -309,16 +304,13 @@ CLIENTS: Final[dict[ClientName, ClientProfile]] = {
     "openai": ClientProfile(
         title="OpenAI's API",
         profile="openai",
-        naming=Naming(
-            accepts=rf"[A-Za-z0-9_-]{{1,{NAME_CHARACTERS}}}",
-            refused=_refuses(
-                "E06",
-                f"a name with other characters than A-Z a-z 0-9 _ -, or more than {NAME_CHARACTERS}",
-                "OpenAI's reference of function names",
-            ),
-            known="the tools as they are, without a client in between",
+        known="the tools as they are, without a client in between",
+        accepts=rf"[A-Za-z0-9_-]{{1,{NAME_CHARACTERS}}}",
+        refused_name=_refuses(
+            "E06",
+            f"a name with other characters than A-Z a-z 0-9 _ -, or more than {NAME_CHARACTERS}",
+            "OpenAI's reference of function names",
         ),
-        schema_key="parameters",
         extra={"type": "function"},
         effects=(
             _refuses("E01", "the root does not say type: object", _OPENAI, ".*"),

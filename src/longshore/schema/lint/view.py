@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from longshore.schema.kinds import is_object
-from longshore.schema.lint.clients import CLIENTS, ClientEffect, ClientName, ClientProfile, Cost, Naming
+from longshore.schema.lint.clients import CLIENTS, ClientEffect, ClientName, ClientProfile, Cost
 from longshore.schema.lint.rules import RULES
 from longshore.schema.lint.tool_list import Json, LintedTool, ToolList, as_object
 from longshore.schema.output import count_tokens
@@ -83,14 +83,14 @@ def view_as(server: ToolList, client: ClientName) -> ClientView:
     effect, most = profile.too_many_tools, profile.tool_limits[-1][0] if profile.tool_limits else len(tools)
     if effect is not None and len(tools) > most:
         if effect.costs == "tool":
-            tools[most:] = [_lose(tool, _observe(effect)) for tool in tools[most:]]
+            tools[most:] = [_lose(tool, _observe(effect, profile)) for tool in tools[most:]]
         else:
-            marks.append(_observe(effect))
+            marks.append(_observe(effect, profile))
     if any(mark.costs == "list" for tool in tools for mark in tool.marks):
         tools = [_lose(tool) for tool in tools]
     handed = tuple(tool.handed for tool in tools if not tool.is_lost)
-    if handed and profile.naming.namespace:
-        name = profile.naming.prefix_of(server.name).removesuffix("__")
+    if handed and profile.namespace:
+        name = profile.prefix_of(server.name).removesuffix("__")
         handed = ({"type": "namespace", "name": name, "description": instructions or "", "tools": list(handed)},)
     return ClientView(
         client=client,
@@ -104,11 +104,13 @@ def view_as(server: ToolList, client: ClientName) -> ClientView:
 
 
 def _view_tool(tool: LintedTool, profile: ClientProfile, taken: dict[str, str]) -> ToolView:
-    marks = [_observe(effect, path) for effect in profile.effects for path in _find_faults(tool, effect, profile)]
+    marks = [
+        _observe(effect, profile, path) for effect in profile.effects for path in _find_faults(tool, effect, profile)
+    ]
     sent = _rename(tool, profile, taken, marks)
     description = _cut_text(tool.description, "description", profile, marks)
     schema = _Rewriting(profile, marks).apply(tool.record.get("inputSchema", {}), "inputSchema")
-    name = sent.removeprefix(profile.naming.prefix_of(tool.server.name)) if profile.naming.namespace else sent
+    name = sent.removeprefix(profile.prefix_of(tool.server.name)) if profile.namespace else sent
     handed = {**profile.extra, "name": name, "description": description, profile.schema_key: schema}
     view = ToolView(name=tool.name, sent=sent, handed=handed, marks=tuple(marks), tokens=count_tokens(handed))
     return _lose(view) if any(mark.costs == "tool" for mark in marks) else view
@@ -130,41 +132,42 @@ def _lose(tool: ToolView, *marks: ObservedEffect) -> ToolView:
     return ToolView(name=tool.name, sent="", handed={}, marks=(*tool.marks, *marks))
 
 
-def _observe(effect: ClientEffect, path: str = "", **words: str) -> ObservedEffect:
+def _observe(effect: ClientEffect, client: ClientProfile, path: str = "", **words: str) -> ObservedEffect:
     what = effect.what.format(**words) if effect.change is not None else effect.what
-    return ObservedEffect(what=what, known=effect.known, rule=effect.rule, path=path, costs=effect.costs)
+    known = effect.known or client.known
+    return ObservedEffect(what=what, known=known, rule=effect.rule, path=path, costs=effect.costs)
 
 
 # -- names and texts
 
 
-def _rename(tool: LintedTool, profile: ClientProfile, taken: dict[str, str], marks: list[ObservedEffect]) -> str:
+def _rename(tool: LintedTool, client: ClientProfile, taken: dict[str, str], marks: list[ObservedEffect]) -> str:
     """The name that the model calls. The first tool wins; Codex adds a hash to names that it made equal."""
-    naming, server = profile.naming, tool.server.name
 
-    def note(what: str, rule: str, known: str = naming.known, costs: Cost = "") -> None:
-        marks.append(ObservedEffect(what=what, known=known, rule=rule, path="name", costs=costs))
+    def note(what: str, rule: str, costs: Cost = "") -> None:
+        marks.append(ObservedEffect(what=what, known=client.known, rule=rule, path="name", costs=costs))
 
-    sent, plain = naming.join(server, tool.name), re.sub(naming.replaced, "_", tool.name)
-    if naming.refused is not None and not naming.accepts_name(server, tool.name):
-        marks.append(_observe(naming.refused, "name"))
+    server, plain = tool.server.name, re.sub(client.replaced, "_", tool.name)
+    sent = client.join(server, tool.name)
+    if client.refused_name is not None and not client.accepts_name(server, tool.name):
+        marks.append(_observe(client.refused_name, client, "name"))
     if plain != tool.name:
         note(f"called `{plain}`", "E06")
-    if naming.is_cut(server, tool.name):
-        sent = _cut_name(sent, naming, tool.name)
-        note(f"the name is cut to {naming.most} characters", naming.rule)
-    if naming.cut == "hash" and taken.get(sent, tool.name) != tool.name:
-        note("a hash is added: another is called so", "E07", profile.first_wins)
-        sent = _cut_name(sent + " " * HASH_CHARS, naming, tool.name)
-    if profile.first_wins and tool.name and sent in taken:
-        note("lost: another is called so", "E07", profile.first_wins, "tool")
+    if client.cuts(server, tool.name):
+        sent = _cut_name(sent, client, tool.name)
+        note(f"the name is cut to {client.name_chars} characters", client.name_rule)
+    if client.cut == "hash" and taken.get(sent, tool.name) != tool.name:
+        note("a hash is added: another is called so", "E07")
+        sent = _cut_name(sent + " " * HASH_CHARS, client, tool.name)
+    if client.first_wins and tool.name and sent in taken:
+        note("lost: another is called so", "E07", "tool")
     taken.setdefault(sent, tool.name)
     return sent
 
 
-def _cut_name(name: str, naming: Naming, raw: str) -> str:
-    most = min(len(name), naming.most or len(name))
-    match naming.cut:
+def _cut_name(name: str, client: ClientProfile, raw: str) -> str:
+    most = min(len(name), client.name_chars or len(name))
+    match client.cut:
         case "end":
             return name[:most]
         case "middle":
@@ -180,7 +183,7 @@ def _cut_text(text: str | None, path: str, profile: ClientProfile, marks: list[O
     if most is None or len(units) // 2 <= most:
         return text
     what = f"cut to {most:,} of {len(units) // 2:,} characters"
-    marks.append(ObservedEffect(what=what, known=profile.text_known, rule="W21", path=path))
+    marks.append(ObservedEffect(what=what, known=profile.known, rule="W21", path=path))
     return units[: 2 * most].decode("utf-16-le", "replace") + CUT
 
 
@@ -192,7 +195,7 @@ class _Rewriting:
 
     def __init__(self, profile: ClientProfile, marks: list[ObservedEffect]) -> None:
         self._effects = [(effect, effect.change) for effect in profile.effects if effect.change is not None]
-        self._marks = marks
+        self._client, self._marks = profile, marks
         self._left = MAX_NODES if self._effects else 0
 
     def apply(self, schema: Any, path: str, level: int = 0) -> Any:
@@ -202,7 +205,7 @@ class _Rewriting:
         for effect, change in self._effects:
             if (after := change(schema)) is not None:
                 dropped = ", ".join(f"`{key}`" for key in as_object(schema) if key not in after)
-                self._marks.append(_observe(effect, path, dropped=dropped))
+                self._marks.append(_observe(effect, self._client, path, dropped=dropped))
                 schema = after
 
         def edit(inner: Any, keyword: str, key: str | int | None) -> Any:

@@ -22,7 +22,7 @@ def _sanitise(name: str) -> str:
 
 def _check_spelling(tool: LintedTool) -> Iterator[RuleFault]:
     name, long = tool.name, len(tool.name)
-    whole = len(CLIENTS["claude"].naming.join(tool.server.name, name))
+    whole = len(CLIENTS["claude"].join(tool.server.name, name))
     if illegal := _ILLEGAL.search(name):
         yield RuleFault(f"the name {quote(name)} holds {quote(illegal[0])}", "name", _suggest(name))
     elif "." in name:
@@ -55,11 +55,11 @@ def _check_length(tool: LintedTool) -> Iterator[RuleFault]:
     server, name = tool.server.name, tool.name
     whom: list[Profile] = []
     for client in CLIENTS.values():
-        kept = not client.naming.is_cut(server, name) and client.naming.accepts_name(server, name)
-        if client.naming.rule == "W20" and not kept:
+        kept = not client.cuts(server, name) and client.accepts_name(server, name)
+        if client.name_rule == "W20" and not kept:
             whom.append(client.profile)
     if name and whom:
-        claude, gemini = (_shorten(CLIENTS[each].naming.join(server, name)) for each in ("claude", "gemini"))
+        claude, gemini = (_shorten(CLIENTS[each].join(server, name)) for each in ("claude", "gemini"))
         message = f"server and tool have {len(server) + len(name)} characters: Claude Code and Codex read {claude}, "
         yield RuleFault(f"{message}Gemini CLI cuts {gemini}", "name", profiles=tuple(sorted(whom)))
 
