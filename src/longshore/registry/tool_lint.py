@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, final
 import msgspec
 
 from longshore.errors import RegistrationError
-from longshore.registry.catalog import Catalog
 from longshore.registry.lint_cache import LintCache
 from longshore.registry.source_location import caller
 from longshore.registry.tool import Entry, category_of
@@ -75,15 +74,12 @@ class RegistrationLint:
         policy: LintPolicy,
         categories: tuple[str, ...] | None,
         waived: Mapping[str, str],
-        catalog: Catalog,
     ) -> None:
         if policy not in _POLICIES:  # pyright: ignore[reportUnnecessaryContains]
             raise RegistrationError(caller(), f"standards={policy!r} is unknown", 'standards="warn", "refuse" or "off"')
         self.policy, self.categories, self.waived = policy, categories, waived
-        self._server, self._catalog = server, catalog
+        self._server = server
         self._cache: LintCache | None = None
-        self._dotted: dict[str, set[str]] = {}
-        """Names with dots, by the name that clients make of them."""
         self._warnings: list[tuple[Any, str]] = []
         """Places and texts. A place is read from the source file only when it is logged."""
         self._seen: set[tuple[str, str]] = set()
@@ -99,11 +95,14 @@ class RegistrationLint:
             return
         found: list[tuple[Entry, str]] = []
         for entry in entries:
-            found += [(entry, text) for text in (*self._lint(entry), *self._compare_names(entry, entries))]
+            found += [(entry, text) for text in self._lint(entry)]
             if self.policy == "refuse" and entry.examples and not entry.raw:
                 check_examples(entry)
         for entry, text in found:
-            self._warn(entry, text)
+            if (entry.name, text) not in self._seen and len(self._seen) <= MOST_WARNINGS:
+                full = len(self._seen) == MOST_WARNINGS
+                self._seen.add((entry.name, text))
+                self._warnings.append((entry.where, "and more; see `longshore lint`" if full else text))
 
     def report(self, log: Callable[[str], None]) -> None:
         """Log the warnings found since the last report."""
@@ -126,12 +125,6 @@ class RegistrationLint:
             except RegistrationError as problem:
                 collect(problem)
 
-    def _warn(self, entry: Entry, text: str) -> None:
-        if (entry.name, text) not in self._seen and len(self._seen) <= MOST_WARNINGS:
-            full = len(self._seen) == MOST_WARNINGS
-            self._seen.add((entry.name, text))
-            self._warnings.append((entry.where, "and more; see `longshore lint`" if full else text))
-
     def _lint(self, entry: Entry) -> list[str]:
         """The warnings about one tool. A tool whose whole description follows from its types has none."""
         usual = self.categories is None or (entry.documented and category_of(entry) in self.categories)
@@ -148,31 +141,6 @@ class RegistrationLint:
         if self._cache is None:
             self._cache = LintCache(self._server)
         return self._cache.recall(key, lint)
-
-    def _compare_names(self, entry: Entry, beside: Sequence[Entry]) -> list[str]:
-        """A warning if another tool has the same name in clients that write `a.b` as `a_b`."""
-        flat = entry.name.replace(".", "_")
-        if flat != entry.name:
-            self._dotted.setdefault(flat, set()).add(entry.name)
-        elif flat not in self._dotted:
-            return []
-        names = {each.name for each in beside}
-        others = (name for name in (flat, *self._dotted[flat]) if name != entry.name)
-        other = next((name for name in others if name in names or self._remains(name, entry)), None)
-        if other is None or "E07" in self.waived or "E07" in entry.waived:
-            return []
-        what = f"E07: the tools {entry.name!r} and {other!r} are one to clients that write a dot as _"
-        fix = _fix(f"give {entry.name!r} another name", "E07")
-        if self.policy == "refuse":
-            raise RegistrationError(str(entry.where), what, fix)
-        return [f"{what}; {fix}"]
-
-    def _remains(self, name: str, new: Entry) -> bool:
-        """Whether a tool with this name exists, and is not replaced together with the new tool's toolset."""
-        old = self._catalog.tools.get(name)
-        if old is None or old.toolset is None or new.toolset is None:
-            return old is not None
-        return bool(old.toolset.name != new.toolset.name)
 
 
 # -- options of the server
@@ -206,16 +174,13 @@ def check_waivers(waived: Mapping[str, str], where: str) -> list[str]:
         return []
     from longshore.nearest import nearest
     from longshore.schema.lint.rules import RULES
-    from longshore.schema.lint.run import find_rule
 
+    ids = [each.id for each in RULES]
     for rule, reason in waived.items():
-        known = find_rule(str(rule))
-        if known is None:
-            near = nearest(str(rule).upper(), [each.id for each in RULES])
+        if rule not in ids:
+            near = nearest(str(rule).upper(), ids)
             fix = f"did you mean {near!r}?" if near else "docs/lint-rules.md has all rules"
             raise RegistrationError(where, f"waive={{{rule!r}: …}}: there is no such rule", fix)
-        if known.id != rule:
-            raise RegistrationError(where, f"waive={{{rule!r}: …}}: that is no rule's id", repr(known.id))
         if not isinstance(reason, str) or not reason.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise RegistrationError(where, f"{rule} is waived without a reason", f'waive={{{rule!r}: "why"}}')
     return []
