@@ -13,9 +13,9 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from longshore import __version__
-from longshore.cli.rules import find
 from longshore.cli.screen import Line, clean, many, short
 from longshore.schema.lint.rule import LEVELS, Finding, Level
+from longshore.schema.lint.run import find_rule
 
 SHOWN: Final = 1000
 """Findings in the forms for people. JSON has all."""
@@ -170,7 +170,7 @@ def as_sarif(report: Report) -> dict[str, Any]:
 
 
 def _sarif_rule(id: str) -> dict[str, Any]:
-    rule = find(id)
+    rule = find_rule(id)
     assert rule is not None  # it was found by one
     more = f"Evidence: {rule.evidence}\nFix: {rule.fix}\nMore: longshore lint --explain {id}"
     return {

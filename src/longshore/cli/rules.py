@@ -15,26 +15,13 @@ from longshore.nearest import nearest
 from longshore.schema.lint.rule import PROFILES, Profile, Rule
 from longshore.schema.lint.rules import RULES
 from longshore.schema.lint.run import find_rule
-from longshore.schema.lint.tool_list import ToolList, example
+from longshore.schema.lint.tool_list import ToolList
 
 ALL: Final = "all"
 SHOWN_CHARS: Final = 120
 """Characters of a description in an example."""
 SHOWN_TOOLS: Final = 2
 """Tools of an example."""
-OFFERED: Final = Rule(
-    id="E00",
-    title="What is declared can be offered",
-    level="error",
-    profiles=("mcp",),
-    why="The server does not start: Python or MCP itself forbids the declaration. Entries of a mounted server that "
-    "can't be read are left out of the list, which is a warning.",
-    evidence="Longshore refuses it at registration. The linter goes on, and reports all refusals at once.",
-    fix="as the finding says",
-    good=example({}),
-    bad=ToolList(),
-)
-"""The rule about tools that were refused at registration, so no list has them."""
 
 
 def read_waivers(given: Iterable[str], config: Config) -> dict[str, str]:
@@ -62,14 +49,9 @@ def _waiver(key: str, reason: Any) -> dict[str, str]:
     return {tool + colon + _known(id).id: reason.strip()}
 
 
-def find(id: str) -> Rule | None:
-    """The rule of a finding."""
-    return OFFERED if id.strip().upper() == OFFERED.id else find_rule(id)
-
-
 def _known(id: str) -> Rule:
     """The rule with this id. Raises ValueError, which names the nearest id."""
-    rule = find(id)
+    rule = find_rule(id)
     if rule is None:
         near = nearest(id.strip().upper(), [each.id for each in RULES])
         hint = f"did you mean {near}?" if near else "`longshore lint --explain all` lists them"
@@ -93,7 +75,7 @@ def read_profiles(given: Iterable[str], config: Config) -> tuple[Profile, ...]:
 def print_rules(id: str, form: str, screen: Screen) -> None:
     """Print the rule with this id, or `all`: one rule whole, or a line for each. Raises click.UsageError."""
     try:
-        rules = [OFFERED, *RULES] if id.strip().lower() == ALL else [_known(id)]
+        rules = list(RULES) if id.strip().lower() == ALL else [_known(id)]
     except ValueError as problem:
         raise click.UsageError(f"--explain: {problem}") from None
     if form == "json":

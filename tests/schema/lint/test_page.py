@@ -48,7 +48,7 @@ def _section(rule: Rule) -> Iterator[str]:
     yield f"- Evidence: {rule.evidence}"
     yield f"- Fix: {rule.fix}"
     yield f"- {'Mended by `--fix`' if rule.mend is not None else 'Not mended by `--fix`'}"
-    for word, surface in (("Bad", rule.bad), ("Good", rule.good)):
+    for word, surface in (("Bad", rule.bad), ("Good", rule.good)) if rule.bad.tools else ():
         yield f"\n{word}:\n\n```json\n{_lay_out(show_example(surface))}\n```"
 
 

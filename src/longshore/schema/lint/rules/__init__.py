@@ -12,6 +12,8 @@ from longshore.schema.lint.rule import Check, Level, Mend, Profile, Rule
 from longshore.schema.lint.rules import brooklyn, naming, portability, schemas, texts
 from longshore.schema.lint.tool_list import Declaration, Json, ToolList, example
 
+NOT_OFFERED: Final = "E00"
+"""The rule about tools that were refused at registration. No list has them, so it has no check."""
 _CHECKS: Final[dict[str, Check]] = naming.CHECKS | schemas.CHECKS | portability.CHECKS | texts.CHECKS | brooklyn.CHECKS
 _SERVER_CHECKS: Final = naming.SERVER_CHECKS | texts.SERVER_CHECKS
 _MENDS: Final[dict[str, Mend]] = naming.MENDS | schemas.MENDS | portability.MENDS | texts.MENDS | brooklyn.MENDS
@@ -28,13 +30,12 @@ class _Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How many times the description is repeated."""
 
     def fill(self) -> ToolList:
-        tools = self.tools
-        if self.copies:
-            tools = [{"name": f"get_weather_{number}"} for number in range(self.copies)]
+        tools = [{"name": f"get_weather_{number}"} for number in range(self.copies)] or self.tools
         if self.repeats > 1:
             tools = [{**tool, "description": tool["description"] * self.repeats} for tool in tools]
         filled = [example(tool, declared=self.declared, name=self.server) for tool in tools]
-        return replace(filled[0], tools=tuple(tool for each in filled for tool in each.tools))
+        together = tuple(tool for each in filled for tool in each.tools)
+        return replace(filled[0], tools=together) if filled else ToolList()
 
 
 class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
