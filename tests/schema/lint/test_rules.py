@@ -261,6 +261,7 @@ EDGES: list[tuple[str, Json, Places]] = [
     ("W23", gives(REF, **{"$defs": {"B": {}}}), []),
     ("W23", takes(REF, **{"$defs": {"B": {"items": REF}}}), [(f"{A}.$ref", "info")]),
     ("W23", takes({"items": {"$ref": "#"}}), [(f"{A}.items.$ref", "info")]),
+    ("W23", takes({"anyOf": [{"$ref": {}}, REF]}, **{"$defs": {"B": {}}}), [(f"{A}.anyOf[1].$ref", "info")]),
     (
         "W23",
         takes({"anyOf": [REF, {"$ref": "#/$defs/C"}]}, **{"$defs": {"B": {"items": REF}, "C": {}}}),

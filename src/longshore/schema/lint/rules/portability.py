@@ -9,7 +9,16 @@ from longshore.schema.combinators import with_all_joined
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.lint.rule import Check, Level, Mend, RuleFault
 from longshore.schema.lint.rules.schemas import check_inputs
-from longshore.schema.lint.tool_list import Json, LintedTool, SchemaNode, as_array, as_object, change_schemas, show
+from longshore.schema.lint.tool_list import (
+    Json,
+    LintedTool,
+    SchemaNode,
+    as_array,
+    as_object,
+    as_text,
+    change_schemas,
+    show,
+)
 from longshore.schema.phrase import quote
 from longshore.schema.rewrite import inlined, is_old, modernised
 from longshore.schema.walk import has_type, walk_objects
@@ -33,7 +42,8 @@ _RECURSIVE: Final = "It is recursive, or can't be written out, so the reference 
 
 def _check_references(tool: LintedTool) -> Iterator[RuleFault]:
     found = [node for node in tool.objects("inputSchema") if isinstance(node.schema.get("$ref"), str)]
-    needed = [each.get("$ref") for each in walk_objects(inlined(tool.input))] if found else []
+    written_out = inlined(tool.input) if found else {}
+    needed = {as_text(each.get("$ref")) for each in walk_objects(written_out)}
     needless = [node for node in found if node.schema["$ref"] not in needed]
     if shown := needless or found:
         more = f" and {len(shown) - 1} more" if len(shown) > 1 else ""
