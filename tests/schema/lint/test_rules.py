@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.schema.lint.checking import example
 from tests.schema.schemas import DOUBLING
 
 from longshore.schema.lint.rule import COMMON, LEVELS, MESSAGE_CHARS, PROFILES, Finding, Rule
 from longshore.schema.lint.rules import NOT_OFFERED, RULES
 from longshore.schema.lint.run import MOST_FAULTS, find_rule, lint
-from longshore.schema.lint.tool_list import Declaration, ToolList, example, walk_schema
+from longshore.schema.lint.tool_list import Declaration, ToolList, walk_schema
 from longshore.schema.phrase import SHOWN_CHARS
 from longshore.schema.validate import SchemaProblem, compile
 from longshore.schema.walk import MAX_DEPTH

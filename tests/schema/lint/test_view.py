@@ -7,12 +7,13 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.schema.lint.checking import example
 
 from longshore.schema.lint.clients import CLIENTS, ClientName
 from longshore.schema.lint.rule import Rule
 from longshore.schema.lint.rules import RULES
 from longshore.schema.lint.run import find_rule, lint
-from longshore.schema.lint.tool_list import ToolList, example
+from longshore.schema.lint.tool_list import ToolList
 from longshore.schema.lint.view import ClientView, ToolView, view_as
 from longshore.schema.output import count_tokens
 from longshore.schema.walk import MAX_DEPTH

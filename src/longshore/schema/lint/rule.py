@@ -44,13 +44,9 @@ ServerCheck = Callable[[ToolList], Iterable[RuleFault]]
 Mend = Callable[[dict[str, Any]], dict[str, Any]]
 
 
-class Rule(Struct, frozen=True, kw_only=True):
-    """`check` looks at one tool, `whole` at the server; a rule has one of them, or both.
+class RuleText(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The words of a rule, and its examples."""
 
-    `mend` returns a tool that keeps the rule and means the same, or the same tool if there is none.
-    """
-
-    id: str
     title: str
     """What must hold: a short sentence."""
     level: Level
@@ -62,6 +58,15 @@ class Rule(Struct, frozen=True, kw_only=True):
     fix: str
     good: ToolList
     bad: ToolList
+
+
+class Rule(RuleText, frozen=True, kw_only=True):
+    """`check` looks at one tool, `whole` at the server; a rule has one of them, or both.
+
+    `mend` returns a tool that keeps the rule and means the same, or the same tool if there is none.
+    """
+
+    id: str
     check: Check | None = None
     whole: ServerCheck | None = None
     mend: Mend | None = None

@@ -215,15 +215,3 @@ def change_schemas(change: Callable[[Any], Any], *keys: str) -> Callable[[Json],
         return {**tool, **{key: change(tool[key]) for key in keys or SCHEMAS if is_object(tool.get(key))}}
 
     return mend
-
-
-def example(tool: Json, *, declared: Declaration | None = None, **more: Any) -> ToolList:
-    """A server with one tool, in which missing members are filled in."""
-    filled: Json = {
-        "name": "get_weather",
-        "description": "Get the weather of a city",
-        "inputSchema": {"type": "object", "properties": {}},
-    }
-    whole = {**filled, **tool}
-    known = {} if declared is None else {str(whole["name"]): declared}
-    return ToolList(tools=(whole,), declared=known, **more)

@@ -42,7 +42,7 @@ _RECURSIVE: Final = "It is recursive, or can't be written out, so the reference 
 
 def _check_references(tool: LintedTool) -> Iterator[RuleFault]:
     found = [node for node in tool.objects("inputSchema") if isinstance(node.schema.get("$ref"), str)]
-    written_out = inlined(tool.input) if found else {}
+    written_out: Json = inlined(tool.input) if found else {}
     needed = {as_text(each.get("$ref")) for each in walk_objects(written_out)}
     needless = [node for node in found if node.schema["$ref"] not in needed]
     if shown := needless or found:
