@@ -556,11 +556,11 @@ def test_every_rule_explains_itself(shore: Shore) -> None:
     for rule in RULES:
         assert f"{rule.id}  " in listed
         text = shore.lint("--explain", rule.id.lower()).out
-        assert text.startswith(f"{rule.id}  ") and rule.why in text and "\nbad:\n" in text and "\ngood:\n" in text
-    _, *told = shore.lint("--explain", "all", "--format", "json").json
+        assert text.startswith(f"{rule.id}  ") and rule.why in text and "\ngood:\n" in text
+        assert ("\nbad:\n" in text) is bool(rule.bad.tools)
+    told = shore.lint("--explain", "all", "--format", "json").json
     assert [each["id"] for each in told] == [rule.id for rule in RULES]
     assert [each["id"] for each in told if each["bad"] == each["good"]] == []
-    assert shore.lint("--explain", "E00").out.startswith("E00  ")
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -69,20 +69,15 @@ def test_another_version_lints_again(folder: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_digest_follows_the_files_of_the_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in lint_cache._SOURCES:
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
     rules = tmp_path / "schema" / "lint" / "rules"
-    rules.mkdir(parents=True)
     monkeypatch.setattr(lint_cache, "__file__", str(tmp_path / "registry" / "lint_cache.py"))
-    (rules / "names.py").write_text("1")
-    stamps = {lint_cache._rules_digest()}
-    (rules / "names.py").write_text("22")
-    stamps.add(lint_cache._rules_digest())
-    (rules / "more.py").write_text("1")
-    stamps.add(lint_cache._rules_digest())
-    (rules / "names.py").unlink()
-    (rules / "more.py").unlink()
-    rules.rmdir()
-    stamps.add(lint_cache._rules_digest())
-    assert len(stamps) == 4
+    digests = {lint_cache._rules_digest()}
+    for name, text in (("names.py", "1"), ("names.py", "22"), ("rules.json", "{}")):
+        (rules / name).write_text(text)
+        digests.add(lint_cache._rules_digest())
+    assert len(digests) == 4
 
 
 @pytest.mark.parametrize("module", [tool_lint, run, naming, validate])
@@ -159,21 +154,12 @@ def test_a_cache_folder_that_cant_be_made_is_ignored(monkeypatch: pytest.MonkeyP
     assert not knows("a")
 
 
-def test_two_processes_keep_the_results_of_both(folder: Path) -> None:
-    one, two = LintCache("t"), LintCache("t")
-    one.recall("a", nothing)
-    two.recall("b", nothing)
-    one.save()
-    two.save()
-    assert knows("a") and knows("b")
-
-
 def test_without_new_results_no_file_is_written(folder: Path) -> None:
     learn("a", [])
     (file,) = folder.iterdir()
     file.unlink()
     memory = LintCache("t")
-    memory._cached = {lint_cache._digest("a"): []}
+    memory._found = {lint_cache._digest("a"): []}
     memory.recall("a", never)
     memory.save()
     assert not file.exists()
@@ -224,7 +210,7 @@ def test_the_oldest_files_are_deleted(folder: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(lint_cache, "MOST_FILES", 2)
     for number, server in enumerate(("a", "b", "c")):
         learn("x", [], server)
-        os.utime(lint_cache._path_of(server) or "", (number, number))
+        os.utime(LintCache(server)._path or "", (number, number))
     learn("x", [], "d")
     assert (knows("x", "a"), knows("x", "c"), knows("x", "d")) == (False, True, True)
 

@@ -16,7 +16,6 @@ import msgspec
 from msgspec import Struct
 
 from longshore.app import Server
-from longshore.cli.rules import OFFERED
 from longshore.cli.session import fetch
 from longshore.cli.target import BUILTIN, LIST_FORMS, STDIN, Destination, load, name_of, read_list_file, resolve
 from longshore.errors import BadAnswer, TargetError, ToolError
@@ -25,6 +24,7 @@ from longshore.registry.tool_lint import declaration_of
 from longshore.schema.diff import NOTHING, Renamed, Surface, read_lists, read_offers
 from longshore.schema.kinds import is_object
 from longshore.schema.lint.rule import COMMON, PROFILES, Finding, Level, Profile
+from longshore.schema.lint.rules import NOT_OFFERED
 from longshore.schema.lint.run import MOST_FAULTS
 from longshore.schema.lint.tool_list import ToolList
 from longshore.server.lists import wrap
@@ -133,9 +133,7 @@ def _load_tools(source: str, options: Options, screen: Screen) -> Described:
 
 
 def _not_offered(level: Level, message: str, fix: str, where: str) -> Finding:
-    return Finding(
-        tool="", level=level, rule=OFFERED.id, message=message, fix=fix, profiles=OFFERED.profiles, where=where
-    )
+    return Finding(tool="", level=level, rule=NOT_OFFERED, message=message, fix=fix, profiles=("mcp",), where=where)
 
 
 def _file_of(source: str) -> str:

@@ -6,22 +6,20 @@ Servers with raw tools load this on a cold start, so the rules are imported only
 from __future__ import annotations
 
 import _thread
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 import msgspec
 
 from longshore.errors import RegistrationError
-from longshore.registry.catalog import Catalog
 from longshore.registry.lint_cache import LintCache
 from longshore.registry.source_location import caller
 from longshore.registry.tool import Entry, category_of
 
 if TYPE_CHECKING:
-    from longshore.schema.lint.rule import Finding, Profile, Rule
-    from longshore.schema.lint.tool_list import Declaration, ToolList
+    from longshore.schema.lint.rule import Finding
+    from longshore.schema.lint.tool_list import Declaration, LintedTool
 
 LintPolicy = Literal["warn", "refuse", "off"]
 _POLICIES: Final = ("warn", "refuse", "off")
@@ -76,15 +74,12 @@ class RegistrationLint:
         policy: LintPolicy,
         categories: tuple[str, ...] | None,
         waived: Mapping[str, str],
-        catalog: Catalog,
     ) -> None:
         if policy not in _POLICIES:  # pyright: ignore[reportUnnecessaryContains]
             raise RegistrationError(caller(), f"standards={policy!r} is unknown", 'standards="warn", "refuse" or "off"')
         self.policy, self.categories, self.waived = policy, categories, waived
-        self._server, self._catalog = server, catalog
+        self._server = server
         self._cache: LintCache | None = None
-        self._dotted: dict[str, set[str]] = {}
-        """Names with dots, by the name that clients make of them."""
         self._warnings: list[tuple[Any, str]] = []
         """Places and texts. A place is read from the source file only when it is logged."""
         self._seen: set[tuple[str, str]] = set()
@@ -100,11 +95,14 @@ class RegistrationLint:
             return
         found: list[tuple[Entry, str]] = []
         for entry in entries:
-            found += [(entry, text) for text in (*self._lint(entry), *self._compare_names(entry, entries))]
+            found += [(entry, text) for text in self._lint(entry)]
             if self.policy == "refuse" and entry.examples and not entry.raw:
                 check_examples(entry)
         for entry, text in found:
-            self._warn(entry, text)
+            if (entry.name, text) not in self._seen and len(self._seen) <= MOST_WARNINGS:
+                full = len(self._seen) == MOST_WARNINGS
+                self._seen.add((entry.name, text))
+                self._warnings.append((entry.where, "and more; see `longshore lint`" if full else text))
 
     def report(self, log: Callable[[str], None]) -> None:
         """Log the warnings found since the last report."""
@@ -127,12 +125,6 @@ class RegistrationLint:
             except RegistrationError as problem:
                 collect(problem)
 
-    def _warn(self, entry: Entry, text: str) -> None:
-        if (entry.name, text) not in self._seen and len(self._seen) <= MOST_WARNINGS:
-            full = len(self._seen) == MOST_WARNINGS
-            self._seen.add((entry.name, text))
-            self._warnings.append((entry.where, "and more; see `longshore lint`" if full else text))
-
     def _lint(self, entry: Entry) -> list[str]:
         """The warnings about one tool. A tool whose whole description follows from its types has none."""
         usual = self.categories is None or (entry.documented and category_of(entry) in self.categories)
@@ -143,37 +135,12 @@ class RegistrationLint:
         shown = entry.authored if known else _describe(entry)
         declared = [entry.name, entry.raw, entry.checks, category_of(entry), entry.examples, entry.errors, entry.waived]
         key = [shown, declared, [self.policy, self.categories, self.waived]]
-        return self._recall(key, lambda: _lint_entry(self, entry, _describe(entry)))
+        return self._recall(key, lambda: _lint_entry(self, entry))
 
     def _recall(self, key: Any, lint: Callable[[], tuple[list[str], bool]]) -> list[str]:
         if self._cache is None:
             self._cache = LintCache(self._server)
         return self._cache.recall(key, lint)
-
-    def _compare_names(self, entry: Entry, beside: Sequence[Entry]) -> list[str]:
-        """A warning if another tool has the same name in clients that write `a.b` as `a_b`."""
-        flat = entry.name.replace(".", "_")
-        if flat != entry.name:
-            self._dotted.setdefault(flat, set()).add(entry.name)
-        elif flat not in self._dotted:
-            return []
-        names = {each.name for each in beside}
-        others = (name for name in (flat, *self._dotted[flat]) if name != entry.name)
-        other = next((name for name in others if name in names or self._remains(name, entry)), None)
-        if other is None or "E07" in self.waived or "E07" in entry.waived:
-            return []
-        what = f"E07: the tools {entry.name!r} and {other!r} are one to clients that write a dot as _"
-        fix = _fix(f"give {entry.name!r} another name", "E07")
-        if self.policy == "refuse":
-            raise RegistrationError(str(entry.where), what, fix)
-        return [f"{what}; {fix}"]
-
-    def _remains(self, name: str, new: Entry) -> bool:
-        """Whether a tool with this name exists, and is not replaced together with the new tool's toolset."""
-        old = self._catalog.tools.get(name)
-        if old is None or old.toolset is None or new.toolset is None:
-            return old is not None
-        return bool(old.toolset.name != new.toolset.name)
 
 
 # -- options of the server
@@ -181,10 +148,10 @@ class RegistrationLint:
 
 def read_categories(categories: Sequence[str] | None) -> tuple[str, ...] | None:
     """The categories that a server declares."""
-    if isinstance(categories, str):
-        raise RegistrationError(caller(), f"categories={categories!r} is one text", f"categories=[{categories!r}]")
     if categories is None:
         return None
+    if isinstance(categories, str):
+        raise RegistrationError(caller(), f"categories={categories!r} is one text", f"categories=[{categories!r}]")
     try:
         found: tuple[Any, ...] = tuple(categories)
     except TypeError:
@@ -207,16 +174,13 @@ def check_waivers(waived: Mapping[str, str], where: str) -> list[str]:
         return []
     from longshore.nearest import nearest
     from longshore.schema.lint.rules import RULES
-    from longshore.schema.lint.run import find_rule
 
+    ids = [each.id for each in RULES]
     for rule, reason in waived.items():
-        known = find_rule(str(rule))
-        if known is None:
-            near = nearest(str(rule).upper(), [each.id for each in RULES])
+        if rule not in ids:
+            near = nearest(str(rule).upper(), ids)
             fix = f"did you mean {near!r}?" if near else "docs/lint-rules.md has all rules"
             raise RegistrationError(where, f"waive={{{rule!r}: …}}: there is no such rule", fix)
-        if known.id != rule:
-            raise RegistrationError(where, f"waive={{{rule!r}: …}}: that is no rule's id", repr(known.id))
         if not isinstance(reason, str) or not reason.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise RegistrationError(where, f"{rule} is waived without a reason", f'waive={{{rule!r}: "why"}}')
     return []
@@ -265,10 +229,11 @@ def _describe(entry: Entry) -> dict[str, Any] | None:
         return None
 
 
-def _lint_entry(lint: RegistrationLint, entry: Entry, described: dict[str, Any] | None) -> tuple[list[str], bool]:
+def _lint_entry(lint: RegistrationLint, entry: Entry) -> tuple[list[str], bool]:
     """One warning for each rule that a tool breaks, and whether all rules could be run. Raises for a refusal."""
-    from longshore.schema.lint.tool_list import ToolList
+    from longshore.schema.lint.tool_list import LintedTool, ToolList
 
+    described = _describe(entry)
     if described is None:
         return [], True
     check_waivers(entry.waived, str(entry.where))
@@ -277,11 +242,13 @@ def _lint_entry(lint: RegistrationLint, entry: Entry, described: dict[str, Any] 
     declared = declaration_of(entry, lint.waived)
     listed, failed = _as_sent(described, declared.where), list[str]()
     server = ToolList(tools=(listed,), declared={entry.name: declared}, categories=lint.categories)
-    found = _by_rule(each for each in _find_errors(server, failed) if each.rule not in declared.waived)
-    for same in found:
-        if lint.policy == "refuse" or "mcp" in same[0].profiles:
-            raise RegistrationError(declared.where, _what(same), _fix(same[0].fix, same[0].rule))
-    warnings = [f"{_what(same)}; {_fix(same[0].fix, same[0].rule)}" for same in found]
+    warnings: list[str] = []
+    for first, *others in _find_errors(LintedTool(listed, server), failed):
+        more = f" (and {len(others)} more)" if others else ""
+        what, fix = _cut(f"{first.rule}: the tool {entry.name!r}: {first.message}{more}"), _fix(first.fix, first.rule)
+        if lint.policy == "refuse" or "mcp" in first.profiles:
+            raise RegistrationError(declared.where, what, fix)
+        warnings.append(f"{what}; {fix}")
     return [*warnings, *(f"the tool {entry.name!r} could not be checked by {each}" for each in failed)], not failed
 
 
@@ -296,44 +263,35 @@ def _as_sent(described: dict[str, Any], where: str) -> dict[str, Any]:
     return sent
 
 
-def _find_errors(server: ToolList, failed: list[str]) -> Generator[Finding]:
-    """The findings at error level. A rule that raises is added to `failed`, and the others still run."""
-    from longshore.schema.lint.rule import COMMON
-    from longshore.schema.lint.run import check_rule
-    from longshore.schema.lint.tool_list import LintedTool
+def _find_errors(tool: LintedTool, failed: list[str]) -> list[list[Finding]]:
+    """The findings at error level by rule; those that MCP itself forbids first.
 
-    profiles = frozenset[Any](COMMON if server.categories is None else (*COMMON, "brooklyn"))
-    tool = LintedTool(server.tools[0], server)
-    for rule in _error_rules(profiles):
+    A rule that raises is added to `failed`, and the others still run.
+    """
+    from longshore.schema.lint.rule import COMMON
+    from longshore.schema.lint.rules import RULES
+    from longshore.schema.lint.run import check_rule
+
+    profiles = frozenset[Any](COMMON if tool.server.categories is None else (*COMMON, "brooklyn"))
+    left_out = ENFORCED.union(tool.declared.waived if tool.declared else ())
+    found: list[list[Finding]] = []
+    for rule in RULES:
+        can_fail = rule.level == "error" or rule.id in MIXED
+        if not can_fail or rule.id in left_out or profiles.isdisjoint(rule.profiles):
+            continue
         try:
-            found = list(check_rule(tool, rule))
+            errors = [each for each in check_rule(tool, rule) if each.level == "error"]
         except Exception as problem:
             failed.append(_cut(f"{rule.id}: {problem!r}"))
-        else:
-            yield from (each for each in found if each.level == "error" and not profiles.isdisjoint(each.profiles))
+            continue
+        if ours := [each for each in errors if not profiles.isdisjoint(each.profiles)]:
+            found.append(sorted(ours, key=_is_of_client))
+    return sorted(found, key=lambda errors: _is_of_client(errors[0]))
 
 
-@cache
-def _error_rules(profiles: frozenset[Profile]) -> tuple[Rule, ...]:
-    """The rules that can find an error for one of these profiles."""
-    from longshore.schema.lint.rules import RULES
-
-    found = (rule for rule in RULES if (rule.level == "error" or rule.id in MIXED) and rule.id not in ENFORCED)
-    return tuple(rule for rule in found if not profiles.isdisjoint(rule.profiles))
-
-
-def _by_rule(findings: Iterable[Finding]) -> list[list[Finding]]:
-    """The findings grouped by rule; those that MCP itself forbids first."""
-    found: dict[str, list[Finding]] = {}
-    for finding in sorted(findings, key=lambda each: "mcp" not in each.profiles):
-        found.setdefault(finding.rule, []).append(finding)
-    return list(found.values())
-
-
-def _what(same: list[Finding]) -> str:
-    """The first finding of a rule in words, and how many more there are."""
-    more = f" (and {len(same) - 1} more)" if len(same) > 1 else ""
-    return _cut(f"{same[0].rule}: the tool {same[0].tool!r}: {same[0].message}{more}")
+def _is_of_client(finding: Finding) -> bool:
+    """Whether only some clients forbid it, not MCP."""
+    return "mcp" not in finding.profiles
 
 
 def _fix(fix: str, rule: str) -> str:

@@ -87,7 +87,7 @@ class Admission:
         self.categories: tuple[str, ...] | None = None
         self.waived: dict[str, str] = {}
         self.standards: RegistrationLint | None = None
-        self._server, self._catalog, self._recorder = server, catalog, recorder
+        self._server, self._recorder = server, recorder
         catalog.check = self.check
         if policy != "warn" or categories is not None or waive:
             from longshore.registry.tool_lint import read_categories, read_waivers
@@ -114,7 +114,7 @@ class Admission:
     def _load(self) -> RegistrationLint:
         from longshore.registry.tool_lint import RegistrationLint
 
-        return RegistrationLint(self._server, self.policy, self.categories, self.waived, self._catalog)
+        return RegistrationLint(self._server, self.policy, self.categories, self.waived)
 
     def _warn(self, line: str) -> None:
         self._recorder.problem("warning", line)

@@ -1,4 +1,4 @@
-"""Running one rule on one tool."""
+"""Tools to lint, and running one rule on one of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,19 @@ from typing import Any
 
 from longshore.schema.lint.rule import Rule, RuleFault
 from longshore.schema.lint.run import find_rule
-from longshore.schema.lint.tool_list import Declaration, LintedTool, example
+from longshore.schema.lint.tool_list import Declaration, LintedTool, ToolList
+
+
+def example(tool: dict[str, Any], *, declared: Declaration | None = None, **more: Any) -> ToolList:
+    """A server with one tool, in which missing members are filled in."""
+    filled: dict[str, Any] = {
+        "name": "get_weather",
+        "description": "Get the weather of a city",
+        "inputSchema": {"type": "object", "properties": {}},
+    }
+    whole = {**filled, **tool}
+    known = {} if declared is None else {str(whole["name"]): declared}
+    return ToolList(tools=(whole,), declared=known, **more)
 
 
 def rule_of(id: str) -> Rule:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.schema.lint.checking import faults, rule_of, takes
+from tests.schema.lint.checking import example, faults, rule_of, takes
 from tests.schema.schemas import DOUBLING
 
 from longshore.schema.lint.run import lint
-from longshore.schema.lint.tool_list import Declaration, ToolList, example
+from longshore.schema.lint.tool_list import Declaration, ToolList
 
 LISTS = Path(__file__).parents[2] / "interop/lint/lists"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.schema.lint.checking import faults, rule_of, takes
+from tests.schema.lint.checking import example, faults, rule_of, takes
 
 from longshore.schema.lint.rules.texts import DESCRIPTION_UNITS, LIST_TOKENS
 from longshore.schema.lint.run import lint
-from longshore.schema.lint.tool_list import ToolList, example
+from longshore.schema.lint.tool_list import ToolList
 from longshore.schema.output import TOKEN_CHARACTERS, count_tokens
 
 

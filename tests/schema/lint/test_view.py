@@ -7,12 +7,13 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.schema.lint.checking import example
 
 from longshore.schema.lint.clients import CLIENTS, ClientName
 from longshore.schema.lint.rule import Rule
 from longshore.schema.lint.rules import RULES
 from longshore.schema.lint.run import find_rule, lint
-from longshore.schema.lint.tool_list import ToolList, example
+from longshore.schema.lint.tool_list import ToolList
 from longshore.schema.lint.view import ClientView, ToolView, view_as
 from longshore.schema.output import count_tokens
 from longshore.schema.walk import MAX_DEPTH
@@ -252,9 +253,8 @@ def test_a_tool_that_breaks_an_error_rule_of_a_client_is_lost_there(rule: Rule) 
 
 def test_each_effect_names_a_rule_of_the_clients_profile() -> None:
     for client in CLIENTS.values():
-        others = [each for each in (client.too_many_tools, client.naming.refused) if each is not None]
+        others = [each for each in (client.too_many_tools, client.refused_name) if each is not None]
         for effect in (*client.effects, *others):
-            assert effect.known
             rule = find_rule(effect.rule)
             assert not effect.rule or (rule and client.profile in rule.profiles), f"no {effect.rule}: {effect.what}"
             assert effect.rule or not effect.costs, f"nothing warns: {effect.what}"

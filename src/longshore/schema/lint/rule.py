@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from longshore.schema.lint.tool_list import LintedTool, ToolList
 
@@ -17,7 +18,7 @@ COMMON: Final[tuple[Profile, ...]] = ("mcp", "claude", "openai", "gemini", "vsco
 """The default profiles. The other two are standards that a team chooses for itself."""
 
 MESSAGE_CHARS: Final = 160
-"""The longest message: one line of a wide terminal."""
+"""The longest message: one line of a wide terminal. Names and values in it come from any server."""
 
 
 class RuleFault(Struct, frozen=True):
@@ -33,29 +34,19 @@ class RuleFault(Struct, frozen=True):
     tool: str = ""
     """The tool's name, if the rule checks the whole server."""
 
-
-def fault(
-    message: str,
-    path: str = "",
-    *,
-    fix: str = "",
-    level: Level | None = None,
-    profiles: tuple[Profile, ...] = (),
-    tool: str = "",
-) -> RuleFault:
-    """A fault with its message cut to MESSAGE_CHARS: names and values in it come from any server."""
-    if len(message) > MESSAGE_CHARS:
-        message = message[: MESSAGE_CHARS - 1] + "…"
-    return RuleFault(message, path, fix, level, profiles, tool)
+    def __post_init__(self) -> None:
+        if len(self.message) > MESSAGE_CHARS:
+            force_setattr(self, "message", self.message[: MESSAGE_CHARS - 1] + "…")
 
 
-class Rule(Struct, frozen=True, kw_only=True):
-    """`check` looks at one tool, `whole` at the server; a rule has one of them, or both.
+Check = Callable[[LintedTool], Iterable[RuleFault]]
+ServerCheck = Callable[[ToolList], Iterable[RuleFault]]
+Mend = Callable[[dict[str, Any]], dict[str, Any]]
 
-    `mend` returns a tool that keeps the rule and means the same, or the same tool if there is none.
-    """
 
-    id: str
+class RuleText(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The words of a rule, and its examples."""
+
     title: str
     """What must hold: a short sentence."""
     level: Level
@@ -67,9 +58,18 @@ class Rule(Struct, frozen=True, kw_only=True):
     fix: str
     good: ToolList
     bad: ToolList
-    check: Callable[[LintedTool], Iterable[RuleFault]] | None = None
-    whole: Callable[[ToolList], Iterable[RuleFault]] | None = None
-    mend: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+
+
+class Rule(RuleText, frozen=True, kw_only=True):
+    """`check` looks at one tool, `whole` at the server; a rule has one of them, or both.
+
+    `mend` returns a tool that keeps the rule and means the same, or the same tool if there is none.
+    """
+
+    id: str
+    check: Check | None = None
+    whole: ServerCheck | None = None
+    mend: Mend | None = None
 
 
 class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):

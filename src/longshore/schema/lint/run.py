@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import Any, Final
 
@@ -12,8 +12,6 @@ from longshore.schema.kinds import is_object
 from longshore.schema.lint.rule import COMMON, LEVELS, Finding, Level, Profile, Rule, RuleFault
 from longshore.schema.lint.rules import RULES
 from longshore.schema.lint.tool_list import LintedTool, ToolList
-
-_RANK: Final = {level: rank for rank, level in enumerate(LEVELS)}
 
 MOST_FAULTS: Final = 20
 """Faults of one rule in one tool that are reported."""
@@ -34,31 +32,21 @@ def lint(
 
     `waived` maps rules, or `tool:rule`, to the reason. Waived findings are included, with the reason.
     """
-    rules = [rule for rule in RULES if not set(profiles).isdisjoint(rule.profiles)]
-    found = [*_lint_server(server, rules)]
-    for tool in server.tools:
-        found += lint_tool(tool, server, rules)
-    reported = (
-        _waive(finding, server, waived or {})
-        for finding in found
-        if finding.level in levels and not set(profiles).isdisjoint(finding.profiles)
-    )
-    return sorted(reported, key=lambda finding: _RANK[finding.level])
-
-
-def lint_tool(tool: Any, server: ToolList, rules: Iterable[Rule] = RULES) -> Iterator[Finding]:
-    """The findings in one tool."""
-    linted = LintedTool(tool, server)
+    wanted = frozenset(profiles)
+    rules = [rule for rule in RULES if not wanted.isdisjoint(rule.profiles)]
+    found: list[Finding] = []
     for rule in rules:
-        yield from check_rule(linted, rule)
+        found += _report(rule, rule.whole(server) if rule.whole else (), server)
+    for tool in server.tools:
+        linted = LintedTool(tool, server)
+        found += [finding for rule in rules for finding in check_rule(linted, rule)]
+    reported = (each for each in found if each.level in levels and not wanted.isdisjoint(each.profiles))
+    return sorted((_waive(each, server, waived or {}) for each in reported), key=lambda each: LEVELS.index(each.level))
 
 
-def check_rule(tool: LintedTool, rule: Rule) -> Iterator[Finding]:
+def check_rule(tool: LintedTool, rule: Rule) -> list[Finding]:
     """The findings of one rule in one tool."""
-    where = "" if tool.declared is None else tool.declared.where
-    if rule.check is not None:
-        for fault in _worst(rule, rule.check(tool)):
-            yield _finding(rule, fault, tool.name or "(no name)", where)
+    return _report(rule, rule.check(tool) if rule.check else (), tool.server, tool.name or "(no name)")
 
 
 def find_rule(id: str) -> Rule | None:
@@ -71,33 +59,42 @@ def mend(
 ) -> tuple[ToolList, dict[str, list[str]]]:
     """The tools mended as far as their meaning stays the same, and tool → rules. Waived findings are left."""
     done: dict[str, list[str]] = {}
-    mended = tuple(_mend_tool(tool, server, profiles, waived, done) for tool in server.tools)
-    return replace(server, tools=mended), done
+
+    def mend_once(tool: dict[str, Any]) -> dict[str, Any]:
+        found = lint(replace(server, tools=(tool,)), profiles=profiles, waived=waived)
+        broken = {each.rule for each in found if not each.waived}
+        for rule in RULES:
+            after = rule.mend(tool) if rule.id in broken and rule.mend is not None else tool
+            if after != tool:
+                done.setdefault(str(tool.get("name", "")), []).append(rule.id)
+                tool = after
+        return tool
+
+    tools = list(server.tools)
+    for place, tool in enumerate(tools):
+        for _ in range(MEND_ROUNDS if is_object(tool) else 0):
+            before, tools[place] = tools[place], mend_once(tools[place])
+            if tools[place] == before:
+                break
+    return replace(server, tools=tuple(tools)), done
 
 
-def _lint_server(server: ToolList, rules: Iterable[Rule]) -> Iterator[Finding]:
-    for rule in rules:
-        if rule.whole is not None:
-            for fault in _worst(rule, rule.whole(server)):
-                declared = server.declared.get(fault.tool)
-                yield _finding(rule, fault, fault.tool, "" if declared is None else declared.where)
-
-
-def _worst(rule: Rule, faults: Iterable[RuleFault]) -> list[RuleFault]:
-    return sorted(islice(faults, MOST_SOUGHT), key=lambda fault: _RANK[fault.level or rule.level])[:MOST_FAULTS]
-
-
-def _finding(rule: Rule, fault: RuleFault, tool: str, where: str) -> Finding:
-    return Finding(
-        tool=tool,
-        level=fault.level or rule.level,
-        rule=rule.id,
-        message=fault.message,
-        fix=fault.fix or rule.fix,
-        path=fault.path,
-        profiles=fault.profiles or rule.profiles,
-        where=where,
-    )
+def _report(rule: Rule, faults: Iterable[RuleFault], server: ToolList, tool: str = "") -> list[Finding]:
+    """The worst faults of one rule as findings."""
+    found = sorted(islice(faults, MOST_SOUGHT), key=lambda fault: LEVELS.index(fault.level or rule.level))
+    return [
+        Finding(
+            tool=tool or fault.tool,
+            level=fault.level or rule.level,
+            rule=rule.id,
+            message=fault.message,
+            fix=fault.fix or rule.fix,
+            path=fault.path,
+            profiles=fault.profiles or rule.profiles,
+            where=known.where if (known := server.declared.get(tool or fault.tool)) else "",
+        )
+        for fault in found[:MOST_FAULTS]
+    ]
 
 
 def _waive(finding: Finding, server: ToolList, waived: Mapping[str, str]) -> Finding:
@@ -105,30 +102,3 @@ def _waive(finding: Finding, server: ToolList, waived: Mapping[str, str]) -> Fin
     own: Mapping[str, str] = {} if declared is None else declared.waived
     reason = own.get(finding.rule) or waived.get(f"{finding.tool}:{finding.rule}") or waived.get(finding.rule)
     return replace(finding, waived=reason) if reason else finding
-
-
-def _mend_tool(
-    tool: Any,
-    server: ToolList,
-    profiles: Collection[Profile],
-    waived: Mapping[str, str],
-    done: dict[str, list[str]],
-) -> Any:
-    for _ in range(MEND_ROUNDS):
-        before = tool
-        for rule in _mendable(tool, server, profiles, waived) if is_object(tool) else ():
-            assert rule.mend is not None
-            after = rule.mend(tool)
-            if after != tool:
-                done.setdefault(str(tool.get("name", "")), []).append(rule.id)
-                tool = after
-        if tool == before:
-            break
-    return tool
-
-
-def _mendable(tool: Any, server: ToolList, profiles: Collection[Profile], waived: Mapping[str, str]) -> list[Rule]:
-    """The rules that this tool breaks and that can mend it."""
-    found = lint(replace(server, tools=(tool,)), profiles=profiles, waived=waived)
-    ids = {each.rule for each in found if not each.waived}
-    return [rule for rule in RULES if rule.id in ids and rule.mend is not None]

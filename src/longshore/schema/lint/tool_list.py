@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from itertools import islice
 from typing import Any, Final
 
 from msgspec import Struct, field
 
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.phrase import cut
-from longshore.schema.walk import BY_NAME, Node, walk
+from longshore.schema.walk import BY_NAME, Node, resolve, walk
 
 Json = dict[str, Any]
 
 PATH_CHARS: Final = 70
 """Characters of a path in a message. A longer one loses its beginning."""
+MOST_PARTS: Final = 50
+"""Alternatives of one parameter that are checked."""
+MOST_PARAMETERS: Final = 1_000
+"""Parameters of one tool that are checked."""
 SCHEMAS: Final = ("inputSchema", "outputSchema")
+TYPES: Final = ("string", "number", "integer", "boolean", "object", "array", "null")
+"""The types of JSON Schema. Not a set: the value that is looked for may be a list."""
+_DEEPER: Final = frozenset(
+    ("properties", "patternProperties", "additionalProperties", "items", "prefixItems", "contains", "unevaluatedItems")
+)
+"""Keywords whose subschemas describe a part of the value."""
 
 
 class Declaration(Struct, frozen=True, kw_only=True):
@@ -65,80 +77,111 @@ class SchemaNode(Struct, frozen=True):
     """The number of schemas around it."""
 
 
-class LintedTool:
-    """One tool with accessors that are safe on any JSON value. The subschemas are collected once for all rules."""
+class ToolParameter(Struct, frozen=True):
+    """A parameter. `parts` are its schema, the schemas that it refers to, and its alternatives."""
 
-    def __init__(self, tool: Any, server: ToolList) -> None:
-        self.record: Json = tool if is_object(tool) else {}
-        self.server = server
-        name = self.record.get("name")
-        self.name: str = name if isinstance(name, str) else ""
-        self.declared: Declaration | None = server.declared.get(self.name)
-        self._nodes: list[SchemaNode] | None = None
+    name: str
+    path: str
+    parts: list[Json]
+    required: bool
 
     @property
     def description(self) -> str:
-        text = self.record.get("description")
-        return text if isinstance(text, str) else ""
+        return next((text for part in self.parts if isinstance(text := part.get("description"), str) and text), "")
 
     @property
-    def input(self) -> Json:
-        """The input schema, or {} if there is none or it is no object."""
-        schema = self.record.get("inputSchema")
-        return schema if is_object(schema) else {}
+    def types(self) -> set[str]:
+        """The names of its types without null."""
+        return {each for part in self.parts for each in types_of(part) if isinstance(each, str)} - {"null"}
 
     @property
-    def output(self) -> Json | None:
-        schema = self.record.get("outputSchema")
-        return schema if is_object(schema) else None
+    def is_number(self) -> bool:
+        return bool(self.types) and self.types <= {"number", "integer"}
 
-    @property
-    def properties(self) -> dict[str, Any]:
-        """The parameters: name → schema."""
-        found = self.input.get("properties")
-        return found if is_object(found) else {}
+    def find(self, keyword: str) -> Any:
+        """The value of a keyword in the first part that has it."""
+        return next((part[keyword] for part in self.parts if keyword in part), None)
 
-    @property
-    def required(self) -> list[str]:
-        found = self.input.get("required")
-        return [each for each in found if isinstance(each, str)] if is_array(found) else []
+    def has(self, *keywords: str) -> bool:
+        return any(each in part for part in self.parts for each in keywords)
 
-    @property
-    def ours(self) -> Declaration | None:
+
+class LintedTool:
+    """One tool with members that are safe on any JSON value. The subschemas are collected once for all rules."""
+
+    def __init__(self, tool: Any, server: ToolList) -> None:
+        self.record, self.server = as_object(tool), server
+        self.name, self.description = (as_text(self.record.get(key)) for key in ("name", "description"))
+        self.input = as_object(self.record.get("inputSchema"))
+        self.properties = as_object(self.input.get("properties"))
+        self.required = [each for each in as_array(self.input.get("required")) if isinstance(each, str)]
+        self.declared = server.declared.get(self.name)
+        foreign = self.declared is None or self.declared.foreign
+        self.ours: Declaration | None = None if foreign else self.declared
         """The declaration; None for tools of other servers, also mounted ones."""
-        return None if self.declared is None or self.declared.foreign else self.declared
-
-    @property
-    def category(self) -> str | None:
-        if self.declared is not None and self.declared.category is not None:
-            return self.declared.category
-        meta = self.record.get("_meta")
-        found = meta.get("longshore/category") if is_object(meta) else None
-        return found if isinstance(found, str) else None
+        listed = as_text(as_object(self.record.get("_meta")).get("longshore/category"))
+        self.category: str = (self.ours and self.ours.category) or listed
 
     def schemas(self) -> Iterator[tuple[str, Json]]:
         """The input and the output schema with their keys, if they are objects."""
-        for key in SCHEMAS:
-            schema = self.record.get(key)
-            if is_object(schema):
-                yield key, schema
+        return ((key, self.record[key]) for key in SCHEMAS if is_object(self.record.get(key)))
+
+    @cached_property
+    def _nodes(self) -> list[SchemaNode]:
+        return [node for key in SCHEMAS if key in self.record for node in walk_schema(self.record[key], key)]
 
     def nodes(self, key: str = "") -> list[SchemaNode]:
         """Every subschema of both schemas, or of the one under `key`; roots first, outer before inner."""
-        if self._nodes is None:
-            roots = ((self.record[each], each) for each in SCHEMAS if each in self.record)
-            self._nodes = [node for schema, path in roots for node in walk_schema(schema, path)]
         return [node for node in self._nodes if node.path.startswith(key)]
 
-    def objects(self, key: str) -> list[SchemaNode]:
-        """The subschemas under `key` that are objects."""
+    def objects(self, key: str = "") -> list[SchemaNode]:
+        """The subschemas that are objects."""
         return [node for node in self.nodes(key) if is_object(node.schema)]
 
+    @cached_property
+    def parameters(self) -> list[ToolParameter]:
+        """The parameters whose schema is an object."""
+        required = frozenset(self.required)
+        return [
+            ToolParameter(name, f"inputSchema.properties.{cut(name)}", find_parts(schema, self.input), name in required)
+            for name, schema in islice(self.properties.items(), MOST_PARAMETERS)
+            if is_object(schema)
+        ]
 
-_DEEPER: Final = frozenset(
-    ("properties", "patternProperties", "additionalProperties", "items", "prefixItems", "contains", "unevaluatedItems")
-)
-"""Keywords whose subschemas describe a part of the value."""
+
+def as_object(value: Any) -> Json:
+    """The value if it is an object, else an empty one."""
+    return value if is_object(value) else {}
+
+
+def as_array(value: Any) -> list[Any]:
+    """The value if it is an array, else an empty one."""
+    return value if is_array(value) else []
+
+
+def as_text(value: Any) -> str:
+    """The value if it is a string, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def types_of(schema: Any) -> list[Any]:
+    """The value of `type` as a list. Its items may be any JSON value."""
+    named: Any = as_object(schema).get("type", [])
+    return named if is_array(named) else [named]
+
+
+def find_parts(schema: Json, root: Json) -> list[Json]:
+    """A schema, the schemas that it refers to, and its alternatives; each once."""
+    parts, waiting, seen = list[Json](), [schema], set[int]()
+    while waiting and len(parts) < MOST_PARTS:
+        part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        parts.append(part)
+        choices = [each for key in ("anyOf", "oneOf", "allOf") for each in as_array(part.get(key))[:MOST_PARTS]]
+        waiting += reversed([each for each in (resolve(root, part.get("$ref")), *choices) if is_object(each)])
+    return parts
 
 
 def walk_schema(schema: Any, root: str) -> Iterator[SchemaNode]:
@@ -172,15 +215,3 @@ def change_schemas(change: Callable[[Any], Any], *keys: str) -> Callable[[Json],
         return {**tool, **{key: change(tool[key]) for key in keys or SCHEMAS if is_object(tool.get(key))}}
 
     return mend
-
-
-def example(tool: Json, *, name: str = "example", declared: Declaration | None = None, **more: Any) -> ToolList:
-    """A server with one tool, for the examples of a rule."""
-    filled: Json = {
-        "name": "get_weather",
-        "description": "Get the weather of a city",
-        "inputSchema": {"type": "object", "properties": {}},
-    }
-    whole = {**filled, **tool}
-    known = {} if declared is None else {str(whole["name"]): declared}
-    return ToolList(name=name, tools=(whole,), declared=known, **more)

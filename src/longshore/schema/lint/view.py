@@ -12,7 +12,7 @@ from msgspec import Struct
 from longshore.schema.kinds import is_object
 from longshore.schema.lint.clients import CLIENTS, ClientEffect, ClientName, ClientProfile, Cost
 from longshore.schema.lint.rules import RULES
-from longshore.schema.lint.tool_list import Json, LintedTool, ToolList
+from longshore.schema.lint.tool_list import Json, LintedTool, ToolList, as_object
 from longshore.schema.output import count_tokens
 from longshore.schema.walk import MAX_DEPTH, MAX_NODES, edit_subschemas
 
@@ -71,21 +71,27 @@ class ClientView(Struct, frozen=True, kw_only=True):
         handed = (mark for tool in self.tools if not tool.is_lost for mark in tool.marks)
         return any(mark.costs == "request" for mark in (*self.marks, *handed))
 
-    def all_marks(self) -> Iterator[ObservedEffect]:
-        yield from self.marks
-        for tool in self.tools:
-            yield from tool.marks
+    def all_marks(self) -> list[ObservedEffect]:
+        return [*self.marks, *(mark for tool in self.tools for mark in tool.marks)]
 
 
 def view_as(server: ToolList, client: ClientName) -> ClientView:
     """The tools as this client hands them on. Each tool may be any JSON value."""
-    profile = CLIENTS[client]
-    marks: list[ObservedEffect] = []
+    profile, marks, taken = CLIENTS[client], list[ObservedEffect](), dict[str, str]()
     instructions = _cut_text(server.instructions, "instructions", profile, marks)
-    tools = _view_tools(server, profile, marks)
+    tools = [_view_tool(LintedTool(tool, server), profile, taken) for tool in server.tools]
+    effect, most = profile.too_many_tools, profile.tool_limits[-1][0] if profile.tool_limits else len(tools)
+    if effect is not None and len(tools) > most:
+        if effect.costs == "tool":
+            tools[most:] = [_lose(tool, _observe(effect, profile)) for tool in tools[most:]]
+        else:
+            marks.append(_observe(effect, profile))
     if any(mark.costs == "list" for tool in tools for mark in tool.marks):
         tools = [_lose(tool) for tool in tools]
-    handed = _pack(tools, server, profile, instructions)
+    handed = tuple(tool.handed for tool in tools if not tool.is_lost)
+    if handed and profile.namespace:
+        name = profile.prefix_of(server.name).removesuffix("__")
+        handed = ({"type": "namespace", "name": name, "description": instructions or "", "tools": list(handed)},)
     return ClientView(
         client=client,
         title=profile.title,
@@ -97,24 +103,14 @@ def view_as(server: ToolList, client: ClientName) -> ClientView:
     )
 
 
-def _view_tools(server: ToolList, profile: ClientProfile, about: list[ObservedEffect]) -> list[ToolView]:
-    taken: dict[str, str] = {}
-    views = [_view_tool(LintedTool(tool, server), profile, taken) for tool in server.tools]
-    effect, most = profile.too_many_tools, profile.tool_limits[-1][0] if profile.tool_limits else len(views)
-    if effect is not None and len(views) > most:
-        if effect.costs == "tool":
-            views[most:] = [_lose(tool, _observe(effect)) for tool in views[most:]]
-        else:
-            about.append(_observe(effect))
-    return views
-
-
 def _view_tool(tool: LintedTool, profile: ClientProfile, taken: dict[str, str]) -> ToolView:
-    marks = [_observe(effect, path) for effect in profile.effects for path in _find_faults(tool, effect, profile)]
+    marks = [
+        _observe(effect, profile, path) for effect in profile.effects for path in _find_faults(tool, effect, profile)
+    ]
     sent = _rename(tool, profile, taken, marks)
     description = _cut_text(tool.description, "description", profile, marks)
     schema = _Rewriting(profile, marks).apply(tool.record.get("inputSchema", {}), "inputSchema")
-    name = sent.removeprefix(profile.naming.prefix_of(tool.server.name)) if profile.naming.namespace else sent
+    name = sent.removeprefix(profile.prefix_of(tool.server.name)) if profile.namespace else sent
     handed = {**profile.extra, "name": name, "description": description, profile.schema_key: schema}
     view = ToolView(name=tool.name, sent=sent, handed=handed, marks=tuple(marks), tokens=count_tokens(handed))
     return _lose(view) if any(mark.costs == "tool" for mark in marks) else view
@@ -136,31 +132,42 @@ def _lose(tool: ToolView, *marks: ObservedEffect) -> ToolView:
     return ToolView(name=tool.name, sent="", handed={}, marks=(*tool.marks, *marks))
 
 
-def _observe(effect: ClientEffect, path: str = "", **words: str) -> ObservedEffect:
+def _observe(effect: ClientEffect, client: ClientProfile, path: str = "", **words: str) -> ObservedEffect:
     what = effect.what.format(**words) if effect.change is not None else effect.what
-    return ObservedEffect(what=what, known=effect.known, rule=effect.rule, path=path, costs=effect.costs)
+    known = effect.known or client.known
+    return ObservedEffect(what=what, known=known, rule=effect.rule, path=path, costs=effect.costs)
 
 
 # -- names and texts
 
 
-def _rename(tool: LintedTool, profile: ClientProfile, taken: dict[str, str], marks: list[ObservedEffect]) -> str:
-    naming = profile.naming
-    plain = re.sub(naming.replaced, "_", tool.name)
-    sent = naming.join(tool.server.name, tool.name)
-    if naming.refused is not None and not naming.accepts_name(tool.server.name, tool.name):
-        marks.append(_observe(naming.refused, "name"))
+def _rename(tool: LintedTool, client: ClientProfile, taken: dict[str, str], marks: list[ObservedEffect]) -> str:
+    """The name that the model calls. The first tool wins; Codex adds a hash to names that it made equal."""
+
+    def note(what: str, rule: str, costs: Cost = "") -> None:
+        marks.append(ObservedEffect(what=what, known=client.known, rule=rule, path="name", costs=costs))
+
+    server, plain = tool.server.name, re.sub(client.replaced, "_", tool.name)
+    sent = client.join(server, tool.name)
+    if client.refused_name is not None and not client.accepts_name(server, tool.name):
+        marks.append(_observe(client.refused_name, client, "name"))
     if plain != tool.name:
-        marks.append(ObservedEffect(what=f"called `{plain}`", known=naming.known, rule="E06", path="name"))
-    if naming.most is not None and len(sent) > naming.most:
-        sent = _cut_name(sent, naming.most, profile, tool.name)
-        what = f"the name is cut to {naming.most} characters"
-        marks.append(ObservedEffect(what=what, known=naming.known, rule=naming.rule, path="name"))
-    return _resolve_duplicate(sent, tool, profile, taken, marks)
+        note(f"called `{plain}`", "E06")
+    if client.cuts(server, tool.name):
+        sent = _cut_name(sent, client, tool.name)
+        note(f"the name is cut to {client.name_chars} characters", client.name_rule)
+    if client.cut == "hash" and taken.get(sent, tool.name) != tool.name:
+        note("a hash is added: another is called so", "E07")
+        sent = _cut_name(sent + " " * HASH_CHARS, client, tool.name)
+    if client.first_wins and tool.name and sent in taken:
+        note("lost: another is called so", "E07", "tool")
+    taken.setdefault(sent, tool.name)
+    return sent
 
 
-def _cut_name(name: str, most: int, profile: ClientProfile, raw: str) -> str:
-    match profile.naming.cut:
+def _cut_name(name: str, client: ClientProfile, raw: str) -> str:
+    most = min(len(name), client.name_chars or len(name))
+    match client.cut:
         case "end":
             return name[:most]
         case "middle":
@@ -171,42 +178,13 @@ def _cut_name(name: str, most: int, profile: ClientProfile, raw: str) -> str:
             return f"{name[: most - HASH_CHARS]}_{digest[: HASH_CHARS - 1]}"
 
 
-def _resolve_duplicate(
-    sent: str, tool: LintedTool, profile: ClientProfile, taken: dict[str, str], marks: list[ObservedEffect]
-) -> str:
-    """The name of a tool if it is free: the first tool wins. Codex adds a hash to names that it made equal."""
-    known, naming = profile.first_wins, profile.naming
-    if naming.cut == "hash" and taken.get(sent, tool.name) != tool.name:
-        marks.append(ObservedEffect(what="a hash is added: another is called so", known=known, rule="E07", path="name"))
-        sent = _cut_name(sent, min(len(sent) + HASH_CHARS, naming.most or len(sent)), profile, tool.name)
-    if known and tool.name and sent in taken:
-        what = "lost: another is called so"
-        marks.append(ObservedEffect(what=what, known=known, rule="E07", path="name", costs="tool"))
-    taken.setdefault(sent, tool.name)
-    return sent
-
-
 def _cut_text(text: str | None, path: str, profile: ClientProfile, marks: list[ObservedEffect]) -> str | None:
-    most = profile.text_chars
-    if text is None or most is None:
-        return text
-    units = text.encode("utf-16-le", "surrogatepass")
-    if len(units) // 2 <= most:
+    most, units = profile.text_chars, (text or "").encode("utf-16-le", "surrogatepass")
+    if most is None or len(units) // 2 <= most:
         return text
     what = f"cut to {most:,} of {len(units) // 2:,} characters"
-    marks.append(ObservedEffect(what=what, known=profile.text_known, rule="W21", path=path))
+    marks.append(ObservedEffect(what=what, known=profile.known, rule="W21", path=path))
     return units[: 2 * most].decode("utf-16-le", "replace") + CUT
-
-
-def _pack(
-    tools: list[ToolView], server: ToolList, profile: ClientProfile, instructions: str | None
-) -> tuple[Json, ...]:
-    """The list as it stands in the request."""
-    handed = tuple(tool.handed for tool in tools if not tool.is_lost)
-    if not profile.naming.namespace or not handed:
-        return handed
-    name = profile.naming.prefix_of(server.name).removesuffix("__")
-    return ({"type": "namespace", "name": name, "description": instructions or "", "tools": list(handed)},)
 
 
 # -- schemas
@@ -217,7 +195,7 @@ class _Rewriting:
 
     def __init__(self, profile: ClientProfile, marks: list[ObservedEffect]) -> None:
         self._effects = [(effect, effect.change) for effect in profile.effects if effect.change is not None]
-        self._marks = marks
+        self._client, self._marks = profile, marks
         self._left = MAX_NODES if self._effects else 0
 
     def apply(self, schema: Any, path: str, level: int = 0) -> Any:
@@ -226,7 +204,8 @@ class _Rewriting:
             return schema
         for effect, change in self._effects:
             if (after := change(schema)) is not None:
-                self._marks.append(_observe(effect, path, dropped=_dropped(schema, after)))
+                dropped = ", ".join(f"`{key}`" for key in as_object(schema) if key not in after)
+                self._marks.append(_observe(effect, self._client, path, dropped=dropped))
                 schema = after
 
         def edit(inner: Any, keyword: str, key: str | int | None) -> Any:
@@ -236,9 +215,3 @@ class _Rewriting:
             return self.apply(inner, f"{path}.{keyword}{step}", level + 1)
 
         return edit_subschemas(schema, edit) if is_object(schema) else schema
-
-
-def _dropped(before: Any, after: Any) -> str:
-    if not is_object(before) or not is_object(after):
-        return ""
-    return ", ".join(f"`{key}`" for key in before if key not in after)

@@ -1,129 +1,148 @@
-"""Rules about the shape of a tool's schemas, which clients and APIs check before they accept a list."""
+"""Rules about a tool's schemas: their shape, references, types, defaults, patterns, and whether they compile."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
 
+from longshore.schema.cost import FIX, UNBOUNDED, compile_bounded, is_unbounded
 from longshore.schema.kinds import is_array, is_object
 from longshore.schema.lint.clients import PROPERTY_NAME
-from longshore.schema.lint.parameters import is_opaque
-from longshore.schema.lint.rule import Level, Rule, RuleFault, fault
-from longshore.schema.lint.tool_list import Json, LintedTool, SchemaNode, change_schemas, example, show
-from longshore.schema.phrase import kind, quote
+from longshore.schema.lint.rule import Check, Level, Mend, Profile, RuleFault
+from longshore.schema.lint.tool_list import (
+    TYPES,
+    Json,
+    LintedTool,
+    SchemaNode,
+    as_object,
+    change_schemas,
+    show,
+    types_of,
+)
+from longshore.schema.patterns import find_flaw, has_nested_loop, translate
+from longshore.schema.phrase import cut, kind, quote
 from longshore.schema.rewrite import SWITCHES, with_items, with_object_root, without_booleans
-from longshore.schema.walk import has_type, subschemas
+from longshore.schema.walk import has_type, resolve, rewrite, subschemas, without
 
 _OF_APIS: Final = ("input_schema", "parameters")
 """The names of inputSchema in the APIs of models."""
+_SAYS_INSIDE: Final = frozenset(
+    (
+        *("properties", "patternProperties", "additionalProperties", "propertyNames"),
+        *("$ref", "anyOf", "oneOf", "allOf", "enum", "const"),
+    )
+)
 
 
-def _input_root(tool: LintedTool) -> Iterator[RuleFault]:
+def is_opaque(schema: Json) -> bool:
+    """Whether it accepts objects and doesn't say what is in them."""
+    return has_type(schema, "object") and _SAYS_INSIDE.isdisjoint(schema)
+
+
+def check_inputs(is_broken: Callable[[SchemaNode], bool], message: str) -> Check:
+    """A check that reports each object of the input schema that `is_broken`. `{}` in the message is its path."""
+
+    def check(tool: LintedTool) -> Iterator[RuleFault]:
+        for node in tool.objects("inputSchema"):
+            if is_broken(node):
+                yield RuleFault(message.format(show(node.path)), node.path)
+
+    return check
+
+
+# -- roots
+
+
+def _check_input_root(tool: LintedTool) -> Iterator[RuleFault]:
     if "inputSchema" in tool.record:
-        yield from _root(tool, "inputSchema")
+        yield from _check_root(tool, "inputSchema")
     elif other := next((key for key in _OF_APIS if key in tool.record), ""):
-        yield fault(f"the tool has {other} instead of inputSchema", fix=f"Call {other} inputSchema.")
+        yield RuleFault(f"the tool has {other} instead of inputSchema", fix=f"Call {other} inputSchema.")
     else:
-        yield fault("the tool has no inputSchema", fix='Give it "inputSchema": {"type": "object", "properties": {}}.')
+        fix = 'Give it "inputSchema": {"type": "object", "properties": {}}.'
+        yield RuleFault("the tool has no inputSchema", fix=fix)
 
 
-def _output_root(tool: LintedTool) -> Iterator[RuleFault]:
+def _check_output_root(tool: LintedTool) -> Iterator[RuleFault]:
     """A server of ours wraps other results in an object, so this rule does not apply to it."""
     if "outputSchema" in tool.record and tool.declared is None:
-        yield from _root(tool, "outputSchema")
+        yield from _check_root(tool, "outputSchema")
 
 
-def _root(tool: LintedTool, key: str) -> Iterator[RuleFault]:
+def _check_root(tool: LintedTool, key: str) -> Iterator[RuleFault]:
     schema = tool.record[key]
     if not is_object(schema):
-        yield fault(f"{key} is {kind(schema)}, not an object", key)
+        yield RuleFault(f"{key} is {kind(schema)}, not an object", key)
     elif "type" not in schema:
-        yield fault(f"the root of {key} has no type", key)
+        yield RuleFault(f"the root of {key} has no type", key)
     elif schema["type"] != "object":
-        yield fault(f"the root of {key} has the type {quote(schema['type'])}", key)
+        yield RuleFault(f"the root of {key} has the type {quote(schema['type'])}", key)
 
 
-def _mend_input(tool: Json) -> Json:
+def _mend_input_root(tool: Json) -> Json:
     """Add `type: object`: arguments are always objects."""
     schema = tool.get("inputSchema", {} if tool.keys().isdisjoint(_OF_APIS) else None)
     sure = is_object(schema) and (has_type(schema, "object") or "type" not in schema)
     return {**tool, "inputSchema": with_object_root(schema)} if sure else tool
 
 
-def _no_schemas(tool: LintedTool) -> Iterator[RuleFault]:
+def _check_combinators(tool: LintedTool) -> Iterator[RuleFault]:
+    for keyword in ("anyOf", "oneOf", "allOf", "not", "enum", "if", "const"):
+        if keyword in tool.input:
+            message, path = f"inputSchema has {keyword} at its root", f"inputSchema.{keyword}"
+            if keyword in ("anyOf", "oneOf", "allOf"):
+                yield RuleFault(message, path)
+            else:
+                level: Level = "error" if keyword in ("not", "enum") else "warning"
+                yield RuleFault(message, path, level=level, profiles=("openai",))
+
+
+# -- subschemas
+
+
+def _check_subschemas(tool: LintedTool) -> Iterator[RuleFault]:
     for node in tool.nodes():
         value = node.schema
         if node.level == 0 or is_object(value) or (node.inside == "dependencies" and is_array(value)):
             continue
         if not isinstance(value, bool):
-            said = f"{show(node.path)} is {kind(value)}, not a schema"
-            yield fault(said, node.path, fix='Write {} where anything goes, or {"type": …}.')
+            message = f"{show(node.path)} is {kind(value)}, not a schema"
+            yield RuleFault(message, node.path, 'Write {} where anything goes, or {"type": …}.')
         elif node.inside not in SWITCHES:
-            said = f"{show(node.path)} is the boolean {quote(value)}"
+            message = f"{show(node.path)} is the boolean {quote(value)}"
             if node.level == 1 and node.inside == "properties":
-                yield fault(said, node.path, profiles=("claude", "openai", "gemini"))
+                yield RuleFault(message, node.path, profiles=("claude", "openai", "gemini"))
             else:
-                yield fault(said, node.path, level="warning", profiles=("openai", "gemini"))
+                yield RuleFault(message, node.path, level="warning", profiles=("openai", "gemini"))
 
 
-_COMBINATORS: Final = ("anyOf", "oneOf", "allOf")
-_ROOT_ONLY: Final = (*_COMBINATORS, "not", "enum", "if", "const")
+def _check_keys(tool: LintedTool) -> Iterator[RuleFault]:
+    for node in tool.objects("inputSchema"):
+        for key in as_object(node.schema.get("properties")):
+            if not PROPERTY_NAME.fullmatch(key):
+                message = f"{show(node.path)} has the property {quote(key)}"
+                yield RuleFault(message, f"{node.path}.properties", level="warning" if node.level else "error")
 
 
-def _root_combinators(tool: LintedTool) -> Iterator[RuleFault]:
-    for keyword in _ROOT_ONLY:
-        if keyword in tool.input:
-            said = f"inputSchema has {keyword} at its root"
-            if keyword in _COMBINATORS:
-                yield fault(said, f"inputSchema.{keyword}")
-            else:
-                level: Level = "error" if keyword in ("not", "enum") else "warning"
-                yield fault(said, f"inputSchema.{keyword}", level=level, profiles=("openai",))
-
-
-def _keys(tool: LintedTool) -> Iterator[RuleFault]:
-    for node in tool.nodes("inputSchema"):
-        for key in _properties(node):
-            if not PROPERTY_NAME.fullmatch(str(key)):
-                said = f"{show(node.path)} has the property {quote(str(key))}"
-                yield fault(said, f"{node.path}.properties", level="warning" if node.level else "error")
-
-
-def _properties(node: SchemaNode) -> dict[str, Any]:
-    found = node.schema.get("properties") if is_object(node.schema) else None
-    return found if is_object(found) else {}
-
-
-def _arrays(tool: LintedTool) -> Iterator[RuleFault]:
-    for node in tool.nodes("inputSchema"):
-        if is_object(node.schema) and has_type(node.schema, "array") and "items" not in node.schema:
-            yield fault(f"{show(node.path)} is an array without items", node.path)
-
-
-def _objects(tool: LintedTool) -> Iterator[RuleFault]:
-    for node in tool.nodes("inputSchema"):
-        if not is_object(node.schema) or not has_type(node.schema, "object") or "properties" in node.schema:
+def _check_objects(tool: LintedTool) -> Iterator[RuleFault]:
+    for node in tool.objects("inputSchema"):
+        if not has_type(node.schema, "object") or "properties" in node.schema:
             continue
         if node.level == 0:
             misplaced = _find_misplaced(node.schema)
             fix = f'Put {quote(misplaced[0])} and its like under "properties".' if misplaced else ""
-            yield fault(f"{node.path} is an object without properties", node.path, fix=fix)
+            yield RuleFault(f"{node.path} is an object without properties", node.path, fix)
         elif is_opaque(node.schema):
-            said = f"{show(node.path)} is an object that doesn't say what is in it"
+            message = f"{show(node.path)} is an object that doesn't say what is in it"
             fix = "Name the properties that it has, or describe those that it may have in additionalProperties."
-            yield fault(said, node.path, fix=fix, level="warning")
+            yield RuleFault(message, node.path, fix, "warning")
 
 
 def _find_misplaced(schema: Json) -> list[str]:
     """Parameters that stand beside "type" instead of inside of "properties"."""
-    return [
-        key
-        for key, value in schema.items()
-        if is_object(value)
-        and "type" in value
-        and not list(subschemas({key: value}))
-        and key not in ("default", "const")
-    ]
+    named = ((key, value) for key, value in schema.items() if key not in ("default", "const"))
+    return [key for key, value in named if "type" in as_object(value) and not list(subschemas({key: value}))]
 
 
 def _mend_objects(tool: Json) -> Json:
@@ -134,131 +153,186 @@ def _mend_objects(tool: Json) -> Json:
     return {**tool, "inputSchema": {**schema, "properties": {}}}
 
 
-_CITY: Final[Json] = {"type": "string", "description": "Name of the city"}
+def _check_types(tool: LintedTool) -> Iterator[RuleFault]:
+    for node in tool.nodes():
+        for each in types_of(node.schema):
+            if each not in TYPES:
+                yield RuleFault(f"{show(node.path)} has the unknown type {quote(each)}", f"{node.path}.type")
 
 
-def _taking(schema: Any, name: str = "city") -> Json:
-    return {"inputSchema": {"type": "object", "properties": {name: schema}}}
+def _check_references(tool: LintedTool) -> Iterator[RuleFault]:
+    for key, root in tool.schemas():
+        nodes = tool.objects(key)
+        if any("$id" in node.schema or "id" in node.schema for node in nodes if node.level):
+            continue  # references are relative to that $id; the compiler resolves them
+        words = ("$anchor", "$dynamicAnchor")
+        anchors = {f"#{node.schema[word]}" for node in nodes for word in words if word in node.schema}
+        has_id = not root.keys().isdisjoint(("$id", "id"))  # then the compiler decides about other files
+        for node in nodes:
+            ref = node.schema.get("$ref")
+            if not isinstance(ref, str) or ref in anchors:
+                continue
+            if resolve(root, ref) is None if ref.startswith("#") else not has_id:
+                why = "leads nowhere" if ref.startswith("#") else "points outside of the schema"
+                yield RuleFault(f"{show(node.path)}: the $ref {quote(ref)} {why}", f"{node.path}.$ref")
 
 
-RULES: Final[tuple[Rule, ...]] = (
-    Rule(
-        id="E01",
-        title="The root of inputSchema has the type object",
-        level="error",
-        profiles=("mcp", "claude", "openai", "gemini"),
-        why="Claude Code and Gemini CLI refuse the whole list of the server's tools for one schema without it, and "
-        "OpenAI's API the whole request.",
-        evidence="MCP, all revisions; measured with Claude Code 2.1.197 and Gemini CLI 0.61; mcphost #35",
-        fix='Write "type": "object" at the root of inputSchema.',
-        good=example(_taking(_CITY)),
-        bad=example({"inputSchema": {"properties": {"city": _CITY}}}),
-        check=_input_root,
-        mend=_mend_input,
-    ),
-    Rule(
-        id="E02",
-        title="Where a schema is expected stands an object, not a boolean or another value",
-        level="error",
-        profiles=("mcp", "claude", "openai", "gemini"),
-        why="Claude Code and Gemini CLI refuse the whole list for a parameter whose schema is true; Codex turns "
-        "it into a string. Deeper inside, Codex and Google's API change or refuse it. Other values are no schemas.",
-        evidence="measured with Claude Code 2.1.197, Gemini CLI 0.61 and Codex 0.166; copilot-cli #4623",
-        fix='Write {} instead of true, and leave out what is false. "additionalProperties": false is fine.',
-        good=example(_taking({})),
-        bad=example(_taking(True)),
-        check=_no_schemas,
-        mend=change_schemas(without_booleans),
-    ),
-    Rule(
-        id="E03",
-        title="The root of outputSchema has the type object",
-        level="error",
-        profiles=("mcp", "claude", "gemini"),
-        why="Claude Code and Gemini CLI refuse the whole list. Only from 2026-07-28 on may results be anything else.",
-        evidence="MCP 2025-06-18 and 2025-11-25; measured with Claude Code 2.1.197 and Gemini CLI 0.61; mcpx #28",
-        fix='Wrap the result: {"type": "object", "properties": {"result": …}, "required": ["result"]}.',
-        good=example({"outputSchema": {"type": "object", "properties": {"result": {"type": "array", "items": {}}}}}),
-        bad=example({"outputSchema": {"type": "array", "items": {"type": "string"}}}),
-        check=_output_root,
-    ),
-    Rule(
-        id="E04",
-        title="No anyOf, oneOf, allOf, not, if, enum or const at the root of inputSchema",
-        level="error",
-        profiles=("claude", "openai", "brooklyn"),
-        why="Claude Code leaves the tool out. The APIs of Anthropic and OpenAI refuse the whole request, "
-        "so a client that passes it on can't be used at all.",
-        evidence="measured with Claude Code 2.1.197; python-sdk #494, claude-code #5973, notion-mcp-server #340, "
-        "langchainjs #9804, flywheel_connectors #49. Legal in MCP since 2026-07-28",
-        fix="Make the parameters optional, say in the description which belong together (“Either 'path' or 'url' must "
-        "be given”), and check it in the handler. Inside of a parameter anyOf is fine.",
-        good=example(
-            {
-                "description": "Read a page. Either 'path' or 'url' must be given.",
-                "inputSchema": {
-                    "type": "object",
-                    "properties": {
-                        "path": {"type": "string", "description": "Path of a file (optional if url is given)"},
-                        "url": {"type": "string", "description": "Address of a page (optional if path is given)"},
-                    },
-                },
-            }
-        ),
-        bad=example(
-            {
-                "description": "Read a page",
-                "inputSchema": {
-                    "type": "object",
-                    "properties": {
-                        "path": {"type": "string", "description": "Path of a file"},
-                        "url": {"type": "string", "description": "Address of a page"},
-                    },
-                    "anyOf": [{"required": ["path"]}, {"required": ["url"]}],
-                },
-            }
-        ),
-        check=_root_combinators,
-    ),
-    Rule(
-        id="E05",
-        title="Names of properties are 1 to 64 of A-Z a-z 0-9 _ . -",
-        level="error",
-        profiles=("claude",),
-        why="The Anthropic API refuses the whole request, with all tools of all servers, for one other key at the top "
-        "level. Deeper ones pass today.",
-        evidence="claude-code #79418, composio #3500; Claude Code 2.1.197 sends such keys on (measured)",
-        fix="Rename the property; write what it is for in its description.",
-        good=example(_taking(_CITY, "city_name")),
-        bad=example(_taking(_CITY, "city name")),
-        check=_keys,
-    ),
-    Rule(
-        id="E08",
-        title="Every array says what its items are",
-        level="error",
-        profiles=("openai", "gemini", "vscode"),
-        why="OpenAI, Google and VS Code refuse the tool, or the whole request; Codex tells its model that the items "
-        "are strings.",
-        evidence="vscode #246119, rootly #82, cesium-mcp #37, opencode #48073; measured with Codex 0.166",
-        fix='Write "items": {"type": …}, or "items": {} where anything goes; beside prefixItems too.',
-        good=example(_taking({"type": "array", "items": {"type": "string"}, "description": "Names"}, "cities")),
-        bad=example(_taking({"type": "array", "description": "Names"}, "cities")),
-        check=_arrays,
-        mend=change_schemas(with_items, "inputSchema"),
-    ),
-    Rule(
-        id="E14",
-        title="The root of inputSchema lists its properties, even if there are none",
-        level="error",
-        profiles=("openai",),
-        why="OpenAI refuses the whole request: object schema missing properties. Below the root nothing is refused, "
-        "but a model is left to guess what an object holds.",
-        evidence="mcphost #35, github-mcp-server #1548, kubernetes-mcp-server #340",
-        fix='Write "properties": {} for a tool without parameters.',
-        good=example({"inputSchema": {"type": "object", "properties": {}, "additionalProperties": False}}),
-        bad=example({"inputSchema": {"type": "object"}}),
-        check=_objects,
-        mend=_mend_objects,
-    ),
-)
+# -- contradictions
+
+_BRANCHES: Final = frozenset(("$ref", "anyOf", "oneOf", "allOf", "if", "then", "else", "dependentSchemas"))
+_BRANCH: Final = re.compile(r"\.(?:anyOf|oneOf|allOf)\[|(?<!properties)\.(?:not|if|then|else|dependentSchemas)(?=\.|$)")
+"""Paths inside of which a schema is only a part of the description of an object."""
+_ADDED: Final = "\0"
+"""The beginning of the property names that are added here. No author's name begins so."""
+
+
+def _check_contradictions(tool: LintedTool) -> Iterator[RuleFault]:
+    for node in tool.objects("inputSchema"):
+        yield from _find_undescribed(node)
+    for key, root in tool.schemas():
+        yield from _find_wrong_defaults(tool.objects(key), root)
+
+
+def _find_undescribed(node: SchemaNode) -> Iterator[RuleFault]:
+    """Names in `required` that `properties` beside it lacks, unless another keyword may describe them."""
+    required, properties = node.schema.get("required"), node.schema.get("properties", {})
+    if not is_array(required) or not is_object(properties) or not _BRANCHES.isdisjoint(node.schema):
+        return
+    branch = _BRANCH.search(node.path)
+    closed = node.schema.get("additionalProperties") is False and not branch
+    for name in required:
+        if isinstance(name, str) and name not in properties:
+            message = f"{show(node.path)} requires {quote(name)}, which is not one of its properties"
+            other = "check it in the tool" if branch else 'take it out of "required"'
+            fix = f'Add {quote(name)} to the "properties" beside "required", or {other}.'
+            whom: tuple[Profile, ...] = () if closed else ("gemini",)
+            yield RuleFault(message, f"{node.path}.required", fix, "warning" if branch else None, whom)
+
+
+def _find_wrong_defaults(nodes: list[SchemaNode], root: Json) -> Iterator[RuleFault]:
+    found = [node for node in nodes if "default" in node.schema and node.level]
+    context: Json = {key: root[key] for key in ("$schema", "$id", "$defs", "definitions") if key in root}
+    added = {f"{_ADDED}{place}": node.schema for place, node in enumerate(found)}
+    named = as_object(root.get("properties"))  # references may lead there
+    whole: Json = {**context, "type": "object", "properties": {**named, **added}}
+    validator = compile_bounded(whole) if found else None
+    if validator is None:  # reported by other rules, or it refers to a part of the root that is not in `context`
+        return
+    for place, node in enumerate(found):
+        value = node.schema["default"]
+        if not validator.is_valid({f"{_ADDED}{place}": value}):
+            message = f"{show(node.path)} has the default {quote(value)}, which breaks its own schema"
+            fix = "Leave the default out." if value is None else "Correct the default, or the schema."
+            yield RuleFault(message, f"{node.path}.default", fix, "warning" if value is None else None)
+
+
+# -- the schema as a whole
+
+
+def _check_whole(tool: LintedTool) -> Iterator[RuleFault]:
+    from longshore.schema.validate import SchemaProblem, compile, measure, read_dialect
+
+    for key, schema in tool.schemas():
+        yield from _find_refused(tool.objects(key), key)
+        ours = tool.ours is not None and (key == "outputSchema" or tool.ours.checks)  # we validate against it
+        compiles = False
+        try:
+            measure(schema)
+            read_dialect(schema, {})
+            compiles = True
+            compile(schema if ours else rewrite(schema, _without_patterns))
+        except SchemaProblem as problem:
+            if not compiles or not _is_reported(tool, key):
+                fix = f"{problem.fix[:1].upper()}{problem.fix[1:]}."
+                yield RuleFault(f"{key}: {problem.what}", key, fix, "error" if ours or compiles else "warning")
+            continue
+        # msgspec decodes the arguments of typed tools, and follows no reference.
+        if ours and tool.ours and not tool.ours.typed and is_unbounded(schema, if_unknown=False):
+            yield RuleFault(f"{key}: {UNBOUNDED}", key, f"{FIX[:1].upper()}{FIX[1:]}.")
+
+
+def _find_refused(nodes: list[SchemaNode], key: str) -> Iterator[RuleFault]:
+    """Keywords that the metaschema accepts and the official TypeScript SDK refuses."""
+    for node in nodes:
+        if node.schema.get("enum") == []:
+            yield RuleFault(f"{show(node.path)} has an empty enum, which takes nothing", f"{node.path}.enum")
+        if key == "outputSchema" and node.schema.get("nullable") is True and "type" not in node.schema:
+            fix = 'Write {"type": "null"} as one of the alternatives.'
+            yield RuleFault(f"{show(node.path)} has nullable without type", f"{node.path}.nullable", fix)
+
+
+def _without_patterns(schema: Json) -> Json:
+    """The schema without patterns, which the other server's validator reads, not ours."""
+    rest = without(schema, "pattern") if isinstance(schema.get("pattern"), str) else schema
+    named = rest.get("patternProperties")
+    if not is_object(named):
+        return rest
+    return {**rest, "patternProperties": {str(number): each for number, each in enumerate(named.values())}}
+
+
+def _is_reported(tool: LintedTool, key: str) -> bool:
+    """Whether another rule reports what is wrong with this schema."""
+    paths = [each.path for check in (_check_types, _check_references) for each in check(tool)]
+    paths += [node.path for node in tool.nodes() if not isinstance(node.schema, (dict, bool))]
+    return any(path.startswith(key) for path in paths)
+
+
+# -- patterns
+
+
+def _find_patterns(tool: LintedTool) -> Iterator[tuple[SchemaNode, str, str]]:
+    """Every pattern, with its schema and keyword."""
+    for node in tool.objects():
+        if isinstance(pattern := node.schema.get("pattern"), str):
+            yield node, "pattern", pattern
+        for pattern in as_object(node.schema.get("patternProperties")):
+            yield node, "patternProperties", pattern
+
+
+def _check_patterns(tool: LintedTool) -> Iterator[RuleFault]:
+    for node, keyword, pattern in _find_patterns(tool):
+        if flaw := find_flaw(pattern):
+            message = f"{show(node.path)}: {quote(pattern)[:50]} is no pattern in JavaScript: {cut(flaw)}"
+            in_output = node.path.startswith("outputSchema")
+            yield RuleFault(message, f"{node.path}.{keyword}", level=None if in_output else "warning")
+
+
+def _check_loops(tool: LintedTool) -> Iterator[RuleFault]:
+    for node, keyword, pattern in _find_patterns(tool):
+        if has_nested_loop(pattern):
+            message = f"{show(node.path)}: a loop in {quote(pattern)[:50]} can match one text in many ways"
+            yield RuleFault(message, f"{node.path}.{keyword}")
+
+
+def _translate_pattern(schema: Json) -> Json:
+    pattern = schema.get("pattern")
+    written = translate(pattern) if isinstance(pattern, str) else None
+    return schema if written is None else {**schema, "pattern": written}
+
+
+def _is_bare_array(node: SchemaNode) -> bool:
+    return has_type(node.schema, "array") and "items" not in node.schema
+
+
+CHECKS: Final[dict[str, Check]] = {
+    "E01": _check_input_root,
+    "E02": _check_subschemas,
+    "E03": _check_output_root,
+    "E04": _check_combinators,
+    "E05": _check_keys,
+    "E08": check_inputs(_is_bare_array, "{} is an array without items"),
+    "E09": _check_references,
+    "E10": _check_types,
+    "E11": _check_contradictions,
+    "E13": _check_whole,
+    "E14": _check_objects,
+    "E15": _check_patterns,
+    "W33": _check_loops,
+}
+MENDS: Final[dict[str, Mend]] = {
+    "E01": _mend_input_root,
+    "E02": change_schemas(without_booleans),
+    "E08": change_schemas(with_items, "inputSchema"),
+    "E14": _mend_objects,
+    "E15": change_schemas(lambda schema: rewrite(schema, _translate_pattern)),
+}

@@ -4,21 +4,198 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 from longshore.schema.kinds import is_object
 from longshore.schema.lint.clients import CLIENTS
-from longshore.schema.lint.parameters import ToolParameter, find_parts, parameters
-from longshore.schema.lint.rule import COMMON, Level, Rule, RuleFault, fault
-from longshore.schema.lint.tool_list import Json, LintedTool, ToolList, example
-from longshore.schema.lint.wording import READ, find_unsaid, phrase, split_name
+from longshore.schema.lint.rule import Check, Mend, RuleFault, ServerCheck
+from longshore.schema.lint.tool_list import (
+    Json,
+    LintedTool,
+    ToolList,
+    ToolParameter,
+    as_object,
+    as_text,
+    find_parts,
+)
 from longshore.schema.output import count_tokens
+from longshore.schema.phrase import cut, quote
 
+READ: Final = 20_000
+"""Characters of one text that are read. No model reads more as a description."""
 DESCRIPTION_UNITS: Final = CLIENTS["claude"].text_chars or 0
 ANSWER_TOKENS: Final = 25_000
 """Tokens of a result that Claude Code shows to its model. A longer one goes to a file, with a preview."""
 LIST_TOKENS: Final = 20_000
 """The most tokens of a list of tools: a tenth of a context of 200,000."""
+UNBOUNDED: Final = 2**31 - 1
+"""Bounds from here on are those of machine numbers, written by generators."""
+
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def split_name(name: str) -> list[str]:
+    """`browserId`, `browser_id` and `browser-id` are the words browser and id."""
+    return [word.lower() for word in _WORD.findall(name[:READ])]
+
+
+def find_words(text: str) -> list[str]:
+    """The words of a sentence in lower case."""
+    return re.findall(r"[a-z]+", text[:READ].lower())
+
+
+# -- descriptions
+
+
+def _find_excess(text: str, what: str) -> str:
+    """A message if Claude Code cuts the text. JavaScript counts UTF-16 units."""
+    units = len(text.encode("utf-16-le", "surrogatepass")) // 2
+    message = f"{what} {units:,} characters; Claude Code passes on the first {DESCRIPTION_UNITS:,}"
+    return message if units > DESCRIPTION_UNITS else ""
+
+
+def _check_length(tool: LintedTool) -> Iterator[RuleFault]:
+    if message := _find_excess(tool.description, "the description has"):
+        yield RuleFault(message)
+
+
+def _check_instructions(server: ToolList) -> Iterator[RuleFault]:
+    if message := _find_excess(server.instructions or "", "the instructions have"):
+        yield RuleFault(message, "instructions", "Say first what matters most, and leave the rest to the tools.")
+
+
+def _check_described(tool: LintedTool) -> Iterator[RuleFault]:
+    if not tool.description.strip():
+        yield RuleFault("the tool has no description, so a model has only its name to go by")
+    for parameter in tool.parameters:
+        if not parameter.description.strip():
+            message = f"the parameter {parameter.name!r} has no description"
+            yield RuleFault(message, parameter.path, 'Add "description": what it is for, in which form and unit.')
+
+
+# -- constraints that Codex drops
+
+_DROPPED: Final = {
+    "minimum": "at least {}",
+    "exclusiveMinimum": "more than {}",
+    "maximum": "at most {}",
+    "exclusiveMaximum": "less than {}",
+    "multipleOf": "a multiple of {}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "pattern": "matching {}",
+    "format": "as {}",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "default": "default {}",
+}
+"""Constraints that a client may drop → how a description says them."""
+_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
+_GROUPED: Final = re.compile(r"(?<=\d)[,_'\u2009\u202f](?=\d{3}(?!\d))")
+_SPELLED: Final = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_SCALES: Final = (1, 60, 1_000, 1_024, 3_600, 60_000, 86_400, 1_000_000, 1 << 20, 1_000_000_000, 1 << 30, 0.01)
+"""A bound in milliseconds or bytes may be said in seconds, minutes, MiB or percent."""
+_PLACES: Final = 9
+"""Decimal places that count: 0.07 is 7.000000000000001 percent."""
+_SAYS_DEFAULT: Final = re.compile(r"default|omit|left out|otherwise|unless|unset|without|not (?:set|given)")
+_SAYS_PATTERN: Final = re.compile(
+    r"pattern|regex|match|form|such as|e\.g\.|example|like|letter|digit|character|hex|case|start|prefix|separated"
+)
+_SAYS_FORMAT: Final = {
+    "date-time": "date|time|iso",
+    "date": "date|day|yyyy",
+    "uri": "ur[il]|link|address|http",
+    "uri-reference": "ur[il]|link|path",
+    "email": "mail",
+    "uuid": "id",
+    "hostname": "host|domain",
+    "ipv4": "ip|address",
+    "ipv6": "ip|address",
+    "regex": "reg|pattern|expression",
+    "byte": "base64|bytes",
+    "binary": "base64|bytes|file",
+    **dict.fromkeys(("int32", "int64", "uint32", "uint64", "float", "double"), ""),
+}
+"""A format → a pattern for texts that say it. Nothing need be said about formats of machine numbers."""
+_NOTHING: Final = "(?!)"
+
+
+def _find_unsaid(parameter: ToolParameter, tool: LintedTool) -> dict[str, Any]:
+    """The constraints of a parameter that neither its description nor the tool's says."""
+    items = [part["items"] for part in parameter.parts if is_object(part.get("items"))]
+    described = (as_text(part.get("description"))[:READ] for part in (*parameter.parts, *items))
+    own, others = "\n".join((parameter.name[:READ], *described)).lower(), tool.description[:READ].lower()
+    parts = [*parameter.parts, *(part for each in items for part in find_parts(each, tool.input))]
+    found = {key: part[key] for part in reversed(parts) for key in _DROPPED if key in part}
+    return {key: value for key, value in found.items() if not _is_said(key, value, own, others)}
+
+
+def _is_said(key: str, value: Any, own: str, others: str) -> bool:
+    """Whether the own text of a parameter, or the text of its tool, says this constraint.
+
+    An invalid value is another rule's affair. An empty default is what a model expects.
+    """
+    if key == "default" and (not value or _SAYS_DEFAULT.search(own)):
+        return True
+    is_text = isinstance(value, str)
+    if is_text and (value.lower() in own or value.lower() in others):
+        return True
+    if key == "pattern":
+        return not is_text or _SAYS_PATTERN.search(own) is not None
+    if key == "format":
+        return not is_text or re.search(_SAYS_FORMAT.get(value, _NOTHING), own) is not None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return key != "default"
+    obvious = (0,) if key == "exclusiveMinimum" else (0, 1) if key.startswith("min") else ()
+    if key != "default" and (abs(value) >= UNBOUNDED or value in obvious):
+        return True
+    try:
+        scaled = {round(abs(value) / scale, _PLACES) for scale in _SCALES}
+    except OverflowError:  # an integer that no text says either
+        return False
+    return not scaled.isdisjoint(_find_numbers(own) | _find_numbers(others))
+
+
+@lru_cache(16)  # every parameter asks for the numbers of its tool's description
+def _find_numbers(text: str) -> frozenset[float]:
+    """The numbers in a text, in digits or in words."""
+    digits = {float(found) for found in _NUMBER.findall(_GROUPED.sub("", text))}
+    return frozenset(digits) | {float(_SPELLED.index(word)) for word in find_words(text) if word in _SPELLED}
+
+
+def _phrase(unsaid: dict[str, Any]) -> str:
+    """The words to add to a description: "at least 1, at most 100, default 20"."""
+    words = {
+        key: said.format(cut(value) if isinstance(value := unsaid[key], str) else quote(value))
+        for key, said in _DROPPED.items()
+        if key in unsaid
+    }
+    for least, most in (("minLength", "maxLength"), ("minItems", "maxItems")):
+        if least in unsaid and unsaid[least] == unsaid.get(most):
+            words[least] = words[least].replace("at least", "exactly")
+            del words[most]
+    return ", ".join(words.values())
+
+
+def _check_repeated(tool: LintedTool) -> Iterator[RuleFault]:
+    for parameter in tool.parameters:
+        if unsaid := _find_unsaid(parameter, tool):
+            message = f"Codex drops {', '.join(unsaid)} of {parameter.name!r}, and no description says it"
+            fix = f"Add to its description: ({_phrase(unsaid)})."
+            yield RuleFault(message, parameter.path, fix, "info" if set(unsaid) == {"default"} else None)
+
+
+def _repeat_constraints(tool: Json) -> Json:
+    linted, said = LintedTool(tool, ToolList()), dict[str, Json]()
+    for parameter in linted.parameters:
+        if unsaid := _find_unsaid(parameter, linted):
+            description = f"{parameter.description} ({_phrase(unsaid)})".strip()
+            said[parameter.name] = {**parameter.parts[0], "description": description}
+    return {**tool, "inputSchema": {**linted.input, "properties": {**linted.properties, **said}}} if said else tool
+
+
+# -- the list, answers, annotations
 
 _ANSWERS_MANY: Final = re.compile("list|search|find|query|dump|export|grep|scan|read")
 _VERB_AT: Final = 2
@@ -34,81 +211,31 @@ _DESTROYS: Final = re.compile("delete|drop|rm|remove|kill|destroy|purge|wipe|era
 _READS: Final = re.compile("get|list|read|show|search|find|describe|count|is|has|check|view|preview|drag")
 
 
-def _count_units(text: str) -> int:
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
-def _check_length(tool: LintedTool) -> Iterator[RuleFault]:
-    if (length := _count_units(tool.description)) > DESCRIPTION_UNITS:
-        yield fault(f"the description has {length:,} characters; Claude Code passes on the first {DESCRIPTION_UNITS:,}")
-
-
-def _check_instructions(server: ToolList) -> Iterator[RuleFault]:
-    if (length := _count_units(server.instructions or "")) > DESCRIPTION_UNITS:
-        message = f"the instructions have {length:,} characters; Claude Code passes on the first {DESCRIPTION_UNITS:,}"
-        yield fault(message, "instructions", fix="Say first what matters most, and leave the rest to the tools.")
-
-
-def _check_described(tool: LintedTool) -> Iterator[RuleFault]:
-    if not tool.description.strip():
-        yield fault("the tool has no description, so a model has only its name to go by")
-    for parameter in parameters(tool):
-        if not parameter.description.strip():
-            message = f"the parameter {parameter.name!r} has no description"
-            yield fault(message, parameter.path, fix='Add "description": what it is for, in which form and unit.')
-
-
-def _check_repeated(tool: LintedTool) -> Iterator[RuleFault]:
-    for parameter in parameters(tool):
-        unsaid = find_unsaid(parameter, tool.description, tool.input)
-        if unsaid:
-            message = f"Codex drops {', '.join(unsaid)} of {parameter.name!r}, and no description says it"
-            level: Level | None = "info" if set(unsaid) == {"default"} else None
-            yield fault(message, parameter.path, fix=f"Add to its description: ({phrase(unsaid)}).", level=level)
-
-
-def _repeat(tool: Json) -> Json:
-    """The tool with every constraint repeated in a description."""
-    linted = LintedTool(tool, ToolList())
-    if not linted.properties:
-        return tool
-    said = {each.name: _say(each, linted) for each in parameters(linted)}
-    return {**tool, "inputSchema": {**linted.input, "properties": {**linted.properties, **said}}}
-
-
-def _say(parameter: ToolParameter, tool: LintedTool) -> Json:
-    unsaid = find_unsaid(parameter, tool.description, tool.input)
-    if not unsaid:
-        return parameter.schema
-    return {**parameter.schema, "description": f"{parameter.description} ({phrase(unsaid)})".strip()}
-
-
 def _check_size(server: ToolList) -> Iterator[RuleFault]:
     count, tokens = len(server.tools), count_tokens(server.tools)
     for client in (CLIENTS["cursor"], CLIENTS["vscode"]):
         if passed := [words for most, words in client.tool_limits if count > most]:
             message = f"{count} tools, about {tokens:,} tokens: {', '.join(passed)}"
-            yield fault(message, "tools", profiles=(client.profile,))
+            yield RuleFault(message, "tools", profiles=(client.profile,))
     if tokens > LIST_TOKENS:
-        yield fault(f"the list of {count} tools costs about {tokens:,} tokens in every conversation", "tools")
+        yield RuleFault(f"the list of {count} tools costs about {tokens:,} tokens in every conversation", "tools")
 
 
 def _check_paged(tool: LintedTool) -> Iterator[RuleFault]:
     verbs = split_name(tool.name)[:_VERB_AT]
     if not any(map(_ANSWERS_MANY.fullmatch, verbs)) or _SAYS_PAGING.search(tool.description, 0, READ):
         return
-    pages = any(_PAGING.search(str(name)[:READ].lower()) for name in tool.properties)
-    if not pages and _is_unbounded(tool.output):
+    pages = any(_PAGING.search(name[:READ].lower()) for name in tool.properties)
+    if not pages and _is_unbounded(tool.record.get("outputSchema")):
         message = f"by its name it may answer more than {ANSWER_TOKENS:,} tokens, and no parameter pages it (a guess)"
-        yield fault(message)
+        yield RuleFault(message)
 
 
-def _is_unbounded(output: Json | None) -> bool:
+def _is_unbounded(output: Any) -> bool:
     """Whether the schema sets no limit to an answer. Without a schema it is text of any length."""
-    if output is None:
+    if not is_object(output):
         return True
-    properties = output.get("properties")
-    values = [each for each in properties.values() if is_object(each)] if is_object(properties) else []
+    values = [each for each in as_object(output.get("properties")).values() if is_object(each)]
     inner = [part for each in values for part in find_parts(each, output)]
     if len(inner) == 1 and inner[0].get("type") == "string":  # nothing but a text
         return inner[0].keys().isdisjoint(("maxLength", "enum", "const", "format"))
@@ -119,111 +246,24 @@ def _check_hints(tool: LintedTool) -> Iterator[RuleFault]:
     words = split_name(tool.name)
     if not any(map(_DESTROYS.fullmatch, words)) or _READS.fullmatch(words[0]):
         return
-    hints = _hints(tool.record)
+    hints = as_object(tool.record.get("annotations"))
     if not isinstance(hints.get("destructiveHint"), bool) and hints.get("readOnlyHint") is not True:
-        yield fault(f"{tool.name!r} sounds as if it destroys something, and its annotations don't say whether")
+        yield RuleFault(f"{tool.name!r} sounds as if it destroys something, and its annotations don't say whether")
 
 
-def _hints(tool: Json) -> Json:
-    found = tool.get("annotations")
-    return found if is_object(found) else {}
-
-
-def _hint(tool: Json) -> Json:
+def _add_hint(tool: Json) -> Json:
     """The tool with MCP's default written out."""
     if not any(_check_hints(LintedTool(tool, ToolList()))):
         return tool
-    return {**tool, "annotations": {**_hints(tool), "destructiveHint": True}}
+    return {**tool, "annotations": {**as_object(tool.get("annotations")), "destructiveHint": True}}
 
 
-def _takes(**properties: Any) -> Json:
-    return {"inputSchema": {"type": "object", "properties": properties}}
-
-
-def _many(count: int) -> ToolList:
-    tool = example({}).tools[0]
-    return ToolList(tools=tuple({**tool, "name": f"get_weather_{number}"} for number in range(count)))
-
-
-RULES: Final[tuple[Rule, ...]] = (
-    Rule(
-        id="W21",
-        title="Descriptions and instructions have at most 2,048 characters",
-        level="warning",
-        profiles=("claude",),
-        why="Claude Code cuts what is longer and appends “... [truncated]”; the model never sees the rest.",
-        evidence="Claude Code 2.1.197: of a description of 20,000 characters 2,048 reached the model",
-        fix="Say first what the tool does and when to use it; move the rest to parameter descriptions or a help tool.",
-        good=example({"description": "Get the weather of a city. Use it for today and the six days after."}),
-        bad=example({"description": "Get the weather of a city. " * 80}),
-        check=_check_length,
-        whole=_check_instructions,
-    ),
-    Rule(
-        id="W22",
-        title="A tool and each of its parameters has a description",
-        level="warning",
-        profiles=(*COMMON, "brooklyn"),
-        why="The model picks a tool and fills its parameters by what their descriptions say, and guesses without.",
-        evidence="Claude Code 2.1.197, Codex 0.166 and Gemini CLI 0.61 send an empty text where there is none",
-        fix='Add "description": what the tool does and when to use it.',
-        good=example(_takes(city={"type": "string", "description": "the city's name in English"})),
-        bad=example(_takes(city={"type": "string"})),
-        check=_check_described,
-    ),
-    Rule(
-        id="W25",
-        title="A description repeats the constraints of a parameter",
-        level="warning",
-        profiles=("openai",),
-        why="Codex keeps types, enums and descriptions only. The model does not see the rest, and its calls fail.",
-        evidence="Codex 0.166 sent tools without minimum, pattern, format, default and title",
-        fix="Repeat the constraint in the parameter's description.",
-        good=example(
-            _takes(
-                days={"type": "integer", "description": "days to look ahead, at most 14", "minimum": 1, "maximum": 14}
-            )
-        ),
-        bad=example(_takes(days={"type": "integer", "description": "days to look ahead", "minimum": 1, "maximum": 14})),
-        check=_check_repeated,
-        mend=_repeat,
-    ),
-    Rule(
-        id="W31",
-        title="A tool that may answer a lot can answer in pages",
-        level="info",
-        profiles=("claude",),
-        why="Claude Code puts an answer of more than 25,000 tokens into a file and shows a preview of 2 KB.",
-        evidence="Claude Code 2.1.197 with a result of 400 KB. Whether a tool answers as much is guessed by its name",
-        fix='Add a parameter such as "limit" or "cursor", or say in the description how much it answers at most.',
-        good=example({"name": "list_cities", **_takes(cursor={"type": "string", "description": "for the next page"})}),
-        bad=example({"name": "list_cities", "description": "List the cities that have a weather station"}),
-        check=_check_paged,
-    ),
-    Rule(
-        id="W32",
-        title="A tool that sounds destructive says whether it is",
-        level="warning",
-        profiles=("mcp", "claude", "openai", "vscode"),
-        why="Clients decide by the annotations whether they ask a person first.",
-        evidence="MCP 2025-03-26 and later, ToolAnnotations: destructiveHint counts as true where it is left out",
-        fix='Add "annotations": {"destructiveHint": true}, or false if nothing is lost.',
-        good=example({"name": "delete_city", "annotations": {"destructiveHint": True}}),
-        bad=example({"name": "delete_city", "description": "Delete a city and its history"}),
-        check=_check_hints,
-        mend=_hint,
-    ),
-    Rule(
-        id="W28",
-        title="A server lists at most 40 tools and costs at most 20,000 tokens",
-        level="warning",
-        profiles=("claude", "openai", "gemini", "vscode", "cursor"),
-        why="Clients leave out the tools above their number, and every tool costs its tokens in every conversation.",
-        evidence="Cursor took 40, later 80 (Snowflake-Labs/mcp #77), Windsurf 50 (go-mcp-mysql #3), VS Code 128 in a "
-        "request (vscode-copilot-release #11653)",
-        fix="List fewer tools: merge those that are alike, split the server, or let the operator choose toolsets.",
-        good=_many(2),
-        bad=_many(CLIENTS["cursor"].tool_limits[0][0] + 1),
-        whole=_check_size,
-    ),
-)
+CHECKS: Final[dict[str, Check]] = {
+    "W21": _check_length,
+    "W22": _check_described,
+    "W25": _check_repeated,
+    "W31": _check_paged,
+    "W32": _check_hints,
+}
+SERVER_CHECKS: Final[dict[str, ServerCheck]] = {"W21": _check_instructions, "W28": _check_size}
+MENDS: Final[dict[str, Mend]] = {"W25": _repeat_constraints, "W32": _add_hint}
