@@ -9,11 +9,10 @@ import click
 
 from longshore.cli.options import Options
 from longshore.cli.target import Destination
+from longshore.client.auth.flow import TokenAuthorizer
 from longshore.client.auth.oauth import OAuth
-from longshore.client.auth.server_credentials import GrantContext
-from longshore.client.auth.token_authorizer import TokenAuthorizer
-from longshore.client.auth.token_endpoint import Identity, Tokens
-from longshore.client.auth.token_storage import FileStorage
+from longshore.client.auth.store import FileStorage
+from longshore.client.auth.tokens import GrantContext, Identity, Tokens
 from longshore.errors import AuthorizationError
 from longshore.files import read_bounded
 from longshore.http_client.urls import parse_url
@@ -95,7 +94,7 @@ class Stored(TokenAuthorizer):
         self._login = OAuth()
 
     async def obtain(self, context: GrantContext) -> Tokens:
-        if context.purpose.server.assumed:
+        if context.server.assumed:
             raise AuthorizationError("it wants a token, and says nowhere how to get one by OAuth")
         what = "it wants a login, which needs a terminal"
         raise AuthorizationError(f"{what}; log in with the same command on a terminal")

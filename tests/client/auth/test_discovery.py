@@ -35,7 +35,7 @@ WELL = "https://h.example/.well-known"
     ],
 )
 def test_metadata_urls_of_a_resource_are_requested_in_order(server: str, named: str | None, places: list[str]) -> None:
-    assert resource_metadata_urls(server, named) == [WELL + each for each in places]
+    assert resource_metadata_urls(urlsplit(server), named) == [WELL + each for each in places]
 
 
 @pytest.mark.parametrize(
@@ -321,7 +321,7 @@ def test_the_query_of_a_server_is_part_of_its_resource_if_metadata_say_so(own: b
         for tenant in ("one", "two", "one", "two"):
             assert run(lambda tenant=tenant: call(tenant)) == "hello"  # type: ignore[misc]
     assert authority.count("/authorize") == (2 if own else 1)
-    kept = [each for each in json.loads((tmp_path / "oauth.json").read_bytes()) if each.startswith("server")]
+    kept = [each for each in json.loads((tmp_path / "oauth.json").read_bytes()) if each.startswith("tokens")]
     assert kept and not any("tenant" in each for each in kept)
 
 

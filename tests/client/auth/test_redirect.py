@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from longshore.client.auth import FileStorage, loopback
-from longshore.client.auth.flow import MOST_FIELDS
-from longshore.client.auth.loopback import LoopbackListener
+from longshore.client.auth.loopback import MOST_FIELDS, LoopbackListener
 from longshore.errors import AuthorizationError
 from longshore.http_client.pool import HttpClient
 

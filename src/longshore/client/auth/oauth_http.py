@@ -23,20 +23,18 @@ MOST_BYTES = 256 << 10
 """Of one response. The metadata of large issuers have 10 KiB."""
 _SHOWN_CHARS = 200
 """Characters of foreign text in an error: two or three lines of a terminal."""
-_FORM = ("Content-Type", "application/x-www-form-urlencoded")
-_JSON = ("Content-Type", "application/json")
 
 
 class OAuthResponse(Struct, frozen=True):
-    """Status, headers (names in lower case), and the body if it is a JSON object."""
+    """Status, headers (names in lower case), and the body if it is a JSON object, else an empty one."""
 
     status: int
     headers: Headers
-    document: dict[str, Any] | None
+    document: dict[str, Any]
 
     def text(self, name: str) -> str:
         """A text of the document; empty if there is none."""
-        value = (self.document or {}).get(name)
+        value = self.document.get(name)
         return value if isinstance(value, str) else ""
 
 
@@ -61,29 +59,27 @@ class OAuthHttp:
 
     async def get(self, url: str, what: str) -> OAuthResponse:
         """Fetch a document. Raises AuthorizationError if there is no response, whatever its status."""
-        return await self._fetch_named("GET", url, [("MCP-Protocol-Version", MODERN[-1])], b"", what)
+        return await self._fetch("GET", url, what, [("MCP-Protocol-Version", MODERN[-1])])
 
-    async def post_form(self, url: str, form: Mapping[str, str], headers: Headers, what: str) -> OAuthResponse:
-        """Post a form, as token endpoints want it."""
-        return await self._fetch_named("POST", url, [_FORM, *headers], urlencode(form).encode(), what)
+    async def post_form(
+        self, url: str, what: str, form: Mapping[str, str], headers: Headers, *, given: bool = False
+    ) -> OAuthResponse:
+        """Post a form, as token endpoints want it. `given`: the caller gave the URL, and no server named it."""
+        headers = [("Content-Type", "application/x-www-form-urlencoded"), *headers]
+        return await self._fetch("POST", url, what, headers, urlencode(form).encode(), given=given)
 
-    async def post_form_to(self, url: str, form: Mapping[str, str], headers: Headers, what: str) -> OAuthResponse:
-        """Post a form to a URL that the caller gave and no server named."""
-        return await self._fetch(self._any, "POST", url, [_FORM, *headers], urlencode(form).encode(), what)
-
-    async def post_json(self, url: str, document: Mapping[str, Any], what: str) -> OAuthResponse:
+    async def post_json(self, url: str, what: str, document: Mapping[str, Any]) -> OAuthResponse:
         """Post a JSON document, as registration endpoints want it."""
-        return await self._fetch_named("POST", url, [_JSON], msgspec.json.encode(document), what)
-
-    async def _fetch_named(self, method: str, url: str, headers: Headers, body: bytes, what: str) -> OAuthResponse:
-        """Send a request to a URL that a server named. The addresses of its host are subject to the policy too."""
-        self.policy.check(url, what)
-        http = self._any if self.policy.may_be_internal(url) else self._public
-        return await self._fetch(http, method, url, headers, body, what)
+        headers = [("Content-Type", "application/json")]
+        return await self._fetch("POST", url, what, headers, msgspec.json.encode(document))
 
     async def _fetch(
-        self, http: HttpClient, method: str, url: str, headers: Headers, body: bytes, what: str
+        self, method: str, url: str, what: str, headers: Headers, body: bytes = b"", *, given: bool = False
     ) -> OAuthResponse:
+        """The addresses of the host of a URL that a server named are subject to the policy too."""
+        if not given:
+            self.policy.check(url, what)
+        http = self._any if given or self.policy.may_be_internal(url) else self._public
         headers = [("Accept", "application/json"), *headers]
         try:
             response = await http.fetch(method, url, headers, body, seconds=SECONDS, limit=MOST_BYTES)
@@ -93,15 +89,11 @@ class OAuthHttp:
                 said += ", a place in this machine's own network, which a server outside has no reason to name"
                 said += "; not used. If it is right, name it by issuer="
             raise AuthorizationError(said) from None
-        return OAuthResponse(response.status, response.headers, _read(response.body))
-
-
-def _read(body: bytes) -> dict[str, Any] | None:
-    try:
-        found: Any = msgspec.json.decode(body)
-    except (ValueError, RecursionError):
-        return None
-    return found if is_object(found) else None
+        try:
+            document: Any = msgspec.json.decode(response.body)
+        except (ValueError, RecursionError):
+            document = None
+        return OAuthResponse(response.status, response.headers, document if is_object(document) else {})
 
 
 def explain_refusal(response: OAuthResponse, secrets: Iterable[str | None] = ()) -> str:
@@ -109,21 +101,17 @@ def explain_refusal(response: OAuthResponse, secrets: Iterable[str | None] = ())
 
     It may quote what it was sent. Secrets are removed before the text is cut: a part of one is still secret.
     """
-    error, description = (_redact(response.text(name), secrets) for name in ("error", "error_description"))
-    if not error:
+    if not response.text("error"):
         redirect = "; redirects are not followed" if 300 <= response.status < 400 else ""
         return f"status {response.status}{redirect}"
-    return one_line(f"{error}: {description}" if description else error)
-
-
-def _redact(text: str, secrets: Iterable[str | None]) -> str:
+    said = f"{response.text('error')}: {response.text('error_description')}"
     for secret in secrets:
         if secret:
-            text = text.replace(secret, "…").replace(quote_plus(secret), "…")
-    return text
+            said = said.replace(secret, "…").replace(quote_plus(secret), "…")
+    return one_line(said)
 
 
 def one_line(text: str) -> str:
-    """Foreign text as one line of printable characters."""
-    line = " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    """An error and its description, which others wrote, as one line of printable characters."""
+    line = " ".join("".join(each if each.isprintable() else " " for each in text).split()).removesuffix(":")
     return line if len(line) <= _SHOWN_CHARS else line[:_SHOWN_CHARS] + "…"
