@@ -9,6 +9,7 @@ import click
 
 from longshore.cli.options import Options
 from longshore.cli.target import Destination
+from longshore.client.auth.discovery import AuthServer
 from longshore.client.auth.flow import TokenAuthorizer
 from longshore.client.auth.oauth import OAuth
 from longshore.client.auth.store import FileStorage
@@ -99,8 +100,8 @@ class Stored(TokenAuthorizer):
         what = "it wants a login, which needs a terminal"
         raise AuthorizationError(f"{what}; log in with the same command on a terminal")
 
-    async def identify(self, context: GrantContext) -> Identity | None:
-        return await self._login.identify(context)
+    def identify(self, server: AuthServer, tokens: Tokens) -> Identity | None:
+        return self._login.identify(server, tokens)
 
-    async def refused(self, context: GrantContext, error: str) -> None:
-        await self._login.refused(context, error)
+    async def refused(self, server: AuthServer, client_id: str, error: str) -> None:
+        await self._login.refused(server, client_id, error)

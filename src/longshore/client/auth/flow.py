@@ -98,12 +98,12 @@ class TokenAuthorizer:
         """Get new tokens. Raises AuthorizationError."""
         raise NotImplementedError
 
-    async def identify(self, context: GrantContext) -> Identity | None:  # noqa: ARG002
-        """The identity of `context.client_id` for renewing its tokens; None if it is not known any more."""
+    def identify(self, server: AuthServer, tokens: Tokens) -> Identity | None:  # noqa: ARG002
+        """The identity of the client that tokens belong to, to renew them; None if it is not known any more."""
         return None
 
-    async def refused(self, context: GrantContext, error: str) -> None:
-        """A token endpoint refused `context.client_id`: the registration may not be valid any more."""
+    async def refused(self, server: AuthServer, client_id: str, error: str) -> None:
+        """A token endpoint refused to renew tokens: the registration may not be valid any more."""
 
     def auth_flow(self, request: AuthRequest) -> AsyncGenerator[Headers, HttpResponse]:
         return self.credentials_for(request.server).auth_flow(request)
@@ -289,11 +289,11 @@ class ServerCredentials:
                 return False
             if not tokens.is_stale and (before is None or tokens.access != before.access):
                 return True
-            scopes, bound = tokens.asked, tokens.kind == "DPoP"
-            context = GrantContext(http, self._server, server, resource, scopes, self._prover, bound, tokens.client_id)
-            identity = await self._grant.identify(context) if tokens.refresh else None
+            identity = self._grant.identify(server, tokens) if tokens.refresh else None
             error = ""
-            if identity is not None:
+            if identity is not None and identity.client_id == tokens.client_id:
+                is_bound = tokens.kind == "DPoP"
+                context = GrantContext(http, self._server, server, resource, tokens.asked, self._prover, is_bound)
                 self._must_finish = True
                 try:
                     self._use(await refresh(context, identity, tokens), self._prover)
@@ -306,7 +306,7 @@ class ServerCredentials:
                 finally:
                     self._must_finish = False
         if identity is not None:
-            await self._grant.refused(context, error)
+            await self._grant.refused(server, identity.client_id, error)
         self._tokens = replace(tokens, refresh=None)
         return False
 

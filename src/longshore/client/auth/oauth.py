@@ -24,13 +24,7 @@ from longshore.client.auth.loopback import (
     check_uri,
 )
 from longshore.client.auth.oauth_http import one_line
-from longshore.client.auth.registration import (
-    Application,
-    Registration,
-    change_registrations,
-    load_registrations,
-    register,
-)
+from longshore.client.auth.registration import Application, load_registration, register
 from longshore.client.auth.store import FileStorage, Storage
 from longshore.client.auth.tokens import (
     METHODS,
@@ -122,21 +116,26 @@ class OAuth(TokenAuthorizer):
         assert found is not None  # None is for an earlier registration only
         return found
 
-    async def identify(self, context: GrantContext) -> Identity | None:
-        known = self._configured(context.server)
-        if known is not None:
-            return known if known.client_id == context.client_id else None
-        registered = await load_registrations(self.store, context.server.issuer)
-        return next((each.identity for each in registered if each.client_id == context.client_id), None)
+    def identify(self, server: AuthServer, tokens: Tokens) -> Identity | None:
+        known = self._configured(server)
+        return known or Identity(tokens.client_id, tokens.secret, method=tokens.method, registered=True)
 
-    async def refused(self, context: GrantContext, error: str) -> None:
-        if error in _UNKNOWN_CLIENT and context.client_id != self.credential:
-            await self._delete_registration(context.server.issuer, context.client_id)
+    async def refused(self, server: AuthServer, client_id: str, error: str) -> None:
+        if error in _UNKNOWN_CLIENT:
+            key = self._application.key(server.issuer)
+            registered = await load_registration(self.store, key)
+            if registered is not None and registered.client_id == client_id:
+                await self.store.write(key, None)
 
     async def _log_in(self, context: GrantContext, *, reuse: bool) -> Tokens | None:
         """One login. `reuse`: with an earlier registration if there is one; None if the issuer does not know it."""
-        issuer = context.server.issuer
-        redirect = await self._open_redirect(context)
+        key = self._application.key(context.server.issuer)
+        before = await load_registration(self.store, key)
+        redirect: Redirect
+        if self._redirect is not None:
+            redirect = RedirectFunction(self._redirect, self._redirect_uri or DEFAULT_URI)
+        else:
+            redirect = await LoopbackListener.open(self._redirect_uri, before.redirect if before else None)
         try:
             identity, reused = await self._get_identity(context, redirect.uri, reuse=reuse)
             try:
@@ -144,16 +143,13 @@ class OAuth(TokenAuthorizer):
             except LoginTimeout:
                 if not reused:
                     raise
-                # The page may have said that the issuer does not know the registration any more.
-                await change_registrations(
-                    self.store, issuer, lambda known: [_doubt(each, identity.client_id) for each in known]
-                )
+                await self.store.write(key, None)
                 hint = "; if the page said that this client is not known, the next try registers it again"
                 raise LoginTimeout(hint) from None
             except GrantRefused as problem:
                 if not reused or problem.error not in _UNKNOWN_CLIENT:
                     raise
-                await self._delete_registration(issuer, identity.client_id)
+                await self.store.write(key, None)
                 return None
         finally:
             await redirect.close()
@@ -167,9 +163,9 @@ class OAuth(TokenAuthorizer):
         if known is not None:
             return known, False
         async with self.store.lock():  # concurrent logins register once
-            for registered in await self._suiting(context):
-                if registered.redirect == redirect and reuse:
-                    return registered.identity, True
+            found = await load_registration(self.store, self._application.key(context.server.issuer))
+            if reuse and found and found.redirect == redirect and set(context.scopes) <= set(found.scopes):
+                return found.identity, True
             return await register(context, self.store, self._application, redirect), False
 
     def _configured(self, server: AuthServer) -> Identity | None:
@@ -181,26 +177,6 @@ class OAuth(TokenAuthorizer):
             signs = given.private_key is not None and PRIVATE_KEY in (server.auth_methods or (PRIVATE_KEY,))
             return replace(given, method=PRIVATE_KEY if signs else NONE)
         return None
-
-    async def _suiting(self, context: GrantContext) -> list[Registration]:
-        known = await load_registrations(self.store, context.server.issuer)
-        return [each for each in known if each.suits(self._application, context.scopes)]
-
-    async def _delete_registration(self, issuer: str, client_id: str) -> None:
-        """Delete the registration of a client that the issuer does not know any more."""
-        await change_registrations(
-            self.store, issuer, lambda known: [each for each in known if each.client_id != client_id]
-        )
-
-    async def _open_redirect(self, context: GrantContext) -> Redirect:
-        if self._redirect is not None:
-            return RedirectFunction(self._redirect, self._redirect_uri or DEFAULT_URI)
-        before = await self._suiting(context)
-        return await LoopbackListener.open(self._redirect_uri, before[0].redirect if before else None)
-
-
-def _doubt(registration: Registration, client_id: str) -> Registration:
-    return replace(registration, doubted=True) if registration.client_id == client_id else registration
 
 
 async def _ask_person(context: GrantContext, identity: Identity, redirect: Redirect) -> Tokens:

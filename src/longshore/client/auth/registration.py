@@ -1,13 +1,12 @@
-"""Dynamic registration of the client (RFC 7591). Registrations are stored by issuer, and no other issuer sees them.
+"""Dynamic registration of the client (RFC 7591): one for each issuer and application.
 
-There may be several with one issuer: another name, redirect URI or set of scopes needs another. A new one does not
-replace an old one: a refresh token is valid only for the client that it was issued to.
+A registration is stored for the next login. The tokens that were issued to it have its identity with them, so that it
+can be replaced: by one with more scopes or another redirect URI, or because the issuer has deleted it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -20,11 +19,8 @@ from longshore.client.auth.tokens import BASIC, METHODS, NONE, POST, GrantContex
 from longshore.client.auth.url_policy import shown
 from longshore.errors import AuthorizationError
 
-MOST_REGISTRATIONS = 32
-"""With one issuer. Beyond, the oldest is deleted."""
 
-
-class Application(Struct, frozen=True):
+class Application(Struct, frozen=True, array_like=True):
     """How the client describes itself."""
 
     name: str
@@ -33,57 +29,47 @@ class Application(Struct, frozen=True):
     method: str | None = None
     """The authentication method that the caller insists on."""
 
+    def key(self, issuer: str) -> str:
+        """The key of its registration with an issuer, which no other issuer sees."""
+        return f"client {issuer} {msgspec.json.encode(self).decode()}"
+
 
 class Registration(Struct, frozen=True, omit_defaults=True):
     """A registration as it is stored. Its text shows no secret."""
 
     client_id: str
     redirect: str
-    application: Application
     secret: str | None = None
     method: str | None = None
     scopes: tuple[str, ...] = ()
+    """Those that were registered: some servers allow no others."""
     expires: float = 0
-    doubted: bool = False
-    """A login with it failed. It still renews its tokens, but is not used for another login."""
 
     def __repr__(self) -> str:
         return f"Registration({self.client_id!r})"
 
     @property
     def identity(self) -> Identity:
-        return Identity(self.client_id, self.secret, method=self.method)
-
-    def suits(self, application: Application, scopes: tuple[str, ...]) -> bool:
-        """Whether it can be used for a login. Some servers allow only the scopes that were registered."""
-        return not self.doubted and self.application == application and set(scopes) <= set(self.scopes)
+        return Identity(self.client_id, self.secret, method=self.method, registered=True)
 
 
-async def load_registrations(store: TokenStore, issuer: str) -> list[Registration]:
-    """The registrations with an issuer that have not expired, the latest first."""
-    record = await store.read(f"client {issuer}") or {}
+async def load_registration(store: TokenStore, key: str) -> Registration | None:
+    """A registration that has not expired."""
     try:
-        found = msgspec.convert(record.get("registrations"), list[Registration])
+        found = msgspec.convert(await store.read(key), Registration)
     except msgspec.ValidationError:  # a malformed record counts as none
-        return []
-    return [each for each in found if each.client_id and each.redirect and not 0 < each.expires <= time.time()]
-
-
-async def change_registrations(
-    store: TokenStore, issuer: str, change: Callable[[list[Registration]], list[Registration]]
-) -> None:
-    """Change the registrations with an issuer, one process at a time."""
-    async with store.process_lock():
-        changed = change(await load_registrations(store, issuer))[:MOST_REGISTRATIONS]
-        await store.write(f"client {issuer}", {"registrations": msgspec.to_builtins(changed)} if changed else None)
+        return None
+    return found if found.client_id and found.redirect and not 0 < found.expires <= time.time() else None
 
 
 async def register(context: GrantContext, store: TokenStore, application: Application, redirect: str) -> Identity:
-    """Register the client. Raises AuthorizationError."""
-    server, scopes = context.server, context.scopes
+    """Register the client, also for the scopes of its earlier registration. Raises AuthorizationError."""
+    server, key = context.server, application.key(context.server.issuer)
     if not server.registration_endpoint:
         what = f"registration: {shown(server.issuer)} lets no client register itself"
         raise AuthorizationError(f"{what}; register with it by hand and give OAuth(client_id=…)")
+    before = await load_registration(store, key)
+    scopes = tuple(dict.fromkeys((*(before.scopes if before else ()), *context.scopes)))
     # Without a secret if possible, as a program on a person's machine has none.
     method = next((each for each in (NONE, BASIC, POST) if each in (server.auth_methods or (NONE,))), NONE)
     document: dict[str, Any] = {
@@ -111,14 +97,11 @@ async def register(context: GrantContext, store: TokenStore, application: Applic
     made = Registration(
         client_id,
         redirect,
-        application,
         secret,
         # A method without its secret is of no use: then it is chosen when it is needed.
         method=agreed if agreed in METHODS and (secret or agreed not in (BASIC, POST)) else None,
         scopes=(*scopes, *split_scopes(response.text("scope"))),
         expires=float(expires) if isinstance(expires, (int, float)) and 0 < expires < 1e12 else 0,
     )
-    await change_registrations(
-        store, server.issuer, lambda known: [made, *(each for each in known if each.client_id != client_id)]
-    )
+    await store.write(key, msgspec.to_builtins(made))
     return made.identity

@@ -44,6 +44,9 @@ class Tokens(Struct, frozen=True, omit_defaults=True):
     """None for a server without metadata (2025-03-26)."""
     client_id: str = ""
     """The client that the refresh token belongs to."""
+    secret: str | None = None
+    """Of a client that was registered for the login; a secret of the caller's is not stored."""
+    method: str | None = None
     asked: tuple[str, ...] = ()
     """The scopes that were requested or granted."""
     expires: float | None = None
@@ -103,6 +106,8 @@ class Identity(Struct, frozen=True):
     algorithm: str = "ES256"
     method: str | None = None
     """How to prove it, if that was agreed on."""
+    registered: bool = False
+    """It was registered for the login, and not given by the caller."""
 
     def __repr__(self) -> str:
         return f"Identity({self.client_id!r})"
@@ -166,8 +171,6 @@ class GrantContext(Struct, frozen=True):
     prover: Prover | None = None
     dpop_required: bool = False
     """A token that is not bound to the key is not accepted."""
-    client_id: str = ""
-    """The client of the tokens that are to be renewed."""
 
 
 async def request_tokens(
@@ -217,6 +220,8 @@ def _read_response(response: OAuthResponse, context: GrantContext, identity: Ide
         issuer=context.server.issuer,
         resource=context.resource,
         client_id=identity.client_id if identity else "",
+        secret=identity.secret if identity and identity.registered else None,
+        method=identity.method if identity and identity.registered else None,
         asked=tuple(dict.fromkeys((*context.scopes, *granted))),
         expires=None if seconds is None else now + seconds,
         renew=None if seconds is None else now + max(seconds - LEEWAY_SECONDS, seconds / 2),
