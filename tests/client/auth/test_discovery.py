@@ -196,6 +196,12 @@ def test_an_issuer_with_a_path_has_its_own_metadata(place: str, asked: int) -> N
     assert "/.well-known/oauth-authorization-server" not in authority.paths()
 
 
+def test_malformed_metadata_are_an_error(authority: AuthorizationServer, server: ProtectedServer) -> None:
+    authority.metadata["scopes_supported"] = "a b"
+    with pytest.raises(AuthorizationError, match=r"malformed: Expected `array \| null`.*scopes_supported"):
+        talk(server, login())
+
+
 def test_an_issuer_without_metadata_is_an_error(authority: AuthorizationServer, server: ProtectedServer) -> None:
     authority.places = set()
     with pytest.raises(AuthorizationError, match="publishes no metadata; asked"):

@@ -246,7 +246,7 @@ def test_scopes_come_from_the_challenge(authority: AuthorizationServer, server: 
 
 
 def test_scopes_come_from_the_metadata(authority: AuthorizationServer, server: ProtectedServer) -> None:
-    server.metadata = {"scopes_supported": ["c", "offline_access", 7]}
+    server.metadata = {"scopes_supported": ["c", "offline_access", "a b"]}
     talk(server, login())
     assert _scopes(authority) == [{"c"}]
 

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import TypeVar
 from urllib.parse import SplitResult, urlunsplit
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
-from longshore.client.auth.oauth_http import OAuthHttp, OAuthResponse, TryLater
+from longshore.client.auth.oauth_http import OAuthHttp, TryLater
 from longshore.client.auth.url_policy import covers, plain_url, shown, well_known
 from longshore.errors import AuthorizationError
 
-MOST_LISTED = 100
-"""Entries that are read of one list in metadata. No more scopes than that are requested; other lists are shorter."""
+T = TypeVar("T")
+Texts = tuple[str, ...]
+
 MOST_CHALLENGE_CHARS = 16 << 10
 """Characters that are read of one WWW-Authenticate header. Real ones have a few hundred."""
 OFFLINE = "offline_access"
@@ -130,38 +133,40 @@ def parse_challenges(headers: Iterable[tuple[str, str]]) -> list[tuple[str, dict
 
 
 class ProtectedResource(Struct, frozen=True):
-    """The metadata of an MCP server as a protected resource."""
+    """The metadata of an MCP server as a protected resource (RFC 9728), as far as we need them."""
 
-    issuers: tuple[str, ...]
-    """The authorization servers that issue tokens for it."""
-    identifier: str | None = None
+    resource: str | None = None
     """How tokens name it, byte for byte. None for a server of 2025-03-26, which has no metadata."""
-    scopes: tuple[str, ...] = ()
-    dpop: bool = False
-    """It accepts tokens that are bound to a key."""
-    dpop_required: bool = False
-    derived: bool = False
-    """It names no issuer: its own origin is used, with or without a slash at the end."""
+    issuers: Texts | None = field(name="authorization_servers", default=None)
+    scopes: Texts | None = field(name="scopes_supported", default=None)
+    dpop_algorithms: Texts | None = field(name="dpop_signing_alg_values_supported", default=None)
+    dpop_required: bool | None = field(name="dpop_bound_access_tokens_required", default=None)
+    origin: str = ""
+
+    @property
+    def issuer(self) -> str:
+        """The first authorization server that issues tokens for it; its own origin if it names none."""
+        return self.issuers[0] if self.issuers else self.origin
 
     def has(self, issuer: str) -> bool:
-        """Whether it accepts tokens of an issuer."""
-        return issuer in self.issuers or (self.derived and issuer.removesuffix("/") in self.issuers)
+        """Whether it accepts tokens of an issuer. Its own origin may be written with a slash at the end or without."""
+        return issuer in self.issuers if self.issuers else issuer.removesuffix("/") == self.origin
 
 
 class AuthServer(Struct, frozen=True):
-    """The metadata of an authorization server, as far as we need it."""
+    """The metadata of an authorization server (RFC 8414), as far as we need them."""
 
-    issuer: str
-    token_endpoint: str
-    authorization_endpoint: str = ""
-    registration_endpoint: str = ""
-    scopes: tuple[str, ...] | None = None
-    auth_methods: tuple[str, ...] | None = None
-    challenge_methods: tuple[str, ...] = ()
-    sends_iss: bool = False
-    takes_documents: bool = False
+    issuer: str = ""
+    token_endpoint: str = ""
+    authorization_endpoint: str | None = None
+    registration_endpoint: str | None = None
+    scopes: Texts | None = field(name="scopes_supported", default=None)
+    auth_methods: Texts | None = field(name="token_endpoint_auth_methods_supported", default=None)
+    challenge_methods: Texts | None = field(name="code_challenge_methods_supported", default=None)
+    sends_iss: bool | None = field(name="authorization_response_iss_parameter_supported", default=None)
+    takes_documents: bool | None = field(name="client_id_metadata_document_supported", default=None)
     """The identifier of a client may be the URL of a document about it."""
-    dpop: bool = False
+    dpop_algorithms: Texts | None = field(name="dpop_signing_alg_values_supported", default=None)
     assumed: bool = False
     """It publishes no metadata; these are the default endpoints of 2025-03-26."""
 
@@ -170,26 +175,16 @@ async def find_resource(http: OAuthHttp, server: str, named: str | None) -> Prot
     """The metadata of a server: where its challenge says, else at the well-known URLs. Raises AuthorizationError."""
     parts = plain_url(server)
     assert parts is not None  # the policy has checked it
-    root = f"{parts.scheme}://{parts.netloc}"
+    origin = f"{parts.scheme}://{parts.netloc}"
     for url in resource_metadata_urls(parts, named):
-        reply = await _get_document(http, url, "the resource metadata at")
-        identifier = reply.text("resource")
-        if not identifier:
+        found = await _get_metadata(http, url, "the resource metadata at", ProtectedResource)
+        if found is None or not found.resource:
             continue
-        if not covers(identifier, server):
-            what = f"the resource metadata at {shown(url)} is about {shown(identifier)}, not about this server"
+        if not covers(found.resource, server):
+            what = f"the resource metadata at {shown(url)} is about {shown(found.resource)}, not about this server"
             raise AuthorizationError(f"{what}; nothing was authorized. Its operator must correct `resource`")
-        issuers = _texts(reply, "authorization_servers")
-        required = reply.document.get("dpop_bound_access_tokens_required") is True
-        return ProtectedResource(
-            issuers=issuers or (root,),
-            identifier=identifier,
-            scopes=valid_scopes(_texts(reply, "scopes_supported")),
-            dpop=required or "ES256" in _texts(reply, "dpop_signing_alg_values_supported"),
-            dpop_required=required,
-            derived=not issuers,
-        )
-    return ProtectedResource(issuers=(root,), derived=True)
+        return replace(found, origin=origin)
+    return ProtectedResource(origin=origin)
 
 
 def resource_metadata_urls(server: SplitResult, named: str | None) -> list[str]:
@@ -198,22 +193,30 @@ def resource_metadata_urls(server: SplitResult, named: str | None) -> list[str]:
     return list(dict.fromkeys([named, *places] if named else places))
 
 
-async def find_server(http: OAuthHttp, issuer: str, *, assume: bool, derived: bool = False) -> AuthServer:
-    """The metadata of an issuer. `assume`: if it has none, the endpoints of 2025-03-26 are assumed.
+async def find_server(http: OAuthHttp, issuer: str, resource: ProtectedResource) -> AuthServer:
+    """The metadata of an issuer of a resource. Raises AuthorizationError.
 
-    `derived`: no server named the issuer, so that it may name itself by its origin with or without a slash.
+    If the resource has no metadata and its issuer neither, the endpoints of 2025-03-26 are assumed.
     """
     parts = http.policy.check(issuer, "the authorization server")
-    names = (issuer.removesuffix("/"), issuer.removesuffix("/") + "/") if derived else (issuer,)
     for url in server_metadata_urls(parts):
-        reply = await _get_document(http, url, "the authorization server's metadata at")
-        if reply.document:
-            return _read_server(http, reply, names, url)
-    if not assume:
+        found = await _get_metadata(http, url, "the authorization server's metadata at", AuthServer)
+        if found is None:
+            continue
+        if found.issuer != issuer and (resource.issuers or not resource.has(found.issuer)):
+            what = f"the metadata at {shown(url)} names the issuer {shown(found.issuer)}, not {shown(issuer)}"
+            raise AuthorizationError(f"{what}; it was not used: it may be the metadata of another")
+        for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint"):
+            if getattr(found, name):
+                http.policy.check(getattr(found, name), f"the {name}")
+        if not found.token_endpoint:
+            raise AuthorizationError(f"the metadata at {shown(url)} has no token_endpoint")
+        return replace(found, assumed=False)
+    if resource.resource is not None:
         asked = " and ".join(server_metadata_urls(parts))
         raise AuthorizationError(f"the authorization server {shown(issuer)} publishes no metadata; asked {asked}")
-    root = f"{parts.scheme}://{parts.netloc}"
-    endpoints = f"{root}/token", f"{root}/authorize", f"{root}/register"
+    origin = f"{parts.scheme}://{parts.netloc}"
+    endpoints = f"{origin}/token", f"{origin}/authorize", f"{origin}/register"
     return AuthServer(issuer, *endpoints, challenge_methods=("S256",), assumed=True)
 
 
@@ -226,41 +229,14 @@ def server_metadata_urls(issuer: SplitResult) -> list[str]:
     return places
 
 
-def _read_server(http: OAuthHttp, reply: OAuthResponse, issuers: tuple[str, ...], url: str) -> AuthServer:
-    document, issuer = reply.document, reply.text("issuer")
-    if issuer not in issuers:
-        what = f"the metadata at {shown(url)} names the issuer {shown(issuer)}, not {shown(issuers[0])}"
-        raise AuthorizationError(f"{what}; it was not used: it may be the metadata of another")
-    for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint"):
-        if reply.text(name):
-            http.policy.check(reply.text(name), f"the {name}")
-    if not reply.text("token_endpoint"):
-        raise AuthorizationError(f"the metadata at {shown(url)} has no token_endpoint")
-    scopes, methods = "scopes_supported", "token_endpoint_auth_methods_supported"
-    return AuthServer(
-        issuer=issuer,
-        token_endpoint=reply.text("token_endpoint"),
-        authorization_endpoint=reply.text("authorization_endpoint"),
-        registration_endpoint=reply.text("registration_endpoint"),
-        scopes=valid_scopes(_texts(reply, scopes)) if isinstance(document.get(scopes), list) else None,
-        auth_methods=_texts(reply, methods) if isinstance(document.get(methods), list) else None,
-        challenge_methods=_texts(reply, "code_challenge_methods_supported"),
-        sends_iss=document.get("authorization_response_iss_parameter_supported") is True,
-        takes_documents=document.get("client_id_metadata_document_supported") is True,
-        dpop="ES256" in _texts(reply, "dpop_signing_alg_values_supported"),
-    )
-
-
-async def _get_document(http: OAuthHttp, url: str, what: str) -> OAuthResponse:
-    """The document at a URL; an empty one if it has none: many servers answer unknown paths with a page."""
+async def _get_metadata(http: OAuthHttp, url: str, what: str, kind: type[T]) -> T | None:
+    """The metadata at a URL; None if there are none: many servers answer unknown paths with a page."""
     reply = await http.get(url, what)
     if reply.status >= 500 or reply.status == 429:
         raise TryLater(f"{shown(url)} answered with status {reply.status}; try again later")
-    return reply if reply.status == 200 else OAuthResponse(reply.status, [], {})
-
-
-def _texts(reply: OAuthResponse, name: str) -> tuple[str, ...]:
-    """The texts of a list; none if it is no list."""
-    value: Any = reply.document.get(name)
-    listed: list[Any] = value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
-    return tuple(each for each in listed if isinstance(each, str))[:MOST_LISTED]
+    if reply.status != 200 or not reply.document:
+        return None
+    try:
+        return msgspec.convert(reply.document, kind)
+    except msgspec.ValidationError as problem:
+        raise AuthorizationError(f"{what} {shown(url)} are malformed: {problem}") from None

@@ -240,7 +240,8 @@ class ServerCredentials:
         try:
             if tokens.refresh is not None:
                 async with OAuthHttp(self._policy) as http:
-                    if await self._renew(http, await self._find_server(http, tokens.issuer, tokens), tokens.resource):
+                    resource = ProtectedResource(tokens.resource, (tokens.issuer,))
+                    if await self._renew(http, await self._find_server(http, tokens.issuer, resource), resource):
                         return
         except AuthorizationError as problem:
             if tokens.is_expired and isinstance(problem, TryLater):
@@ -257,31 +258,28 @@ class ServerCredentials:
             resource = await find_resource(http, self._server, challenge.metadata)
             issuer = self._choose_issuer(resource)
             tokens = self._tokens
-            if tokens and (tokens.issuer, tokens.resource) != (issuer, resource.identifier):
+            if tokens and (tokens.issuer, tokens.resource) != (issuer, resource.resource):
                 tokens = self._tokens = self._prover = None  # no issuer sees the tokens of another
             server = await self._find_server(http, issuer, resource)
-            if (renews or tokens is None) and await self._renew(http, server, resource.identifier):
+            if (renews or tokens is None) and await self._renew(http, server, resource):
                 return
             await self._obtain(http, resource, server, challenge)
 
-    async def _find_server(self, http: OAuthHttp, issuer: str, source: ProtectedResource | Tokens) -> AuthServer:
+    async def _find_server(self, http: OAuthHttp, issuer: str, resource: ProtectedResource) -> AuthServer:
         """The issuer's metadata, if it may see the caller's credentials."""
-        if isinstance(source, ProtectedResource):
-            server = await find_server(http, issuer, assume=source.identifier is None, derived=source.derived)
-        else:
-            server = await find_server(http, issuer, assume=source.resource is None)
+        server = await find_server(http, issuer, resource)
         if self._grant.credential is not None:
             await self._store.bind(self._grant.credential, server.issuer, given=self._grant.issuer is not None)
         return server
 
-    async def _renew(self, http: OAuthHttp, server: AuthServer, resource: str | None) -> bool:
+    async def _renew(self, http: OAuthHttp, server: AuthServer, resource: ProtectedResource) -> bool:
         """Use tokens that another process has stored meanwhile, else the refresh token. False: neither is valid.
 
         One process at a time exchanges a refresh token, the one that was stored last: an earlier one is spent.
         """
         async with self._store.process_lock():
             before = self._tokens
-            stored = await self._stored(server.issuer, resource)
+            stored = await self._stored(server.issuer, resource.resource)
             if stored is not None and self._fits(stored) and set(before.asked if before else ()) <= set(stored.asked):
                 self._use(stored)
             tokens = self._tokens
@@ -293,7 +291,9 @@ class ServerCredentials:
             error = ""
             if identity is not None and identity.client_id == tokens.client_id:
                 is_bound = tokens.kind == "DPoP"
-                context = GrantContext(http, self._server, server, resource, tokens.asked, self._prover, is_bound)
+                context = GrantContext(
+                    http, self._server, server, tokens.resource, tokens.asked, self._prover, is_bound
+                )
                 self._must_finish = True
                 try:
                     self._use(await refresh(context, identity, tokens), self._prover)
@@ -314,23 +314,24 @@ class ServerCredentials:
         self, http: OAuthHttp, resource: ProtectedResource, server: AuthServer, challenge: Challenge
     ) -> None:
         grant, old = self._grant, self._tokens
-        stored = await self._stored(server.issuer, resource.identifier)
+        stored = await self._stored(server.issuer, resource.resource)
         scopes = choose_scopes(
             split_scopes(challenge.scope),
             grant.scopes,
-            resource.scopes,
+            valid_scopes(resource.scopes or ()),
             (*(old.asked if old else ()), *(stored.asked if stored else ())),
-            server.scopes,
+            server.scopes and valid_scopes(server.scopes),
             refreshable=grant.needs_person,
         )
         # A bound token is never replaced by one that is not: a thief of the token could have asked for that.
-        required = challenge.dpop or resource.dpop_required or (old is not None and old.kind == "DPoP")
-        prover = self._choose_prover(required, resource.dpop and server.dpop)
+        required = challenge.dpop or bool(resource.dpop_required) or (old is not None and old.kind == "DPoP")
+        offered = all("ES256" in (each.dpop_algorithms or ()) for each in (resource, server))
+        prover = self._choose_prover(required, offered)
         insist = prover is not None and (grant.dpop is True or required)
         refused = old is not None and not old.is_expired
         self._budget.spend(server.issuer, scopes, time.monotonic(), refused=refused)
         try:
-            context = GrantContext(http, self._server, server, resource.identifier, scopes, prover, insist)
+            context = GrantContext(http, self._server, server, resource.resource, scopes, prover, insist)
             self._use(await grant.obtain(context), prover)
         except AuthorizationError as problem:
             self._budget.fail(problem.what)
@@ -370,10 +371,10 @@ class ServerCredentials:
         """The issuer that the caller named, the one of the current tokens, else the first."""
         wanted = self._grant.issuer
         if wanted is not None and not resource.has(wanted):
-            named = ", ".join(map(shown, resource.issuers))
+            named = ", ".join(map(shown, resource.issuers or (resource.origin,)))
             raise AuthorizationError(f"the server takes tokens of {named}, and issuer= says {wanted}; one must change")
         used = wanted or (self._tokens.issuer if self._tokens else None)
-        return used if used is not None and resource.has(used) else resource.issuers[0]
+        return used if used is not None and resource.has(used) else resource.issuer
 
     def _choose_prover(self, required: bool, offered: bool) -> Prover | None:
         dpop = self._grant.dpop

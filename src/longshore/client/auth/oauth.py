@@ -107,7 +107,7 @@ class OAuth(TokenAuthorizer):
         if not server.authorization_endpoint:
             fix = "use a grant without a login, such as ClientCredentials"
             raise AuthorizationError(f"{_STEP}: {shown(server.issuer)} has no authorization_endpoint; {fix}")
-        if "S256" not in server.challenge_methods:
+        if "S256" not in (server.challenge_methods or ()):
             what = f"{_STEP}: {shown(server.issuer)} does not say that it supports PKCE with S256"
             raise AuthorizationError(f"{what} (code_challenge_methods_supported), so a code could be stolen; not used")
         found = await self._log_in(context, reuse=True)
@@ -196,7 +196,7 @@ async def _ask_person(context: GrantContext, identity: Identity, redirect: Redir
         fields["scope"] = " ".join(context.scopes)
     if OFFLINE in context.scopes:
         fields["prompt"] = "consent"  # OpenID Connect gives no refresh token otherwise
-    endpoint = server.authorization_endpoint
+    endpoint = server.authorization_endpoint or ""
     url = f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{urlencode(fields)}"
     why = f"{context.mcp_server.partition('?')[0]} wants a login at {server.issuer}"
     code = read_code(server, state, await redirect.follow(url, state, why))

@@ -204,41 +204,41 @@ async def refresh(context: GrantContext, identity: Identity, old: Tokens) -> Tok
     return replace(found, refresh=found.refresh or old.refresh, asked=asked)
 
 
+class _TokenResponse(Struct, frozen=True):
+    access_token: str
+    token_type: str
+    expires_in: float | None = None
+    refresh_token: str | None = None
+    scope: str | None = None
+
+
 def _read_response(response: OAuthResponse, context: GrantContext, identity: Identity | None, step: str) -> Tokens:
-    access, kind = _read_token(response, "access_token"), response.text("token_type").lower()
-    if access is None:
+    try:  # not strict: some servers give `expires_in` as a text
+        found = msgspec.convert(response.document, _TokenResponse, strict=False)
+    except msgspec.ValidationError:
+        found = _TokenResponse("", "")
+    kind, seconds, now = found.token_type.lower(), found.expires_in, time.time()
+    if len(found.access_token) > _MOST_CHARS or not TOKEN.fullmatch(found.access_token):
         raise AuthorizationError(f"{step}: the token endpoint's answer holds no access token that can be used")
     if kind not in ("bearer", "dpop") or (kind == "dpop" and context.prover is None):
         raise AuthorizationError(f"{step}: the token endpoint gave a token of a type that was not asked for")
     if kind == "bearer" and context.dpop_required:
         what = f"{step}: the token endpoint gave a token that is not bound to our key"
         raise AuthorizationError(f"{what}; allow that by dpop=False, if the server takes such tokens")
-    granted, seconds, now = split_scopes(response.text("scope")), _lifetime(response), time.time()
+    if seconds is not None and not 0 < seconds < 1e10:
+        seconds = None
+    own = identity if identity and identity.registered else Identity("")
     return Tokens(
-        access=access,
+        access=found.access_token,
         kind="DPoP" if kind == "dpop" else "Bearer",
         issuer=context.server.issuer,
         resource=context.resource,
         client_id=identity.client_id if identity else "",
-        secret=identity.secret if identity and identity.registered else None,
-        method=identity.method if identity and identity.registered else None,
-        asked=tuple(dict.fromkeys((*context.scopes, *granted))),
+        secret=own.secret,
+        method=own.method,
+        asked=tuple(dict.fromkeys((*context.scopes, *split_scopes(found.scope)))),
         expires=None if seconds is None else now + seconds,
         renew=None if seconds is None else now + max(seconds - LEEWAY_SECONDS, seconds / 2),
-        refresh=_read_token(response, "refresh_token"),
+        refresh=found.refresh_token or None,
         key=context.prover.key if context.prover else None,
     )
-
-
-def _read_token(response: OAuthResponse, name: str) -> str | None:
-    value = response.text(name)
-    return value if len(value) <= _MOST_CHARS and TOKEN.fullmatch(value) else None
-
-
-def _lifetime(response: OAuthResponse) -> float | None:
-    """Seconds until the token expires; some servers give them as a text. None if unknown."""
-    try:
-        seconds = msgspec.convert(response.document.get("expires_in"), float, strict=False)
-    except msgspec.ValidationError:
-        return None
-    return seconds if 0 < seconds < 1e10 else None
