@@ -28,8 +28,7 @@ from longshore.client.auth.flow import SAME_LOGINS as SAME
 from longshore.client.auth.flow import WINDOW_SECONDS, LoginBudget
 from longshore.client.auth.loopback import MOST_FIELDS
 from longshore.client.auth.oauth import read_code
-from longshore.client.auth.oauth_http import OAuthHttp, OAuthResponse
-from longshore.client.auth.url_policy import UrlPolicy, plain_url
+from longshore.client.auth.oauth_http import OAuthHttp, OAuthResponse, UrlPolicy, plain_url
 from longshore.errors import AuthorizationError
 
 

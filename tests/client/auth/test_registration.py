@@ -9,7 +9,7 @@ import pytest
 
 from longshore.client import Client
 from longshore.client.auth import FileStorage, MemoryStorage, OAuth
-from longshore.client.auth.registration import Registration
+from longshore.client.auth.oauth import Registration
 from longshore.errors import AuthorizationError
 
 from .conftest import login, run, talk

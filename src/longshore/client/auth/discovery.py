@@ -16,8 +16,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from longshore.client.auth.oauth_http import OAuthHttp, TryLater
-from longshore.client.auth.url_policy import covers, plain_url, shown, well_known
+from longshore.client.auth.oauth_http import OAuthHttp, TryLater, covers, plain_url, shown, well_known
 from longshore.errors import AuthorizationError
 
 T = TypeVar("T")

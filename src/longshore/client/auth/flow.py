@@ -34,10 +34,9 @@ from longshore.client.auth.discovery import (
     valid_scopes,
 )
 from longshore.client.auth.dpop import USE_NONCE, Prover, can_sign
-from longshore.client.auth.oauth_http import OAuthHttp, TryLater
+from longshore.client.auth.oauth_http import OAuthHttp, TryLater, UrlPolicy, plain_url, shown
 from longshore.client.auth.store import Storage, TokenStore
 from longshore.client.auth.tokens import GrantContext, GrantRefused, Identity, Tokens, refresh
-from longshore.client.auth.url_policy import UrlPolicy, explain_server_url, plain_url, shown
 from longshore.client.tasks import name_of, on_thread
 from longshore.errors import AuthorizationError
 from longshore.single_flight import SingleFlight
@@ -113,7 +112,8 @@ class TokenAuthorizer:
         bare = url.partition("#")[0]
         parts = plain_url(bare)
         if parts is None:
-            raise AuthorizationError(explain_server_url(bare))
+            what = "the server's URL can't be used; give an absolute http(s) URL without a user"
+            raise AuthorizationError(f"{what}, in ASCII (a host in other letters as xn--…)")
         key = urlunsplit((parts.scheme, parts.netloc.lower(), parts.path or "/", parts.query, ""))
         if key not in self._servers:
             self._servers[key] = ServerCredentials(self, key)

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, final
 
 from longshore.client.auth.authorizer import TOKEN
 from longshore.client.auth.flow import TokenAuthorizer, call_user
-from longshore.client.auth.oauth_http import explain_refusal
+from longshore.client.auth.oauth_http import check_given_url, explain_refusal, shown
 from longshore.client.auth.store import MemoryStorage, Storage
 from longshore.client.auth.tokens import (
     METHODS,
@@ -18,7 +18,6 @@ from longshore.client.auth.tokens import (
     basic_header,
     request_tokens,
 )
-from longshore.client.auth.url_policy import check_given_url, shown
 from longshore.errors import AuthorizationError
 
 Source: TypeAlias = str | Callable[[], str | Awaitable[str]]

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from longshore.addresses import is_loopback
 from longshore.client.auth.flow import call_user
-from longshore.client.auth.url_policy import plain_url
+from longshore.client.auth.oauth_http import plain_url
 from longshore.client.tasks import Tasks, name_of
 from longshore.errors import AuthorizationError
 

@@ -23,8 +23,8 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from longshore.client.auth.oauth_http import shown
 from longshore.client.auth.tokens import Tokens, read_tokens
-from longshore.client.auth.url_policy import shown
 from longshore.errors import AuthorizationError
 from longshore.files import read_regular, user_directory, write_atomic
 
