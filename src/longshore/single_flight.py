@@ -47,6 +47,12 @@ class SingleFlight(Generic[K, T]):
         while self._tasks:
             await asyncio.wait(self._tasks.values())
 
+    async def cancel_all(self) -> None:
+        """Cancel the running tasks, and return when they are done."""
+        for task in self._tasks.values():
+            task.cancel()
+        await self.wait_all()
+
     def _remove(self, key: K, task: asyncio.Task[T]) -> None:
         if self._tasks.get(key) is task:
             del self._tasks[key]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from longshore.auth.verified_tokens import Verified, VerifiedTokens
+from longshore.auth.verifiers import Verified, VerifiedTokens
 from longshore.config.sections import TokenConfig
 from longshore.protocol.peer import Principal
 

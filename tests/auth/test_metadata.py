@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from longshore.auth.metadata import canonical, metadata_url
+from longshore.auth.settings import canonical, metadata_url
 from longshore.errors import ConfigError
 
 from .conftest import error, guard

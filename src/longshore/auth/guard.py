@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
@@ -9,12 +10,26 @@ from hashlib import sha256
 from typing import Any, final
 from urllib.parse import urlsplit
 
-from longshore.auth import verifiers
-from longshore.auth.credentials import Challenges, CredentialReader, Headers, MalformedCredential, OtherScheme, Refusal
-from longshore.auth.metadata import WELL_KNOWN, canonical, document, metadata_url
+from longshore.auth import settings
+from longshore.auth.credentials import (
+    OFFLINE,
+    Challenges,
+    CredentialReader,
+    Headers,
+    MalformedCredential,
+    OtherScheme,
+    Refusal,
+)
+from longshore.auth.settings import WELL_KNOWN, canonical, metadata_url
 from longshore.auth.static_tokens import StaticTokens
-from longshore.auth.verified_tokens import IssuerUnavailable, RejectedToken, Verified, VerifiedTokens
-from longshore.auth.verifiers import Verifier
+from longshore.auth.verifiers import (
+    IssuerUnavailable,
+    RejectedToken,
+    Verified,
+    VerifiedTokens,
+    Verifier,
+    make_verifiers,
+)
 from longshore.config.sections import AuthConfig, TokenConfig
 from longshore.protocol.peer import Principal
 from longshore.single_flight import SingleFlight
@@ -67,7 +82,7 @@ class Guard:
         self._verifiers: list[Verifier] = []
         self._challenges = Challenges(None, self._scopes)
         self.required = auth.mode != "off" and self._configure(auth, tokens, resource, extra_token)
-        if auth.mode == "off" and (tokens or auth.token or auth.token_file or verifiers.has_server(auth)):
+        if auth.mode == "off" and (tokens or auth.token or auth.token_file or settings.has_server(auth)):
             self.warnings.append('auth.mode is "off": everyone is let in, the configured credentials are not asked for')
 
     def _configure(
@@ -76,19 +91,19 @@ class Guard:
         """Apply the settings; False if there is nothing to check a credential with."""
         self._static = StaticTokens(auth, tokens, extra_token)
         self.warnings += self._static.warnings
-        any_verifier = len(self._static) > 0 or verifiers.has_server(auth)
-        verifiers.check(auth, any_verifier)
+        any_verifier = len(self._static) > 0 or settings.has_server(auth)
+        settings.check(auth, any_verifier)
         if not any_verifier:
             return False
         self._resource = canonical("http.public_url", resource)
         self.metadata_paths |= {urlsplit(metadata_url(self._resource)).path}
-        self._servers = verifiers.servers(auth)
-        self._scopes = verifiers.check_scopes(auth)
+        self._servers = auth.authorization_servers or ([auth.issuer] if auth.issuer else [])
+        self._scopes = frozenset(auth.scopes)
         self._challenges = Challenges(metadata_url(self._resource) if self._servers else None, self._scopes)
         self._reader = CredentialReader(auth.key_header, auth.cookie)
         self._cookie = auth.cookie
         audience = auth.audience or self._resource
-        self._verifiers = verifiers.make_verifiers(auth, audience, self._verified.clear_expiring, self._clock)
+        self._verifiers = make_verifiers(auth, audience, self._verified.clear_expiring, self._clock)
         return True
 
     def check(self, headers: Headers, same_origin: bool) -> Principal | Refusal | None:
@@ -120,7 +135,13 @@ class Guard:
         digest = sha256(token).digest()
         if self._crowded and digest not in self._lookups:
             return self._challenges.uncheckable
-        return await self._lookups.run(digest, partial(self._verify, token, digest))
+        try:
+            return await self._lookups.run(digest, partial(self._verify, token, digest))
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if self._closed and not (current and current.cancelling()):
+                return self._challenges.uncheckable
+            raise
 
     def malformed(self, why: str) -> Refusal:
         """400: the request holds no well-formed credential."""
@@ -135,7 +156,14 @@ class Guard:
         """The protected-resource metadata; None if no authorization server is configured."""
         if not self._servers:
             return None
-        return document(self._resource, self._servers, self._scopes | self._known_scopes(), self._resource_name)
+        scopes = sorted((self._scopes | self._known_scopes()) - {OFFLINE})
+        return {
+            "resource": self._resource,
+            "authorization_servers": self._servers,
+            "bearer_methods_supported": ["header"],
+            **({"scopes_supported": scopes} if scopes else {}),
+            **({"resource_name": self._resource_name} if self._resource_name else {}),
+        }
 
     def cookie(self, headers: Headers) -> str | Refusal:
         """The Set-Cookie value for a browser that sent a valid credential in a header.
@@ -159,9 +187,7 @@ class Guard:
     async def close(self) -> None:
         """End the look-ups that are running; their callers get 503."""
         self._closed = True
-        for verifier in self._verifiers:
-            verifier.close()
-        await self._lookups.wait_all()
+        await self._lookups.cancel_all()
 
     def _find(self, digest: bytes) -> Verified | None:
         verified = self._verified.get(digest, self._clock())

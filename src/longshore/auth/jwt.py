@@ -6,10 +6,12 @@ key, or the address of one, that a token brings along is ignored.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from base64 import urlsafe_b64decode
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias, final
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar, final
+from weakref import WeakKeyDictionary
 
 import msgspec
 from joserfc.errors import JoseError
@@ -17,16 +19,16 @@ from joserfc.jwk import ECKey, JWKRegistry, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 from msgspec import Struct
 
+from longshore.auth.settings import trusted
 from longshore.auth.static_tokens import read_file
-from longshore.auth.verified_tokens import Claims, IssuerUnavailable, RejectedToken, Verified
-from longshore.auth.verifiers import MOST_BYTES, IssuerEndpoint
+from longshore.auth.verifiers import MOST_BYTES, Claims, IssuerUnavailable, RejectedToken, Verified, fetch
 from longshore.config.sections import AuthConfig
 from longshore.errors import ConfigError
-from longshore.single_flight import SingleFlight
 
 Key: TypeAlias = RSAKey | ECKey | OKPKey
 Keys: TypeAlias = dict[tuple[str, str | None], Key]
 """By thumbprint and `kid`: an issuer may publish one key under two names."""
+T = TypeVar("T")
 
 FRESH_SECONDS = 600.0
 """How long a key set is used. Then the next token triggers a fetch; tokens of a key that is not in it any more end."""
@@ -50,10 +52,8 @@ ALGORITHMS = (
 """Signatures with a public key. With `none` there is none, and HS256 would take the public key for a secret."""
 
 _COMPACT = re.compile(rb"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]*)")
-_TYPES = (None, "jwt", "at+jwt")
+_TYPES = ("", "jwt", "at+jwt")
 """A JWT of another type, such as a logout token, is no access token although the same key signed it."""
-
-_MALFORMED = "the access token is malformed"
 
 
 class _Header(Struct, frozen=True):
@@ -67,55 +67,77 @@ class _KeySet(Struct, frozen=True):
     keys: list[dict[str, Any]]
 
 
-_header = msgspec.json.Decoder(_Header)
-_claims = msgspec.json.Decoder(Claims)
-_key_set = msgspec.json.Decoder(_KeySet)
-
-
-def check_algorithms(names: list[str]) -> frozenset[str]:
-    """The configured algorithms. Raises for one that is unsafe or unknown."""
-    for name in names:
-        if name not in ALGORITHMS or name not in JWSRegistry.algorithms:
-            raise ConfigError(f"auth.algorithms: {name[:40]!r} is not accepted; choose from {', '.join(ALGORITHMS)}")
-    if not names:
-        raise ConfigError("auth.algorithms: empty, so no access token would be accepted")
-    return frozenset(names)
-
-
 @final
-class KeyStore:
-    """The keys of an issuer, from a URL or a file. `removed` is called when a key is in the set no more."""
+class JwtVerifier:
+    """Checks the tokens of one issuer, with its keys from a URL or a file.
+
+    `removed` is called when a key is in the set no more.
+    """
 
     def __init__(
-        self,
-        source: str,
-        load: Callable[[], Awaitable[bytes]],
-        removed: Callable[[], None],
-        clock: Callable[[], float],
+        self, auth: AuthConfig, audience: str, removed: Callable[[], None], clock: Callable[[], float]
     ) -> None:
-        self._source = source
-        self._load = load
-        self._removed = removed
-        self._clock = clock
+        for name in auth.algorithms:
+            if name not in ALGORITHMS or name not in JWSRegistry.algorithms:
+                choice = ", ".join(ALGORITHMS)
+                raise ConfigError(f"auth.algorithms: {name[:40]!r} is not accepted; choose from {choice}")
+        if not auth.algorithms:
+            raise ConfigError("auth.algorithms: empty, so no access token would be accepted")
+        self._algorithms = frozenset(auth.algorithms)
+        self._issuer, self._audience = auth.issuer or "", audience
+        self._removed, self._clock = removed, clock
+        self._source = auth.jwks or ""
         self._keys: Keys = {}
         self._fetched = self._tried = float("-inf")
         self._failure: str | None = None
-        self._fetches: SingleFlight[bytes, None] = SingleFlight()
+        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+        if "://" in self._source:
+            trusted("auth.jwks", self._source)
+            return
+        try:
+            parse_keys(read_file("auth.jwks", self._source, MOST_BYTES)[0], repr(self._source))
+        except IssuerUnavailable as error:
+            raise ConfigError(f"auth.jwks: {error}") from None
 
-    async def find(self, kid: str | None, algorithm: str) -> list[Key]:
+    def takes(self, token: bytes) -> bool:
+        """Whether this is a JWT, and not an opaque token."""
+        return token.startswith(b"ey") and _COMPACT.fullmatch(token) is not None  # `{"` in base64
+
+    async def verify(self, token: bytes) -> Verified:
+        parts = _COMPACT.fullmatch(token)
+        assert parts is not None  # it `takes` the token
+        header = _decode(parts[1], _Header)
+        if header.alg not in self._algorithms:
+            raise RejectedToken("the access token is signed in a way that is not accepted here")
+        if header.crit is not None or (header.typ or "").lower().removeprefix("application/") not in _TYPES:
+            raise RejectedToken("this kind of token is not an access token")
+        keys = await self._find_keys(header.kid, header.alg)
+        if not keys:
+            raise RejectedToken("the access token is signed with a key that its issuer does not have")
+        signed, signature = token[: parts.end(2)], _decode_base64(parts[3])
+        if not any(_is_signed(signed, signature, key, header.alg) for key in keys):
+            raise RejectedToken("the signature of the access token is wrong")
+        claims, now = _decode(parts[2], Claims), self._clock()
+        if claims.iss != self._issuer:
+            raise RejectedToken("the access token comes from another issuer")
+        claims.check(self._audience, now)
+        if claims.exp is None:
+            raise RejectedToken("the access token has no expiry")
+        if not claims.sub:
+            raise RejectedToken("the access token does not say whom it is for")
+        principal = claims.principal(self._issuer)
+        return Verified(principal, now, claims.exp, claims.exp, fresh=self._fetched + FRESH_SECONDS)
+
+    # -- the issuer's keys
+
+    async def _find_keys(self, kid: str | None, algorithm: str) -> list[Key]:
         """The keys that a token of this header may be signed with. Raises IssuerUnavailable."""
-        if not _within(FRESH_SECONDS, self._fetched, self._clock()):
-            await self._refresh()
-        found = self._matching(kid, algorithm)
-        if not found:
-            await self._refresh()
+        found: list[Key] = []
+        if self._has_passed(FRESH_SECONDS, self._fetched) or not (found := self._matching(kid, algorithm)):
+            async with self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+                await self._refresh()
             found = self._matching(kid, algorithm)
         return found
-
-    @property
-    def fresh(self) -> float:
-        """Until when the set need not be fetched again."""
-        return self._fetched + FRESH_SECONDS
 
     def _matching(self, kid: str | None, algorithm: str) -> list[Key]:
         named = [key for key in self._keys.values() if kid is None or key.kid == kid]
@@ -123,30 +145,34 @@ class KeyStore:
 
     async def _refresh(self) -> None:
         """Fetch the set, unless that was done just now."""
-        pause = RETRY_SECONDS if self._failure else REFETCH_SECONDS
-        if _within(pause, self._tried, self._clock()) and not self._fetches:
+        if not self._has_passed(RETRY_SECONDS if self._failure else REFETCH_SECONDS, self._tried):
             if self._failure:
                 raise IssuerUnavailable(self._failure)
             return
-        await self._fetches.run(b"", self._fetch)
-
-    async def _fetch(self) -> None:
-        self._tried = self._clock()
         try:
-            keys = parse_keys(await self._load(), self._source)
-        except IssuerUnavailable as error:
-            self._failure = str(error)
-            raise
+            if "://" in self._source:
+                data = await fetch(self._source)
+            else:
+                data, _ = read_file("auth.jwks", self._source, MOST_BYTES)
+            keys = parse_keys(data, self._source)
+        except (IssuerUnavailable, ConfigError) as error:
+            self._failure, self._tried = str(error), self._clock()
+            raise IssuerUnavailable(self._failure) from None
         is_less = bool(self._keys.keys() - keys.keys())
-        self._keys, self._fetched, self._failure = keys, self._clock(), None
+        self._keys, self._failure = keys, None
+        self._fetched = self._tried = self._clock()
         if is_less:
             self._removed()
+
+    def _has_passed(self, seconds: float, since: float) -> bool:
+        """Whether so many seconds have passed, or the clock was set back."""
+        return not 0 <= self._clock() - since < seconds
 
 
 def parse_keys(data: bytes, source: str) -> Keys:
     """The usable keys of a JWKS document. Raises IssuerUnavailable if there is none."""
     try:
-        listed = _key_set.decode(data).keys
+        listed = msgspec.json.decode(data, type=_KeySet).keys
     except (ValueError, RecursionError):
         raise IssuerUnavailable(f"{source} is not a JWKS document") from None
     keys = [key for key in map(_import_key, listed[:MOST_KEYS]) if key is not None]
@@ -156,26 +182,17 @@ def parse_keys(data: bytes, source: str) -> Keys:
 
 
 def _import_key(jwk: dict[str, Any]) -> Key | None:
-    """A public key, or None: a set may hold others, and new kinds."""
+    """A public key, or None: a set may hold others, new kinds, and RSA keys so short that they can be broken."""
     public = {name: value for name, value in jwk.items() if name in _PUBLIC}
-    if public.get("kty") not in ("RSA", "EC", "OKP") or _is_short(public):
-        return None
     try:
+        if public.get("kty") == "RSA":
+            modulus = int.from_bytes(urlsafe_b64decode(public["n"] + "=="), "big")
+            if modulus.bit_length() < LEAST_RSA_BITS:
+                return None
         key = JWKRegistry.import_key(public)
     except Exception:  # whatever is wrong with one key, the others must work
         return None
     return key if isinstance(key, (RSAKey, ECKey, OKPKey)) else None
-
-
-def _is_short(jwk: dict[str, Any]) -> bool:
-    """An RSA key that can be broken."""
-    if jwk["kty"] != "RSA":
-        return False
-    try:
-        modulus = urlsafe_b64decode(str(jwk.get("n")) + "==")
-    except ValueError:
-        return True
-    return int.from_bytes(modulus, "big").bit_length() < LEAST_RSA_BITS
 
 
 def _fits(key: Key, algorithm: str) -> bool:
@@ -186,89 +203,6 @@ def _fits(key: Key, algorithm: str) -> bool:
     return True
 
 
-def _within(seconds: float, since: float, now: float) -> bool:
-    """Whether less than `seconds` have passed; False if the clock was set back."""
-    return 0 <= now - since < seconds
-
-
-@final
-class JwtVerifier:
-    """Checks the tokens of one issuer."""
-
-    def __init__(
-        self, auth: AuthConfig, issuer: str, audience: str, removed: Callable[[], None], clock: Callable[[], float]
-    ) -> None:
-        source = auth.jwks or ""
-        self._issuer = issuer
-        self._audience = audience
-        self._algorithms = check_algorithms(auth.algorithms)
-        self._clock = clock
-        self._endpoint = IssuerEndpoint("auth.jwks", source) if "://" in source else None
-        self._path = source
-        if self._endpoint is None:
-            _check_file(source)
-        self._keys = KeyStore(source, self._load, removed, clock)
-
-    def takes(self, token: bytes) -> bool:
-        """Whether this is a JWT, and not an opaque token."""
-        parts = _COMPACT.fullmatch(token)
-        return parts is not None and parts[1].startswith(b"ey")  # `{"` in base64
-
-    async def verify(self, token: bytes) -> Verified:
-        """Raises RejectedToken or IssuerUnavailable."""
-        parts = _COMPACT.fullmatch(token)
-        if parts is None:
-            raise RejectedToken(_MALFORMED)
-        header = self._read_header(parts[1])
-        keys = await self._keys.find(header.kid, header.alg)
-        if not keys:
-            raise RejectedToken("the access token is signed with a key that its issuer does not have")
-        signed, signature = token[: parts.end(2)], _decoded(parts[3])
-        if not any(_is_signed(signed, signature, key, header.alg) for key in keys):
-            raise RejectedToken("the signature of the access token is wrong")
-        return self._check(_decode(_claims, parts[2]))
-
-    def close(self) -> None:
-        if self._endpoint is not None:
-            self._endpoint.close()
-
-    def _read_header(self, part: bytes) -> _Header:
-        header: _Header = _decode(_header, part)
-        if header.alg not in self._algorithms:
-            raise RejectedToken("the access token is signed in a way that is not accepted here")
-        kind = None if header.typ is None else header.typ.lower().removeprefix("application/")
-        if header.crit is not None or kind not in _TYPES:
-            raise RejectedToken("this kind of token is not an access token")
-        return header
-
-    def _check(self, claims: Claims) -> Verified:
-        now = self._clock()
-        if claims.iss != self._issuer:
-            raise RejectedToken("the access token comes from another issuer")
-        claims.check_audience(self._audience)
-        claims.check_times(now)
-        if claims.exp is None:
-            raise RejectedToken("the access token has no expiry")
-        if not claims.sub:
-            raise RejectedToken("the access token does not say whom it is for")
-        return Verified(claims.principal(self._issuer), now, claims.exp, claims.exp, self._keys.fresh)
-
-    async def _load(self) -> bytes:
-        if self._endpoint is not None:
-            return await self._endpoint.fetch()
-        try:
-            return read_file("auth.jwks", self._path, MOST_BYTES).data
-        except ConfigError as error:
-            raise IssuerUnavailable(str(error)) from None
-
-
-def _check_file(path: str) -> None:
-    try:
-        parse_keys(read_file("auth.jwks", path, MOST_BYTES).data, repr(path))
-    except IssuerUnavailable as error:
-        raise ConfigError(f"auth.jwks: {error}") from None
-
-
 def _is_signed(signed: bytes, signature: bytes, key: Key, algorithm: str) -> bool:
     try:
         return JWSRegistry.algorithms[algorithm].verify(signed, signature, key)
@@ -276,15 +210,15 @@ def _is_signed(signed: bytes, signature: bytes, key: Key, algorithm: str) -> boo
         return False
 
 
-def _decode(decoder: msgspec.json.Decoder[Any], part: bytes) -> Any:
+def _decode(part: bytes, kind: type[T]) -> T:
     try:
-        return decoder.decode(_decoded(part))
+        return msgspec.json.decode(_decode_base64(part), type=kind)
     except (ValueError, RecursionError):
-        raise RejectedToken(_MALFORMED) from None
+        raise RejectedToken("the access token is malformed") from None
 
 
-def _decoded(part: bytes) -> bytes:
+def _decode_base64(part: bytes) -> bytes:
     try:
         return urlsafe_b64decode(part + b"=" * (-len(part) % 4))
     except ValueError:
-        raise RejectedToken(_MALFORMED) from None
+        raise RejectedToken("the access token is malformed") from None

@@ -9,8 +9,6 @@ import stat
 from hashlib import sha256
 from typing import final
 
-from msgspec import Struct
-
 from longshore.auth.credentials import MOST_BYTES, TOKEN
 from longshore.config.sections import ENV_MARK, AuthConfig, TokenConfig, dotted, env_form
 from longshore.errors import ConfigError
@@ -29,20 +27,14 @@ _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _MAKE_ONE = "make one with: openssl rand -hex 32"
 
 
-class StaticToken(Struct, frozen=True):
-    """The digest of one token, and its caller."""
-
-    digest: bytes
-    principal: Principal
-
-
 @final
 class StaticTokens:
     """The static tokens of a server. `warnings` are for its operator."""
 
     def __init__(self, auth: AuthConfig, tokens: dict[str, TokenConfig], extra: str | None) -> None:
         self.warnings: list[str] = []
-        self._tokens: list[StaticToken] = []
+        self._tokens: dict[bytes, Principal] = {}
+        """Callers by the digests of their tokens."""
         self._keys: dict[bytes, str] = {}
         if extra is not None:
             self._add("the token of this start", OWNER, _digest("the token of this start", extra), None)
@@ -57,9 +49,9 @@ class StaticTokens:
     def find(self, digest: bytes) -> Principal | None:
         """The caller of the token with this digest. Every one is compared, so the time says nothing about any."""
         found: Principal | None = None
-        for token in self._tokens:
-            if hmac.compare_digest(token.digest, digest):
-                found = token.principal
+        for known, principal in self._tokens.items():
+            if hmac.compare_digest(known, digest):
+                found = principal
         return found
 
     def _read_owner(self, auth: AuthConfig) -> None:
@@ -89,13 +81,13 @@ class StaticTokens:
         twin = self._keys.setdefault(digest, key)
         if twin != key:
             raise ConfigError(f"{key}: the same token as {twin}; each caller needs one of their own")
-        self._tokens.append(StaticToken(digest, Principal(name, None if scopes is None else frozenset(scopes))))
+        self._tokens[digest] = Principal(name, None if scopes is None else frozenset(scopes))
 
     def _from_file(self, key: str, path: str) -> bytes:
-        found = read_file(key, path, MOST_BYTES + 2)
-        if found.open_to_all:
+        data, open_to_all = read_file(key, path, MOST_BYTES + 2)
+        if open_to_all:
             self.warnings.append(f"{key}: everyone on this machine can read {path!r}; chmod 600 it")
-        text = found.data.decode("ascii", "replace").rstrip("\r\n")
+        text = data.decode("ascii", "replace").rstrip("\r\n")
         if not text:
             raise ConfigError(f"{key}: {path!r} is empty; {_MAKE_ONE}")
         return _digest(f"{key}: {path!r}", text)
@@ -134,15 +126,11 @@ def _from_hex(key: str, text: str) -> bytes:
     return bytes.fromhex(text)
 
 
-class ConfiguredFile(Struct, frozen=True):
-    """A small file that the configuration names: its bytes, and whether every user may read them."""
+def read_file(key: str, path: str, most: int) -> tuple[bytes, bool]:
+    """Read a regular file of at most `most` bytes; also whether every user may read it.
 
-    data: bytes
-    open_to_all: bool
-
-
-def read_file(key: str, path: str, most: int) -> ConfiguredFile:
-    """Read a regular file of at most `most` bytes. Raises a ConfigError that names key and file."""
+    Raises a ConfigError that names key and file.
+    """
     try:
         data, found = read_regular(os.path.expanduser(path), most)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
@@ -152,4 +140,4 @@ def read_file(key: str, path: str, most: int) -> ConfiguredFile:
         raise ConfigError(f"{key}: {path!r} is not a file")
     if len(data) > most:
         raise ConfigError(f"{key}: {path!r} is larger than {most} bytes")
-    return ConfiguredFile(data, bool(found.st_mode & stat.S_IROTH))
+    return data, bool(found.st_mode & stat.S_IROTH)

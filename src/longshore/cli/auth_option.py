@@ -9,11 +9,11 @@ import click
 
 from longshore.cli.options import Options
 from longshore.cli.target import Destination
+from longshore.client.auth.discovery import AuthServer
+from longshore.client.auth.flow import TokenAuthorizer
 from longshore.client.auth.oauth import OAuth
-from longshore.client.auth.server_credentials import GrantContext
-from longshore.client.auth.token_authorizer import TokenAuthorizer
-from longshore.client.auth.token_endpoint import Identity, Tokens
-from longshore.client.auth.token_storage import FileStorage
+from longshore.client.auth.store import FileStorage
+from longshore.client.auth.tokens import GrantContext, Identity, Tokens
 from longshore.errors import AuthorizationError
 from longshore.files import read_bounded
 from longshore.http_client.urls import parse_url
@@ -95,13 +95,13 @@ class Stored(TokenAuthorizer):
         self._login = OAuth()
 
     async def obtain(self, context: GrantContext) -> Tokens:
-        if context.purpose.server.assumed:
+        if context.server.assumed:
             raise AuthorizationError("it wants a token, and says nowhere how to get one by OAuth")
         what = "it wants a login, which needs a terminal"
         raise AuthorizationError(f"{what}; log in with the same command on a terminal")
 
-    async def identify(self, context: GrantContext) -> Identity | None:
-        return await self._login.identify(context)
+    def identify(self, server: AuthServer, tokens: Tokens) -> Identity | None:
+        return self._login.identify(server, tokens)
 
-    async def refused(self, context: GrantContext, error: str) -> None:
-        await self._login.refused(context, error)
+    async def refused(self, server: AuthServer, client_id: str, error: str) -> None:
+        await self._login.refused(server, client_id, error)

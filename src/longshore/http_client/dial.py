@@ -54,7 +54,9 @@ async def dial(make: MakeConnection, url: Url, seconds: float, allow: Allow = No
     Raises OSError, TimeoutError, ConnectError.
     """
     loop = asyncio.get_running_loop()
-    tls = _tls(url)
+    tls = None
+    if url.scheme == "https":
+        tls = _trusting(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
     proxy = find_proxy(url)
     if proxy is None and allow is None and isinstance(loop, asyncio.BaseEventLoop):
         _, connection = await loop.create_connection(
@@ -204,12 +206,6 @@ async def _read_status(loop: asyncio.AbstractEventLoop, wire: socket.socket) -> 
 
 
 # -- TLS
-
-
-def _tls(url: Url) -> SSLContext | None:
-    if url.scheme != "https":
-        return None
-    return _trusting(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
 
 
 @lru_cache(maxsize=8)

@@ -76,7 +76,6 @@ class HttpConnection(asyncio.Protocol):
 
     def _reset(self) -> None:
         self._headers: Headers = []
-        self._head_size = 0
         self._fed = 0
         self._body = 0
         self._in_head = True
@@ -161,7 +160,10 @@ class HttpConnection(asyncio.Protocol):
                 self._problem = self._problem or f"its answer is no HTTP ({problem})"
             self._surplus = True
         if not self._problem and self._fed - self._body > HEAD_BYTES + _OVERHEAD * self._body:
-            self._problem = f"its answer has more than {HEAD_BYTES:,} bytes beside the body"
+            where = (
+                "the head of its answer is longer than" if self._in_head else "its answer has beside the body more than"
+            )
+            self._problem = f"{where} {HEAD_BYTES:,} bytes"
         if self._problem:
             self._fail(self._problem)
         elif self._whole:
@@ -207,13 +209,8 @@ class HttpConnection(asyncio.Protocol):
             self._surplus = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._in_head or self._surplus:
-            return  # trailers: not used
-        self._head_size += len(name) + len(value) + 4
-        if self._head_size > HEAD_BYTES:
-            self._problem = f"the head of its answer is longer than {HEAD_BYTES:,} bytes"
-            return
-        self._headers.append((name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")))
+        if self._in_head and not self._surplus:  # trailers are not used
+            self._headers.append((name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")))
 
     def on_headers_complete(self) -> None:
         parser, response = self._parser, self._response

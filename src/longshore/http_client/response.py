@@ -127,31 +127,22 @@ class HttpResponse:
         size = 0
         try:
             async for chunk in self:
+                chunks.append(chunk)
                 size += len(chunk)
                 if size > limit:
                     raise ResponseTooLarge(f"it answered with more than {limit:,} bytes")
-                chunks.append(chunk)
         finally:
             self.close()
-        self.body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+            self.body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
         return self.body
 
     async def read_start(self, limit: int, seconds: float) -> bytes:
         """As much of the body as arrives within these bounds and before the connection breaks; never raises."""
-        chunks: list[bytes] = []
-        size = 0
         try:
             async with asyncio.timeout(seconds):
-                async for chunk in self:
-                    chunks.append(chunk)
-                    size += len(chunk)
-                    if size > limit:
-                        break
+                await self.read(limit)
         except (TimeoutError, ExchangeBroken):
-            pass
-        finally:
-            self.close()
-        self.body = b"".join(chunks)[:limit]
+            self.body = self.body[:limit]
         return self.body
 
     def close(self) -> None:

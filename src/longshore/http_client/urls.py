@@ -65,14 +65,11 @@ def parse_url(url: str) -> Url:
     target = quote(parts.path or "/", safe=_WRITABLE)
     if parts.query:
         target += "?" + quote(parts.query, safe=_WRITABLE)
-    return make_url(parts.scheme, host, port, target)
-
-
-def make_url(scheme: str, host: str, port: int | None, target: str = "/") -> Url:
+    usual = _PORTS[parts.scheme]
     netloc = f"[{host}]" if ":" in host else host
-    if port is not None and port != _PORTS[scheme]:
+    if port not in (None, usual):
         netloc += f":{port}"
-    return Url(scheme, host, port or _PORTS[scheme], target, f"{scheme}://{netloc}")
+    return Url(parts.scheme, host, port or usual, target, f"{parts.scheme}://{netloc}")
 
 
 def without_secrets(url: str) -> str:

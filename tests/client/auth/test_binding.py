@@ -9,7 +9,7 @@ import pytest
 from joserfc.jwk import ECKey
 
 from longshore.client.auth import ClientCredentials, FileStorage, JwtBearer, MemoryStorage
-from longshore.client.auth.token_store import TokenStore
+from longshore.client.auth.store import TokenStore
 from longshore.errors import AuthorizationError
 
 from .conftest import age, login, run, talk, tokens_sent
@@ -73,12 +73,12 @@ def test_an_issuer_that_the_caller_names_overrides_the_bound_one(
 @pytest.mark.parametrize("kind", ["one", "two"])
 def test_of_two_concurrent_bindings_the_first_counts(tmp_path: Any, kind: str) -> None:
     """Two servers of one client, or two programs that share a file."""
-    cupboards = [TokenStore(FileStorage(tmp_path / "oauth.json"), "") for _ in range(2)]
+    stores = [TokenStore(FileStorage(tmp_path / "oauth.json"), "") for _ in range(2)]
     if kind == "one":
-        cupboards = [TokenStore(MemoryStorage(), "")] * 2
+        stores = [TokenStore(MemoryStorage(), "")] * 2
 
     async def work() -> list[str]:
-        ways = zip(cupboards, ("https://a.example", "https://b.example"), strict=True)
+        ways = zip(stores, ("https://a.example", "https://b.example"), strict=True)
         binding = [store.bind("me", issuer, given=False) for store, issuer in ways]
         return [type(each).__name__ for each in await asyncio.gather(*binding, return_exceptions=True)]
 

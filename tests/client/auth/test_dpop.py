@@ -12,8 +12,8 @@ from joserfc.jwk import ECKey
 
 from longshore.client import Client
 from longshore.client.auth import ClientCredentials, FileStorage, MemoryStorage
-from longshore.client.auth.dpop import MOST_NONCE_CHARS, MOST_ORIGINS, Prover
-from longshore.client.auth.token_endpoint import _NONCE_TRIES
+from longshore.client.auth.dpop import MOST_NONCE_CHARS, Prover
+from longshore.client.auth.tokens import _NONCE_TRIES
 from longshore.errors import AuthorizationError
 
 from .conftest import login, run, talk, tokens_sent
@@ -189,15 +189,6 @@ def test_the_size_of_a_nonce_is_bounded(size: int, taken: bool) -> None:
     assert not prover.save_nonce(url, [("dpop-nonce", "m" * (MOST_NONCE_CHARS + 1))])
     said = claims(Received("POST", "/", {}, {"dpop": prover.prove("POST", url)}, b""))
     assert said.get("nonce") == ("n" * size if taken else None)
-
-
-def test_nonces_of_a_bounded_number_of_origins_are_stored() -> None:
-    prover = Prover()
-    for n in range(MOST_ORIGINS):
-        prover.save_nonce(f"https://h{n}.example/", [("dpop-nonce", "n")])
-    assert not prover.save_nonce("https://h0.example/", [("dpop-nonce", "n")]), "it is known still"
-    prover.save_nonce("https://more.example/", [("dpop-nonce", "n")])
-    assert prover.save_nonce("https://h0.example/", [("dpop-nonce", "n")])
 
 
 def test_a_key_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:

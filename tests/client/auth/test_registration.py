@@ -9,7 +9,7 @@ import pytest
 
 from longshore.client import Client
 from longshore.client.auth import FileStorage, MemoryStorage, OAuth
-from longshore.client.auth.registration import Application, Registration, load_registrations
+from longshore.client.auth.oauth import Registration
 from longshore.errors import AuthorizationError
 
 from .conftest import login, run, talk
@@ -126,7 +126,7 @@ def _browse(url: str) -> None:
         refused.close()
 
 
-def test_a_doubted_client_still_renews(
+def test_tokens_are_renewed_after_their_registration_was_deleted(
     authority: AuthorizationServer, server: ProtectedServer, monkeypatch: Any
 ) -> None:
     """Nobody came to a second server's login: that is no reason to lose the first server's tokens."""
@@ -157,8 +157,7 @@ def test_a_timeout_error_of_redirect_is_not_a_login_timeout(
 
     with running(other), pytest.raises(AuthorizationError, match="redirect= raised TimeoutError"):
         talk(other, login(storage=storage, redirect=impatient))
-    [registered] = run(lambda: load_registrations(login(storage=storage).store, authority.issuer))
-    assert not registered.doubted
+    assert any(key.startswith("client ") for key in storage._records)
 
 
 def test_an_unknown_client_error_in_the_redirect_leads_to_a_new_registration() -> None:
@@ -212,17 +211,21 @@ def test_a_storage_that_can_not_delete_is_overruled_by_memory(
     assert capfd.readouterr().err.count("could not be written") == 1
 
 
-def test_registrations_are_bounded(
-    authority: AuthorizationServer, server: ProtectedServer, monkeypatch: pytest.MonkeyPatch
+def test_a_registration_shows_no_secret() -> None:
+    assert "hush" not in repr(Registration("x", "y", secret="hush"))
+
+
+def test_a_new_registration_is_for_the_earlier_scopes_too(
+    authority: AuthorizationServer, server: ProtectedServer
 ) -> None:
-    monkeypatch.setattr("longshore.client.auth.registration.MOST_REGISTRATIONS", most := 4)
-    storage, auth = MemoryStorage(), login()
-    application = Application("Longshore", "native")
-    for n in range(most + 1):
-        talk(server, login(storage=storage, client_name=f"n{n}"))
-        for key in [each for each in storage._records if each.startswith(("tokens", "server"))]:
-            storage.write(key, None)
-    auth = login(storage=storage)
-    found = run(lambda: load_registrations(auth.store, authority.issuer))
-    assert [each.application.name for each in found] == [f"n{n}" for n in range(most, 0, -1)]
-    assert "secret" not in repr(Registration("x", "y", application, secret="secret"))
+    other = ProtectedServer(authority)
+    server.scope, other.scope = "a", "b"
+    storage = MemoryStorage()
+    with running(other):
+        for _ in range(2):
+            for place in (server, other):
+                assert talk(place, login(storage=storage)) == ["hello"]
+            authority.tokens.clear()
+            authority.refresh_tokens.clear()
+    assert [each["scope"] for each in authority.clients.values()] == ["a", "a b"]
+    assert authority.count("/register") == 2 and authority.count("/authorize") == 4

@@ -11,56 +11,24 @@ from typing import Any
 import pytest
 
 from longshore.client import Client
-from longshore.client.auth import JwtBearer, MemoryStorage, token_authorizer
-from longshore.client.auth.login_limits import SharedAuthorization
-from longshore.client.auth.oauth_http import TryLater
+from longshore.client.auth import JwtBearer, MemoryStorage
 from longshore.errors import AuthorizationError, CallTimeout
 
-from .conftest import first_headers, login, run, talk
+from .conftest import login, run, talk
 from .oauth_servers import AuthorizationServer, ProtectedServer, Reply, follow, running
 
 
-def test_finished_work_is_not_joined() -> None:
-    """Between the end of a task and its callback, a caller that joined it would loop without end."""
-
+def test_each_waiter_gets_its_own_copy_of_the_error(authority: AuthorizationServer, server: ProtectedServer) -> None:
     async def work() -> list[Any]:
-        shared, gate = SharedAuthorization(), asyncio.get_running_loop().create_future()
-        seen: list[Any] = []
+        auth = JwtBearer("forged")
+        clients = [Client(server.mcp, auth=auth, era="2025-11-25", timeout=15) for _ in range(3)]
+        found = await asyncio.gather(*(client.open() for client in clients), return_exceptions=True)
+        await asyncio.gather(*(client.close() for client in clients))
+        return found
 
-        async def flight() -> None:
-            await gate
-
-        async def late() -> None:
-            await gate
-            seen.append(shared.running())
-
-        first = asyncio.ensure_future(shared.run(flight))
-        while shared.running() is None:
-            await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        second = asyncio.ensure_future(late())
-        await asyncio.sleep(0)
-        gate.set_result(None)
-        await asyncio.gather(first, second)
-        return seen
-
-    assert run(work) == [None]
-
-
-def test_each_waiter_gets_its_own_copy_of_the_error() -> None:
-    async def work() -> None:
-        shared = SharedAuthorization()
-
-        async def fails() -> None:
-            await asyncio.sleep(0)
-            raise TryLater("no")
-
-        found = await asyncio.gather(*(shared.run(fails) for _ in range(3)), return_exceptions=True)
-        assert [str(each) for each in found] == ["no"] * 3 and len({id(each) for each in found}) == 3
-        assert {type(each) for each in found} == {TryLater}
-        assert not shared.waiting and shared.running() is None
-
-    run(work)
+    found = run(work)
+    assert all(isinstance(each, AuthorizationError) for each in found) and len({id(each) for each in found}) == 3
+    assert authority.count("/token") == 1
 
 
 def test_closing_does_not_lose_a_refresh_token(authority: AuthorizationServer, server: ProtectedServer) -> None:
@@ -94,7 +62,7 @@ def test_closing_does_not_lose_a_refresh_token(authority: AuthorizationServer, s
 def test_closing_cancels_a_renewal_that_hangs(
     authority: AuthorizationServer, server: ProtectedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longshore.client.auth.login_limits.CLOSE_SECONDS", 0.1)
+    monkeypatch.setattr("longshore.client.auth.flow.CLOSE_SECONDS", 0.1)
     storage = MemoryStorage()
     talk(server, login(storage=storage))
     authority.tokens.clear()
@@ -144,7 +112,7 @@ def test_a_login_for_another_server_stops_no_deadline(authority: AuthorizationSe
         await client.open()
         opening = asyncio.ensure_future(second.open())
         await waits.wait()
-        assert auth._credentials(other.mcp).in_use and not auth._credentials(server.mcp).in_use
+        assert auth.credentials_for(other.mcp).waiting and not auth.credentials_for(server.mcp).waiting
         server.answer = never  # type: ignore[method-assign]
         with pytest.raises(CallTimeout):
             async with asyncio.timeout(10):
@@ -160,62 +128,6 @@ def test_a_login_for_another_server_stops_no_deadline(authority: AuthorizationSe
             run(work)
         finally:
             hangs.set()
-
-
-def test_the_number_of_servers_in_memory_is_bounded() -> None:
-    async def work() -> None:
-        auth = login()
-        for n in range(token_authorizer.MOST_SERVERS - 1):
-            await first_headers(auth, f"https://h{n}.example/mcp")
-        oldest = auth._credentials("https://h0.example/mcp")
-        await first_headers(auth, "https://last.example/mcp")
-        assert (
-            len(auth._servers) == token_authorizer.MOST_SERVERS
-            and auth._credentials("https://h0.example/mcp") is oldest
-        )
-        await first_headers(auth, "https://more.example/mcp")
-        assert len(auth._servers) == token_authorizer.MOST_SERVERS
-        assert auth._credentials("https://h0.example/mcp") is not oldest
-        await auth.close()
-
-    run(work)
-
-
-@pytest.mark.parametrize("room", [1, 2, 3])
-def test_a_server_with_a_running_login_stays_in_memory(
-    authority: AuthorizationServer, server: ProtectedServer, monkeypatch: Any, room: int
-) -> None:
-    """A server with a running login stays in memory, and stored tokens are not lost."""
-    monkeypatch.setattr(token_authorizer, "MOST_SERVERS", room)
-    others = [ProtectedServer(authority), ProtectedServer(authority)]
-    storage = MemoryStorage()
-
-    async def work() -> None:
-        waits, goes = asyncio.Event(), asyncio.Event()
-
-        async def person(url: str) -> str:
-            if not waits.is_set():
-                waits.set()
-                await goes.wait()
-            return await follow(url)
-
-        auth = login(redirect=person, storage=storage)
-        clients = [Client(place.mcp, auth=auth, era="2025-11-25", timeout=15) for place in (server, *others)]
-        first = asyncio.ensure_future(clients[0].open())
-        await waits.wait()
-        busy = auth._credentials(server.mcp)
-        for client in clients[1:]:
-            await client.open()
-        assert busy.in_use and auth._credentials(server.mcp) is busy
-        goes.set()
-        await first
-        assert [(await client.call("hello")).text for client in clients] == ["hello"] * 3
-        for client in clients:
-            await client.close()
-
-    with running(*others):
-        run(work)
-    assert authority.count("/authorize") == 3
 
 
 SLOW = """

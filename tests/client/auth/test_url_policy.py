@@ -16,8 +16,7 @@ from typing import Any
 
 import pytest
 
-from longshore.client.auth.oauth_http import OAuthHttp, OAuthResponse
-from longshore.client.auth.url_policy import UrlPolicy, is_internal
+from longshore.client.auth.oauth_http import OAuthHttp, OAuthResponse, UrlPolicy, is_internal
 from longshore.errors import AuthorizationError
 from longshore.http_client.dial import NotAllowed
 from longshore.http_client.pool import HttpClient

@@ -12,10 +12,10 @@ _MODULES = {
     "EnterpriseManaged": "grants",
     "JwtBearer": "grants",
     "OAuth": "oauth",
-    "FileStorage": "token_storage",
-    "KeyringStorage": "token_storage",
-    "MemoryStorage": "token_storage",
-    "Storage": "token_storage",
+    "FileStorage": "store",
+    "KeyringStorage": "store",
+    "MemoryStorage": "store",
+    "Storage": "store",
 }
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from longshore.client.auth.grants import EnterpriseManaged as EnterpriseManaged
     from longshore.client.auth.grants import JwtBearer as JwtBearer
     from longshore.client.auth.oauth import OAuth as OAuth
-    from longshore.client.auth.token_storage import FileStorage as FileStorage
-    from longshore.client.auth.token_storage import KeyringStorage as KeyringStorage
-    from longshore.client.auth.token_storage import MemoryStorage as MemoryStorage
-    from longshore.client.auth.token_storage import Storage as Storage
+    from longshore.client.auth.store import FileStorage as FileStorage
+    from longshore.client.auth.store import KeyringStorage as KeyringStorage
+    from longshore.client.auth.store import MemoryStorage as MemoryStorage
+    from longshore.client.auth.store import Storage as Storage
 
 __all__ = [*_MODULES]  # pyright: ignore[reportUnsupportedDunderAll]
 

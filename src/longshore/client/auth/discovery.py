@@ -9,36 +9,76 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import TypeVar
 from urllib.parse import SplitResult, urlunsplit
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
-from longshore.client.auth.oauth_http import OAuthHttp, OAuthResponse, TryLater
-from longshore.client.auth.scopes import valid_scopes
-from longshore.client.auth.url_policy import covers, plain_url, shown, well_known
+from longshore.client.auth.oauth_http import OAuthHttp, TryLater, covers, plain_url, shown, well_known
 from longshore.errors import AuthorizationError
 
-MOST_LISTED = 100
-"""Entries that are read of one list in metadata. No more scopes than that are requested; other lists are shorter."""
+T = TypeVar("T")
+Texts = tuple[str, ...]
+
 MOST_CHALLENGE_CHARS = 16 << 10
 """Characters that are read of one WWW-Authenticate header. Real ones have a few hundred."""
-_RESOURCE = "oauth-protected-resource"
-_SERVER = "oauth-authorization-server"
-_OPENID = "openid-configuration"
-_SCHEME = re.compile(r"[ \t,]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?=[ \t]|,|$)[ \t]*")
-_FIELD = re.compile(
-    r"""[ \t,]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([!#$%&'*+.^_`|~0-9A-Za-z:/?=&@;-]+))"""
+OFFLINE = "offline_access"
+"""A scope that requests a refresh token, at authorization servers that list it."""
+MOST_SCOPE_CHARS = 256
+"""Of one scope. The longest in use are URLs of some 100."""
+MOST_SCOPES = 100
+"""In one request. They are part of the URL that a browser opens, and a person reads them."""
+_SCOPE = re.compile(rf"[\x21\x23-\x5b\x5d-\x7e]{{1,{MOST_SCOPE_CHARS}}}")
+_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_CHALLENGE_PART = re.compile(
+    rf"""[ \t,]*(?:
+        (?P<name>{_NAME})[ \t]*=[ \t]*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>[!#$%&'*+.^_`|~0-9A-Za-z:/?=&@;-]+))
+        |(?P<scheme>{_NAME})(?=[ \t,]|$)
+        |[A-Za-z0-9._~+/-]+=*(?=[ \t]*(?:,|$))  # a token68, such as that of Negotiate
+    )""",
+    re.VERBOSE,
 )
-_TOKEN68 = re.compile(r"[A-Za-z0-9._~+/-]+=*(?=[ \t]*(?:,|$))")
-_ESCAPE = re.compile(r"\\(.)")
 
 
-class SchemeChallenge(Struct, frozen=True):
-    """The challenge of one scheme. Names of fields are in lower case; the first of two with the same name counts."""
+# -- scopes
 
-    scheme: str
-    fields: dict[str, str]
+
+def split_scopes(text: str | None) -> tuple[str, ...]:
+    """The valid scopes in a text, each once, in order."""
+    return valid_scopes((text or "").split(" "))
+
+
+def valid_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
+    """The valid scopes among these, each once, in order."""
+    return tuple(dict.fromkeys(each for each in scopes if _SCOPE.fullmatch(each)))[:MOST_SCOPES]
+
+
+def choose_scopes(
+    challenged: tuple[str, ...],
+    configured: tuple[str, ...],
+    supported: tuple[str, ...],
+    before: tuple[str, ...],
+    listed: tuple[str, ...] | None,
+    *,
+    refreshable: bool,
+) -> tuple[str, ...]:
+    """The scopes of an authorization.
+
+    They come from the challenge and the caller, else from the server's metadata. `before` was requested already:
+    without it, other requests would fail. `listed` are the scopes of the authorization server: `offline_access` is
+    requested if it is one of them and a refresh token can be used.
+    """
+    wanted = dict.fromkeys((*before, *configured, *challenged) if challenged or configured else (*before, *supported))
+    explicit = OFFLINE in configured and listed is None
+    wanted.pop(OFFLINE, None)
+    if explicit or (wanted and refreshable and OFFLINE in (listed or ())):
+        wanted[OFFLINE] = None
+    return tuple(wanted)
+
+
+# -- challenges
 
 
 class Challenge(Struct, frozen=True):
@@ -53,192 +93,149 @@ class Challenge(Struct, frozen=True):
 
 def read_challenge(headers: Iterable[tuple[str, str]]) -> Challenge:
     """Read the challenge in the headers of a 401 or 403."""
-    found = parse_challenges(value for name, value in headers if name == "www-authenticate")
-    ours = [each for each in found if each.scheme in ("bearer", "dpop")]
+    ours = [(scheme, fields) for scheme, fields in parse_challenges(headers) if scheme in ("bearer", "dpop")]
 
     def first(name: str) -> str | None:
-        return next((each.fields[name] for each in ours if name in each.fields), None)
+        return next((fields[name] for _, fields in ours if name in fields), None)
 
-    schemes = {each.scheme for each in ours}
-    return Challenge(first("error") or "", first("scope"), first("resource_metadata"), dpop=schemes == {"dpop"})
+    only_dpop = {scheme for scheme, _ in ours} == {"dpop"}
+    return Challenge(first("error") or "", first("scope"), first("resource_metadata"), dpop=only_dpop)
 
 
 def challenge_description(headers: Iterable[tuple[str, str]]) -> str:
     """Why the server refuses, in its own words; empty if it does not say."""
-    found = parse_challenges(value for name, value in headers if name == "www-authenticate")
-    return next((each.fields["error_description"] for each in found if each.fields.get("error_description")), "")
+    said = (fields.get("error_description", "") for _, fields in parse_challenges(headers))
+    return next(filter(None, said), "")
 
 
-def parse_challenges(values: Iterable[str]) -> list[SchemeChallenge]:
-    """The challenges of all WWW-Authenticate headers. A malformed field ends its challenge."""
-    found: list[SchemeChallenge] = []
-    for value in values:
-        text, at = value[:MOST_CHALLENGE_CHARS], 0
-        while scheme := _SCHEME.match(text, at):
-            fields: dict[str, str] = {}
-            found.append(SchemeChallenge(scheme[1].lower(), fields))
-            at = _read_fields(text, scheme.end(), fields)
+def parse_challenges(headers: Iterable[tuple[str, str]]) -> list[tuple[str, dict[str, str]]]:
+    """The scheme and fields of each challenge, names in lower case. Of two fields with one name the first counts.
+
+    A malformed field ends its header.
+    """
+    found: list[tuple[str, dict[str, str]]] = []
+    for value in (value[:MOST_CHALLENGE_CHARS] for name, value in headers if name == "www-authenticate"):
+        fields: dict[str, str] = {}
+        at = 0
+        while part := _CHALLENGE_PART.match(value, at):
+            at = part.end()
+            if part["scheme"]:
+                fields = {}
+                found.append((part["scheme"].lower(), fields))
+            elif part["name"]:
+                text = part["plain"] if part["quoted"] is None else re.sub(r"\\(.)", r"\1", part["quoted"])
+                fields.setdefault(part["name"].lower(), text)
     return found
-
-
-def _read_fields(text: str, at: int, fields: dict[str, str]) -> int:
-    token = _TOKEN68.match(text, at)
-    if token and not _FIELD.match(text, at):
-        return token.end()
-    while field := _FIELD.match(text, at):
-        value = field[3] if field[2] is None else _ESCAPE.sub(r"\1", field[2])
-        fields.setdefault(field[1].lower(), value)
-        at = field.end()
-    return at
 
 
 # -- metadata
 
 
 class ProtectedResource(Struct, frozen=True):
-    """The metadata of an MCP server as a protected resource."""
+    """The metadata of an MCP server as a protected resource (RFC 9728), as far as we need them."""
 
-    issuers: tuple[str, ...]
-    """The authorization servers that issue tokens for it."""
-    identifier: str | None = None
-    """How tokens name it, byte for byte. None for a server of 2025-03-26."""
-    scopes: tuple[str, ...] = ()
-    dpop: bool = False
-    """It accepts tokens that are bound to a key."""
-    dpop_required: bool = False
-    without_metadata: bool = False
-    """Its own origin is the authorization server, as in 2025-03-26."""
-    derived: bool = False
-    """It names no issuer: its own origin is used, with or without a slash at the end."""
+    resource: str | None = None
+    """How tokens name it, byte for byte. None for a server of 2025-03-26, which has no metadata."""
+    issuers: Texts | None = field(name="authorization_servers", default=None)
+    scopes: Texts | None = field(name="scopes_supported", default=None)
+    dpop_algorithms: Texts | None = field(name="dpop_signing_alg_values_supported", default=None)
+    dpop_required: bool | None = field(name="dpop_bound_access_tokens_required", default=None)
+    origin: str = ""
+
+    @property
+    def issuer(self) -> str:
+        """The first authorization server that issues tokens for it; its own origin if it names none."""
+        return self.issuers[0] if self.issuers else self.origin
 
     def has(self, issuer: str) -> bool:
-        """Whether it accepts tokens of an issuer."""
-        return issuer in self.issuers or (self.derived and issuer.removesuffix("/") in self.issuers)
+        """Whether it accepts tokens of an issuer. Its own origin may be written with a slash at the end or without."""
+        return issuer in self.issuers if self.issuers else issuer.removesuffix("/") == self.origin
 
 
 class AuthServer(Struct, frozen=True):
-    """The metadata of an authorization server, as far as we need it."""
+    """The metadata of an authorization server (RFC 8414), as far as we need them."""
 
-    issuer: str
-    token_endpoint: str
-    authorization_endpoint: str = ""
-    registration_endpoint: str = ""
-    scopes: tuple[str, ...] | None = None
-    auth_methods: tuple[str, ...] | None = None
-    challenge_methods: tuple[str, ...] = ()
-    sends_iss: bool = False
-    takes_documents: bool = False
+    issuer: str = ""
+    token_endpoint: str = ""
+    authorization_endpoint: str | None = None
+    registration_endpoint: str | None = None
+    scopes: Texts | None = field(name="scopes_supported", default=None)
+    auth_methods: Texts | None = field(name="token_endpoint_auth_methods_supported", default=None)
+    challenge_methods: Texts | None = field(name="code_challenge_methods_supported", default=None)
+    sends_iss: bool | None = field(name="authorization_response_iss_parameter_supported", default=None)
+    takes_documents: bool | None = field(name="client_id_metadata_document_supported", default=None)
     """The identifier of a client may be the URL of a document about it."""
-    dpop: bool = False
+    dpop_algorithms: Texts | None = field(name="dpop_signing_alg_values_supported", default=None)
     assumed: bool = False
     """It publishes no metadata; these are the default endpoints of 2025-03-26."""
 
 
 async def find_resource(http: OAuthHttp, server: str, named: str | None) -> ProtectedResource:
     """The metadata of a server: where its challenge says, else at the well-known URLs. Raises AuthorizationError."""
-    for url in resource_metadata_urls(server, named):
-        reply = await http.get(url, "the resource metadata at")
-        if _has_document(reply, url) and reply.text("resource"):
-            return _read_resource(reply, server, url)
-    return ProtectedResource(issuers=(_root(_parts(server)),), without_metadata=True, derived=True)
+    parts = plain_url(server)
+    assert parts is not None  # the policy has checked it
+    origin = f"{parts.scheme}://{parts.netloc}"
+    for url in resource_metadata_urls(parts, named):
+        found = await _get_metadata(http, url, "the resource metadata at", ProtectedResource)
+        if found is None or not found.resource:
+            continue
+        if not covers(found.resource, server):
+            what = f"the resource metadata at {shown(url)} is about {shown(found.resource)}, not about this server"
+            raise AuthorizationError(f"{what}; nothing was authorized. Its operator must correct `resource`")
+        return replace(found, origin=origin)
+    return ProtectedResource(origin=origin)
 
 
-def resource_metadata_urls(server: str, named: str | None) -> list[str]:
+def resource_metadata_urls(server: SplitResult, named: str | None) -> list[str]:
     """Where the metadata of a server may be, in order."""
-    parts = _parts(server)
-    places = [well_known(parts, _RESOURCE, path=True), well_known(parts, _RESOURCE, path=False)]
+    places = [well_known(server, "oauth-protected-resource", path=path) for path in (True, False)]
     return list(dict.fromkeys([named, *places] if named else places))
 
 
-def _read_resource(reply: OAuthResponse, server: str, url: str) -> ProtectedResource:
-    document, identifier = reply.document or {}, reply.text("resource")
-    if not covers(identifier, server):
-        what = f"the resource metadata at {shown(url)} is about {shown(identifier)}, not about this server"
-        raise AuthorizationError(f"{what}; nothing was authorized. Its operator must correct `resource`")
-    issuers = _texts(document.get("authorization_servers"))
-    required = document.get("dpop_bound_access_tokens_required") is True
-    return ProtectedResource(
-        issuers=issuers or (_root(_parts(server)),),
-        identifier=identifier,
-        scopes=valid_scopes(_texts(document.get("scopes_supported"))),
-        dpop=required or "ES256" in _texts(document.get("dpop_signing_alg_values_supported")),
-        dpop_required=required,
-        derived=not issuers,
-    )
+async def find_server(http: OAuthHttp, issuer: str, resource: ProtectedResource) -> AuthServer:
+    """The metadata of an issuer of a resource. Raises AuthorizationError.
 
-
-async def find_server(http: OAuthHttp, issuer: str, *, assume: bool, derived: bool = False) -> AuthServer:
-    """The metadata of an issuer. `assume`: if it has none, the endpoints of 2025-03-26 are assumed.
-
-    `derived`: no server named the issuer, so that it may name itself by its origin with or without a slash.
+    If the resource has no metadata and its issuer neither, the endpoints of 2025-03-26 are assumed.
     """
     parts = http.policy.check(issuer, "the authorization server")
     for url in server_metadata_urls(parts):
-        reply = await http.get(url, "the authorization server's metadata at")
-        if _has_document(reply, url):
-            root = issuer.removesuffix("/")
-            return _read_server(http, reply, (root, root + "/") if derived else (issuer,), url)
-    if assume:
-        root = _root(parts)
-        return AuthServer(
-            issuer, f"{root}/token", f"{root}/authorize", f"{root}/register", challenge_methods=("S256",), assumed=True
-        )
-    asked = " and ".join(server_metadata_urls(parts))
-    raise AuthorizationError(f"the authorization server {shown(issuer)} publishes no metadata; asked {asked}")
+        found = await _get_metadata(http, url, "the authorization server's metadata at", AuthServer)
+        if found is None:
+            continue
+        if found.issuer != issuer and (resource.issuers or not resource.has(found.issuer)):
+            what = f"the metadata at {shown(url)} names the issuer {shown(found.issuer)}, not {shown(issuer)}"
+            raise AuthorizationError(f"{what}; it was not used: it may be the metadata of another")
+        for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint"):
+            if getattr(found, name):
+                http.policy.check(getattr(found, name), f"the {name}")
+        if not found.token_endpoint:
+            raise AuthorizationError(f"the metadata at {shown(url)} has no token_endpoint")
+        return replace(found, assumed=False)
+    if resource.resource is not None:
+        asked = " and ".join(server_metadata_urls(parts))
+        raise AuthorizationError(f"the authorization server {shown(issuer)} publishes no metadata; asked {asked}")
+    origin = f"{parts.scheme}://{parts.netloc}"
+    endpoints = f"{origin}/token", f"{origin}/authorize", f"{origin}/register"
+    return AuthServer(issuer, *endpoints, challenge_methods=("S256",), assumed=True)
 
 
 def server_metadata_urls(issuer: SplitResult) -> list[str]:
     """Where the metadata of an issuer may be, in order. With a path, the root belongs to another issuer."""
     path = issuer.path.rstrip("/")
-    places = [well_known(issuer, _SERVER, path=True), well_known(issuer, _OPENID, path=True)]
+    places = [well_known(issuer, name, path=True) for name in ("oauth-authorization-server", "openid-configuration")]
     if path:
-        places.append(urlunsplit((issuer.scheme, issuer.netloc, f"{path}/.well-known/{_OPENID}", "", "")))
+        places.append(urlunsplit((issuer.scheme, issuer.netloc, f"{path}/.well-known/openid-configuration", "", "")))
     return places
 
 
-def _read_server(http: OAuthHttp, reply: OAuthResponse, issuers: tuple[str, ...], url: str) -> AuthServer:
-    document, issuer = reply.document or {}, reply.text("issuer")
-    if issuer not in issuers:
-        what = f"the metadata at {shown(url)} names the issuer {shown(issuer)}, not {shown(issuers[0])}"
-        raise AuthorizationError(f"{what}; it was not used: it may be the metadata of another")
-    for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint"):
-        if reply.text(name):
-            http.policy.check(reply.text(name), f"the {name}")
-    if not reply.text("token_endpoint"):
-        raise AuthorizationError(f"the metadata at {shown(url)} has no token_endpoint")
-    scopes, methods = document.get("scopes_supported"), document.get("token_endpoint_auth_methods_supported")
-    return AuthServer(
-        issuer=issuer,
-        token_endpoint=reply.text("token_endpoint"),
-        authorization_endpoint=reply.text("authorization_endpoint"),
-        registration_endpoint=reply.text("registration_endpoint"),
-        scopes=valid_scopes(_texts(scopes)) if isinstance(scopes, list) else None,
-        auth_methods=_texts(methods) if isinstance(methods, list) else None,
-        challenge_methods=_texts(document.get("code_challenge_methods_supported")),
-        sends_iss=document.get("authorization_response_iss_parameter_supported") is True,
-        takes_documents=document.get("client_id_metadata_document_supported") is True,
-        dpop="ES256" in _texts(document.get("dpop_signing_alg_values_supported")),
-    )
-
-
-def _has_document(reply: OAuthResponse, url: str) -> bool:
-    """Whether a URL has a document. Many servers answer unknown paths with a page, so that counts as none."""
+async def _get_metadata(http: OAuthHttp, url: str, what: str, kind: type[T]) -> T | None:
+    """The metadata at a URL; None if there are none: many servers answer unknown paths with a page."""
+    reply = await http.get(url, what)
     if reply.status >= 500 or reply.status == 429:
         raise TryLater(f"{shown(url)} answered with status {reply.status}; try again later")
-    return reply.status == 200 and reply.document is not None
-
-
-def _parts(server: str) -> SplitResult:
-    parts = plain_url(server)
-    assert parts is not None  # the policy has checked it
-    return parts
-
-
-def _root(parts: SplitResult) -> str:
-    return f"{parts.scheme}://{parts.netloc}"
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    """The texts of a list; none if it is no list."""
-    listed: list[Any] = value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
-    return tuple(each for each in listed if isinstance(each, str))[:MOST_LISTED]
+    if reply.status != 200 or not reply.document:
+        return None
+    try:
+        return msgspec.convert(reply.document, kind)
+    except msgspec.ValidationError as problem:
+        raise AuthorizationError(f"{what} {shown(url)} are malformed: {problem}") from None

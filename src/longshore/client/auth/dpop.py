@@ -9,6 +9,7 @@ import time
 from base64 import b64encode, urlsafe_b64encode
 from hashlib import sha256
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, final
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
@@ -21,8 +22,6 @@ NONCE = "dpop-nonce"
 USE_NONCE = "use_dpop_nonce"
 MOST_NONCE_CHARS = 1024
 """Of one nonce. It is part of each proof, and so of a header of each request."""
-MOST_ORIGINS = 16
-"""Origins whose nonce is known. There are two: the server and its issuer."""
 _KEY_CLASSES = {"ES": "ECKey", "RS": "RSAKey", "PS": "RSAKey", "Ed": "OKPKey"}
 
 
@@ -38,11 +37,7 @@ def load_joserfc(what: str) -> tuple[Any, Any]:
 
 def can_sign() -> bool:
     """Whether joserfc is installed."""
-    try:
-        load_joserfc("")
-    except AuthorizationError:
-        return False
-    return True
+    return find_spec("joserfc") is not None
 
 
 def sign_assertion(private_key: str | dict[str, Any], algorithm: str, claims: dict[str, Any]) -> str:
@@ -54,9 +49,7 @@ def sign_assertion(private_key: str | dict[str, Any], algorithm: str, claims: di
         raise AuthorizationError(f"{algorithm!r} is no algorithm to sign with; choose {choice}")
     try:
         key = getattr(jwk, name).import_key(private_key)
-        header = {"alg": algorithm, "typ": "JWT"}
-        if key.kid:
-            header["kid"] = key.kid
+        header = {"alg": algorithm, "typ": "JWT", **({"kid": key.kid} if key.kid else {})}
         signed: str = jwt.encode(header, claims, key, algorithms=[algorithm])
         return signed
     except _jose_errors():  # their text may quote the key
@@ -74,15 +67,13 @@ class Prover:
 
     def __init__(self, key: dict[str, str] | None = None) -> None:
         jwk, self._jwt = load_joserfc("DPoP")
-        if key is None:
-            made = jwk.ECKey.generate_key("P-256", private=True).as_dict(private=True)
-            key = {name: str(value) for name, value in made.items()}
-        self.key = key
+        made: dict[str, Any] = key or jwk.ECKey.generate_key("P-256", private=True).as_dict(private=True)
+        self.key = {name: str(value) for name, value in made.items()}
         try:
-            self._private = jwk.ECKey.import_key({name: key[name] for name in ("kty", "crv", "x", "y", "d")})
+            self._private = jwk.ECKey.import_key({name: self.key[name] for name in ("kty", "crv", "x", "y", "d")})
         except _jose_errors():  # their text may quote the key
             raise AuthorizationError("the key that the stored token is bound to can't be read") from None
-        self._public = {name: key[name] for name in ("kty", "crv", "x", "y")}
+        self._public = {name: self.key[name] for name in ("kty", "crv", "x", "y")}
         self._nonces: dict[tuple[str, str, int], str] = {}
 
     def __repr__(self) -> str:
@@ -110,12 +101,9 @@ class Prover:
 
     def save_nonce(self, url: str, headers: Headers) -> bool:
         """Use the nonce of a response for the next proof. False: it has none, or the same as before."""
-        nonce = next((value for name, value in headers if name == NONCE), None)
-        if not nonce or len(nonce) > MOST_NONCE_CHARS:
-            return False
+        nonce = next((value for name, value in headers if name == NONCE), "")
         where = origin_of(urlsplit(url))
-        changed = self._nonces.get(where) != nonce
-        if where not in self._nonces and len(self._nonces) >= MOST_ORIGINS:
-            self._nonces.clear()
+        if not 0 < len(nonce) <= MOST_NONCE_CHARS or self._nonces.get(where) == nonce:
+            return False
         self._nonces[where] = nonce
-        return changed
+        return True

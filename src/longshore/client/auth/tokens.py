@@ -14,10 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from longshore.client.auth.authorizer import TOKEN, Headers
-from longshore.client.auth.discovery import AuthServer
+from longshore.client.auth.discovery import AuthServer, split_scopes
 from longshore.client.auth.dpop import USE_NONCE, Prover, sign_assertion
-from longshore.client.auth.oauth_http import OAuthHttp, OAuthResponse, explain_refusal
-from longshore.client.auth.scopes import split_scopes
+from longshore.client.auth.oauth_http import OAuthHttp, OAuthResponse, TryLater, explain_refusal
 from longshore.errors import AuthorizationError
 
 LEEWAY_SECONDS = 20.0
@@ -29,7 +28,6 @@ _MOST_CHARS = 64 << 10
 _NONCE_TRIES = 2
 """Times that a proof is made again: with the requested nonce, and with another if that one expired."""
 _SECRETS = ("code", "code_verifier", "refresh_token", "assertion", "client_secret", "client_assertion")
-_ASSERTION_KIND = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 BASIC, POST, NONE, PRIVATE_KEY = "client_secret_basic", "client_secret_post", "none", "private_key_jwt"
 METHODS = (BASIC, POST, NONE, PRIVATE_KEY)
@@ -43,8 +41,12 @@ class Tokens(Struct, frozen=True, omit_defaults=True):
     """`Bearer` or `DPoP`: the scheme of the header that carries it."""
     issuer: str
     resource: str | None = None
+    """None for a server without metadata (2025-03-26)."""
     client_id: str = ""
     """The client that the refresh token belongs to."""
+    secret: str | None = None
+    """Of a client that was registered for the login; a secret of the caller's is not stored."""
+    method: str | None = None
     asked: tuple[str, ...] = ()
     """The scopes that were requested or granted."""
     expires: float | None = None
@@ -57,11 +59,14 @@ class Tokens(Struct, frozen=True, omit_defaults=True):
     def __repr__(self) -> str:
         return f"Tokens(issuer={self.issuer!r}, resource={self.resource!r}, asked={self.asked!r})"
 
-    def is_stale(self, now: float) -> bool:
-        return self.renew is not None and now >= self.renew
+    @property
+    def is_stale(self) -> bool:
+        """Whether it is time to renew them."""
+        return self.renew is not None and time.time() >= self.renew
 
-    def is_expired(self, now: float) -> bool:
-        return self.expires is not None and now >= self.expires
+    @property
+    def is_expired(self) -> bool:
+        return self.expires is not None and time.time() >= self.expires
 
 
 def read_tokens(record: Mapping[str, Any] | None) -> Tokens | None:
@@ -77,11 +82,16 @@ def read_tokens(record: Mapping[str, Any] | None) -> Tokens | None:
 class GrantRefused(AuthorizationError):
     """An authorization server refused a grant. `error` is its code, such as invalid_grant."""
 
-    def __init__(self, what: str, error: str, status: int) -> None:
+    def __init__(self, what: str, error: str) -> None:
         super().__init__(what)
         self.error = error
-        self.temporary = status >= 500 or status == 429 or error in ("server_error", "temporarily_unavailable")
-        """Whether it may be granted later."""
+
+
+def refusal(what: str, error: str, status: int) -> AuthorizationError:
+    """The exception for a refused grant: TryLater if it may be granted later, else GrantRefused."""
+    if status >= 500 or status == 429 or error in ("server_error", "temporarily_unavailable"):
+        return TryLater(what)
+    return GrantRefused(what, error)
 
 
 # -- the client's identity
@@ -96,12 +106,14 @@ class Identity(Struct, frozen=True):
     algorithm: str = "ES256"
     method: str | None = None
     """How to prove it, if that was agreed on."""
+    registered: bool = False
+    """It was registered for the login, and not given by the caller."""
 
     def __repr__(self) -> str:
         return f"Identity({self.client_id!r})"
 
 
-def authenticate(identity: Identity, server: AuthServer) -> tuple[Headers, dict[str, str]]:
+def _authenticate(identity: Identity, server: AuthServer) -> tuple[Headers, dict[str, str]]:
     """The headers and form fields that authenticate the client. Raises AuthorizationError."""
     method = _choose_method(identity, server)
     fields = {"client_id": identity.client_id}  # beside Basic too: the official SDK's server wants it
@@ -110,8 +122,13 @@ def authenticate(identity: Identity, server: AuthServer) -> tuple[Headers, dict[
     if method == POST:
         fields["client_secret"] = identity.secret or ""
     elif method == PRIVATE_KEY:
-        fields["client_assertion_type"] = _ASSERTION_KIND
-        fields["client_assertion"] = _assertion(identity, server)
+        if identity.private_key is None:
+            raise AuthorizationError("private_key_jwt needs a private key; give one by private_key=")
+        now = int(time.time())
+        claims = {"iss": identity.client_id, "sub": identity.client_id, "aud": server.issuer, "jti": uuid4().hex}
+        times = {"iat": now, "exp": now + ASSERTION_SECONDS}
+        fields["client_assertion_type"] = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+        fields["client_assertion"] = sign_assertion(identity.private_key, identity.algorithm, {**claims, **times})
     return [], fields
 
 
@@ -139,27 +156,15 @@ def _choose_method(identity: Identity, server: AuthServer) -> str:
     raise AuthorizationError(f"{what}; give what it takes, or insist by token_endpoint_auth_method=")
 
 
-def _assertion(identity: Identity, server: AuthServer) -> str:
-    if identity.private_key is None:
-        raise AuthorizationError("private_key_jwt needs a private key; give one by private_key=")
-    now = int(time.time())
-    claims = {
-        "iss": identity.client_id,
-        "sub": identity.client_id,
-        "aud": server.issuer,
-        "iat": now,
-        "exp": now + ASSERTION_SECONDS,
-        "jti": uuid4().hex,
-    }
-    return sign_assertion(identity.private_key, identity.algorithm, claims)
-
-
 # -- token requests
 
 
-class Purpose(Struct, frozen=True):
-    """The resource and scopes that tokens are requested for, and at which server."""
+class GrantContext(Struct, frozen=True):
+    """One authorization: what tokens are requested for, and at which authorization server."""
 
+    http: OAuthHttp
+    mcp_server: str
+    """The URL of the MCP server, as tokens are stored for it."""
     server: AuthServer
     resource: str | None
     scopes: tuple[str, ...]
@@ -169,77 +174,71 @@ class Purpose(Struct, frozen=True):
 
 
 async def request_tokens(
-    http: OAuthHttp, purpose: Purpose, identity: Identity | None, form: Mapping[str, str], step: str
+    context: GrantContext, identity: Identity | None, form: Mapping[str, str], step: str
 ) -> Tokens:
     """Get tokens for one grant. Raises GrantRefused if the endpoint refuses, else AuthorizationError."""
-    fields = {**form, "resource": purpose.resource} if purpose.resource else dict(form)
-    response, secrets = await _post(http, purpose, identity, fields, step)
+    url, prover = context.server.token_endpoint, context.prover
+    tries = 0
+    while True:
+        headers, proof = _authenticate(identity, context.server) if identity else ([], {})
+        sent = {**form, **({"resource": context.resource} if context.resource else {}), **proof}
+        dpop = [("DPoP", prover.prove("POST", url))] if prover else []
+        response = await context.http.post_form(url, step + ": the token endpoint", sent, [*headers, *dpop])
+        new_nonce = prover is not None and prover.save_nonce(url, response.headers)
+        tries += 1
+        if not (new_nonce and response.text("error") == USE_NONCE and tries <= _NONCE_TRIES):
+            break
     if response.status != 200:
+        basic = [value.partition(" ")[2] for _, value in headers]
+        secrets = [*(sent.get(name) for name in _SECRETS), identity.secret if identity else None, *basic]
         what = f"{step}: the token endpoint refused: {explain_refusal(response, secrets)}"
-        raise GrantRefused(what, response.text("error"), response.status)
-    return _read_response(response, purpose, identity, step)
+        raise refusal(what, response.text("error"), response.status)
+    return _read_response(response, context, identity, step)
 
 
-async def refresh(http: OAuthHttp, purpose: Purpose, identity: Identity, old: Tokens) -> Tokens:
+async def refresh(context: GrantContext, identity: Identity, old: Tokens) -> Tokens:
     """New tokens for a refresh token. It stays valid if the response has no other."""
     form = {"grant_type": "refresh_token", "refresh_token": old.refresh or ""}
-    found = await request_tokens(http, purpose, identity, form, "renewing the token")
+    found = await request_tokens(context, identity, form, "renewing the token")
     asked = tuple(dict.fromkeys((*old.asked, *found.asked)))
     return replace(found, refresh=found.refresh or old.refresh, asked=asked)
 
 
-async def _post(
-    http: OAuthHttp, purpose: Purpose, identity: Identity | None, fields: dict[str, str], step: str
-) -> tuple[OAuthResponse, list[str | None]]:
-    """The response, and the secrets that were sent: a refusal may quote them."""
-    url, prover = purpose.server.token_endpoint, purpose.prover
-    tries = 0
-    while True:
-        headers, proof = authenticate(identity, purpose.server) if identity else ([], {})
-        form = {**fields, **proof}
-        dpop = [("DPoP", prover.prove("POST", url))] if prover else []
-        response = await http.post_form(url, form, [*headers, *dpop], step + ": the token endpoint")
-        new_nonce = prover is not None and prover.save_nonce(url, response.headers)
-        tries += 1
-        if not (new_nonce and response.text("error") == USE_NONCE and tries <= _NONCE_TRIES):
-            basic = [value.partition(" ")[2] for _, value in headers]
-            return response, [*(form.get(name) for name in _SECRETS), identity.secret if identity else None, *basic]
+class _TokenResponse(Struct, frozen=True):
+    access_token: str
+    token_type: str
+    expires_in: float | None = None
+    refresh_token: str | None = None
+    scope: str | None = None
 
 
-def _read_response(response: OAuthResponse, purpose: Purpose, identity: Identity | None, step: str) -> Tokens:
-    access, kind = _read_token(response, "access_token"), response.text("token_type").lower()
-    if access is None:
+def _read_response(response: OAuthResponse, context: GrantContext, identity: Identity | None, step: str) -> Tokens:
+    try:  # not strict: some servers give `expires_in` as a text
+        found = msgspec.convert(response.document, _TokenResponse, strict=False)
+    except msgspec.ValidationError:
+        found = _TokenResponse("", "")
+    kind, seconds, now = found.token_type.lower(), found.expires_in, time.time()
+    if len(found.access_token) > _MOST_CHARS or not TOKEN.fullmatch(found.access_token):
         raise AuthorizationError(f"{step}: the token endpoint's answer holds no access token that can be used")
-    if kind not in ("bearer", "dpop") or (kind == "dpop" and purpose.prover is None):
+    if kind not in ("bearer", "dpop") or (kind == "dpop" and context.prover is None):
         raise AuthorizationError(f"{step}: the token endpoint gave a token of a type that was not asked for")
-    if kind == "bearer" and purpose.dpop_required:
+    if kind == "bearer" and context.dpop_required:
         what = f"{step}: the token endpoint gave a token that is not bound to our key"
         raise AuthorizationError(f"{what}; allow that by dpop=False, if the server takes such tokens")
-    granted, seconds, now = split_scopes(response.text("scope")), _lifetime(response), time.time()
+    if seconds is not None and not 0 < seconds < 1e10:
+        seconds = None
+    own = identity if identity and identity.registered else Identity("")
     return Tokens(
-        access=access,
+        access=found.access_token,
         kind="DPoP" if kind == "dpop" else "Bearer",
-        issuer=purpose.server.issuer,
-        resource=purpose.resource,
+        issuer=context.server.issuer,
+        resource=context.resource,
         client_id=identity.client_id if identity else "",
-        asked=tuple(dict.fromkeys((*purpose.scopes, *granted))),
+        secret=own.secret,
+        method=own.method,
+        asked=tuple(dict.fromkeys((*context.scopes, *split_scopes(found.scope)))),
         expires=None if seconds is None else now + seconds,
         renew=None if seconds is None else now + max(seconds - LEEWAY_SECONDS, seconds / 2),
-        refresh=_read_token(response, "refresh_token"),
-        key=purpose.prover.key if purpose.prover else None,
+        refresh=found.refresh_token or None,
+        key=context.prover.key if context.prover else None,
     )
-
-
-def _read_token(response: OAuthResponse, name: str) -> str | None:
-    value = response.text(name)
-    return value if len(value) <= _MOST_CHARS and TOKEN.fullmatch(value) else None
-
-
-def _lifetime(response: OAuthResponse) -> float | None:
-    """Seconds until the token expires; some servers give them as a text. None if unknown."""
-    given: Any = (response.document or {}).get("expires_in")
-    try:
-        seconds = float(given) if isinstance(given, (int, float, str)) and not isinstance(given, bool) else None
-    except (ValueError, OverflowError):
-        return None
-    return seconds if seconds is not None and 0 < seconds < 1e10 else None
