@@ -136,7 +136,7 @@ async def _find_era(session: ClientSession, hello: ClientHello) -> ServerInfo:
     try:
         await asyncio.wait((probe.answer, handshake.answer), return_when=asyncio.FIRST_COMPLETED)
         if handshake.answer.done() and handshake.answer.exception() is None:
-            return _initialized(session, hello, handshake.answer.result())
+            return await _initialized(session, hello, handshake.answer.result())
         if await _answered(session, probe):
             return await _judge(session, hello, probe, handshake)
         return await _shake_hands(session, hello, handshake)  # which was refused: that says more than silence
@@ -253,7 +253,7 @@ def _initialize(session: ClientSession, hello: ClientHello) -> Sent:
 async def _shake_hands(session: ClientSession, hello: ClientHello, handshake: Sent | None = None) -> ServerInfo:
     """Initialize, or wait for the answer to an `initialize` that was sent already."""
     try:
-        return _initialized(session, hello, await (handshake or _initialize(session, hello)).answer)
+        return await _initialized(session, hello, await (handshake or _initialize(session, hello)).answer)
     except HttpRefused as refused:
         if refused.status in _OLDER_STATUSES:
             raise OlderTransport(refused.what, refused.server) from refused
@@ -264,7 +264,7 @@ def _refused(refused: HttpRefused, before: str = "") -> ConnectError:
     return ConnectError(before + refused.what, refused.server, refused.said, fix=refused.fix, options=refused.options)
 
 
-def _initialized(session: ClientSession, hello: ClientHello, raw: Raw) -> ServerInfo:
+async def _initialized(session: ClientSession, hello: ClientHello, raw: Raw) -> ServerInfo:
     try:
         found = _read_initialized(raw)
     except BROKEN as broken:
@@ -276,6 +276,7 @@ def _initialized(session: ClientSession, hello: ClientHello, raw: Raw) -> Server
     session.envelope = None
     _set_revision(session, REVISIONS[name])
     session.notify("notifications/initialized")
+    await session.channel.ready()  # no request may overtake it
     return _info(name, found.server_info, found.capabilities, found.instructions)
 
 

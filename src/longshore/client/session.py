@@ -48,8 +48,6 @@ HANDLER_TASKS = 10_000
 MOST_NOTES = 50
 _GARBAGE = 1000
 """Lines in a row that are no messages, after which the peer is no MCP server."""
-_RECENT = 1000
-"""Ids of cancelled requests that are remembered, to tell a late answer from a wrong one."""
 
 
 class Sent(Struct):
@@ -102,9 +100,7 @@ class ClientSession:
         self._envelope: Mapping[str, Any] | None = None
         self._encoded_envelope: Raw | None = None
         self._pending: dict[Id, Pending] = {}
-        self._cancelled: deque[Id] = deque(maxlen=_RECENT)
-        self._garbage = 0
-        self._next = 0
+        self._garbage = self._next = 0
         self._alarm: Timer | None = None
         self._armed = inf
         """The time for which the alarm is set."""
@@ -126,14 +122,16 @@ class ClientSession:
     def label(self) -> str:
         return f"{self._name}: {self.channel.label}" if self._name else self.channel.label
 
+    def loss(self, *, unsent: bool = False) -> ConnectionLost:
+        """Why the connection is closed. Made anew each time: two awaiters must not share one exception object."""
+        problem = self.closed or ConnectionLost("the connection was lost", self.label)
+        copy = ConnectionLost(problem.what, problem.server, problem.said, unsent=unsent)
+        copy.__cause__ = problem.__cause__
+        return copy
+
     def locate(self, problem: E) -> E:
         """The same problem with the server's label and the end of its stderr."""
         return problem.at(self.label, self.channel.stderr_tail())
-
-    @property
-    def stalled(self) -> bool:
-        """Whether answers and notifications must wait too. Over HTTP only requests do: for one of them to end."""
-        return self.channel.congested and not self.channel.shared
 
     # -- sending
 
@@ -167,11 +165,10 @@ class ClientSession:
             async with asyncio.timeout(None if timeout is None else max(timeout - spent, 0.0)):
                 await self.channel.ready()
         except TimeoutError:
-            busy = "too many requests are under way"
-            why = busy if self.channel.shared else "the server does not read what it was sent"
-            raise self.locate(CallTimeout(f"{method} could not be sent within {timeout:g} s: {why}")) from None
+            what = f"{method} could not be sent within {timeout:g} s: the server does not read what it was sent"
+            raise self.locate(CallTimeout(what)) from None
         if self.closed is not None:
-            raise _copy(self.closed, unsent=True)
+            raise self.loss(unsent=True)
         return spent + self._loop.time() - begun
 
     def start(
@@ -186,7 +183,7 @@ class ClientSession:
     ) -> Sent:
         """Send a request without waiting for its answer."""
         if self.closed is not None:
-            raise _copy(self.closed, unsent=True)
+            raise self.loss(unsent=True)
         self._next = id = self._next + 1
         body = self._complete(params, id if progress is not None else None)
         frame = encode(Request(id, method, UNSET if body is None else body))  # raises for what is no JSON
@@ -237,7 +234,6 @@ class ClientSession:
         if pending is None:
             return
         pending.done.cancel()
-        self._cancelled.append(id)
         if pending.method != "initialize" and self.closed is None:  # which must not be cancelled
             params = {"requestId": id, "reason": reason}
             self.channel.cancel(id, encode(Notification("notifications/cancelled", params)))
@@ -282,7 +278,7 @@ class ClientSession:
             self.closed = self.locate(problem)
             self._disarm()
             for id in list(self._pending):
-                self.on_failure(id, _copy(problem))
+                self.on_failure(id, self.loss())
             self._events.on_session_lost(self)
             self._closing = self._loop.create_task(self.channel.close())  # a child may still run, and write
 
@@ -332,11 +328,11 @@ class ClientSession:
                 if isinstance(inner, Message):
                     self._take_message(inner)
                 elif isinstance(inner, Malformed):
-                    self._take_malformed(bytes(item), inner)
+                    self._take_malformed(bytes(item), inner.text)
         elif isinstance(message, Malformed):
-            self._take_malformed(frame, message)
+            self._take_malformed(frame, message.text)
         elif frame.strip():
-            self._take_unreadable(frame, f"it sent an answer that is none: {_shown(frame)}")
+            self._take_malformed(frame, "neither a result nor an error")
 
     def _take_message(self, message: Message) -> None:
         if message.method:
@@ -351,16 +347,16 @@ class ClientSession:
         assert id is not UNSET
         pending = self._pending.pop(id, None)
         if pending is None:
-            if id not in self._cancelled:
+            if not (isinstance(id, int) and 0 < id <= self._next):  # else it is late
                 self.note(f"an answer came for a request {id!r} that nobody waits for")
         elif pending.done.done():
             pass  # its caller was cancelled in this very turn
         elif message.error == ABSENT:
             pending.done.set_result(message.result)
-        elif isinstance(message, UnreadableResponse):
-            _raise_in(pending.done, BadAnswer(_read_error(message.error).message, self.label))
         else:
-            _raise_in(pending.done, self._server_error(message.error))
+            _raise_in(
+                pending.done, self._server_error(message.error, readable=message.__class__ is not UnreadableResponse)
+            )
 
     def _take_request(self, message: Message) -> None:
         """A request of the server's own. The modern era has none, and no answers to them either."""
@@ -369,11 +365,13 @@ class ClientSession:
         else:
             self._events.on_request(self, message)
 
-    def _server_error(self, raw: Raw) -> ClientError:
+    def _server_error(self, raw: Raw, *, readable: bool = True) -> ClientError:
         try:
             fault = _read_error(raw)
         except BROKEN:
             return BadAnswer(f"an error answer that is none: {bytes(raw)[:200]!r}", self.label)
+        if not readable:
+            return BadAnswer(fault.message, self.label)
         return self.locate(ServerError(fault.code, fault.message, fault.data))
 
     def _take_progress(self, params: Raw) -> None:
@@ -413,17 +411,17 @@ class ClientSession:
         except Exception as problem:
             self.note(f"{name} raised {problem!r}")
 
-    # -- malformed frames
-
-    def _take_malformed(self, frame: bytes, message: Malformed) -> None:
-        self._take_unreadable(frame, f"it sent something that is no message ({message.text}): {_shown(frame)}")
-
-    def _take_unreadable(self, frame: bytes, what: str) -> None:
+    def _take_malformed(self, frame: bytes, why: str) -> None:
         """Fail the request that a malformed answer is for. An error without an id is for the only request there is."""
+        what = f"it sent something that is no message ({why}): {bytes(frame[:120]).decode('utf-8', 'replace')}"
         try:
             fields = _read_fields(frame)
         except BROKEN:
-            self._count_garbage(what)
+            self.note(what)
+            self._garbage += 1
+            if self._garbage == _GARBAGE:
+                what = f"it does not speak MCP: {_GARBAGE:,} lines in a row are no messages ({what})"
+                self.on_lost(ConnectionLost(what))
             return
         is_error = fields.error not in (ABSENT, _NULL)
         id = fields.id
@@ -433,12 +431,6 @@ class ClientSession:
             self.on_failure(id, self._server_error(fields.error) if is_error else BadAnswer(what))
         else:
             self.note(what)
-
-    def _count_garbage(self, what: str) -> None:
-        self.note(what)
-        self._garbage += 1
-        if self._garbage == _GARBAGE:
-            self.on_lost(ConnectionLost(f"it does not speak MCP: {_GARBAGE:,} lines in a row are no messages ({what})"))
 
 
 class _Error(Struct):
@@ -468,22 +460,11 @@ _read_progress = msgspec.json.Decoder(_Progress).decode
 _read_fields = msgspec.json.Decoder(_Fields).decode
 
 
-def _shown(frame: bytes) -> str:
-    return bytes(frame[:120]).decode("utf-8", "replace")
-
-
 def _raise_in(done: asyncio.Future[Raw], problem: ClientError) -> None:
     """Fail a future; asyncio must not complain where its caller has left."""
     if not done.done():
         done.set_exception(problem)
         done.exception()
-
-
-def _copy(problem: ClientError, *, unsent: bool = False) -> ClientError:
-    """The same problem for another caller: two awaiters must not share one exception object."""
-    copy = ConnectionLost(problem.what, problem.server, problem.said, unsent=unsent)
-    copy.__cause__ = problem.__cause__
-    return copy
 
 
 _FIXED = PREFIX + "protocolVersion"
