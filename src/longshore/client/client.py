@@ -240,7 +240,7 @@ class Client:
         """Send any notification, as soon as the server takes it."""
         session = await self._connection.session()
         if session.channel.congested:
-            await session.wait_until_writable(method, self.timeout)
+            await session.wait_until_writable(method, self.timeout, session.clock.now())
         session.notify(method, params)
 
     # -- tools

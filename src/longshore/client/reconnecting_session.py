@@ -173,23 +173,23 @@ class ReconnectingSession:
     async def session(self) -> ClientSession:
         """The current connection, made anew if it was lost. Raises ConnectError, or why it was lost."""
         current = self.current
-        return current if current is not None and current.closed is None else (await self._session_within(None))[0]
+        return current if current is not None and current.closed is None else await self._session_within(None)
 
-    async def _session_within(self, seconds: float | None) -> tuple[ClientSession, float]:
-        """The connection, and the seconds that it took. Raises TimeoutError; the attempt then goes on for others."""
+    async def _session_within(self, seconds: float | None) -> ClientSession:
+        """The connection. Raises TimeoutError; the attempt then goes on for others."""
         if self._clock is None:
             raise self._not_open()
         attempt = self._attempt
         if attempt is None or attempt.done():
             attempt = self._attempt = asyncio.get_running_loop().create_task(self._connect(self._clock))
             attempt.add_done_callback(_retrieve)
-        took = await self._clock.wait_excluding_login(attempt, seconds)
+        await self._clock.wait_excluding_login(attempt, seconds)
         if attempt.cancelled():
             raise ConnectError("the client was closed while it connected", self.name)
         problem = attempt.exception()
         if isinstance(problem, ClientError):  # two awaiters must not share one exception object
             raise copy.copy(problem) from problem.__cause__
-        return attempt.result(), took
+        return attempt.result()
 
     async def _connect(self, clock: PausableClock) -> ClientSession:
         current = self.current
@@ -389,16 +389,17 @@ class ReconnectingSession:
     ) -> Raw:
         """Send a request, and again after a lost connection if that does no harm. One timeout holds for all."""
         seconds = self._seconds(timeout)
-        spent, tries = 0.0, 0
+        clock, tries = self._clock, 0
+        if clock is None:
+            raise self._not_open()
+        begun = clock.now()
         while True:
             session = self.current
             if session is None or session.closed is not None:
-                session, took = await self._reconnect(method, seconds, spent)
-                spent += took
-            begun = session.clock.now()
+                session = await self._reconnect(method, seconds, begun)
             try:
                 return await session.request(
-                    method, params, timeout=seconds, spent=spent, progress=progress, headers=headers
+                    method, params, timeout=seconds, begun=begun, progress=progress, headers=headers
                 )
             except ConnectionLost as lost:
                 again = lost.unsent or (safe and tries == 0)
@@ -406,8 +407,7 @@ class ReconnectingSession:
                     raise
                 tries += 1
                 pause = BACKOFF.pause(tries)
-                spent += session.clock.now() - begun + pause
-                if seconds is not None and spent >= seconds:
+                if seconds is not None and clock.now() + pause >= begun + seconds:
                     raise
             await asyncio.sleep(pause)
 
@@ -415,10 +415,11 @@ class ReconnectingSession:
         seconds: float | None = self._options.timeout if timeout is DEFAULT else timeout
         return seconds
 
-    async def _reconnect(self, method: str, seconds: float | None, spent: float) -> tuple[ClientSession, float]:
+    async def _reconnect(self, method: str, seconds: float | None, begun: float) -> ClientSession:
         """Connect within the rest of a request's timeout."""
+        now = begun if self._clock is None else self._clock.now()
         try:
-            return await self._session_within(None if seconds is None else max(seconds - spent, 0.0))
+            return await self._session_within(None if seconds is None else max(begun + seconds - now, 0.0))
         except TimeoutError as problem:
             if isinstance(problem, ClientError):
                 raise

@@ -46,26 +46,22 @@ CAP = 10
 HANDLER_TASKS = 10_000
 """Calls of the user's async handlers under way, at 2 KB each; more are dropped. A batch fits."""
 MOST_NOTES = 50
+_FIXED = PREFIX + "protocolVersion"
+_DECLARED = PREFIX + "clientCapabilities"
 _GARBAGE = 1000
 """Lines in a row that are no messages, after which the peer is no MCP server."""
 
 
-class Sent(Struct):
+@final
+class Sent:
     """A request that was sent: its id, and the answer to come."""
 
-    id: Id
-    answer: asyncio.Future[Raw]
+    __slots__ = ("answer", "deadline", "due", "id", "method", "progress", "timeout")
 
-
-@final
-class Pending:
-    """A request that awaits its answer."""
-
-    __slots__ = ("deadline", "done", "due", "method", "progress", "timeout")
-
-    def __init__(self, method: str, done: asyncio.Future[Raw], progress: Progress | None) -> None:
+    def __init__(self, id: Id, method: str, answer: asyncio.Future[Raw], progress: Progress | None) -> None:
+        self.id = id
         self.method = method
-        self.done = done
+        self.answer = answer
         self.progress = progress
         self.timeout = 0.0
         self.due = inf
@@ -99,7 +95,7 @@ class ClientSession:
         self._loop = asyncio.get_running_loop()
         self._envelope: Mapping[str, Any] | None = None
         self._encoded_envelope: Raw | None = None
-        self._pending: dict[Id, Pending] = {}
+        self._pending: dict[Id, Sent] = {}
         self._garbage = self._next = 0
         self._alarm: Timer | None = None
         self._armed = inf
@@ -141,35 +137,35 @@ class ClientSession:
         params: Mapping[str, Any] | None = None,
         *,
         timeout: float | None = None,
-        spent: float = 0.0,
+        begun: float | None = None,
         progress: Progress | None = None,
         headers: Headers = (),
     ) -> Raw:
         """Send a request and wait for its result. Cancelled or timed out, it is cancelled at the server.
 
-        `spent` is the part of the timeout that has passed already.
+        `begun` is when the timeout began, by the session's clock, if that was before.
         """
         if self.channel.congested:
-            spent = await self.wait_until_writable(method, timeout, spent)
-        sent = self.start(method, params, timeout=timeout, spent=spent, progress=progress, headers=headers)
+            begun = self.clock.now() if begun is None else begun
+            await self.wait_until_writable(method, timeout, begun)
+        sent = self.start(method, params, timeout=timeout, begun=begun, progress=progress, headers=headers)
         try:
             return await sent.answer
         except asyncio.CancelledError:
             self.cancel(sent.id, "cancelled by the caller")
             raise
 
-    async def wait_until_writable(self, method: str, timeout: float | None, spent: float = 0.0) -> float:
-        """Wait until the server takes more. Gives the part of the timeout that has passed by then."""
-        begun = self._loop.time()
+    async def wait_until_writable(self, method: str, timeout: float | None, begun: float) -> None:
+        """Wait until the server takes more."""
+        rest = None if timeout is None else max(begun + timeout - self.clock.now(), 0.0)
         try:
-            async with asyncio.timeout(None if timeout is None else max(timeout - spent, 0.0)):
+            async with asyncio.timeout(rest):
                 await self.channel.ready()
         except TimeoutError:
             what = f"{method} could not be sent within {timeout:g} s: the server does not read what it was sent"
             raise self.locate(CallTimeout(what)) from None
         if self.closed is not None:
             raise self.loss(unsent=True)
-        return spent + self._loop.time() - begun
 
     def start(
         self,
@@ -177,7 +173,7 @@ class ClientSession:
         params: Mapping[str, Any] | None = None,
         *,
         timeout: float | None = None,
-        spent: float = 0.0,
+        begun: float | None = None,
         progress: Progress | None = None,
         headers: Headers = (),
     ) -> Sent:
@@ -187,17 +183,16 @@ class ClientSession:
         self._next = id = self._next + 1
         body = self._complete(params, id if progress is not None else None)
         frame = encode(Request(id, method, UNSET if body is None else body))  # raises for what is no JSON
-        pending = Pending(method, self._loop.create_future(), progress)
-        self._pending[id] = pending
+        sent = self._pending[id] = Sent(id, method, self._loop.create_future(), progress)
         if timeout is not None:
-            begun = self.clock.now() - spent
-            pending.timeout, pending.due, pending.deadline = timeout, begun + timeout, begun + CAP * timeout
-            if pending.due < self._armed:
-                self._arm(pending.due)
+            begun = self.clock.now() if begun is None else begun
+            sent.timeout, sent.due, sent.deadline = timeout, begun + timeout, begun + CAP * timeout
+            if sent.due < self._armed:
+                self._arm(sent.due)
         key = NAME_BEARING.get(method)
         name = None if key is None or params is None or params.get(key) is None else str(params[key])
         self.channel.send(frame, FrameInfo(method, id, name, headers))
-        return Sent(id, pending.done)
+        return sent
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         if self.closed is None:
@@ -213,7 +208,11 @@ class ClientSession:
             self.channel.send(error(id, code, text), FrameInfo("response"))
 
     def _complete(self, params: Mapping[str, Any] | None, token: Id | None) -> Mapping[str, Any] | None:
-        """The parameters with the era's envelope and the progress token in `_meta`."""
+        """The parameters with the era's envelope and the progress token in `_meta`.
+
+        A caller's own `_meta` may add to a request, but not remove what every request must have. Progress tokens are
+        given here alone, or two requests could have the same one.
+        """
         if self._encoded_envelope is None and token is None:
             return params
         body: dict[str, Any] = dict(params) if params is not None else {}
@@ -221,9 +220,15 @@ class ClientSession:
         if not own and token is None:
             body["_meta"] = self._encoded_envelope
             return body
-        body["_meta"] = _merge(self._envelope or {}, own or {})
+        envelope = self._envelope or {}
+        body["_meta"] = meta = {**envelope, **(own or {})}
+        meta.pop("progressToken", None)
         if token is not None:
-            body["_meta"]["progressToken"] = token
+            meta["progressToken"] = token
+        if envelope:
+            meta[_FIXED] = envelope[_FIXED]
+            if not isinstance(meta.get(_DECLARED), dict):
+                meta[_DECLARED] = envelope[_DECLARED]
         return body
 
     # -- cancelling and timing out
@@ -231,12 +236,14 @@ class ClientSession:
     def cancel(self, id: Id, reason: str) -> None:
         """Stop waiting for an answer and report that to the server, unless the answer has come."""
         pending = self._pending.pop(id, None)
-        if pending is None:
-            return
-        pending.done.cancel()
+        if pending is not None:
+            pending.answer.cancel()
+            self._report_cancelled(pending, reason)
+
+    def _report_cancelled(self, pending: Sent, reason: str) -> None:
         if pending.method != "initialize" and self.closed is None:  # which must not be cancelled
-            params = {"requestId": id, "reason": reason}
-            self.channel.cancel(id, encode(Notification("notifications/cancelled", params)))
+            params = {"requestId": pending.id, "reason": reason}
+            self.channel.cancel(pending.id, encode(Notification("notifications/cancelled", params)))
 
     def _arm(self, due: float) -> None:
         self._disarm()
@@ -252,26 +259,23 @@ class ClientSession:
         """End all requests that are due. They share one timer: one for each would cost as much as all the rest."""
         self._disarm()
         now = self.clock.now()
-        for id, pending in list(self._pending.items()):
+        for pending in list(self._pending.values()):
             if pending.due <= now:
-                self._expire(id, pending)
+                del self._pending[pending.id]
+                self._report_cancelled(pending, "timed out")
+                what = f"no answer to {pending.method} within {pending.timeout:g} s{self.last_note()}"
+                problem = CallTimeout(what, fix="give it more by {}", options=("timeout",))
+                _raise_in(pending.answer, self.locate(problem))
         due = min((pending.due for pending in self._pending.values()), default=inf)
         if due < self._armed and self.closed is None:
             self._arm(due)
-
-    def _expire(self, id: Id, pending: Pending) -> None:
-        done, seconds = pending.done, pending.timeout
-        pending.done = self._loop.create_future()  # `cancel` cancels this one
-        self.cancel(id, "timed out")
-        what = f"no answer to {pending.method} within {seconds:g} s{self.last_note()}"
-        _raise_in(done, self.locate(CallTimeout(what, fix="give it more by {}", options=("timeout",))))
 
     # -- what the channel reports
 
     def on_failure(self, id: Id, problem: ClientError) -> None:
         pending = self._pending.pop(id, None)
         if pending is not None:
-            _raise_in(pending.done, self.locate(problem))
+            _raise_in(pending.answer, self.locate(problem))
 
     def on_lost(self, problem: ClientError) -> None:
         if self.closed is None:
@@ -349,13 +353,13 @@ class ClientSession:
         if pending is None:
             if not (isinstance(id, int) and 0 < id <= self._next):  # else it is late
                 self.note(f"an answer came for a request {id!r} that nobody waits for")
-        elif pending.done.done():
+        elif pending.answer.done():
             pass  # its caller was cancelled in this very turn
         elif message.error == ABSENT:
-            pending.done.set_result(message.result)
+            pending.answer.set_result(message.result)
         else:
             _raise_in(
-                pending.done, self._server_error(message.error, readable=message.__class__ is not UnreadableResponse)
+                pending.answer, self._server_error(message.error, readable=message.__class__ is not UnreadableResponse)
             )
 
     def _take_request(self, message: Message) -> None:
@@ -465,21 +469,3 @@ def _raise_in(done: asyncio.Future[Raw], problem: ClientError) -> None:
     if not done.done():
         done.set_exception(problem)
         done.exception()
-
-
-_FIXED = PREFIX + "protocolVersion"
-_DECLARED = PREFIX + "clientCapabilities"
-
-
-def _merge(envelope: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """A caller's `_meta` over the envelope's. It may add to a request, but not remove what every request must have.
-
-    Progress tokens are given by the session alone, or two requests could have the same one.
-    """
-    meta = {**envelope, **own}
-    meta.pop("progressToken", None)
-    if envelope:
-        meta[_FIXED] = envelope[_FIXED]
-        if not isinstance(meta.get(_DECLARED), dict):
-            meta[_DECLARED] = envelope[_DECLARED]
-    return meta
