@@ -10,7 +10,7 @@ import pytest
 
 from client.scripted import run, script, until
 from longshore.client import Client
-from longshore.client.cache import MOST, MOST_CHARS, MOST_SECONDS, Cache, lifetime
+from longshore.client.listing import MOST, MOST_BYTES, MOST_SECONDS, Cache, lifetime
 
 SERVER = """
 version = 0
@@ -275,12 +275,12 @@ def test_the_cache_is_bounded_in_number_and_size() -> None:
     for n in range(MOST + 1):
         cache.put(("m", str(n)), {"ttlMs": 1000}, 0.0)
     assert cache.get(("m", "0"), 0.0) is None and cache.get(("m", "1"), 0.0) is not None
-    half = {"ttlMs": 1000, "contents": [{"text": "x" * (MOST_CHARS // 2)}]}
+    half = {"ttlMs": 1000, "contents": [{"text": "x" * (MOST_BYTES // 2)}]}
     cache.clear()
     cache.put(("m", "a"), half, 0.0)
     cache.put(("m", "b"), half, 0.0)
     assert cache.get(("m", "a"), 0.0) is None and cache.get(("m", "b"), 0.0) is not None
-    cache.put(("m", "c"), {"ttlMs": 1000, "text": "x" * MOST_CHARS, "more": ["y"]}, 0.0)
+    cache.put(("m", "c"), {"ttlMs": 1000, "text": "x" * MOST_BYTES, "more": ["y"]}, 0.0)
     assert cache.get(("m", "c"), 0.0) is None and cache.get(("m", "b"), 0.0) is not None
     cache.drop("m")
     cache.put(("m", "a"), half, 0.0)

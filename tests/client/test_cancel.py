@@ -271,7 +271,7 @@ def test_time_spent_on_sending_counts_against_the_timeout(tmp_path: Path) -> Non
             calls = [asyncio.ensure_future(client.call("x", timeout=None))]
             await until("that it reads no more", (tmp_path / "stuck").exists)
             calls.append(asyncio.ensure_future(client.call("x", {"a": "x" * (4 << 20)}, timeout=None)))
-            channel: Any = client._connection._current.channel  # type: ignore[union-attr]
+            channel: Any = client._connection.current.channel  # type: ignore[union-attr]
             await until("that it takes no more", lambda: channel.congested)
             second = asyncio.ensure_future(client.call("y", timeout=1.5))
             third = asyncio.ensure_future(client.call("z", timeout=0.2))

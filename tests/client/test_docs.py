@@ -13,15 +13,13 @@ import pytest
 import longshore
 from longshore import Client, SyncClient
 from longshore.client import auth
-from longshore.client.cache import MOST, MOST_CHARS
 from longshore.client.channel import CLIENT_LIMITS
 from longshore.client.child import EOF_SECONDS, TERM_SECONDS
-from longshore.client.connector import RESTART_SECONDS, RESTARTS
 from longshore.client.handlers import AT_ONCE
 from longshore.client.http import MOST_REQUESTS
-from longshore.client.listing import ENTRIES, MOST_PROBLEMS, PAGES
+from longshore.client.listing import ENTRIES, MOST, MOST_BYTES, MOST_PROBLEMS, PAGES
 from longshore.client.negotiate import PROBE_SECONDS
-from longshore.client.reconnecting_session import ROUNDS
+from longshore.client.reconnecting_session import RESTART_SECONDS, RESTARTS, ROUNDS
 from longshore.client.session import CAP, MOST_NOTES
 from longshore.client.stdio import TAIL_BYTES, TAIL_LINES
 from longshore.client.sync import CLOSE_SECONDS
@@ -98,7 +96,7 @@ def test_the_numbers_are_the_codes() -> None:
         f"| {MOST_REQUESTS}; more wait",
         f"last {TAIL_LINES} lines, {TAIL_BYTES >> 10} KiB",
         f"at most {PAGES:,} pages and {ENTRIES:,} entries",
-        f"{MOST} answers, {MOST_CHARS >> 20} MiB",
+        f"{MOST} answers, {MOST_BYTES >> 20} MiB",
         f"({ROUNDS} rounds at most)",
         f"questions at once | {AT_ONCE}; more are refused",
         f"last {MOST_NOTES} of what came, and {MOST_PROBLEMS} entries that were left out",

@@ -474,7 +474,7 @@ def test_a_loop_that_ends_in_the_turn_of_a_close_leaves_no_child(tmp_path: Path)
     async def main() -> None:
         client = Client(command)
         await client.open()
-        asyncio.ensure_future(client._connection._current.channel.close())  # type: ignore[union-attr]  # noqa: RUF006
+        asyncio.ensure_future(client._connection.current.channel.close())  # type: ignore[union-attr]  # noqa: RUF006
 
     with nothing_left():
         asyncio.run(main())

@@ -363,7 +363,7 @@ reply(m, {key: [dict(entry(0), outputSchema={"type": "object"}), dict(entry(1), 
 
 
 def test_a_list_is_bounded_in_its_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.listing.LIST_CHARS", 10_000)
+    monkeypatch.setattr("longshore.client.listing.LIST_BYTES", 10_000)
     code = """
         for m in asks():
             if m.get("method") == "tools/list":

@@ -45,19 +45,6 @@ def test_a_server_that_never_answers_times_out(tmp_path: Path) -> None:
     run(test)
 
 
-def test_a_second_answer_to_a_request_is_noted(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with connect_to(
-            tmp_path, "for m in calls():\n    reply(m, text('one')); reply(m, text('two'))"
-        ) as client:
-            for _ in range(3):
-                assert (await client.call("x")).text == "one"
-            await client.ping()
-            assert any("nobody waits for" in problem for problem in client.problems)
-
-    run(test)
-
-
 @pytest.mark.parametrize("id", ["'1000'", "str(m['id'])", "m['id'] + 1000", "-1", "True", "None", "1.5", "[1]", "{}"])
 def test_answers_under_another_id_are_not_taken(tmp_path: Path, id: str) -> None:
     async def test() -> None:

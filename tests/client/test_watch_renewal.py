@@ -90,7 +90,7 @@ def test_a_watch_that_is_left_while_it_is_restored_leaves_the_connection(tmp_pat
             assert (await client.call("go")).text == "done"
             assert cancelled(tmp_path) == methods(tmp_path, "subscriptions/listen", True)
             assert len((tmp_path / "starts").read_text()) == 2
-            assert not client._connection.subscriptions._renewing
+            assert not client._connection.watches.tasks
 
     run(test)
 
@@ -255,8 +255,8 @@ def test_a_watch_that_was_left_is_not_begun_again(tmp_path: Path, monkeypatch: p
         async with connect_to(tmp_path, ending("reply(listen, {})")) as client:
             async with client.watch(tools=True) as watch:
                 await client.call("end")
-                await until("it is to be begun again", lambda: watch in client._connection.subscriptions._renewing)
-            await until("nothing is to be begun", lambda: not client._connection.subscriptions._renewing)
+                await until("it is interrupted", watch._interrupted.is_set)
+            assert not client._connection.watches.tasks
             await client.call("x")
             assert len(methods(tmp_path, "subscriptions/listen")) == 1
 
@@ -271,7 +271,7 @@ def test_a_watch_that_is_left_while_it_begins_again(tmp_path: Path) -> None:
                 await until("it is begun again", lambda: len(methods(tmp_path, "subscriptions/listen")) == 2)
             await client.call("x")
             assert cancelled(tmp_path) == methods(tmp_path, "subscriptions/listen")[1:]
-            assert not client._connection.subscriptions._renewing
+            assert not client._connection.watches.tasks
 
     run(test)
 

@@ -86,7 +86,7 @@ class Channel:
         return False
 
     async def ready(self) -> None:
-        """Wait while the channel is congested."""
+        """Wait while the channel is congested, or until the handshake that was just confirmed is complete."""
 
     def speak(self, revision: Revision) -> None:
         """The revision was negotiated."""

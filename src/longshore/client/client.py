@@ -10,10 +10,9 @@ from typing import Any, Self, TypeVar, final, overload
 from msgspec import Struct
 
 from longshore import __version__
-from longshore.client.cache import Cache
 from longshore.client.channel import CLIENT_LIMITS
 from longshore.client.handlers import RequestHandlers, Roots, check_callbacks, check_roots
-from longshore.client.listing import Listing
+from longshore.client.listing import Cache, Listing
 from longshore.client.models import (
     Change,
     Completion,
@@ -37,7 +36,7 @@ from longshore.client.reconnecting_session import DEFAULT, ConnectionOptions, Re
 from longshore.client.session import Headers, Progress
 from longshore.client.targets import TransportOptions, find
 from longshore.client.watches import Watch
-from longshore.errors import BadAnswer, ClientError, ServerError, ToolFailed
+from longshore.errors import ClientError, ServerError, ToolFailed
 from longshore.limits import Limits
 from longshore.protocol.content import Contents
 from longshore.protocol.http_headers import HEADER_MISMATCH
@@ -137,7 +136,7 @@ class Client:
             self.handlers,
             self._cache,
         )
-        self.listing = Listing(self._connection.ask, self._cache)
+        self.listing = Listing(self._connection.ask, self._connection.bad_answer, self._cache)
         self.name = self._connection.name
 
     # -- the connection
@@ -160,7 +159,7 @@ class Client:
     async def close(self) -> None:
         """End the connection and everything that belongs to it."""
         try:
-            await self._connection.subscriptions.close()
+            await self._connection.watches.close()
         finally:  # also when this is cancelled: a child must not be left
             try:
                 await self._connection.close()
@@ -179,7 +178,8 @@ class Client:
 
     def stderr_tail(self) -> str:
         """The last lines that a child process printed on its stderr."""
-        return self._connection.stderr_tail()
+        current = self._connection.current
+        return "" if current is None else current.channel.stderr_tail()
 
     @property
     def left_out(self) -> list[str]:
@@ -189,7 +189,8 @@ class Client:
     @property
     def problems(self) -> list[str]:
         """Problems with the server's messages, and the entries that were left out of lists."""
-        return [*self.listing.problems, *self.absent.values(), *self._connection.notes]
+        current = self._connection.current
+        return [*self.listing.problems, *self.absent.values(), *(() if current is None else current.notes)]
 
     @property
     def absent(self) -> dict[str, str]:
@@ -238,8 +239,8 @@ class Client:
     async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Send any notification, as soon as the server takes it."""
         session = await self._connection.session()
-        if session.stalled:
-            await session.wait_until_writable(method, self.timeout)
+        if session.channel.congested:
+            await session.wait_until_writable(method, self.timeout, session.clock.now())
         session.notify(method, params)
 
     # -- tools
@@ -250,10 +251,7 @@ class Client:
         if not self.server.can("tools"):
             return []
         by_header = session.channel.shared and session.envelope is not None
-        try:
-            return await self.listing.all_tools(by_header=by_header, fresh=fresh or not self._caching)
-        except BadAnswer as problem:
-            raise self._connection.locate(problem) from None
+        return await self.listing.all_tools(by_header=by_header, fresh=fresh or not self._caching)
 
     @overload
     async def call(
@@ -303,16 +301,14 @@ class Client:
             )
 
         record = await self._send_call(name, given, send, self.listing.repeatable(name))
-        try:
-            result = read_result(record)
-            if result.is_error:
-                if check:
-                    raise ToolFailed(result.text or "the tool failed without a word", result)
-            elif self._validate:
-                self.listing.check(name, result)
-            return result if returns is None else as_type(result, returns)
-        except (BadAnswer, ToolFailed) as problem:
-            raise self._connection.locate(problem) from None
+        result = self._connection.read(read_result, record)
+        if result.is_error:
+            if check:
+                failed = ToolFailed(result.text or "the tool failed without a word", result)
+                raise self._connection.locate(failed)
+        elif self._validate:
+            self.listing.check(name, result)
+        return result if returns is None else self._connection.read(lambda each: as_type(each, returns), result)
 
     # -- resources, prompts, completion
 
@@ -332,18 +328,11 @@ class Client:
         await self._connection.session()
         if not self.server.can(capability):
             return []
-        try:
-            return await self.listing.all(method, fresh=fresh or not self._caching)
-        except BadAnswer as problem:
-            raise self._connection.locate(problem) from None
+        return await self.listing.all(method, fresh=fresh or not self._caching)
 
-    async def pages(self, method: str) -> AsyncIterator[list[dict[str, Any]]]:
+    def pages(self, method: str) -> AsyncIterator[list[dict[str, Any]]]:
         """A list page by page, as it comes: `tools/list`, `resources/list`, `prompts/list` …"""
-        try:
-            async for page in self.listing.pages(method, fresh=not self._caching):
-                yield page
-        except BadAnswer as problem:
-            raise self._connection.locate(problem) from None
+        return self.listing.pages(method, fresh=not self._caching)
 
     async def read(self, uri: str, *, timeout: Any = DEFAULT, fresh: bool = False) -> list[Contents]:
         """Read a resource."""
@@ -412,7 +401,7 @@ class Client:
     ) -> Watch:
         """Watch for changes: `async with client.watch(tools=True) as changes: async for change in changes: …`."""
         kinds = [kind for kind, wanted in (("tools", tools), ("resources", resources), ("prompts", prompts)) if wanted]
-        return self._connection.subscriptions.make(kinds, uris)
+        return Watch(self._connection.watches, kinds, uris)
 
 
 def take_over(client: Client, relay: Relay) -> Client:

@@ -71,14 +71,10 @@ class PausableClock:
             timer.schedule(due - self.now())
         return timer
 
-    async def wait_excluding_login(self, work: asyncio.Future[Any], seconds: float | None) -> float:
-        """Wait until the work is done; gives the seconds that it took by this clock.
-
-        Raises TimeoutError if that would be more than `seconds`. The work goes on then.
-        """
-        begun = self.now()
+    async def wait_excluding_login(self, work: asyncio.Future[Any], seconds: float | None) -> None:
+        """Wait until the work is done. Raises TimeoutError if that takes more than `seconds`; the work goes on then."""
         expired: asyncio.Future[None] = self.loop.create_future()
-        timer = None if seconds is None else self.call_at(begun + seconds, lambda: expired.set_result(None))
+        timer = None if seconds is None else self.call_at(self.now() + seconds, lambda: expired.set_result(None))
         try:
             await asyncio.wait((work, expired), return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -86,4 +82,3 @@ class PausableClock:
                 timer.cancel()
         if not work.done():
             raise TimeoutError
-        return self.now() - begun

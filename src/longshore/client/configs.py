@@ -22,7 +22,7 @@ from longshore.files import read_bounded, read_regular
 from longshore.schema.kinds import is_array, is_object
 
 DEPTH = 32
-"""Levels of an entry. Real ones have three."""
+"""Levels of an entry whose variables are expanded. Real ones have three."""
 FILE_BYTES = 1 << 20
 """A larger file is no configuration file."""
 CLAUDE_BYTES = 64 << 20
@@ -62,11 +62,9 @@ class ConfiguredServer(Struct, frozen=True):
         """The entry as `Client` takes it, with its variables expanded. Raises ConfigError."""
         known = os.environ if environ is None else environ
         where = f"{self.file.path}: {self.name}"
-        if _is_deeper(self.raw, DEPTH):
-            raise ConfigError(f"{where}: it is nested too deep; entries have at most {DEPTH} levels")
-        made: dict[str, Any] = (
-            _expand(self.raw, known, self.file.folder or _here(folder), where) if self.file.expands else dict(self.raw)
-        )
+        made: dict[str, Any] = dict(self.raw)
+        if self.file.expands:
+            made = _expand(self.raw, known, self.file.folder or _here(folder), where)
         if self.file.folder and "command" in made:
             made["cwd"] = os.path.join(self.file.folder, str(made.get("cwd") or ""))
         return _with_headers(made, known, where)
@@ -194,31 +192,28 @@ def _project_of(path: str) -> str:
 
 def _read(file: ConfigFile, here: str, *, named: bool) -> list[ConfiguredServer]:
     """The servers of a file; none if it does not exist. Raises ConfigError."""
-    data = _named_bytes(file) if named else _found_bytes(file)
+    data = _read_bytes(file, named)
     if len(data) > file.most:
         raise ConfigError(f"{file.path}: it has more than {file.most:,} bytes")
     record = _decode(file.path, data)
     return [*_local(file, record, here), *_entries(file, record, file.keys)]
 
 
-def _named_bytes(file: ConfigFile) -> bytes:
-    """The content of a file that the user named, which may be a pipe."""
-    try:
-        return read_bounded(file.path, file.most)
-    except OSError as problem:
-        raise ConfigError(f"{file.path}: it can't be read: {problem.strerror}") from None
+def _read_bytes(file: ConfigFile, named: bool) -> bytes:
+    """The content of a file that the user named, which may be a pipe, or that was found.
 
-
-def _found_bytes(file: ConfigFile) -> bytes:
-    """The content of a file that was found: empty if it is no file, unreadable, or another user's.
-
-    Another user must not choose what we start by putting a file into a shared folder.
+    One that was found counts as empty if it is no file, unreadable, or another user's: another user must not choose
+    what we start by putting a file into a shared folder.
     """
     try:
+        if named:
+            return read_bounded(file.path, file.most)
         data, found = read_regular(file.path, file.most)
-    except OSError:
+        return data if stat.S_ISREG(found.st_mode) and found.st_uid in (os.geteuid(), 0) else b""
+    except OSError as problem:
+        if named:
+            raise ConfigError(f"{file.path}: it can't be read: {problem.strerror}") from None
         return b""
-    return data if stat.S_ISREG(found.st_mode) and found.st_uid in (os.geteuid(), 0) else b""
 
 
 def _local(file: ConfigFile, record: dict[str, Any], here: str) -> list[ConfiguredServer]:
@@ -245,21 +240,14 @@ def _entries(file: ConfigFile, record: dict[str, Any], keys: tuple[str, ...]) ->
     return found
 
 
-def _is_deeper(value: Any, levels: int) -> bool:
-    """Whether a value is nested deeper. Without recursion: the stack depends on the Python."""
-    layer: list[Any] = [value]
-    for _ in range(levels):
-        layer = [inner for each in layer for inner in (each.values() if is_object(each) else each)]
-        layer = [each for each in layer if is_object(each) or is_array(each)]
-        if not layer:
-            return False
-    return True
-
-
 def _decode(path: str, data: bytes) -> dict[str, Any]:
-    decode = _decode_toml if path.endswith(".toml") else _decode_json
     try:
-        record: Any = decode(data) if data.strip() else {}
+        if path.endswith(".toml"):
+            import tomllib
+
+            record: Any = tomllib.loads(data.decode())
+        else:
+            record = _decode_json(data.removeprefix(b"\xef\xbb\xbf")) if data.strip() else {}
     except (ValueError, RecursionError) as problem:
         raise ConfigError(f"{path}: it can't be read: {problem}") from None
     if not is_object(record):
@@ -267,17 +255,11 @@ def _decode(path: str, data: bytes) -> dict[str, Any]:
     return record
 
 
-def _decode_toml(data: bytes) -> Any:
-    import tomllib
-
-    return tomllib.loads(data.decode())
-
-
 def _decode_json(data: bytes) -> Any:
     try:
-        return msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
+        return msgspec.json.decode(data)
     except msgspec.DecodeError:
-        return msgspec.json.decode(_without_comments(data.decode("utf-8-sig")))
+        return msgspec.json.decode(_without_comments(data.decode()))
 
 
 # An unclosed text or comment extends to the end: it is broken either way, and this takes linear time.
@@ -318,14 +300,16 @@ _VARIABLE = re.compile(r"\$\{([^{}\n]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def _expand(value: Any, environ: Mapping[str, str], folder: str, where: str) -> Any:
+def _expand(value: Any, environ: Mapping[str, str], folder: str, where: str, levels: int = DEPTH) -> Any:
     """A value with its variables expanded, at any depth. Raises ConfigError for a variable that is not set."""
     if isinstance(value, str):
         return _VARIABLE.sub(lambda found: _variable(found[1], found[0], environ, folder, where), value)
+    if not levels and (is_object(value) or is_array(value)):
+        raise ConfigError(f"{where[:200]}: it is nested too deep; entries have at most {DEPTH} levels")
     if is_object(value):
-        return {key: _expand(each, environ, folder, f"{where}.{key}") for key, each in value.items()}
+        return {key: _expand(each, environ, folder, f"{where}.{key}", levels - 1) for key, each in value.items()}
     if is_array(value):
-        return [_expand(each, environ, folder, f"{where}[{n}]") for n, each in enumerate(value)]
+        return [_expand(each, environ, folder, f"{where}[{n}]", levels - 1) for n, each in enumerate(value)]
     return value
 
 

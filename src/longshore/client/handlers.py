@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast, final
 
 import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Struct
 
 from longshore.client.session import ClientSession
 from longshore.client.tasks import end, name_of
@@ -28,8 +27,6 @@ REJECTED = -1
 """The code in the specification's examples for a user who says no."""
 AT_ONCE = 64
 """Questions of a server that are answered at the same time; more are refused."""
-_RECENT = 100
-"""Completed URL elicitations that are remembered: the notification may come before anything waits for it."""
 
 Roots = Sequence[str | Root] | Callable[[], Any]
 RelayQuestion = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
@@ -135,10 +132,10 @@ class RequestHandlers:
         """Answer a request of the server's, in a task."""
         assert message.id is not UNSET
         key = (session, message.id)
-        if message.method == "ping" and not session.stalled:
+        if message.method == "ping" and not session.channel.congested:
             session.answer(message.id, {})
         elif len(self._running) >= AT_ONCE:
-            if session.stalled:  # it does not read its answers, so it gets no more of them
+            if session.channel.congested:  # it does not read its answers, so it gets no more of them
                 session.note(f"it asks on and on and does not read the answers: {message.method[:100]} was passed over")
             else:
                 session.refuse(message.id, INTERNAL_ERROR, f"{AT_ONCE} questions are being answered; ask again later")
@@ -194,7 +191,7 @@ async def _refuse(session: ClientSession, id: Id, code: int, text: str) -> None:
 
 async def _wait_until_read(session: ClientSession) -> None:
     """Wait until the server reads our answers. Not for a call to end: it may be the one that needs this answer."""
-    if session.stalled:
+    if session.channel.congested:
         await session.channel.ready()
 
 
@@ -294,39 +291,3 @@ def read_sample(given: Any) -> Any:
     if is_object(given) and {"role", "content", "model"} <= given.keys():
         return given
     raise TypeError("on_sample gives a text, a SampleAnswer, or a dict with role, content and model")
-
-
-class _Completed(Struct, rename="camel"):
-    elicitation_id: str
-
-
-_read_completed = msgspec.json.Decoder(_Completed).decode
-
-
-@final
-class UrlElicitations:
-    """The pages that the user was asked to visit, and the notifications that a visit is complete."""
-
-    def __init__(self) -> None:
-        self._completed: deque[str] = deque(maxlen=_RECENT)
-        self._waiting: set[asyncio.Event] = set()
-
-    def on_complete(self, params: Raw) -> None:
-        """Take a notification. Raises what msgspec raises for a malformed one."""
-        self._completed.append(_read_completed(params).elicitation_id)
-        for waiting in self._waiting:
-            waiting.set()
-
-    async def wait(self, ids: set[str], seconds: float | None) -> None:
-        """Wait until these are complete, or until the time is up: servers need not report completion."""
-        news = asyncio.Event()
-        self._waiting.add(news)
-        try:
-            async with asyncio.timeout(seconds):
-                while not ids <= set(self._completed):
-                    news.clear()
-                    await news.wait()
-        except TimeoutError:
-            pass
-        finally:
-            self._waiting.discard(news)

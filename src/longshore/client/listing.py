@@ -1,33 +1,115 @@
-"""The lists of a server, page by page, and what they say of each tool when it is called."""
+"""The lists of a server, page by page, what they say of each tool when it is called, and the cache of answers."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from math import isfinite
 from time import monotonic
 from typing import Any, final
 
 from msgspec import Raw, to_builtins
-from msgspec.json import decode
+from msgspec.json import decode, encode
 
-from longshore.client.cache import Cache, lifetime, weigh
 from longshore.client.models import KEYS, Result, ToolInfo, read_entry
 from longshore.errors import BadAnswer
 from longshore.protocol.http_headers import PARAM, HeaderParam, write_value
 from longshore.protocol.peer import ABSENT
 from longshore.schema.header_params import HeaderProblem, header_params
-from longshore.schema.kinds import is_object
+from longshore.schema.kinds import is_array, is_object
 
 PAGES = 1000
 """A list with more pages than this is taken for endless."""
 ENTRIES = 100_000
-LIST_CHARS = 256 << 20
-"""Characters of a whole list. Each page may be as long as a message."""
+LIST_BYTES = 256 << 20
+"""Bytes of a whole list as JSON. Each page may be as long as a message."""
 MOST_PROBLEMS = 100
 """Entries that are reported as left out. A list that is wrong throughout needs no more."""
 _PREFIX = PARAM.decode()
 
+MOST = 256
+"""Cached answers. The least recently used one makes room."""
+MOST_BYTES = 16 << 20
+"""Bytes of all of them as JSON. An answer that is longer by itself is not cached."""
+MOST_SECONDS = 24 * 3600
+"""A day, also where the server says longer: it may have forgotten to report a change."""
+
+Key = tuple[str, str | None]
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
+
+
+@final
+class Cache:
+    """Answers that a modern server allows to be cached, by method and subject (a URI, a cursor), as JSON.
+
+    A result without a valid `ttlMs` is not cached.
+    """
+
+    def __init__(self) -> None:
+        self._entries: OrderedDict[Key, tuple[float, bytes]] = OrderedDict()
+        self._size = 0
+        self.changes = 0
+        """How often something was dropped."""
+        self._dropped: dict[str, int] = {}
+        self._cleared = 0
+
+    def get(self, key: Key, now: float) -> dict[str, Any] | None:
+        expires, answer = self._entries.get(key, (0.0, b""))
+        if not answer or expires <= now:
+            self._remove(key)
+            return None
+        self._entries.move_to_end(key)
+        found: dict[str, Any] = decode(answer)
+        return found
+
+    def put(self, key: Key, result: Mapping[str, Any], now: float, since: int | None = None) -> None:
+        """Cache an answer. `since` is `changes` at the time of the request: a notification may have overtaken it."""
+        self._remove(key)
+        seconds = lifetime(result)
+        if not seconds or (since is not None and since != self.changes):
+            return
+        answer = encode(result)
+        if len(answer) > MOST_BYTES:
+            return
+        self._entries[key] = now + seconds, answer
+        self._size += len(answer)
+        while len(self._entries) > MOST or self._size > MOST_BYTES:
+            self._remove(next(iter(self._entries)))
+
+    def _remove(self, key: Key) -> None:
+        _, answer = self._entries.pop(key, (0.0, b""))
+        self._size -= len(answer)
+
+    def drop(self, method: str, about: str | None = None) -> None:
+        """Drop all answers to a method, or those about a URI or what it is part of: they have changed."""
+        self.changes += 1
+        self._dropped[method] = self._dropped.get(method, 0) + 1
+        for key in [key for key in self._entries if key[0] == method and (about is None or covers(key[1], about))]:
+            self._remove(key)
+
+    def changes_of(self, method: str) -> int:
+        """How often answers to a method, cached or not, were dropped."""
+        return self._cleared + self._dropped.get(method, 0)
+
+    def clear(self) -> None:
+        """Drop everything: it may be another server now."""
+        self.changes += 1
+        self._cleared += 1
+        self._entries.clear()
+        self._size = 0
+
+
+def covers(whole: str | None, part: str) -> bool:
+    """Whether a resource is `whole` or a part of it: servers may report changes of parts."""
+    return whole is not None and (part == whole or part.startswith(whole.rstrip("/") + "/"))
+
+
+def lifetime(result: Mapping[str, Any]) -> float:
+    """Seconds for which the server allows an answer to be cached. 0.0: not at all."""
+    ttl = result.get("ttlMs")
+    if not isinstance(ttl, (int, float)) or isinstance(ttl, bool) or ttl <= 0:
+        return 0.0
+    return min(ttl, 1000 * MOST_SECONDS) / 1000
 
 
 class ListedTool:
@@ -62,8 +144,8 @@ class ListedTool:
 class Listing:
     """The lists of one server. `problems` says which entries were left out, and why."""
 
-    def __init__(self, ask: Ask, cache: Cache) -> None:
-        self._ask = ask
+    def __init__(self, ask: Ask, bad_answer: Callable[[str], BadAnswer], cache: Cache) -> None:
+        self._ask, self._bad = ask, bad_answer
         self._cache = cache
         self.tools: dict[str, ListedTool] = {}
         self._as_of = 0
@@ -85,20 +167,27 @@ class Listing:
         key, _ = KEYS[method]
         cursor: str | None = None
         seen: set[str] = set()
-        for _ in range(PAGES):
+        count = size = 0
+        for number in range(PAGES):
             page = await self._page(method, cursor, fresh)
             entries: Any = page.get(key)
-            if not isinstance(entries, list):
-                raise BadAnswer(f"the answer to {method} has no list {key!r}")
+            if not is_array(entries):
+                raise self._bad(f"the answer to {method} has no list {key!r}")
+            count += len(entries)
+            if count > ENTRIES:
+                raise self._bad(f"{method} has more than {ENTRIES:,} entries")
+            size += len(encode(page)) if number else 0  # one message is bounded already
+            if size > LIST_BYTES:
+                raise self._bad(f"{method} is longer than {LIST_BYTES >> 20} MiB")
             yield entries
             following: Any = page.get("nextCursor")
             if following is None:
                 return
             if not isinstance(following, str) or following in seen:
-                raise BadAnswer(f"{method} goes round in circles: the cursor {str(following)[:50]!r} came twice")
+                raise self._bad(f"{method} goes round in circles: the cursor {str(following)[:50]!r} came twice")
             seen.add(following)
             cursor = following
-        raise BadAnswer(f"{method} has more than {PAGES} pages")
+        raise self._bad(f"{method} has more than {PAGES} pages")
 
     async def _page(self, method: str, cursor: str | None, fresh: bool) -> dict[str, Any]:
         cached = None if fresh else self._cache.get((method, cursor), monotonic())
@@ -116,16 +205,7 @@ class Listing:
         """The whole list, without entries that can't be used. `problems` names those."""
         _, kind = KEYS[method]
         found: list[Any] = []
-        count = chars = pages = 0
         async for page in self.pages(method, fresh=fresh):
-            count += len(page)
-            if count > ENTRIES:
-                raise BadAnswer(f"{method} has more than {ENTRIES:,} entries")
-            pages += 1
-            if pages > 1:  # one message is bounded already
-                chars += weigh(page)
-                if chars > LIST_CHARS:
-                    raise BadAnswer(f"{method} is longer than {LIST_CHARS >> 20} MiB")
             for entry in page:
                 try:
                     found.append(read_entry(kind, entry))
@@ -175,10 +255,10 @@ class Listing:
         if known is None or known.tool.output_schema is None or result.is_error:
             return
         if "structuredContent" not in result.record:
-            raise BadAnswer(f"the tool {name!r} promises structured content, and gave none")
+            raise self._bad(f"the tool {name!r} promises structured content, and gave none")
         faults = known.faults(result.structured)
         if faults:
-            raise BadAnswer(f"the tool {name!r} breaks its own output schema: " + "; ".join(faults))
+            raise self._bad(f"the tool {name!r} breaks its own output schema: " + "; ".join(faults))
 
 
 def _absent(meta: Any) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, final
 from urllib.parse import urljoin
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from longshore.errors import AuthorizationError, BadAnswer, ClientError, ConnectError, ConnectionLost, HttpRefused
 from longshore.http_client.pool import HttpClient
@@ -30,6 +30,9 @@ _REASON_CHARACTERS: Final = 500
 """Characters that an error repeats of a server's reason."""
 EVENT_STREAM: Final = "text/event-stream"
 JSON: Final = "application/json"
+POST_HEADERS: Final = (("Content-Type", JSON), ("Accept", f"{JSON}, {EVENT_STREAM}"))
+MOST_REQUESTS: Final = 128
+"""Requests in flight, each with its own connection. Others wait."""
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FRAMING: Final = frozenset(
     ("content-length", "transfer-encoding", "connection", "keep-alive", "te", "upgrade", "expect")
@@ -118,14 +121,16 @@ class McpEndpoint:
                     await read_refusal(response)
                 try:
                     if tries == CHALLENGES and refused:
-                        raise AuthorizationError(_still_refused(response))
+                        what = f"it refuses what the login gave, {CHALLENGES} times over (HTTP status"
+                        raise AuthorizationError(f"{what} {response.status}); does this account have access there?")
                     credentials = await flow.asend(response)
                 except StopAsyncIteration:
                     if refused:
                         refuse(response, has_credentials=True)
                     return response
                 except AuthorizationError as problem:
-                    problem.what = _quote_reason(response) + problem.what
+                    reason = _reason(response)
+                    problem.what = f'the server says "{reason}"; {problem.what}' if reason else problem.what
                     raise
                 response.close()
                 tries += 1
@@ -191,33 +196,19 @@ async def read_refusal(response: HttpResponse) -> HttpResponse:
     return response
 
 
-def _still_refused(response: HttpResponse) -> str:
-    what = f"it refuses what the login gave, {CHALLENGES} times over (HTTP status {response.status})"
-    return f"{what}; does this account have access there?"
-
-
-def _quote_reason(response: HttpResponse) -> str:
-    reason = _reason(response)
-    return f'the server says "{reason}"; ' if reason else ""
-
-
 def _reason(response: HttpResponse) -> str:
     """Why a server refuses, in its own words: from its challenge (RFC 6750), else from the JSON in the body."""
     from longshore.client.auth.discovery import challenge_description
 
-    reason = challenge_description(response.headers)
-    if not reason:
-        try:
-            body = _read_reasons(response.body)
-        except BROKEN:
-            return ""
-        texts = (
-            body.error_description,
-            body.error.get("message") if is_object(body.error) else body.error,
-            body.message,
-            body.detail,
-        )
-        reason = next((text for text in texts if isinstance(text, str)), "")
+    body = _refusal(response.body)
+    texts = (
+        challenge_description(response.headers) or None,
+        body.error_description,
+        body.error_message,
+        body.message,
+        body.detail,
+    )
+    reason = next((text for text in texts if isinstance(text, str)), "")
     return " ".join(reason.split())[:_REASON_CHARACTERS]
 
 
@@ -227,9 +218,18 @@ def refuse(response: HttpResponse, *, has_credentials: bool = False) -> NoReturn
     problem = HttpRefused(status, response.body, response.headers)
     if status == 401 or wanted is not None:
         reason = _reason(response)
+        challenge = f" ({wanted[:200]})" if wanted and not reason else ""
         if reason:
             problem.what = f"HTTP status {status}: {reason}"
-        _advise(problem, "" if reason else wanted or "", has_credentials)
+        if not has_credentials:
+            problem.what += "; it wants credentials"
+            problem.fix, problem.options = "give the client {} (a token, or OAuth) or {}", ("auth", "headers")
+        elif status == 401:
+            problem.what += f"; it does not take the credentials that it got{challenge}"
+            problem.fix, problem.options = "give others by {} or {}", ("auth", "headers")
+        else:
+            problem.what += f"; the credentials that it got do not allow this{challenge}"
+            problem.fix = "give some that do"
     elif 300 <= status < 400:
         to = without_secrets(response.header("location") or "nowhere")[:200]
         problem.what += f"; it points to {to}, and redirects are not followed: give that URL if you trust it"
@@ -240,19 +240,6 @@ def refuse(response: HttpResponse, *, has_credentials: bool = False) -> NoReturn
     raise problem
 
 
-def _advise(problem: HttpRefused, challenge: str, has_credentials: bool) -> None:
-    shown = f" ({challenge[:200]})" if challenge else ""
-    if not has_credentials:
-        problem.what += "; it wants credentials"
-        problem.fix, problem.options = "give the client {} (a token, or OAuth) or {}", ("auth", "headers")
-    elif problem.status == 401:
-        problem.what += f"; it does not take the credentials that it got{shown}"
-        problem.fix, problem.options = "give others by {} or {}", ("auth", "headers")
-    else:
-        problem.what += f"; the credentials that it got do not allow this{shown}"
-        problem.fix = "give some that do"
-
-
 # -- the fields of messages that the transport reads
 
 
@@ -261,34 +248,30 @@ class _MessageIds(Struct):
     method: Any = None
 
 
-class _Error(Struct):
-    error: Raw
+class _Refusal(Struct):
+    """A JSON-RPC error, or one of the places where servers put the reason of a refusal."""
+
     id: Any = None
-
-
-class _Message(Struct):
-    message: str
-
-
-class _ErrorMessage(Struct):
-    error: _Message
-    id: Any = None
-
-
-class _Reasons(Struct):
-    """Where servers put the reason of a refusal."""
-
     error: Any = None
     error_description: Any = None
     message: Any = None
     detail: Any = None
 
+    @property
+    def error_message(self) -> Any:
+        return self.error.get("message") if is_object(self.error) else self.error
+
 
 _read_ids = msgspec.json.Decoder(_MessageIds).decode
 _read_batch_ids = msgspec.json.Decoder(list[_MessageIds]).decode
-_read_error = msgspec.json.Decoder(_Error).decode
-_read_error_message = msgspec.json.Decoder(_ErrorMessage).decode
-_read_reasons = msgspec.json.Decoder(_Reasons).decode
+_decode_refusal = msgspec.json.Decoder(_Refusal).decode
+
+
+def _refusal(body: bytes) -> _Refusal:
+    try:
+        return _decode_refusal(body)
+    except BROKEN:
+        return _Refusal()
 
 
 def answered_ids(frame: bytes) -> list[Id]:
@@ -308,21 +291,13 @@ def is_session_over(response: HttpResponse, id: Id | None = None) -> bool:
     """
     if response.status != 400:
         return response.status == 404
-    try:
-        found = _read_error_message(response.body)
-    except BROKEN:
-        return False
-    return (id is None or found.id != id) and "session" in found.error.message.lower()
+    found = _refusal(response.body)
+    return (id is None or found.id != id) and "session" in str(found.error_message).lower()
 
 
 def error_for(body: bytes, id: Id, *, accept_null_id: bool) -> bytes | None:
     """The JSON-RPC error in a refusal's body, if it is for this request. `accept_null_id`: or for none."""
-    try:
-        found = _read_error(body)
-    except BROKEN:
+    found = _refusal(body)
+    if found.error is None or (found.id != id and not (found.id is None and accept_null_id)):
         return None
-    if found.id == id and type(found.id) is type(id):
-        return body
-    if found.id is None and accept_null_id and bytes(found.error) != b"null":
-        return msgspec.json.encode({"jsonrpc": "2.0", "id": id, "error": found.error})
-    return None
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": id, "error": found.error})

@@ -201,19 +201,24 @@ def read_block(block: Any) -> Any:
         raise BadAnswer(f"a {fields['type']} block can't be read: {problem}") from None
 
 
+def _read_member(record: dict[str, Any], key: str, kind: type[T], name: str) -> T:
+    try:
+        return msgspec.convert(record.get(key), kind)
+    except msgspec.ValidationError as problem:
+        raise BadAnswer(f"the {name} can't be read: {problem}") from None
+
+
 def read_contents(record: dict[str, Any]) -> list[Contents]:
     """The contents of a resource."""
-    try:
-        return msgspec.convert(record.get("contents"), list[Contents])
-    except msgspec.ValidationError as problem:
-        raise BadAnswer(f"the contents can't be read: {problem}") from None
+    return _read_member(record, "contents", list[Contents], "contents")
+
+
+def read_completion(record: dict[str, Any]) -> Completion:
+    return _read_member(record, "completion", Completion, "completion")
 
 
 def read_prompt(record: dict[str, Any]) -> PromptResult:
-    try:
-        messages = msgspec.convert(record.get("messages"), list[Message])
-    except msgspec.ValidationError as problem:
-        raise BadAnswer(f"the prompt can't be read: {problem}") from None
+    messages = _read_member(record, "messages", list[Message], "prompt")
     for message in messages:
         message.content = read_block(message.content)
     description = record.get("description")
@@ -223,8 +228,14 @@ def read_prompt(record: dict[str, Any]) -> PromptResult:
 def as_type(result: Result, wanted: type[T]) -> T:
     """The result as a type of the caller's: from the structured content, else from the text, as JSON or as it is."""
     value = result.structured
+    if value is UNSET and wanted is str:
+        return cast("T", result.text)
     if value is UNSET:
-        return _from_text(result.text, wanted)
+        try:
+            value = msgspec.json.decode(result.text)
+        except BROKEN as problem:
+            raise BadAnswer(f"the result's text is no {_name(wanted)}: {problem}") from None
+        return _convert(value, wanted)
     try:
         return _convert(value, wanted)
     except BadAnswer:
@@ -232,16 +243,6 @@ def as_type(result: Result, wanted: type[T]) -> T:
             # Before 2026-07-28 structured content is an object, so other values are wrapped in one.
             return _convert(cast("dict[str, Any]", value)["result"], wanted)
         raise
-
-
-def _from_text(text: str, wanted: type[T]) -> T:
-    if wanted is str:
-        return cast("T", text)
-    try:
-        value = msgspec.json.decode(text)
-    except BROKEN as problem:
-        raise BadAnswer(f"the result's text is no {_name(wanted)}: {problem}") from None
-    return _convert(value, wanted)
 
 
 def _convert(value: Any, wanted: type[T]) -> T:
@@ -260,10 +261,3 @@ def _convert(value: Any, wanted: type[T]) -> T:
 
 def _name(wanted: Any) -> str:
     return getattr(wanted, "__name__", None) or str(wanted)
-
-
-def read_completion(record: dict[str, Any]) -> Completion:
-    try:
-        return msgspec.convert(record.get("completion"), Completion)
-    except msgspec.ValidationError as problem:
-        raise BadAnswer(f"the completion can't be read: {problem}") from None

@@ -19,7 +19,7 @@ from longshore.client.models import ServerInfo
 from longshore.client.session import ClientSession, Sent
 from longshore.errors import BadAnswer, CallTimeout, ConnectError, ConnectionLost, HttpRefused, ServerError
 from longshore.protocol.peer import PREFIX, SERVER_INFO, UNSUPPORTED_VERSION
-from longshore.protocol.revisions import LEGACY, MODERN, REVISIONS, Revision
+from longshore.protocol.revisions import LEGACY, MODERN, REVISIONS
 from longshore.schema.kinds import is_object
 from longshore.wire.codec import BROKEN
 
@@ -136,7 +136,7 @@ async def _find_era(session: ClientSession, hello: ClientHello) -> ServerInfo:
     try:
         await asyncio.wait((probe.answer, handshake.answer), return_when=asyncio.FIRST_COMPLETED)
         if handshake.answer.done() and handshake.answer.exception() is None:
-            return _initialized(session, hello, handshake.answer.result())
+            return await _initialized(session, hello, handshake.answer.result())
         if await _answered(session, probe):
             return await _judge(session, hello, probe, handshake)
         return await _shake_hands(session, hello, handshake)  # which was refused: that says more than silence
@@ -155,7 +155,7 @@ async def _answered(session: ClientSession, probe: Sent) -> bool:
 
 
 def _probe(session: ClientSession, hello: ClientHello, revision: str = MODERN[-1]) -> Sent:
-    session.envelope = _make_envelope(REVISIONS[revision], hello)
+    session.envelope = _make_envelope(revision, hello)
     return session.start("server/discover", {})
 
 
@@ -191,27 +191,22 @@ def _offered(problem: ServerError) -> str:
     return mutual[-1] if mutual else MODERN[-1]
 
 
-async def _discover(session: ClientSession, hello: ClientHello, revision: str) -> ServerInfo:
+async def _discover(session: ClientSession, hello: ClientHello, revision: str, again: bool = False) -> ServerInfo:
     """Discover a modern server. A revision that it refuses is exchanged for one that it names, once."""
     named = revision if revision in MODERN else MODERN[-1]
     try:
-        found = await _ask_discover(session, hello, named)
+        found = _discovered(await _probe(session, hello, named).answer)
     except ServerError as problem:
-        if problem.code not in _MODERN_ERRORS:
+        if problem.code not in _MODERN_ERRORS or again:
             raise
-        found = await _ask_discover(session, hello, _offered(problem))
+        return await _discover(session, hello, _offered(problem), again=True)
+    except HttpRefused as refused:
+        speaks = "" if refused.status in _FINAL_STATUSES else f"it does not speak {named}: "
+        raise _refused(refused, speaks) from refused
     if not any(version in MODERN for version in found.supported_versions):
         spoken = ", ".join(found.supported_versions) or "no revision at all"
         raise ConnectError(f"it speaks {spoken}, we speak {', '.join(MODERN)}")
     return _agreed(session, hello, found)
-
-
-async def _ask_discover(session: ClientSession, hello: ClientHello, revision: str) -> _Discovered:
-    try:
-        return _discovered(await _probe(session, hello, revision).answer)
-    except HttpRefused as refused:
-        speaks = "" if refused.status in _FINAL_STATUSES else f"it does not speak {revision}: "
-        raise _refused(refused, speaks) from refused
 
 
 def _discovered(raw: Raw) -> _Discovered:
@@ -227,18 +222,16 @@ def _discovered(raw: Raw) -> _Discovered:
 
 def _agreed(session: ClientSession, hello: ClientHello, found: _Discovered) -> ServerInfo:
     name = [version for version in MODERN if version in found.supported_versions][-1]
-    revision = REVISIONS[name]
-    session.envelope = _make_envelope(revision, hello)
-    _set_revision(session, revision)
+    session.envelope = _make_envelope(name, hello)
     info: Any = found.meta.get(SERVER_INFO)
-    return _info(name, info if is_object(info) else {}, found.capabilities, found.instructions)
+    return _agree(session, name, info if is_object(info) else {}, found)
 
 
-def _make_envelope(revision: Revision, hello: ClientHello) -> dict[str, Any]:
+def _make_envelope(revision: str, hello: ClientHello) -> dict[str, Any]:
     """The `_meta` of every modern request. Roots declared with every request need no change notifications."""
     roots: dict[str, Any] = {"roots": {}} if "roots" in hello.capabilities else {}
     return {
-        PREFIX + "protocolVersion": revision.name,
+        PREFIX + "protocolVersion": revision,
         PREFIX + "clientCapabilities": {**hello.capabilities, **roots},
         PREFIX + "clientInfo": dict(hello.info),
     }
@@ -253,7 +246,7 @@ def _initialize(session: ClientSession, hello: ClientHello) -> Sent:
 async def _shake_hands(session: ClientSession, hello: ClientHello, handshake: Sent | None = None) -> ServerInfo:
     """Initialize, or wait for the answer to an `initialize` that was sent already."""
     try:
-        return _initialized(session, hello, await (handshake or _initialize(session, hello)).answer)
+        return await _initialized(session, hello, await (handshake or _initialize(session, hello)).answer)
     except HttpRefused as refused:
         if refused.status in _OLDER_STATUSES:
             raise OlderTransport(refused.what, refused.server) from refused
@@ -264,7 +257,7 @@ def _refused(refused: HttpRefused, before: str = "") -> ConnectError:
     return ConnectError(before + refused.what, refused.server, refused.said, fix=refused.fix, options=refused.options)
 
 
-def _initialized(session: ClientSession, hello: ClientHello, raw: Raw) -> ServerInfo:
+async def _initialized(session: ClientSession, hello: ClientHello, raw: Raw) -> ServerInfo:
     try:
         found = _read_initialized(raw)
     except BROKEN as broken:
@@ -274,28 +267,23 @@ def _initialized(session: ClientSession, hello: ClientHello, raw: Raw) -> Server
         wanted = hello.era if hello.era in LEGACY else ", ".join(LEGACY)
         raise ConnectError(f"it answered the handshake with {name[:50]!r}, we speak {wanted}")
     session.envelope = None
-    _set_revision(session, REVISIONS[name])
+    server = _agree(session, name, found.server_info, found)
     session.notify("notifications/initialized")
-    return _info(name, found.server_info, found.capabilities, found.instructions)
+    await session.channel.ready()  # no request may overtake it
+    return server
 
 
-def _set_revision(session: ClientSession, revision: Revision) -> None:
-    session.revision = revision
-    session.channel.speak(revision)
-
-
-def _info(revision: str, info: dict[str, Any], capabilities: dict[str, Any], instructions: str | None) -> ServerInfo:
-    def text(key: str) -> str | None:
-        value = info.get(key)
-        return value if isinstance(value, str) else None
-
+def _agree(session: ClientSession, name: str, info: dict[str, Any], found: _Discovered | _Initialized) -> ServerInfo:
+    session.revision = REVISIONS[name]
+    session.channel.speak(session.revision)
+    texts = {key: value for key, value in info.items() if isinstance(value, str)}
     return ServerInfo(
-        name=text("name") or "",
-        version=text("version") or "",
-        title=text("title"),
-        instructions=instructions,
-        capabilities=capabilities,
-        revision=revision,
+        name=texts.get("name", ""),
+        version=texts.get("version", ""),
+        title=texts.get("title"),
+        instructions=found.instructions,
+        capabilities=found.capabilities,
+        revision=name,
         info=info,
     )
 

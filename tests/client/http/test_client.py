@@ -352,7 +352,7 @@ def test_the_session_is_ended(place: ServedPair, era: str) -> None:
     async def test() -> None:
         client = Client(place[0].url, era=era)
         await client.open()
-        channel: Any = client._connection._current.channel  # type: ignore[union-attr]
+        channel: Any = client._connection.current.channel  # type: ignore[union-attr]
         session = channel._session
         assert (session is None) == (era == "modern")
         await asyncio.gather(client.close(), client.close())

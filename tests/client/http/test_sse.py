@@ -225,7 +225,7 @@ def test_a_stream_as_response_to_a_message_is_not_awaited(monkeypatch: pytest.Mo
 @pytest.mark.parametrize("told", ["answer", "cancelled"])
 def test_the_number_of_messages_in_flight_is_bounded(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """More wait. Responses and cancellations don't wait, and a cancelled message is not sent."""
-    monkeypatch.setattr("longshore.client.sse.MOST_SENDING", 3)
+    monkeypatch.setattr("longshore.client.sse.MOST_REQUESTS", 3)
     old = Old()
 
     async def handler(got: Got, wire: Wire) -> None:
@@ -263,22 +263,6 @@ def test_the_number_of_messages_in_flight_is_bounded(told: str, monkeypatch: pyt
 
     hold: Any = None
     run(whole)
-
-
-def test_a_message_goes_to_the_url_of_its_own_connection() -> None:
-    """Also if the stream ends in the very turn in which it was handed over."""
-
-    async def test(client: Client, server: ScriptedServer) -> None:
-        await client.call("x")
-        channel: Any = client._connection._current.channel  # type: ignore[union-attr]
-        call = asyncio.ensure_future(client.call("x"))
-        while not channel._sending._tasks:
-            await asyncio.sleep(0)
-        channel._post_to = ""
-        await call
-        assert server.requests[-1].path == "/post?session=1"
-
-    attempt(Old(), test)
 
 
 def test_a_stream_that_ends_during_a_call_fails_it() -> None:

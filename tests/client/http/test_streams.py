@@ -10,14 +10,8 @@ import pytest
 from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, run, scripted
 from client.http.speaking import attempt, call_ok, done, legacy
 from longshore.client import Client
-from longshore.client.event_stream import (
-    _BACKOFF,
-    _LEAST_RETRY,
-    _MOST_RETRY,
-    RESUME_TRIES,
-    SseParser,
-    StreamCursor,
-)
+from longshore.client.http import RESUME_TRIES
+from longshore.client.sse import _BACKOFF, _LEAST_RETRY, _MOST_RETRY, SseParser
 from longshore.errors import ConnectionLost
 from longshore.limits import Limits
 from longshore.retry import Backoff
@@ -25,8 +19,8 @@ from longshore.retry import Backoff
 
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.event_stream._BACKOFF", Backoff(first=0.001, most=0.02))
-    monkeypatch.setattr("longshore.client.event_stream._LEAST_RETRY", 0.001)
+    monkeypatch.setattr("longshore.client.sse._BACKOFF", Backoff(first=0.001, most=0.02))
+    monkeypatch.setattr("longshore.client.sse._LEAST_RETRY", 0.001)
 
 
 def gets(server: ScriptedServer) -> int:
@@ -211,15 +205,8 @@ def test_a_silent_stream_is_resumed_a_bounded_number_of_times(how: str) -> None:
     attempt(legacy(begin, get=get), test, timeout=None)
 
 
-def told(retry: str) -> StreamCursor:
-    place, events = StreamCursor(), SseParser(1000)
-    events.feed(b"retry: %s\nid: 7\n\n" % retry.encode())
-    place.advance(events)
-    return place
-
-
 def test_delays_double_up_to_a_bound() -> None:
-    place = StreamCursor()
+    place = SseParser(1000)
     delays: list[float] = []
     for _ in range(30):
         delays.append(place.delay())
@@ -241,7 +228,8 @@ def test_delays_double_up_to_a_bound() -> None:
     ],
 )
 def test_the_retry_of_the_server_is_used_within_bounds(retry: str, delay: float) -> None:
-    place = told(retry)
+    place = SseParser(1000)
+    place.feed(b"retry: %s\nid: 7\n\n" % retry.encode())
     assert place.delay() == delay
     assert place.last_id == "7"
     place.failures = 99
