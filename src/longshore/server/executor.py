@@ -32,6 +32,7 @@ from longshore.telemetry.recorder import Recorder
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle
 
+    from longshore.protocol.session import Session
     from longshore.server.questions import Questions
     from longshore.server.threads import Threads
     from longshore.server.watchdog import Watchdog
@@ -523,14 +524,11 @@ class Executor:
             self._timer.cancel()
             self._armed, self._timer = inf, None
 
-    def stop_all(self, why: str) -> None:
-        """End every call, with an answer that says why."""
-        for call in list(self.live):
-            self.end(
-                call,
-                self.replies.failure(call, Failure("cancelled", f"{call.entry.name} was stopped: {why}")),
-                "cancelled",
-            )
+    def stop_all(self, why: str, session: Session[Any] | None = None) -> None:
+        """End every call, or those of one session, with an answer that says why."""
+        for call in [call for call in self.live if session is None or call.session is session]:
+            failure = Failure("cancelled", f"{call.entry.name} was stopped: {why}")
+            self.end(call, self.replies.failure(call, failure), "cancelled")
 
     def post(self, action: Callable[[], None]) -> None:
         """Run an action on the main thread: now if this is it, else soon."""

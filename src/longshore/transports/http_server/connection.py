@@ -335,7 +335,7 @@ class Connection(Protocol):
         self._held = 0
         """Bytes since the last progress in a body."""
         self._read_bytes = 0
-        """Bytes of the current read; where it holds a body or the end of a request, at most one more than a head has."""
+        """Bytes of the current read; if it holds a body or the end of a request, at most one more than a head has."""
         self._received = 0
         """Bytes of requests that did not come in one read."""
         self._counted = 0

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import socket as socket_module
-from asyncio import AbstractEventLoop, Server, TimerHandle, Transport, sleep
+from asyncio import AbstractEventLoop, BaseProtocol, Server, TimerHandle, Transport, sleep
 from collections.abc import Callable
 from contextvars import copy_context
 from socket import socket
 from ssl import SSLContext
-from typing import Any, Protocol, final
+from typing import Any, Protocol, cast, final
 
 from longshore.addresses import is_loopback
 from longshore.limits import Limits
@@ -123,7 +123,7 @@ class Listener:
 
         lines = JsonlConnection(self, self._lines, transport)
         self.connections.add(lines)
-        transport.set_protocol(lines)
+        transport.set_protocol(cast("BaseProtocol", lines))
         lines.data_received(data)
         return True
 
