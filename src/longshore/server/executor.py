@@ -91,7 +91,7 @@ class Executor:
         self._armed = inf
         self._timer: TimerHandle | None = None
         self._threads: Threads | None = None
-        self._main = get_ident()
+        self.main_thread = get_ident()
         self._task: Any = None
         self.watched = False
         """Whether a watchdog thread looks for code that blocks the loop."""
@@ -217,10 +217,11 @@ class Executor:
 
     def _open(self) -> None:
         """Open a loop. Until it runs, calls are queued; it starts them first."""
+        import asyncio
+
         if self.loop is None:
-            self.loop = _running_loop() if self._host is None else self._host.open_loop()
-        if self._task is None:
-            self._task = _task_type()
+            self.loop = asyncio.get_running_loop() if self._host is None else self._host.open_loop()
+        self._task = asyncio.Task  # `loop.create_task` is a Python function around it that costs as much again
         self._looping = self.loop.is_running()
         if not self._looping and not self._start_scheduled:
             self._start_scheduled = True
@@ -262,8 +263,7 @@ class Executor:
         if self._watchdog is None:
             from longshore.server.watchdog import Watchdog
 
-            runners = (Executor._work, Executor._prepare, Executor.run_inline)
-            self._watchdog = Watchdog(self, frozenset(each.__code__ for each in runners))
+            self._watchdog = Watchdog(self)
         self._watchdog.start()
 
     def _decode(self, call: Call) -> bytes | None:
@@ -338,7 +338,9 @@ class Executor:
             elif call.ended:
                 return
             elif monotonic() >= call.deadline:  # it blocked the loop, so that the timer could not fire
-                frame, outcome = self._late(call), "timeout"
+                late = f"{call.entry.name} did not finish within {call.entry.limit:g} s (its `timeout`)"
+                failure = Failure("timeout", f"{late}, and what it returned later was dropped")
+                frame, outcome = self.replies.failure(call, failure), "timeout"
             else:
                 frame = self.replies.success(call, value)
         except Stopped:
@@ -346,16 +348,14 @@ class Executor:
         except BaseException as problem:
             if call.ended:
                 return
-            if call.elicitation is not None and call.elicitation.open and _is_cancellation(problem):
+            from asyncio import CancelledError
+
+            if call.elicitation is not None and call.elicitation.open and isinstance(problem, CancelledError):
                 frame, outcome = self._suspend(call)
             else:
                 frame, outcome = self.replies.exception(call, _unwrap(problem))
         call.task = None
         self.end(call, frame, outcome)
-
-    def _late(self, call: Call) -> bytes:
-        what = f"did not finish within {call.entry.limit:g} s (its `timeout`), and what it returned later was dropped"
-        return self.replies.failure(call, Failure("timeout", f"{call.entry.name} {what}"))
 
     def _suspend(self, call: Call) -> tuple[bytes, Outcome]:
         try:
@@ -372,10 +372,9 @@ class Executor:
                 self.call_threadsafe, self.limits, self._run_on_thread, self._ran_on_thread
             )
         if threads.exhausted:
-            text = f"{threads.abandoned} earlier calls have ended but do not stop, and hold every thread"
-            self.end(
-                call, self.replies.failure(call, Failure("busy", f"{call.entry.name} can't run: {text}")), "refused"
-            )
+            why = f"{threads.abandoned} earlier calls have ended but do not stop, and hold every thread"
+            failure = Failure("busy", f"{call.entry.name} can't run: {why}")
+            self.end(call, self.replies.failure(call, failure), "refused")
             return
         call.thread = True
         threads.put(call)
@@ -410,7 +409,13 @@ class Executor:
         self._close(call, "cancelled")
         call.link.answer(None)
 
-    def _close(self, call: Call, outcome: Outcome) -> None:
+    def release(self, call: Call) -> None:
+        """Close a call whose request is handled anew. Nothing is sent or recorded for it."""
+        call.session.end(call.id, call)
+        call.task = None
+        self._close(call, None)
+
+    def _close(self, call: Call, outcome: Outcome | None) -> None:
         call.ended = True
         self.live.discard(call)
         if call.running:
@@ -432,7 +437,7 @@ class Executor:
             self._threads.abandon(call)
         if call.elicitation is not None:
             self.questions.withdraw(call)
-        if self.recorder.on:
+        if self.recorder.on and outcome is not None:
             self._completed(call, outcome)
         if self._queue.size and not self._start_scheduled and self.loop is not None:
             self._start_scheduled = True
@@ -490,14 +495,11 @@ class Executor:
             if call.caller is not None:
                 call.caller.end_asking(call)
                 call.caller.started()
-            self._set_clock(call, call.paused)
+            call.deadline = due = monotonic() + call.paused
+            if due < self._armed:
+                self._arm(due)
             if call.task is not None and not self.watched:
                 self._watch()
-
-    def _set_clock(self, call: Call, seconds: float) -> None:
-        call.deadline = due = monotonic() + seconds
-        if due < self._armed:
-            self._arm(due)
 
     def _arm(self, due: float) -> None:
         assert self.loop is not None
@@ -510,8 +512,7 @@ class Executor:
         """End the calls whose deadline has passed. One timer serves all calls."""
         now = monotonic()
         for call in [call for call in self.live if call.deadline <= now]:
-            seconds = f"{call.entry.limit:g} s"
-            text = f"{call.entry.name} did not finish within {seconds} and was stopped (its `timeout`)"
+            text = f"{call.entry.name} did not finish within {call.entry.limit:g} s and was stopped (its `timeout`)"
             self.end(call, self.replies.failure(call, Failure("timeout", text)), "timeout")
         self._armed, self._timer = inf, None
         due = min((call.deadline for call in self.live), default=inf)
@@ -532,7 +533,7 @@ class Executor:
 
     def post(self, action: Callable[[], None]) -> None:
         """Run an action on the main thread: now if this is it, else soon."""
-        if get_ident() == self._main or (self.loop is None and self._host is None):
+        if get_ident() == self.main_thread or (self.loop is None and self._host is None):
             action()
         else:
             self.call_threadsafe(action)
@@ -549,12 +550,12 @@ class Executor:
         if loop is not self.loop:
             self.dismiss_threads()
             self.loop, self._timer, self._armed, self._start_scheduled = loop, None, inf, False
-        self._main = get_ident()
+        self.main_thread = get_ident()
 
     def adopt_host(self, host: LoopHost) -> None:
         """Serve on this thread, without a loop until one is needed: then the host opens it."""
         self._host = host
-        self._main = get_ident()
+        self.main_thread = get_ident()
 
     def loop_opened(self, loop: AbstractEventLoop) -> None:
         """Use the loop that the host has opened. Calls that are running get their timer now."""
@@ -572,14 +573,6 @@ class Executor:
         if self._threads is not None:
             self._threads.dismiss()
             self._threads = None
-
-    @property
-    def serving_thread(self) -> int:
-        return self._main
-
-    @property
-    def on_main(self) -> bool:
-        return get_ident() == self._main
 
     @property
     def queued(self) -> int:
@@ -608,26 +601,6 @@ class Executor:
         if call.entry.kind == "tool" and call.started:  # else it was never invoked
             self.recorder.tool_completed(call.entry.name, call.id, seconds, outcome)
         self.recorder.request_completed(call.method, call.id, seconds, outcome)
-
-
-def _is_cancellation(problem: BaseException) -> bool:
-    """Whether a body ended by cancellation, as one that waits for answers does."""
-    from asyncio import CancelledError
-
-    return isinstance(problem, CancelledError)
-
-
-def _task_type() -> Any:
-    """asyncio's own Task: `loop.create_task` is a Python function around it that costs as much again."""
-    from asyncio import Task
-
-    return Task
-
-
-def _running_loop() -> AbstractEventLoop:
-    import asyncio
-
-    return asyncio.get_running_loop()
 
 
 def _unwrap(problem: BaseException) -> BaseException:
