@@ -344,18 +344,6 @@ def test_a_retry_without_answers_is_asked_again(more: dict[str, Any]) -> None:
     run(main())
 
 
-def test_answers_without_the_state_are_asked_for_again() -> None:
-    effects: list[str] = []
-
-    async def main() -> None:
-        client = Client(shop(effects))
-        reply = await client.call("refund", {"order": "A9"}, inputResponses=YES)
-        assert reply["result"]["resultType"] == "input_required"
-        assert effects == []
-
-    run(main())
-
-
 @pytest.mark.parametrize(
     "answer",
     [

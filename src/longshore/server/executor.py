@@ -22,7 +22,7 @@ from msgspec import Raw
 
 from longshore.errors import ProtocolError, RegistrationError
 from longshore.limits import Limits
-from longshore.protocol.dialect import Failure
+from longshore.protocol.dialect import Failure, FailureKind
 from longshore.protocol.revisions import MODERN
 from longshore.server.call import MEDIUM_BYTES, SMALL_BYTES, Call, Stopped
 from longshore.server.call_queue import CallQueue
@@ -154,7 +154,7 @@ class Executor:
         else:
             call.caller = self._queue.caller(call.link.caller)
             may_start = call.caller.may_start(self.limits.running - self.running)
-        if len(self.live) > self._most_live and not self._make_room(call, self._is_within, asking=True):
+        if len(self.live) > self._most_live and not self._make_room(call, asking=True):
             self._refuse(call)
         elif (
             may_start
@@ -164,7 +164,7 @@ class Executor:
             and (len(call.frame) <= MEDIUM_BYTES or self._held < self._most_bytes)
         ):
             self._start(call)
-        elif self._can_wait(call) or self._make_room(call, self._can_wait, asking=False):
+        elif self._can_wait(call) or self._make_room(call, asking=False):
             call.detach_frame()
             call.queued = True
             self._queue.add(call)
@@ -172,19 +172,18 @@ class Executor:
         else:
             self._refuse(call)
 
-    def _is_within(self, _: Call) -> bool:
-        return len(self.live) <= self._most_live
-
     def _can_wait(self, call: Call) -> bool:
         fits = not self._held or self._held + len(call.frame) <= self._most_bytes
-        return fits and self._queue.size < self._room
+        # Until the loop runs, calls that will run are queued too.
+        room = self.limits.parked + (0 if self._looping else self.limits.running)
+        return fits and self._queue.size < room
 
-    def _make_room(self, call: Call, enough: Callable[[Call], bool], *, asking: bool) -> bool:
+    def _make_room(self, call: Call, *, asking: bool) -> bool:
         """Refuse calls of callers that have more of them waiting than this one's, until there is enough room.
 
-        `asking`: calls that wait for their client count too. They take no room in the queue.
+        `asking`: room among all calls, of which those that wait for their client count too; else room in the queue.
         """
-        while not enough(call):
+        while not (len(self.live) <= self._most_live if asking else self._can_wait(call)):
             other = self._queue.giving_way(call, asking=asking)
             if other is None:
                 return False
@@ -194,12 +193,7 @@ class Executor:
     def _refuse(self, call: Call) -> None:
         waiting = len(self.live) - 1 - self.running
         why = f"{self.running} calls are running and {waiting} wait; try again when some have ended"
-        self.end(call, self.replies.failure(call, Failure("busy", f"the server is busy: {why}")), "refused")
-
-    @property
-    def _room(self) -> int:
-        """How many calls may be queued. Until the loop runs, calls that will run are queued too."""
-        return self.limits.parked + (0 if self._looping else self.limits.running)
+        self.fail(call, "busy", f"the server is busy: {why}", "refused")
 
     def _can_run_without_loop(self, call: Call) -> bool:
         """Whether a call can run on a thread before there is a loop: on stdio, until asyncio has been imported."""
@@ -253,7 +247,7 @@ class Executor:
         if entry.asked or call.elicitation is not None or (entry.toolset is not None and not entry.toolset.ready):
             call.task = self._task(self._prepare(call), loop=loop)
         elif entry.run == "thread":
-            self._hand_over(call)
+            self._run_on_thread(call)
         else:
             call.task = self._task(self._work(call), loop=loop)
         if call.task is not None and not self.watched:
@@ -323,7 +317,7 @@ class Executor:
             return
         if call.entry.run == "thread":
             call.task = None
-            self._hand_over(call)
+            self._run_on_thread(call)
         else:
             await self._work(call)
 
@@ -363,34 +357,12 @@ class Executor:
         except Exception as problem:
             return self.replies.exception(call, problem)
 
-    def _hand_over(self, call: Call) -> None:
-        threads = self._threads
-        if threads is None:
+    def _run_on_thread(self, call: Call) -> None:
+        if self._threads is None:
             from longshore.server.threads import Threads
 
-            threads = self._threads = Threads(
-                self.call_threadsafe, self.limits, self._run_on_thread, self._ran_on_thread
-            )
-        if threads.exhausted:
-            why = f"{threads.abandoned} earlier calls have ended but do not stop, and hold every thread"
-            failure = Failure("busy", f"{call.entry.name} can't run: {why}")
-            self.end(call, self.replies.failure(call, failure), "refused")
-            return
-        call.thread = True
-        threads.put(call)
-
-    def _run_on_thread(self, call: Call) -> tuple[bytes, Outcome]:
-        try:
-            value = call.entry.invoke(call.arguments, call)
-            if call.entry.kind == "tool":
-                call.arguments = None  # many calls may end before the loop sends their answers
-            return self.replies.success(call, value), "ok"
-        except BaseException as problem:
-            return self.replies.exception(call, problem)
-
-    def _ran_on_thread(self, call: Call, frame: bytes, outcome: Outcome) -> None:
-        call.thread = False
-        self.end(call, frame, outcome)
+            self._threads = Threads(self)
+        self._threads.run(call)
 
     # -- ending
 
@@ -403,6 +375,10 @@ class Executor:
             call.notifications.flush()
         call.link.answer(frame)
         return True
+
+    def fail(self, call: Call, kind: FailureKind, text: str, outcome: Outcome) -> None:
+        """End a call with a failure."""
+        self.end(call, self.replies.failure(call, Failure(kind, text)), outcome)
 
     def cancel(self, call: Call) -> None:
         """Close a call that the peer has cancelled. Nothing more is sent for it."""
@@ -434,7 +410,7 @@ class Executor:
             self._stop_task(call.task)
             call.task = None
         if call.thread and self._threads is not None:
-            self._threads.abandon(call)
+            self._threads.abandoned.add(call)
         if call.elicitation is not None:
             self.questions.withdraw(call)
         if self.recorder.on and outcome is not None:
@@ -451,15 +427,15 @@ class Executor:
         return lambda: self._end_listeners.remove(listener)
 
     def _stop_task(self, task: Any) -> None:
+        def stopped(task: Any) -> None:
+            self.cancelled_tasks.discard(task)
+            if not task.cancelled():
+                task.exception()
+
         if not task.done():
             self.cancelled_tasks.add(task)
-            task.add_done_callback(self._task_stopped)
+            task.add_done_callback(stopped)
             task.cancel()
-
-    def _task_stopped(self, task: Any) -> None:
-        self.cancelled_tasks.discard(task)
-        if not task.cancelled():
-            task.exception()
 
     def start_queued(self) -> None:
         """Start queued calls while there are places. A transport calls it when a peer reads again."""
@@ -513,7 +489,7 @@ class Executor:
         now = monotonic()
         for call in [call for call in self.live if call.deadline <= now]:
             text = f"{call.entry.name} did not finish within {call.entry.limit:g} s and was stopped (its `timeout`)"
-            self.end(call, self.replies.failure(call, Failure("timeout", text)), "timeout")
+            self.fail(call, "timeout", text, "timeout")
         self._armed, self._timer = inf, None
         due = min((call.deadline for call in self.live), default=inf)
         if due < inf:
@@ -528,8 +504,7 @@ class Executor:
     def stop_all(self, why: str, session: Session[Any] | None = None) -> None:
         """End every call, or those of one session, with an answer that says why."""
         for call in [call for call in self.live if session is None or call.session is session]:
-            failure = Failure("cancelled", f"{call.entry.name} was stopped: {why}")
-            self.end(call, self.replies.failure(call, failure), "cancelled")
+            self.fail(call, "cancelled", f"{call.entry.name} was stopped: {why}", "cancelled")
 
     def post(self, action: Callable[[], None]) -> None:
         """Run an action on the main thread: now if this is it, else soon."""
@@ -585,7 +560,7 @@ class Executor:
 
     @property
     def abandoned(self) -> int:
-        return 0 if self._threads is None else self._threads.abandoned
+        return 0 if self._threads is None else len(self._threads.abandoned)
 
     # -- telemetry
 

@@ -359,7 +359,7 @@ class Questions:
         try:
             return {key: await future for key, future in mine.values()}
         finally:
-            self._cancel_questions(call, mine)
+            self.withdraw(call, mine)
             if not elicitation.waiting:
                 call.executor.resume(call)
 
@@ -377,14 +377,10 @@ class Questions:
         except msgspec.DecodeError:
             future.set_result(None)  # JSON without a value, e.g. 1e999: a malformed answer
 
-    def withdraw(self, call: Call) -> None:
-        """Cancel the open questions of a call that has ended."""
-        if call.elicitation is not None:
-            self._cancel_questions(call, list(call.elicitation.waiting))
-
-    def _cancel_questions(self, call: Call, ids: Iterable[Id]) -> None:
+    def withdraw(self, call: Call, ids: Iterable[Id] | None = None) -> None:
+        """Cancel questions of a call, all if it has ended."""
         elicitation = _elicitation(call)
-        for id in ids:
+        for id in list(elicitation.waiting if ids is None else ids):
             _, future = elicitation.waiting.pop(id, ("", None))
             if call.session.answered(id) is not None:
                 params = {"requestId": id, "reason": "the call that asked has ended or needs no answer"}
