@@ -180,7 +180,7 @@ def test_threads_that_will_not_stop_are_counted_and_then_no_more_are_started(wor
         until_load(peer, 0, 0, n + 1)
     refused = peer.ask(call(2, "block"))
     assert failed(refused)
-    assert "2 earlier calls were given up but will not stop" in text_of(refused)
+    assert "2 earlier calls have ended but do not stop" in text_of(refused)
     (workshop.folder / "gate").touch()  # now they stop, late: their results are dropped
     until_load(peer, 0, 0, 0)
     assert text_of(peer.ask(call(3, "block"))) == "done"
