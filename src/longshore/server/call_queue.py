@@ -35,7 +35,7 @@ class Counts:
     __slots__ = ("asking", "queued", "running")
 
     def __init__(self) -> None:
-        self.running = 0
+        self.running: int = 0
         self.queued = 0
         self.asking = 0
         """Calls that wait for an answer from the client."""

@@ -143,6 +143,10 @@ def _get_prompt(engine: Engine, request: MethodRequest) -> bytes | None:
     return _run(engine, request.call(engine, known[params.name], params.arguments, params.meta), params)
 
 
+def _lacks_prompt(engine: Engine, params: GetParams) -> bool:
+    return params.name not in engine.catalog.prompts
+
+
 def _complete(engine: Engine, request: MethodRequest) -> bytes | None:
     """Complete an argument by the function declared for it, or by the choices of its type."""
     from longshore.registry.text_arguments import CompletionRequest, choices, matching, render_completion
@@ -191,9 +195,7 @@ CONTENT_METHODS: Final = {
     "resources/subscribe": MethodHandler(_subscribe, UriParams, may_arrive=_lacks_resource),
     "resources/unsubscribe": MethodHandler(_unsubscribe, UriParams),
     "subscriptions/listen": MethodHandler(_listen, ListenParams),
-    "prompts/get": MethodHandler(
-        _get_prompt, GetParams, "name", lambda engine, params: params.name not in engine.catalog.prompts
-    ),
+    "prompts/get": MethodHandler(_get_prompt, GetParams, "name", _lacks_prompt),
     "completion/complete": MethodHandler(_complete, CompleteParams, may_arrive=_lacks_completed),
 }
 

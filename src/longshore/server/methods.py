@@ -234,16 +234,24 @@ def _call_tool(_: Engine, __: MethodRequest) -> NoReturn:
     raise ProtocolError(INVALID_PARAMS, "invalid params of tools/call")
 
 
+def _never(_: Engine, __: Any) -> bool:
+    return False
+
+
+def _always(_: Engine, __: Any) -> bool:
+    return True
+
+
 class MethodHandler(NamedTuple):
     run: Callable[[Engine, MethodRequest], bytes | None]
     params: Any = None
     header_name: str = ""
     """The parameter that the `Mcp-Name` header repeats."""
-    may_arrive: Callable[[Engine, Any], bool] = lambda *_: False
+    may_arrive: Callable[[Engine, Any], bool] = _never
     """Whether a mounted server that is still starting may have what these parameters name."""
 
 
-_LIST: Final = MethodHandler(_list, ListParams, may_arrive=lambda *_: True)
+_LIST: Final = MethodHandler(_list, ListParams, may_arrive=_always)
 _METHODS: Final = {
     "initialize": MethodHandler(_initialize),
     "ping": MethodHandler(_ping),
