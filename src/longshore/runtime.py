@@ -135,7 +135,7 @@ class Runtime:
 
     def serve_http(self, name: str, asks_token: bool, flags: Mapping[str, Any] | None, config_path: str | None) -> None:
         """Serve over HTTP, with as many processes as the configuration says."""
-        from longshore.transports.http_server.server import Served, serve_http
+        from longshore.transports.http_server.supervisor import Served, serve_http
 
         self._configure(flags, config_path)
         served = Served(

@@ -12,7 +12,7 @@ from asgi import configured
 from premises import Site, opened
 
 from longshore import Server
-from longshore.server.rate_limits import Rates
+from longshore.server.engine import Rates
 from posting import Session, bearer, call, encode, modern, modern_headers, request
 from serving import Exchange, serve
 

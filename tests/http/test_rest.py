@@ -16,7 +16,7 @@ from asgi import HOST, WAIT_SECONDS, Answer, configured, opened, request
 
 from longshore import Ask, CallResult, Context, Image, Limits, ResourceNotFound, Server, Text, Tool, ToolError
 from longshore.protocol.dialect import FailureKind
-from longshore.server.rate_limits import Rates
+from longshore.server.engine import Rates
 from longshore.transports.http.rest import STATUSES
 from serving import serve
 

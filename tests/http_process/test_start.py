@@ -15,7 +15,6 @@ from longshore.config.sections import HttpConfig
 from longshore.transports.http_server import endpoint as binding
 from posting import ask_modern, call, modern, post_modern
 from services import skip
-from waiting import eventually
 
 from .serverproc import LONGSHORE, environment, launch, start
 from .servers import SOURCE
@@ -50,28 +49,6 @@ def run_script(folder: Path, source: str) -> subprocess.CompletedProcess[str]:
 
 
 # -- what is printed
-
-
-STUCK = """
-from pathlib import Path
-from longshore import Server
-app = Server("stuck")
-
-@app.tool
-async def download() -> str:
-    return Path("pipe").read_text()
-"""
-
-
-def test_an_async_tool_that_blocks_is_named_while_it_does() -> None:
-    with start(STUCK) as server:
-        os.mkfifo(server.folder / "pipe")
-        answer = post_modern(server, modern(call("download")))
-        eventually("the report", lambda: "download has blocked the event loop for 1 s at " in server.stderr)
-        assert ":8 download: " in server.stderr
-        (server.folder / "pipe").write_text("unblocked")
-        answer.finish()
-        assert answer.messages[-1]["result"]["content"][0]["text"] == "unblocked"
 
 
 def test_the_address_and_the_line_to_paste() -> None:

@@ -131,20 +131,6 @@ def test_one_bad_moment_is_not_hopeless_however_many_it_ends() -> None:
         assert pids(server) == set(server.workers)
 
 
-def test_a_worker_that_has_left_and_does_not_exit_is_ended() -> None:
-    """A thread of its own may hold it; its line has closed, so there is nothing more to hear of it."""
-    stuck = """
-if "_LONGSHORE_WORKER" in os.environ and not os.path.exists("left"):
-    open("left", "w").close()
-    os.close(int(os.environ["_LONGSHORE_WORKER"]))
-    threading.Thread(target=time.sleep, args=(600,)).start()
-    sys.exit(7)
-"""
-    with start(SOURCE + stuck, "--workers", "2") as server:
-        assert "was ended by SIGKILL; it is replaced" in server.stderr
-        assert pids(server) == set(server.workers)
-
-
 def test_a_mistake_that_only_a_worker_finds_ends_it(tmp_path: Path) -> None:
     server = launch(tmp_path, SOURCE, "--workers", "2", "--store", "mysql://x")
     try:

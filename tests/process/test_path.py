@@ -14,4 +14,4 @@ def test_a_call_on_stdio_crosses_few_files() -> None:
 def test_a_call_over_http_reaches_the_engine_and_the_tool() -> None:
     files = trace_http()
     assert {"server/engine.py", "protocol/http_headers.py", "registry/function.py"} <= set(files)
-    assert len(files) <= 20, files
+    assert len(files) <= TARGETS["HTTP 2026-07-28"], files

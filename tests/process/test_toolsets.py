@@ -11,7 +11,7 @@ import pytest
 from waiting import eventually
 
 from .conftest import Workshop
-from .peer import Peer, call, failed, request, text_of
+from .peer import Peer, call, request, text_of
 
 COUNTED = """
     import asyncio, os, time
@@ -92,18 +92,6 @@ def test_a_toolset_is_not_started_before_its_first_use(workshop: Workshop) -> No
     assert log(workshop) == []
 
 
-def test_it_is_opened_once_however_many_calls_want_it(workshop: Workshop) -> None:
-    (workshop.folder / "hold").touch()
-    peer = started(workshop)
-    kinds = ("later", "thread", "inline")
-    peer.send(*(call(n, kinds[n % 3]) for n in range(30)))
-    eventually("it opens", lambda: log(workshop))
-    assert peer.ask(request("ping", "ping"))["result"] == {}
-    (workshop.folder / "hold").unlink()
-    assert [text_of(peer.answer(n)) for n in range(30)] == ["1"] * 30
-    assert log(workshop) == ["start"]
-
-
 @pytest.mark.parametrize("how", ["end of input", "SIGTERM", "SIGINT"])
 def test_started_toolsets_are_closed_at_the_end(workshop: Workshop, how: str) -> None:
     peer = started(workshop)
@@ -115,19 +103,6 @@ def test_started_toolsets_are_closed_at_the_end(workshop: Workshop, how: str) ->
         os.kill(peer.pid, signal.Signals[how])
     peer.wait()
     assert sorted(log(workshop)) == ["start", "start blocking", "stop", "stop blocking"]
-
-
-def test_a_start_that_fails_fails_its_calls_and_is_tried_again(workshop: Workshop) -> None:
-    (workshop.folder / "fail").touch()
-    peer = started(workshop)
-    for n, tool in enumerate(("later", "thread", "inline")):
-        answer = peer.call(tool, id=n)
-        assert failed(answer)
-        assert "secret" not in text_of(answer)
-    assert "/etc/shadow" in peer.stderr, "whoever runs the server sees why"
-    (workshop.folder / "fail").unlink()
-    assert text_of(peer.call("inline", id="again")) == "1"
-    assert log(workshop) == ["start"] * 4
 
 
 def test_a_cancel_while_it_opens_does_not_stop_the_opening(workshop: Workshop) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longshore.protocol.hosts import MOST_KNOWN, Hosts, parse_host, parse_origin, same_origin
+from longshore.protocol.http_headers import LONGEST_KNOWN, MOST_KNOWN, Hosts, parse_host, parse_origin, same_origin
 
 P = 9100
 LOOPBACK = ("127.0.0.1", P)
@@ -215,22 +215,22 @@ def test_a_parsed_host_is_its_own_only_form(text: str) -> None:
         assert not set(again) & set("@/?# ,%\\") and not name.endswith(".")
 
 
-def test_accepted_spellings_are_remembered_up_to_a_bound_and_refused_ones_never() -> None:
-    hosts = local()
-    for n in range(10 * MOST_KNOWN):
-        hosts.host_ok(b"evil%d.com" % n, LOOPBACK)
-        hosts.origin_ok(b"http://evil%d.com" % n, b"localhost:9100", "http", LOOPBACK)
-    assert not hosts._good_hosts - {(b"localhost:9100", *LOOPBACK)} and not hosts._good_origins
+def test_headers_are_cached_up_to_a_bound_and_long_ones_never() -> None:
+    hosts = Hosts(["localhost:9100"], ["https://localhost"])
     spellings = [bytes(c ^ (0x20 if n >> i & 1 else 0) for i, c in enumerate(b"localhost")) for n in range(512)]
     for spelling in spellings:
         assert hosts.host_ok(spelling + b":9100", LOOPBACK)
         assert hosts.origin_ok(b"http://localhost:9100", spelling + b":9100", "http", LOOPBACK)
-        assert len(hosts._good_hosts) <= MOST_KNOWN and len(hosts._good_origins) <= MOST_KNOWN
-    listed = Hosts([], ["https://localhost"])
-    for spelling in spellings:
-        assert listed.cors(b"https://" + spelling) == "https://" + spelling.decode()
-        assert listed.cors(b"http://" + spelling) is None
-        assert len(listed._good_cors) <= MOST_KNOWN
+        assert hosts.cors(b"https://" + spelling) == "https://" + spelling.decode()
+        assert hosts.cors(b"http://" + spelling) is None
+    caches = (hosts._is_host, hosts._is_origin, hosts._cors)
+    assert [cache.cache_info().currsize for cache in caches] == [MOST_KNOWN] * 3
+    before = [cache.cache_info().misses for cache in caches]
+    long = b"x" * (LONGEST_KNOWN + 1)
+    assert not hosts.host_ok(long, LOOPBACK)
+    assert not hosts.origin_ok(long, b"localhost:9100", "http", LOOPBACK)
+    assert hosts.cors(long) is None
+    assert [cache.cache_info().misses for cache in caches] == before
 
 
 def test_a_refusal_names_the_host_and_the_settings() -> None:

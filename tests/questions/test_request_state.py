@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import pytest
 
 from longshore import Ask, Context, Limits, Server
-from longshore.server import questions, request_state
+from longshore.server import questions
 
 from .wire import LEGACY, Client, accept, run, text
 
@@ -149,7 +149,7 @@ def test_a_state_lives_ten_minutes(monkeypatch: pytest.MonkeyPatch, late: float,
     async def main() -> None:
         client = Client(shop(effects))
         sealed = await asked(client)
-        monkeypatch.setattr(request_state, "time", lambda: time.time() + late)
+        monkeypatch.setattr(questions, "time", lambda: time.time() + late)
         reply = await client.call("refund", {"order": "A9"}, requestState=sealed, inputResponses=YES)
         if good:
             assert text(reply["result"]) == "refunded"
@@ -344,18 +344,6 @@ def test_a_retry_without_answers_is_asked_again(more: dict[str, Any]) -> None:
     run(main())
 
 
-def test_answers_without_the_state_are_asked_for_again() -> None:
-    effects: list[str] = []
-
-    async def main() -> None:
-        client = Client(shop(effects))
-        reply = await client.call("refund", {"order": "A9"}, inputResponses=YES)
-        assert reply["result"]["resultType"] == "input_required"
-        assert effects == []
-
-    run(main())
-
-
 @pytest.mark.parametrize(
     "answer",
     [
@@ -503,8 +491,8 @@ def test_answers_without_a_state_do_not_reach_the_questions_of_a_body() -> None:
 
 
 def test_a_nonce_is_remembered_until_it_expires(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_state, "_MAX_NONCES", 3)
-    nonces, now = request_state.MemoryNonces(), time.time()
+    monkeypatch.setattr(questions, "_MAX_NONCES", 3)
+    nonces, now = questions.MemoryNonces(), time.time()
 
     async def main() -> None:
         for nonce, expires in (("good", now + 1000), ("expired", now - 1), ("good too", now + 1000)):

@@ -50,20 +50,6 @@ def answer(client: Client, question: Any, result: Any = None) -> None:
 
 
 @both_ways
-def test_a_waiting_call_holds_no_place(tool: str) -> None:
-    async def main() -> None:
-        client = Client(asker(Limits(running=1)), LEGACY)
-        id, question = await ask(client, tool)
-        reply = await client.call("add", {"a": 1, "b": 2})
-        assert text(reply["result"]) == "3"
-        answer(client, question)
-        reply = await client.get()
-        assert (reply["id"], text(reply["result"])) == (id, "True")
-
-    run(main())
-
-
-@both_ways
 @pytest.mark.parametrize("tail", ['"a":NaN}}', '"a":' + "[" * 200 + "]" * 200 + "}}"])
 def test_an_answer_that_can_not_be_read_ends_the_wait(tool: str, tail: str) -> None:
     async def main() -> None:
@@ -86,22 +72,6 @@ def test_an_answer_over_the_size_limit_ends_the_wait() -> None:
         reply = await client.get()
         assert reply["id"] == id
         assert "16,777,216 bytes" in text(reply["result"])
-
-    run(main())
-
-
-@both_ways
-def test_more_calls_may_wait_than_may_run(tool: str) -> None:
-    async def main() -> None:
-        app = asker(Limits(running=2))
-        client = Client(app, LEGACY)
-        questions = [(await ask(client, tool))[1] for _ in range(20)]
-        assert app.engine.executor.running == 0
-        for question in reversed(questions):
-            answer(client, question)
-        replies = [await client.get() for _ in questions]
-        assert all(text(reply["result"]) == "True" for reply in replies)
-        assert app.engine.executor.running == 0
 
     run(main())
 

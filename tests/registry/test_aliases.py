@@ -9,7 +9,7 @@ import pytest
 
 from longshore import CallResult, RegistrationError, Server, ServerError, SyncClient, Text, Tool, Toolset, Was, tool
 from longshore.config import load
-from longshore.server.rate_limits import Rates
+from longshore.server.engine import Rates
 from longshore.telemetry.records import ArgumentsMended
 
 

@@ -19,8 +19,8 @@ from longshore import Limits, Server
 from longshore.protocol.peer import Peer as ProtocolPeer
 from longshore.protocol.revisions import REVISIONS
 from longshore.protocol.session import Session
+from longshore.server.engine import Rates
 from longshore.server.link import Link
-from longshore.server.rate_limits import Rates
 from longshore.telemetry.records import Problem, RequestCompleted, RequestReceived
 
 from .test_engine import SECONDS, Peer, run, text_of

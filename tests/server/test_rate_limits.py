@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longshore.server.rate_limits import MOST_BUCKETS, Rates, rate_failure
+from longshore.server.engine import MOST_BUCKETS, Rates, rate_failure
 
 
 class Clock:

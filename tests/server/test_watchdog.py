@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import sys
 import threading
 from typing import Any
 
@@ -48,10 +47,10 @@ def line_of(function: Any, text: str) -> str:
     return f"test_watchdog.py:{first + next(n for n, line in enumerate(lines) if text in line)}"
 
 
-def watchdog_of(app: Server, *runners: Any) -> watchdog.Watchdog:
+def watchdog_of(app: Server) -> watchdog.Watchdog:
     """A watchdog of its own, to be changed: the one of an earlier test may still look once."""
     executor = app.engine.executor
-    executor._watchdog = watchdog.Watchdog(executor, frozenset(each.__code__ for each in runners))
+    executor._watchdog = watchdog.Watchdog(executor)
     return executor._watchdog
 
 
@@ -148,56 +147,6 @@ def test_a_task_that_began_while_another_blocked_is_not_blamed_for_it(monkeypatc
         peer.call(1, "gather")
         assert text_of(await peer.get()) == "[true,true]"
         assert reports.texts == []
-
-    run(body())
-
-
-def test_a_frame_that_has_returned_meanwhile_shows_no_call() -> None:
-    async def body() -> None:
-        app = Server("t")
-        reports = Reports(app)
-
-        def download() -> bool:
-            return reports.came.wait(SECONDS)
-
-        async def fetch() -> bool:
-            return download()
-
-        app.tool(fetch)
-        watchdog_of(app, fetch)  # it has no local `call`
-        peer = Peer(app)
-        peer.call(1, "fetch")
-        assert text_of(await peer.get()) == "true"
-        assert "while fetch ran" in reports.at(line_of(download, "came.wait"))
-
-    run(body())
-
-
-def test_after_a_thread_that_failed_the_next_call_starts_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    failures: list[Any] = []
-    monkeypatch.setattr(sys, "unraisablehook", failures.append)
-
-    def fail() -> None:
-        raise RuntimeError("no frames today")
-
-    async def body() -> None:
-        app = Server("t")
-        monkeypatch.setattr(watchdog_of(app), "_find", fail)
-        never = asyncio.Event()
-
-        @app.tool
-        async def wait() -> None:
-            await never.wait()
-
-        peer = Peer(app)
-        for count in (1, 2):
-            peer.call(count, "wait")
-            eventually("the thread's end", lambda count=count: len(failures) == count)  # type: ignore[misc]
-            assert not app.engine.executor.watched
-            await asyncio.sleep(0)
-        never.set()
-        for _ in range(2):
-            await peer.get()
 
     run(body())
 

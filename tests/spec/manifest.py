@@ -113,7 +113,7 @@ ROWS: dict[str, Row] = {
         "all",
         "Requests have timeouts that can be set.",
         (
-            f"{PROCESS}test_limits.py::test_a_tool_is_stopped_after_its_own_timeout",
+            f"{SERVER}test_engine.py::test_a_tool_that_takes_too_long_is_stopped_and_answered_once",
             f"{PROCESS}test_limits.py::test_the_servers_default_timeout_can_be_set_and_turned_off_by_a_tool",
             f"{QUESTIONS}test_waiting.py::test_the_clock_goes_on_when_the_answer_is_there",
         ),

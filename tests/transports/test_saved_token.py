@@ -31,13 +31,13 @@ def test_those_who_make_it_at_the_same_time_get_the_same_token(tmp_path: Path, m
     """All find that there is none before any of them makes one."""
     count = 8
     barrier = Barrier(count)
-    make = module._make
+    make = module._create
 
     def make_together(path: str) -> None:
         barrier.wait(30)
         make(path)
 
-    monkeypatch.setattr(module, "_make", make_together)
+    monkeypatch.setattr(module, "_create", make_together)
     with ThreadPoolExecutor(count) as pool:
         found = list(pool.map(lambda _: saved_token(str(tmp_path / "token")), range(count)))
     assert len(set(found)) == 1

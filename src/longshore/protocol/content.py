@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field, structs
 
 from longshore.protocol.revisions import ANY_STRUCTURED, BLOCK_META, CONTENT, ICONS, STRUCTURED, Revision
@@ -128,9 +129,14 @@ def lower_block(block: Any, revision: Revision) -> Any:
     kind = block_kind(block)
     if revision.knows(CONTENT, kind):
         return _lower_fields(block, revision)
-    if isinstance(block, dict):
-        return Text(_describe(kind, block))  # pyright: ignore[reportUnknownArgumentType]
-    return Text(_describe(kind, {to_camel(name): getattr(block, name) for name in block.__struct_fields__}))
+    fields: dict[str, Any] = msgspec.to_builtins(block)
+    if kind == "resource_link":
+        return Text(f"{fields.get('name', '')}: {fields.get('uri', '')}")
+    what = kind
+    if kind == "audio":
+        data = str(fields.get("data", ""))
+        what = f"audio, {fields.get('mimeType', '')}, {len(data) * 3 // 4 - data[-2:].count('=')} bytes"
+    return Text(f"[{what}: not in this client's protocol revision]")
 
 
 _FIELDS = {"_meta": BLOCK_META, "icons": ICONS}
@@ -152,21 +158,6 @@ def block_kind(block: Any) -> str:
         return str(block.get("type", ""))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
     config = getattr(block, "__struct_config__", None)
     return str(config.tag) if config is not None and isinstance(block, BLOCKS) else ""
-
-
-def to_camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.title() for word in rest)
-
-
-def _describe(kind: str, fields: dict[str, Any]) -> str:
-    if kind == "resource_link":
-        return f"{fields.get('name', '')}: {fields.get('uri', '')}"
-    if kind == "audio":
-        data = fields.get("data", "")
-        size = len(data) if isinstance(data, bytes) else len(str(data)) * 3 // 4
-        return f"[audio, {fields.get('mimeType', '')}, {size} bytes: not in this client's protocol revision]"
-    return f"[{kind}: not in this client's protocol revision]"
 
 
 def is_object(value: Any) -> bool:

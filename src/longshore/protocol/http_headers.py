@@ -1,19 +1,25 @@
-"""The headers of HTTP requests: those that repeat the body (2026-07-28), Content-Type and Accept.
+"""The headers of HTTP requests: those that repeat the body (2026-07-28), Content-Type and Accept, Host and Origin.
 
 Proxies route and limit by headers, the server acts by the body. A request in which they differ is refused, so that it
 can't pass a proxy by the one and reach a tool by the other. Nothing is executed from a header. No I/O: a transport
 passes in the headers, and the engine compares them with the decoded body.
+
+Host and Origin protect a local server against web pages. A page can make a browser connect to 127.0.0.1 (DNS
+rebinding), but not forge these two headers. They are parsed whole and compared exactly: prefixes, suffixes and user
+names have bypassed such checks elsewhere.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, Final, Literal, NoReturn, cast
+from typing import Any, Final, Literal, NoReturn, TypeAlias, cast, final
 
 import msgspec
 from msgspec import Struct
 
+from longshore.addresses import is_loopback_ip
 from longshore.errors import ProtocolError
 from longshore.protocol.revisions import MODERN
 
@@ -220,9 +226,9 @@ def _refuse(text: str) -> NoReturn:
 # -- Content-Type and Accept
 
 MOST_KNOWN: Final = 256
-"""Parsed `Accept` values that are cached; clients send the same few again and again."""
-LONGEST_KNOWN: Final = 256
-"""Longer values are parsed each time, so that headers can't fill the memory."""
+"""Parsed values of one header that are cached; clients send the same few again and again."""
+LONGEST_KNOWN: Final = 300
+"""Longer values are not cached, so that headers can't fill the memory. A host name with its port has at most 259."""
 
 _JSON = re.compile(rb"application/json[ \t]*(?:;[ \t]*charset=(?:utf-8|\"utf-8\"))?", re.IGNORECASE)
 _USUAL_JSON = frozenset((b"application/json", b"application/json; charset=utf-8", b"application/json;charset=utf-8"))
@@ -269,3 +275,149 @@ def _takes(ranges: list[tuple[str, bool]], kind: str, subtype: str) -> bool:
         if said:
             return any(said)
     return False
+
+
+# -- Host and Origin
+
+Host: TypeAlias = tuple[str, int | None]
+"""A name in lower case or an address, IPv6 in brackets; and the port, None if it is left out."""
+Origin: TypeAlias = tuple[str, str, int | None]
+"""Scheme, host and port; the port is None if it is left out and the scheme's default is unknown."""
+Server: TypeAlias = tuple[str, int | None] | None
+"""The local address of a connection (ASGI's `scope["server"]`). None, or without a port: a Unix socket."""
+
+_PORTS = {"http": 80, "https": 443}
+_UNIX: Final = ("", None)
+_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+_NAME = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
+_PORT = re.compile(r"[1-9][0-9]{0,4}")
+_ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://(.+)")
+_NAME_CHARS = 253
+
+
+@final
+class Hosts:
+    """The hosts and origins that one server answers to.
+
+    `allowed` are hosts with or without a port; without one, the default ports of http and https are meant. On a
+    connection to loopback its own address is accepted too. `origins` are web pages from elsewhere that may call us.
+    """
+
+    def __init__(self, allowed: Iterable[str], origins: Iterable[str] = ()) -> None:
+        """Raises ValueError, with the fix, for an entry that could never match."""
+        self._allowed = {host for entry in allowed for host in _meant(entry)}
+        self._origins = {_listed_origin(entry) for entry in origins}
+        self._is_host = lru_cache(MOST_KNOWN)(self._check_host)
+        self._is_origin = lru_cache(MOST_KNOWN)(self._check_origin)
+        self._cors = lru_cache(MOST_KNOWN)(self._find_listed)
+
+    def host_ok(self, raw: bytes | None, server: Server) -> bool:
+        """Whether a Host header is one of ours."""
+        return raw is not None and len(raw) <= LONGEST_KNOWN and self._is_host(raw, *(server or _UNIX))
+
+    def origin_ok(self, raw: bytes | None, host: bytes, scheme: str, server: Server) -> bool:
+        """Whether a page of this origin may call us: our own, or a listed one. Only browsers send an origin."""
+        if raw is None:
+            return True
+        return len(raw) <= LONGEST_KNOWN and self.host_ok(host, server) and self._is_origin(raw, host, scheme)
+
+    def cors(self, raw: bytes | None) -> str | None:
+        """The origin to name in the response, if it is a listed one."""
+        return None if raw is None or len(raw) > LONGEST_KNOWN else self._cors(raw)
+
+    @staticmethod
+    def explain_host(raw: bytes | None, server: Server) -> str:
+        """Why a Host header is refused, and the fix."""
+        said = "a request without Host" if raw is None else f"the Host {raw[:_SHOWN].decode('latin-1')!a}"
+        address, port = server or _UNIX
+        own = f"use localhost:{port}, or " if port is not None and is_loopback_ip(address) else ""
+        return (
+            f"this server does not answer to {said}; {own}add the host to http.hosts, or set http.public_url "
+            "(--public-url) to the address that clients use"
+        )
+
+    def _check_host(self, raw: bytes, address: str, port: int | None) -> bool:
+        host = parse_host(raw.decode("latin-1"))
+        return host is not None and (host in self._allowed or _is_own(host, address, port))
+
+    def _check_origin(self, raw: bytes, host: bytes, scheme: str) -> bool:
+        return same_origin(raw, host, scheme) or self._find_listed(raw) is not None
+
+    def _find_listed(self, raw: bytes) -> str | None:
+        text = raw.decode("latin-1")
+        return text if parse_origin(text) in self._origins else None
+
+
+def same_origin(raw: bytes, host: bytes, scheme: str) -> bool:
+    """Whether a page calls its own origin: the same scheme, host and port."""
+    origin = parse_origin(raw.decode("latin-1"))
+    return origin is not None and origin == parse_origin(f"{scheme}://{host.decode('latin-1')}")
+
+
+def parse_host(text: str) -> Host | None:
+    """Parse a Host header into one form for all its spellings. None if it is invalid."""
+    if text.startswith("["):
+        name, bracket, rest = text.partition("]")
+        address = _ipv6(name[1:]) if bracket else None
+        return None if address is None else _with_port(f"[{address}]", rest)
+    name, colon, port = text.partition(":")
+    name = name.lower() if name.isascii() else ""
+    if len(name) > _NAME_CHARS or not _NAME.fullmatch(name):
+        return None
+    return _with_port(name, colon + port)
+
+
+def parse_origin(text: str) -> Origin | None:
+    """Parse an Origin header. None for `null` and for anything that is not exactly an origin."""
+    found = _ORIGIN.fullmatch(text.lower()) if text.isascii() else None
+    host = parse_host(found[2]) if found else None
+    if found is None or host is None:
+        return None
+    name, port = host
+    return found[1], name, _PORTS.get(found[1]) if port is None else port
+
+
+def _with_port(name: str, rest: str) -> Host | None:
+    """Parse `rest`: empty, or a colon and a port."""
+    if not rest:
+        return name, None
+    if rest[0] != ":" or not _PORT.fullmatch(rest[1:]) or int(rest[1:]) > 65535:
+        return None
+    return name, int(rest[1:])
+
+
+def _ipv6(text: str) -> str | None:
+    from ipaddress import AddressValueError, IPv6Address  # slow to import, and of use to servers only
+
+    try:
+        return None if "%" in text else str(IPv6Address(text))
+    except AddressValueError:
+        return None
+
+
+def _meant(entry: str) -> list[Host]:
+    """An allowed host with every port that it includes: a default port may be written or left out."""
+    host = parse_host(entry)
+    if host is None:
+        fix = "write host or host:port, such as mcp.example.com or [::1]:9100, without scheme, path or wildcard"
+        raise ValueError(f"{entry[:_SHOWN]!r} is no host; {fix}")
+    name, port = host
+    defaults = list(_PORTS.values())
+    if port is None:
+        return [(name, None), *((name, each) for each in defaults)]
+    return [host, (name, None)] if port in defaults else [host]
+
+
+def _listed_origin(entry: str) -> Origin:
+    origin = parse_origin(entry)
+    if origin is None:
+        fix = "write scheme://host or scheme://host:port, such as https://app.example.com, without path or wildcard"
+        raise ValueError(f"{entry[:_SHOWN]!r} is no origin; {fix}")
+    return origin
+
+
+def _is_own(host: Host, address: str, port: int | None) -> bool:
+    """Whether a host is a name of the loopback address that the connection came in on, with its port."""
+    name, asked = host
+    right_port = asked == port or (asked is None and port in _PORTS.values())
+    return port is not None and right_port and name in (*_LOOPBACK_NAMES, address) and is_loopback_ip(address)

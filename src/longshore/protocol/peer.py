@@ -135,7 +135,8 @@ def modern_peer(envelope: Envelope) -> Peer:
     if version not in MODERN:
         data = {"supported": list(MODERN), "requested": version[:100]}
         raise ProtocolError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
-    return Peer(REVISIONS[version], capabilities, client, _level(envelope.log_level))
+    level = None if envelope.log_level is UNSET else log_level(envelope.log_level)
+    return Peer(REVISIONS[version], capabilities, client, level)
 
 
 def cacheable(envelope: Envelope) -> Envelope | None:
@@ -153,10 +154,6 @@ def _object(raw: Raw, name: str) -> dict[str, Any]:
         return _read_object(raw)
     except BROKEN:
         raise BadEnvelope(f'"{PREFIX}{name}" must be an object') from None
-
-
-def _level(level: str | UnsetType) -> int | None:
-    return None if level is UNSET else log_level(level)
 
 
 def log_level(level: str) -> int:

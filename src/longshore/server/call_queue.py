@@ -29,38 +29,48 @@ MOST_IDLE: Final = 1024
 """Callers without a call that stay in the table, so that a frequent caller is not added anew each time."""
 
 
-@final
-class Owner:
-    """A principal or an address, and the calls of its callers."""
+class Counts:
+    """How many places and how much of the queue somebody takes."""
 
-    __slots__ = ("callers", "queued", "running", "waiting", "weight")
+    __slots__ = ("asking", "queued", "running")
 
     def __init__(self) -> None:
-        self.running = 0
+        self.running: int = 0
+        self.queued = 0
+        self.asking = 0
+        """Calls that wait for an answer from the client."""
+
+    def taken(self, asking: bool) -> int:
+        """How much of the queue it takes; `asking`: calls that wait for the client count too."""
+        return self.queued + self.asking if asking else self.queued
+
+
+@final
+class Owner(Counts):
+    """A principal or an address, and the calls of its callers."""
+
+    __slots__ = ("callers", "waiting")
+
+    def __init__(self) -> None:
+        super().__init__()
         self.callers: set[Caller] = set()
         self.waiting: dict[Caller, None] = {}
         """Callers with queued calls, the next in turn first."""
-        self.queued = 0
-        self.weight = 0
 
 
 @final
-class Caller:
+class Caller(Counts):
     """One session or connection of an owner."""
 
-    __slots__ = ("asking", "owner", "queued", "running", "waiting", "weight")
+    __slots__ = ("owner", "suspended", "waiting")
 
     def __init__(self, owner: Owner) -> None:
+        super().__init__()
         self.owner = owner
-        self.running = 0
         self.waiting: dict[Call, None] = {}
         """Queued calls, the oldest first."""
-        self.asking: dict[Call, None] = {}
+        self.suspended: dict[Call, None] = {}
         """Calls that wait for an answer from the client."""
-        self.queued = 0
-        """How much of the queue it takes."""
-        self.weight = 0
-        """The same, and one for each call that waits for the client."""
 
     def may_start(self, free: int) -> bool:
         """Whether it may take one of the free places."""
@@ -76,42 +86,16 @@ class Caller:
 
     def begin_asking(self, call: Call) -> None:
         """Count a call that has given up its place and waits for the client."""
-        self.asking[call] = None
-        self._weigh(1)
+        self.suspended[call] = None
+        self.asking += 1
+        self.owner.asking += 1
 
     def end_asking(self, call: Call) -> None:
         """Stop counting a call that waited for the client."""
-        if call in self.asking:
-            del self.asking[call]
-            self._weigh(-1)
-
-    def queue(self, call: Call, weight: int) -> None:
-        self.waiting[call] = None
-        self.owner.waiting[self] = None
-        self._queue(weight)
-
-    def unqueue(self, call: Call, weight: int) -> None:
-        del self.waiting[call]
-        if not self.waiting:
-            del self.owner.waiting[self]
-        self._queue(-weight)
-
-    def newest(self) -> Call:
-        """The call that is refused first."""
-        return next(reversed(self.waiting or self.asking))
-
-    @property
-    def idle(self) -> bool:
-        return not (self.running or self.waiting or self.asking)
-
-    def _queue(self, weight: int) -> None:
-        self.queued += weight
-        self.owner.queued += weight
-        self._weigh(weight)
-
-    def _weigh(self, weight: int) -> None:
-        self.weight += weight
-        self.owner.weight += weight
+        if call in self.suspended:
+            del self.suspended[call]
+            self.asking -= 1
+            self.owner.asking -= 1
 
 
 @final
@@ -133,22 +117,18 @@ class CallQueue:
 
     def caller(self, name: tuple[str, object]) -> Caller:
         """The caller of this name: the owner, and the key of the session or connection."""
-        found = self._callers.get(name)
-        return self._enter(name) if found is None else found
-
-    def _enter(self, name: tuple[str, object]) -> Caller:
-        if len(self._callers) >= MOST_IDLE:
-            self._forget_idle()
-        owner = self._owners.get(name[0])
-        if owner is None:
-            owner = self._owners[name[0]] = Owner()
-        caller = self._callers[name] = Caller(owner)
-        owner.callers.add(caller)
+        caller = self._callers.get(name)
+        if caller is None:
+            if len(self._callers) >= MOST_IDLE:
+                self._forget_idle()
+            owner = self._owners.setdefault(name[0], Owner())
+            caller = self._callers[name] = Caller(owner)
+            owner.callers.add(caller)
         return caller
 
     def _forget_idle(self) -> None:
         for name, caller in list(self._callers.items()):
-            if caller.idle:
+            if not (caller.running or caller.waiting or caller.suspended):
                 del self._callers[name]
                 caller.owner.callers.discard(caller)
                 if not caller.owner.callers:
@@ -158,20 +138,31 @@ class CallQueue:
 
     def add(self, call: Call) -> None:
         self.size += 1
-        if call.caller is None:
+        caller = call.caller
+        if caller is None:
             self._alone.append(call)
-        else:
-            call.caller.queue(call, self._weight(call))
-            self._waiting[call.caller.owner] = None
+            return
+        weight = self._weight(call)
+        caller.waiting[call] = None
+        caller.owner.waiting[caller] = None
+        self._waiting[caller.owner] = None
+        caller.queued += weight
+        caller.owner.queued += weight
 
     def remove(self, call: Call) -> None:
         self.size -= 1
-        if call.caller is None:
+        caller = call.caller
+        if caller is None:
             self._alone.remove(call)
             return
-        call.caller.unqueue(call, self._weight(call))
-        if not call.caller.owner.waiting:
-            del self._waiting[call.caller.owner]
+        weight, owner = self._weight(call), caller.owner
+        del caller.waiting[call]
+        if not caller.waiting:
+            del owner.waiting[caller]
+        if not owner.waiting:
+            del self._waiting[owner]
+        caller.queued -= weight
+        owner.queued -= weight
 
     def next(self, free: int) -> Call | None:
         """Remove the next call: one whose caller may start it, and whose peer is not congested."""
@@ -184,12 +175,12 @@ class CallQueue:
                 if caller.may_start(free):
                     for call in caller.waiting:
                         if not call.link.congested:
-                            self._take(call, caller)
+                            self._take(call, caller, owner)
                             return call
         return None
 
-    def _take(self, call: Call, caller: Caller) -> None:
-        owner = caller.owner
+    def _take(self, call: Call, caller: Caller, owner: Owner) -> None:
+        """Remove a call, after which it is the turn of others."""
         self.remove(call)
         if owner.waiting:
             del self._waiting[owner]
@@ -198,28 +189,21 @@ class CallQueue:
             del owner.waiting[caller]
             owner.waiting[caller] = None
 
-    # -- giving way
-
     def giving_way(self, call: Call, *, asking: bool) -> Call | None:
         """The call to refuse in favour of this one. None: no caller has more queued than this one's would have.
 
         `asking`: calls that wait for their client count too, and may be chosen.
         """
-        caller, measure = call.caller, _weight if asking else _queued
+        caller = call.caller
         if caller is None:
             return None
-        owner = max(self._owners.values(), key=measure)
-        greediest = max(owner.callers, key=measure)
+        owner = max(self._owners.values(), key=lambda each: each.taken(asking))
+        greediest = max(owner.callers, key=lambda each: each.taken(asking))
+        less: Counts
         less, most = (caller, greediest) if owner is caller.owner else (caller.owner, owner)
-        return greediest.newest() if measure(less) + self._weight(call) < measure(most) else None
+        if less.taken(asking) + self._weight(call) >= most.taken(asking):
+            return None
+        return next(reversed(greediest.waiting or greediest.suspended))
 
     def _weight(self, call: Call) -> int:
         return 1 + len(call.frame) // self._unit
-
-
-def _weight(each: Owner | Caller) -> int:
-    return each.weight
-
-
-def _queued(each: Owner | Caller) -> int:
-    return each.queued

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, final
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from longshore.errors import ProtocolError, ResourceNotFound
+from longshore.limits import Limits
 from longshore.protocol.dialect import Failure
-from longshore.protocol.peer import Envelope
-from longshore.registry.tool import Entry, hint
+from longshore.protocol.peer import SUBSCRIPTION_ID, Envelope
+from longshore.registry.tool import hint
 from longshore.server.call import Call
-from longshore.server.methods import MethodHandler, MethodRequest, after_mounts, continue_as, make_call
-from longshore.wire.codec import INTERNAL_ERROR, INVALID_PARAMS
-from longshore.wire.messages import Fault
+from longshore.server.link import Link
+from longshore.server.methods import MethodHandler, MethodRequest
+from longshore.wire.codec import INTERNAL_ERROR, INVALID_PARAMS, encode
+from longshore.wire.messages import Fault, Id, Notification, Reply
 
 if TYPE_CHECKING:
     from longshore.server.engine import Engine
@@ -87,22 +89,16 @@ def _read_resource(engine: Engine, request: MethodRequest) -> bytes | None:
 
     params = request.params
     found = engine.catalog.find_resource(params.uri)
-    if found is None and engine.expects_more:
-
-        def go_on(call: Call) -> Any:
-            arrived = engine.catalog.find_resource(params.uri)
-            if arrived is None:
-                _refuse_missing(engine, request, params.uri)
-            call.max_age = arrived[0].max_age
-            return continue_as(call, arrived[0].entry, ReadRequest(params.uri, arrived[1]))
-
-        return after_mounts(engine, request, go_on)
     if found is None:
         _refuse_missing(engine, request, params.uri)
     resource, values = found
-    call = make_call(engine, request, resource.entry, ReadRequest(params.uri, values), params.meta)
+    call = request.call(engine, resource.entry, ReadRequest(params.uri, values), params.meta)
     call.max_age = resource.max_age
     return _run(engine, call, params)
+
+
+def _lacks_resource(engine: Engine, params: ReadParams | UriParams) -> bool:
+    return engine.catalog.find_resource(params.uri) is None
 
 
 def _refuse_missing(engine: Engine, request: MethodRequest, uri: str) -> NoReturn:
@@ -112,29 +108,27 @@ def _refuse_missing(engine: Engine, request: MethodRequest, uri: str) -> NoRetur
     raise ProtocolError(fault.code, fault.message, fault.data)
 
 
-def _subscribe(engine: Engine, request: MethodRequest) -> bytes | None:
+def _subscribe(engine: Engine, request: MethodRequest) -> bytes:
     uri: str = request.params.uri
+    watched, most = request.link.session.subscriptions, engine.limits.subscriptions
+    if _lacks_resource(engine, request.params):
+        _refuse_missing(engine, request, uri)
+    if len(watched) >= most:
+        raise ProtocolError(INVALID_PARAMS, f"at most {most} watched resources; unsubscribe one")
+    watched.add(uri)
+    engine.watch_mounted()
+    return request.reply({})
 
-    def subscribe(_: Any) -> dict[str, Any]:
-        if engine.catalog.find_resource(uri) is None:
-            _refuse_missing(engine, request, uri)
-        engine.subscriptions.subscribe(request.link, uri)
-        engine.watch_mounted()
-        return {}
 
-    if request.method == "resources/unsubscribe":
-        request.link.session.subscriptions.discard(uri)
-        engine.watch_mounted()
-    elif engine.catalog.find_resource(uri) is None and engine.expects_more:
-        return after_mounts(engine, request, subscribe)
-    else:
-        subscribe(None)
+def _unsubscribe(engine: Engine, request: MethodRequest) -> bytes:
+    request.link.session.subscriptions.discard(request.params.uri)
+    engine.watch_mounted()
     return request.reply({})
 
 
 def _listen(engine: Engine, request: MethodRequest) -> None:
     wanted: Filter = request.params.notifications
-    engine.subscriptions.listen(request.link, request.id, wanted, set(engine.capability_names()))
+    engine.subscriptions.listen(request.link, request.id, wanted, engine.capability_names())
     if wanted.resource_subscriptions:
         engine.watch_mounted()
 
@@ -143,44 +137,37 @@ def _listen(engine: Engine, request: MethodRequest) -> None:
 
 
 def _get_prompt(engine: Engine, request: MethodRequest) -> bytes | None:
-    params = request.params
-    if params.name not in engine.catalog.prompts and engine.expects_more:
-
-        def go_on(call: Call) -> Any:
-            return continue_as(call, _find_prompt(engine, params.name), params.arguments)
-
-        return after_mounts(engine, request, go_on)
-    entry = _find_prompt(engine, params.name)
-    return _run(engine, make_call(engine, request, entry, params.arguments, params.meta), params)
+    params, known = request.params, engine.catalog.prompts
+    if params.name not in known:
+        raise ProtocolError(INVALID_PARAMS, f"no prompt {params.name[:100]!r}{hint(params.name, known)}")
+    return _run(engine, request.call(engine, known[params.name], params.arguments, params.meta), params)
 
 
-def _find_prompt(engine: Engine, name: str) -> Entry:
-    known = engine.catalog.prompts
-    if name not in known:
-        raise ProtocolError(INVALID_PARAMS, f"no prompt {name[:100]!r}{hint(name, known)}")
-    return known[name]
+def _lacks_prompt(engine: Engine, params: GetParams) -> bool:
+    return params.name not in engine.catalog.prompts
 
 
 def _complete(engine: Engine, request: MethodRequest) -> bytes | None:
-    from longshore.registry.text_arguments import CompletionRequest, render_completion
+    """Complete an argument by the function declared for it, or by the choices of its type."""
+    from longshore.registry.text_arguments import CompletionRequest, choices, matching, render_completion
 
     if engine.rates is not None and (wait := engine.rates.take(request.link.principal.name, request.method)):
-        from longshore.server.rate_limits import rate_failure
+        from longshore.server.engine import rate_failure
 
         raise ProtocolError(INTERNAL_ERROR, rate_failure(request.method, wait).text)
     params: CompleteParams = request.params
-    wanted = CompletionRequest(params.argument.value, params.context.arguments)
     ref, known = _completed_in(engine, params)
-    if ref not in known and engine.expects_more:
-
-        def go_on(call: Call) -> Any:
-            found = _find_completion(engine, params)
-            return continue_as(call, found, wanted) if isinstance(found, Entry) else render_completion(found)
-
-        return after_mounts(engine, request, go_on)
-    found = _find_completion(engine, params)
-    if isinstance(found, Entry):
-        return engine.run(make_call(engine, request, found, wanted, UNSET))
+    if ref not in known:
+        raise ProtocolError(INVALID_PARAMS, f"nothing to complete: no {ref[:100]!r}{hint(ref, known)}")
+    name, value = params.argument.name, params.argument.value
+    entry = engine.catalog.completions.get((ref, name))
+    if entry is not None:
+        return engine.run(request.call(engine, entry, CompletionRequest(value, params.context.arguments)))
+    owner: Any = known[ref]
+    parameters: dict[str, Any] = getattr(owner, "entry", owner).parameters
+    if name not in parameters:
+        raise ProtocolError(INVALID_PARAMS, f"{ref[:100]!r} has no argument {name[:100]!r}{hint(name, parameters)}")
+    found = matching(choices(parameters[name]) or [], value)
     return engine.replies.result(request.id, request.sender, render_completion(found))
 
 
@@ -191,22 +178,9 @@ def _completed_in(engine: Engine, params: CompleteParams) -> tuple[str, dict[str
     return params.ref.uri, engine.catalog.resources
 
 
-def _find_completion(engine: Engine, params: CompleteParams) -> Entry | list[str]:
-    """The function that completes an argument, or the choices of the argument's type."""
-    from longshore.registry.text_arguments import choices, matching
-
+def _lacks_completed(engine: Engine, params: CompleteParams) -> bool:
     ref, known = _completed_in(engine, params)
-    if ref not in known:
-        raise ProtocolError(INVALID_PARAMS, f"nothing to complete: no {ref[:100]!r}{hint(ref, known)}")
-    name = params.argument.name
-    entry = engine.catalog.completions.get((ref, name))
-    if entry is not None:
-        return entry
-    owner: Any = known[ref]
-    parameters: dict[str, Any] = getattr(owner, "entry", owner).parameters
-    if name not in parameters:
-        raise ProtocolError(INVALID_PARAMS, f"{ref[:100]!r} has no argument {name[:100]!r}{hint(name, parameters)}")
-    return matching(choices(parameters[name]) or [], params.argument.value)
+    return ref not in known
 
 
 def _run(engine: Engine, call: Call, params: ReadParams | GetParams) -> bytes | None:
@@ -217,10 +191,97 @@ def _run(engine: Engine, call: Call, params: ReadParams | GetParams) -> bytes | 
 
 
 CONTENT_METHODS: Final = {
-    "resources/read": MethodHandler(_read_resource, ReadParams, "uri"),
-    "resources/subscribe": MethodHandler(_subscribe, UriParams),
-    "resources/unsubscribe": MethodHandler(_subscribe, UriParams),
+    "resources/read": MethodHandler(_read_resource, ReadParams, "uri", _lacks_resource),
+    "resources/subscribe": MethodHandler(_subscribe, UriParams, may_arrive=_lacks_resource),
+    "resources/unsubscribe": MethodHandler(_unsubscribe, UriParams),
     "subscriptions/listen": MethodHandler(_listen, ListenParams),
-    "prompts/get": MethodHandler(_get_prompt, GetParams, "name"),
-    "completion/complete": MethodHandler(_complete, CompleteParams),
+    "prompts/get": MethodHandler(_get_prompt, GetParams, "name", _lacks_prompt),
+    "completion/complete": MethodHandler(_complete, CompleteParams, may_arrive=_lacks_completed),
 }
+
+
+# -- subscriptions
+
+PARTS = ("tools", "prompts", "resources")
+
+
+class Listen(Struct, eq=False):
+    """One open `subscriptions/listen`, which is also its own row in the in-flight table."""
+
+    link: Link
+    id: Id
+    filter: Filter
+
+    def notify(self, method: str, params: dict[str, Any]) -> None:
+        self.link.send(encode(Notification(method, {**params, "_meta": {SUBSCRIPTION_ID: self.id}})))
+
+
+@final
+class Subscriptions:
+    """Notifies peers of changes: handshake-era peers on their link, modern ones on the listens that they opened."""
+
+    def __init__(self, limits: Limits, links: set[Link]) -> None:
+        self._limits = limits
+        self.links = links
+        self.listens: set[Listen] = set()
+
+    def listen(self, link: Link, id: Id, wanted: Filter, offered: frozenset[str]) -> None:
+        """Open a listen and acknowledge the part of it that this server supports."""
+        mine = [each for each in self.listens if each.link.owner == link.owner]
+        uris = sum(len(each.filter.resource_subscriptions) for each in mine) + len(wanted.resource_subscriptions)
+        if len(mine) >= self._limits.listens or uris > self._limits.subscriptions:
+            text = f"at most {self._limits.listens} listens and {self._limits.subscriptions} watched resources"
+            raise ProtocolError(INVALID_PARAMS, f"too many subscriptions: {text}; end one first")
+        accepted = Filter(
+            tools_list_changed=wanted.tools_list_changed and "tools" in offered,
+            prompts_list_changed=wanted.prompts_list_changed and "prompts" in offered,
+            resources_list_changed=wanted.resources_list_changed and "resources" in offered,
+            resource_subscriptions=wanted.resource_subscriptions if "resources" in offered else [],
+        )
+        listen = Listen(link, id, accepted)
+        link.session.begin(id, listen)
+        self.listens.add(listen)
+        listen.notify("notifications/subscriptions/acknowledged", {"notifications": accepted})
+
+    def close(self, listen: Listen) -> None:
+        """Close a listen that the peer has ended."""
+        self.listens.discard(listen)
+
+    def end_all(self, link: Link, server_meta: dict[str, Any]) -> None:
+        """End a link's listens: each gets its result, and then a cancel for clients that expect one."""
+        for listen in [each for each in self.listens if each.link is link]:
+            self.listens.discard(listen)
+            if link.session.end(listen.id, listen):
+                meta = server_meta | {SUBSCRIPTION_ID: listen.id}
+                link.answer(encode(Reply(listen.id, {"resultType": "complete", "_meta": meta})))
+                link.send(encode(Notification("notifications/cancelled", {"requestId": listen.id})))
+
+    def list_changed(self, part: str) -> None:
+        """Notify subscribers that a list has changed."""
+        method = f"notifications/{part}/list_changed"
+        frame = encode(Notification(method))
+        for link in self.links:
+            if link.session.initialized and part in link.session.declared:
+                link.send(frame)
+        for listen in self.listens:
+            if getattr(listen.filter, f"{part}_list_changed"):
+                listen.notify(method, {})
+
+    def resource_changed(self, uri: str) -> None:
+        """Notify subscribers of this resource, and of those that contain it."""
+        method = "notifications/resources/updated"
+        for link in self.links:
+            if any(_covers(watched, uri) for watched in link.session.subscriptions):
+                link.send(encode(Notification(method, {"uri": uri})))
+        for listen in self.listens:
+            if any(_covers(watched, uri) for watched in listen.filter.resource_subscriptions):
+                listen.notify(method, {"uri": uri})
+
+    def watched(self) -> set[str]:
+        """Every watched resource."""
+        by_link = (link.session.subscriptions for link in self.links)
+        return set[str]().union(*by_link, *(listen.filter.resource_subscriptions for listen in self.listens))
+
+
+def _covers(watched: str, uri: str) -> bool:
+    return uri == watched or uri.startswith(watched.rstrip("/") + "/")

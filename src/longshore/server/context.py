@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from _thread import get_ident
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator
 from math import inf
@@ -97,7 +98,7 @@ class CallNotifications:
         executor = self._call.executor
         if self._posted:
             pass
-        elif executor.on_main:
+        elif executor.main_thread == get_ident():
             self.release()
         else:
             self._posted = True

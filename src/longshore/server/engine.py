@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, Final, Literal, final
 
-import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
 from longshore.errors import Forbidden, ProtocolError
 from longshore.limits import Limits
 from longshore.protocol.dialect import STANDARD, Dialect, Failure
-from longshore.protocol.peer import BadEnvelope, Envelope, Peer, modern_peer, require_envelope
+from longshore.protocol.peer import Envelope, Peer, modern_peer, require_envelope
 from longshore.protocol.revisions import MODERN, REVISIONS, STRUCTURED
 from longshore.protocol.session import check_method
 from longshore.registry.catalog import Catalog, Part
@@ -46,25 +45,56 @@ from longshore.wire.messages import Batch, Fault, Id, Malformed, Message, Repair
 if TYPE_CHECKING:
     from longshore.config import Config
     from longshore.protocol.http_headers import Headers
+    from longshore.server.content_methods import Subscriptions
     from longshore.server.lists import Lists
+    from longshore.server.methods import MethodRequest
     from longshore.server.questions import Questions
-    from longshore.server.rate_limits import Rates
-    from longshore.server.subscriptions import Subscriptions
     from longshore.telemetry.records import Outcome
-
-
-class _Arguments(Struct):
-    arguments: Any = None
-
-
-class _Call(Struct):
-    params: _Arguments
 
 
 Change = Literal["list", "resource"]
 _REPAIRED = "half of a surrogate pair was read as U+FFFD (the replacement character)"
 
-_read_arguments = msgspec.json.Decoder(_Call).decode
+MOST_BUCKETS: Final = 10_000
+"""Buckets before the full ones are dropped. A caller can't fill memory with names: only existing tools count."""
+_ROUNDING: Final = 0.01
+"""A hundredth of a call: the tolerance for sums of fractions, so that the last call of a burst is let through."""
+
+
+@final
+class Rates:
+    """At most `burst` calls at once, and `rate` a second on average, for each caller and tool.
+
+    A bucket is one number, the time at which it is full again (the generic cell rate algorithm), so a call costs one
+    lookup. Full buckets are dropped when there are many. Time is counted in calls, at that rate.
+    """
+
+    __slots__ = ("_clock", "_depth", "_full_at", "_rate")
+
+    def __init__(self, rate: float, burst: int, clock: Callable[[], float] = monotonic) -> None:
+        self._rate = rate
+        self._depth = max(burst - 1, 0)
+        self._clock = clock
+        self._full_at: dict[tuple[str, str], float] = {}
+
+    def take(self, caller: str, tool: str) -> float:
+        """Count a call. 0.0: it may run; else the seconds to wait, and the call was not counted."""
+        now = self._clock() * self._rate
+        key = (caller, tool)
+        full_at = max(self._full_at.get(key, now), now)
+        excess = full_at - now - self._depth
+        if excess > _ROUNDING:
+            return excess / self._rate
+        if len(self._full_at) >= MOST_BUCKETS and key not in self._full_at:
+            self._full_at = {key: when for key, when in self._full_at.items() if when > now}
+        self._full_at[key] = full_at + 1
+        return 0.0
+
+
+def rate_failure(what: str, wait: float) -> Failure:
+    """The failure of a call that came too soon."""
+    text = f"{what} was not run: it was called too often (the limit is http.rate)"
+    return Failure("rate", f"{text}; try again in {max(wait, 0.1):.1f} s", wait)
 
 
 @final
@@ -156,9 +186,14 @@ class Engine:
         return None if id is UNSET else error(id, INTERNAL_ERROR, "the server failed; its log says how")
 
     def _handle_invalid(self, message: Any, link: Link) -> bytes | None:
+        """Handle what is no message as it was sent. A tool's result reports a repair that changed its text."""
         match message:
-            case Repaired():
-                return self._handle_repaired(message, link)
+            case Repaired(frame=frame):
+                try:
+                    request = read_call(frame)
+                except BROKEN:
+                    return self._handle_message(message, frame, link)
+                return self._call_tool(request, frame, link, (_REPAIRED,) if message.surrogates else ())
             case Malformed():
                 return self._refuse_malformed(message, link)
             case UnreadableResponse():
@@ -170,14 +205,6 @@ class Engine:
             case _:
                 pass
         return None
-
-    def _handle_repaired(self, message: Repaired, link: Link) -> bytes | None:
-        """Handle a message of a repaired frame. A tool's result reports the repair."""
-        try:
-            request = read_call(message.frame)
-        except BROKEN:
-            return self._handle_message(message, message.frame, link)
-        return self._call_tool(request, message.frame, link, (_REPAIRED,) if message.surrogates else ())
 
     def _refuse_malformed(self, message: Malformed, link: Link) -> bytes:
         """An unreadable tool call fails as tools fail: models see results, but not errors of the protocol."""
@@ -208,14 +235,16 @@ class Engine:
                 peer = session.peer or session.require_peer("tools/call")
             else:
                 peer = session.sender(meta)
-            entry = self.tools.get(params.name) or self._find_tool(params.name, peer)
+            entry = self.tools.get(params.name) or self._require_tool(params.name, peer)
             if id in session.rows:
                 session.refuse_duplicate(id)
             if entry.guarded:
                 self.guard(entry, link, frame)
             if self.rates is not None and (wait := self.rates.take(link.principal.name, entry.meter or entry.name)):
+                if self.recorder.on:
+                    self.recorder.request_completed("tools/call", id, 0.0, "refused")
                 call = Call(self.executor, link, session, peer, id, "tools/call", entry, params.arguments, b"")
-                return self._refuse_rate(call, wait)
+                return self.replies.failure(call, rate_failure(entry.name, wait))
             if (
                 entry.direct
                 and peer.revision.index >= STRUCTURED
@@ -227,7 +256,9 @@ class Engine:
             if entry.aliases or params.request_state is not UNSET or params.input_responses is not UNSET:
                 self._resume(call, params.name, params.input_responses, params.request_state)
         except ProtocolError as problem:
-            return self._refuse(id, problem)
+            if self.recorder.on:
+                self.recorder.request_completed("tools/call", id, 0.0, "refused")
+            return self.replies.fault(id, problem)
         return self.run(call)
 
     def _call_directly(self, entry: Entry, raw: Raw, id: Id, peer: Peer, link: Link) -> bytes | None:
@@ -273,17 +304,9 @@ class Engine:
         if link.principal.lacks(entry.scopes):
             raise Forbidden(entry.name, entry.scopes)
         if entry.headers and link.headers is not None:
-            from longshore.server.header_arguments import with_current_names
+            from longshore.server.header_arguments import check_sent
 
-            arguments = _read_arguments(frame).params.arguments
-            link.headers.check_params(entry.headers, with_current_names(entry, arguments))
-
-    def _refuse_rate(self, call: Call, wait: float) -> bytes:
-        from longshore.server.rate_limits import rate_failure
-
-        if self.recorder.on:
-            self.recorder.request_completed("tools/call", call.id, 0.0, "refused")
-        return self.replies.failure(call, rate_failure(call.entry.name, wait))
+            check_sent(entry, link.headers, frame)
 
     def _resume(self, call: Call, name: str, responses: Any, state: Any) -> None:
         """Note a call by a former name of the tool, and take up the answers that a retry brings."""
@@ -296,19 +319,12 @@ class Engine:
         if asks and call.peer.revision.modern and (entry.asked or entry.replay):
             self.questions.resume(call, responses, state)
 
-    def _find_tool(self, name: str, peer: Peer) -> Entry:
-        entry = self.find_renamed(name)
+    def find_tool(self, name: str) -> Entry | None:
+        """The tool of this name or former name, or one that stands for a mounted server that is starting."""
+        entry = self.tools.get(name) or self.find_renamed(name)
         if entry is None and self.catalog.pending_mounts is not None:
             entry = self.catalog.pending_mounts.placeholder(name)
-        if entry is None:
-            raise self._unknown_tool(name, peer)
         return entry
-
-    def has_tool(self, name: str) -> bool:
-        """Whether there is a tool of this name, or a mounted server that is starting and may have it."""
-        if name in self.tools or self.find_renamed(name) is not None:
-            return True
-        return self.catalog.pending_mounts is not None and self.catalog.pending_mounts.placeholder(name) is not None
 
     def find_renamed(self, name: str) -> Entry | None:
         """The tool on offer that formerly had this name."""
@@ -318,18 +334,16 @@ class Engine:
 
         return find_alias(self.tools, name)
 
-    def _unknown_tool(self, name: str, peer: Peer) -> ProtocolError:
-        from longshore.registry.tool import hint
+    def _require_tool(self, name: str, peer: Peer) -> Entry:
+        entry = self.find_tool(name)
+        if entry is None:
+            from longshore.registry.tool import hint
 
-        text = f"no tool {name[:100]!r}{hint(name, self.tools)}"
-        fault = self.dialect.failed(Failure("unknown_tool", text), "tools/call", peer.revision)
-        assert isinstance(fault, Fault)
-        return ProtocolError(fault.code, fault.message)
-
-    def _refuse(self, id: Id, problem: ProtocolError) -> bytes:
-        if self.recorder.on:
-            self.recorder.request_completed("tools/call", id, 0.0, "refused")
-        return self.replies.fault(id, problem)
+            text = f"no tool {name[:100]!r}{hint(name, self.tools)}"
+            fault = self.dialect.failed(Failure("unknown_tool", text), "tools/call", peer.revision)
+            assert isinstance(fault, Fault)
+            raise ProtocolError(fault.code, fault.message)
+        return entry
 
     # -- every other message
 
@@ -344,23 +358,35 @@ class Engine:
             return None
         if self._before_request is not None:
             self._before_request()
-        started = monotonic()
         if self.recorder.on:
             self.recorder.request_received(message.method, message.id)
+        return self._answer(methods.MethodRequest(message.id, message.method, message.params, frame, link))
+
+    def _answer(self, request: MethodRequest) -> bytes | None:
+        from longshore.server.methods import handle_request, invalid_params
+
+        started = monotonic()
         outcome: Outcome = "ok"
         try:
-            reply = methods.handle_request(
-                self, methods.MethodRequest(message.id, message.method, message.params, frame, link)
-            )
+            reply = handle_request(self, request)
         except ProtocolError as problem:
-            reply, outcome = self.replies.fault(message.id, problem), "refused"
+            reply, outcome = self.replies.fault(request.id, problem), "refused"
         except TooLarge as problem:
-            reply, outcome = error(message.id, INTERNAL_ERROR, str(problem)), "failed"
+            reply, outcome = error(request.id, INTERNAL_ERROR, str(problem)), "failed"
         except BROKEN as problem:
-            reply, outcome = error(message.id, INVALID_PARAMS, _invalid_params(message.method, problem)), "refused"
+            reply, outcome = error(request.id, INVALID_PARAMS, invalid_params(request.method, problem)), "refused"
         if reply is not None and self.recorder.on:
-            self.recorder.request_completed(message.method, message.id, monotonic() - started, outcome)
+            self.recorder.request_completed(request.method, request.id, monotonic() - started, outcome)
         return reply
+
+    def answer_later(self, request: MethodRequest) -> None:
+        """Handle a request that has waited. Its answer goes to its link."""
+        try:
+            reply = self._answer(request)
+        except Exception as problem:
+            reply = self._internal_error(request, problem)
+        if reply is not None:
+            request.link.answer(reply)
 
     def peer_of(self, method: str, name: str | None, meta: Envelope | UnsetType, link: Link) -> Peer:
         """The sender of a request, by its own envelope or by the handshake. Refuses a method that it may not call."""
@@ -395,21 +421,17 @@ class Engine:
         With a mounted server all are declared: it may not have connected yet when a client asks.
         """
         if self._capabilities is None:
-            self._capabilities = self._find_capabilities()
+            catalog, mounted = self.catalog, self.catalog.pending_mounts is not None
+            templates = any(not resource.fixed for resource in tuple(catalog.resources.values()))
+            declared = {
+                "tools": True,
+                "logging": True,
+                "resources": mounted or catalog.resources,
+                "prompts": mounted or catalog.prompts,
+                "completions": mounted or catalog.completions or catalog.prompts or templates,
+            }
+            self._capabilities = frozenset(name for name, value in declared.items() if value)
         return self._capabilities
-
-    def _find_capabilities(self) -> frozenset[str]:
-        names = {"tools", "logging"}
-        catalog = self.catalog
-        if catalog.pending_mounts is not None:
-            return frozenset({*names, "resources", "prompts", "completions"})
-        if catalog.resources:
-            names.add("resources")
-        if catalog.prompts:
-            names.add("prompts")
-        if catalog.completions or catalog.prompts or any(not each.fixed for each in tuple(catalog.resources.values())):
-            names.add("completions")
-        return frozenset(names)
 
     @property
     def expects_more(self) -> bool:
@@ -419,12 +441,13 @@ class Engine:
 
     def changed(self, parts: set[Part]) -> None:
         """Take over a change of the catalog, and notify clients. May be called from any thread."""
-        self.executor.post(lambda: self._take_change(parts))
 
-    def _take_change(self, parts: set[Part]) -> None:
-        self.refresh()
-        for part in sorted(parts):
-            self._announce("list", part)
+        def take() -> None:
+            self.refresh()
+            for part in sorted(parts):
+                self._announce("list", part)
+
+        self.executor.post(take)
 
     def refresh(self) -> None:
         """Apply the policy again, and drop everything made from the former offer."""
@@ -447,7 +470,7 @@ class Engine:
         if self._lists is None:
             from longshore.server.lists import Lists
 
-            self._lists = Lists(self.limits.page, self.replies.server_meta, self.recorder, self.policy)
+            self._lists = Lists(self)
         return self._lists
 
     # -- change notifications
@@ -485,7 +508,7 @@ class Engine:
     def subscriptions(self) -> Subscriptions:
         """The subscriptions of all links, made on first use."""
         if self._subscriptions is None:
-            from longshore.server.subscriptions import Subscriptions
+            from longshore.server.content_methods import Subscriptions
 
             self._subscriptions = Subscriptions(self.limits, self.links)
         return self._subscriptions
@@ -496,8 +519,8 @@ class Engine:
 
     def watch_mounted(self) -> None:
         """Subscribe at mounted servers to the resources that clients watch here, and to no others."""
-        if self.catalog.pending_mounts is not None and self._subscriptions is not None:
-            self.catalog.pending_mounts.watch(self._subscriptions.watched())
+        if self.catalog.pending_mounts is not None:
+            self.catalog.pending_mounts.watch(self.subscriptions.watched())
 
     # -- links
 
@@ -530,17 +553,6 @@ class Engine:
         """Cancel every call of a closed link's session, whichever link it came by."""
         for call in [call for call in self.executor.live if call.link.session is link.session]:
             self.cancel(call.link, call.id)
-
-
-def bad_envelope(method: str, problem: Exception) -> BadEnvelope:
-    """The refusal of a request whose envelope can't be read."""
-    return BadEnvelope(_invalid_params(method, problem))
-
-
-def _invalid_params(method: str, problem: Exception) -> str:
-    from longshore.schema.phrase import plain
-
-    return f"invalid params of {method}: {plain(problem)}"
 
 
 def _peer_by_headers(headers: Headers, method: str, name: str | None, meta: Envelope | UnsetType) -> Peer:

@@ -22,7 +22,7 @@ from msgspec import Raw
 
 from longshore.errors import ProtocolError, RegistrationError
 from longshore.limits import Limits
-from longshore.protocol.dialect import Failure
+from longshore.protocol.dialect import Failure, FailureKind
 from longshore.protocol.revisions import MODERN
 from longshore.server.call import MEDIUM_BYTES, SMALL_BYTES, Call, Stopped
 from longshore.server.call_queue import CallQueue
@@ -32,6 +32,7 @@ from longshore.telemetry.recorder import Recorder
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle
 
+    from longshore.protocol.session import Session
     from longshore.server.questions import Questions
     from longshore.server.threads import Threads
     from longshore.server.watchdog import Watchdog
@@ -90,7 +91,7 @@ class Executor:
         self._armed = inf
         self._timer: TimerHandle | None = None
         self._threads: Threads | None = None
-        self._main = get_ident()
+        self.main_thread = get_ident()
         self._task: Any = None
         self.watched = False
         """Whether a watchdog thread looks for code that blocks the loop."""
@@ -153,7 +154,7 @@ class Executor:
         else:
             call.caller = self._queue.caller(call.link.caller)
             may_start = call.caller.may_start(self.limits.running - self.running)
-        if len(self.live) > self._most_live and not self._make_room(call, self._is_within, asking=True):
+        if len(self.live) > self._most_live and not self._make_room(call, asking=True):
             self._refuse(call)
         elif (
             may_start
@@ -163,7 +164,7 @@ class Executor:
             and (len(call.frame) <= MEDIUM_BYTES or self._held < self._most_bytes)
         ):
             self._start(call)
-        elif self._can_wait(call) or self._make_room(call, self._can_wait, asking=False):
+        elif self._can_wait(call) or self._make_room(call, asking=False):
             call.detach_frame()
             call.queued = True
             self._queue.add(call)
@@ -171,19 +172,18 @@ class Executor:
         else:
             self._refuse(call)
 
-    def _is_within(self, _: Call) -> bool:
-        return len(self.live) <= self._most_live
-
     def _can_wait(self, call: Call) -> bool:
         fits = not self._held or self._held + len(call.frame) <= self._most_bytes
-        return fits and self._queue.size < self._room
+        # Until the loop runs, calls that will run are queued too.
+        room = self.limits.parked + (0 if self._looping else self.limits.running)
+        return fits and self._queue.size < room
 
-    def _make_room(self, call: Call, enough: Callable[[Call], bool], *, asking: bool) -> bool:
+    def _make_room(self, call: Call, *, asking: bool) -> bool:
         """Refuse calls of callers that have more of them waiting than this one's, until there is enough room.
 
-        `asking`: calls that wait for their client count too. They take no room in the queue.
+        `asking`: room among all calls, of which those that wait for their client count too; else room in the queue.
         """
-        while not enough(call):
+        while not (len(self.live) <= self._most_live if asking else self._can_wait(call)):
             other = self._queue.giving_way(call, asking=asking)
             if other is None:
                 return False
@@ -193,12 +193,7 @@ class Executor:
     def _refuse(self, call: Call) -> None:
         waiting = len(self.live) - 1 - self.running
         why = f"{self.running} calls are running and {waiting} wait; try again when some have ended"
-        self.end(call, self.replies.failure(call, Failure("busy", f"the server is busy: {why}")), "refused")
-
-    @property
-    def _room(self) -> int:
-        """How many calls may be queued. Until the loop runs, calls that will run are queued too."""
-        return self.limits.parked + (0 if self._looping else self.limits.running)
+        self.fail(call, "busy", f"the server is busy: {why}", "refused")
 
     def _can_run_without_loop(self, call: Call) -> bool:
         """Whether a call can run on a thread before there is a loop: on stdio, until asyncio has been imported."""
@@ -216,10 +211,11 @@ class Executor:
 
     def _open(self) -> None:
         """Open a loop. Until it runs, calls are queued; it starts them first."""
+        import asyncio
+
         if self.loop is None:
-            self.loop = _running_loop() if self._host is None else self._host.open_loop()
-        if self._task is None:
-            self._task = _task_type()
+            self.loop = asyncio.get_running_loop() if self._host is None else self._host.open_loop()
+        self._task = asyncio.Task  # `loop.create_task` is a Python function around it that costs as much again
         self._looping = self.loop.is_running()
         if not self._looping and not self._start_scheduled:
             self._start_scheduled = True
@@ -251,7 +247,7 @@ class Executor:
         if entry.asked or call.elicitation is not None or (entry.toolset is not None and not entry.toolset.ready):
             call.task = self._task(self._prepare(call), loop=loop)
         elif entry.run == "thread":
-            self._hand_over(call)
+            self._run_on_thread(call)
         else:
             call.task = self._task(self._work(call), loop=loop)
         if call.task is not None and not self.watched:
@@ -261,8 +257,7 @@ class Executor:
         if self._watchdog is None:
             from longshore.server.watchdog import Watchdog
 
-            runners = (Executor._work, Executor._prepare, Executor.run_inline)
-            self._watchdog = Watchdog(self, frozenset(each.__code__ for each in runners))
+            self._watchdog = Watchdog(self)
         self._watchdog.start()
 
     def _decode(self, call: Call) -> bytes | None:
@@ -322,7 +317,7 @@ class Executor:
             return
         if call.entry.run == "thread":
             call.task = None
-            self._hand_over(call)
+            self._run_on_thread(call)
         else:
             await self._work(call)
 
@@ -337,7 +332,9 @@ class Executor:
             elif call.ended:
                 return
             elif monotonic() >= call.deadline:  # it blocked the loop, so that the timer could not fire
-                frame, outcome = self._late(call), "timeout"
+                late = f"{call.entry.name} did not finish within {call.entry.limit:g} s (its `timeout`)"
+                failure = Failure("timeout", f"{late}, and what it returned later was dropped")
+                frame, outcome = self.replies.failure(call, failure), "timeout"
             else:
                 frame = self.replies.success(call, value)
         except Stopped:
@@ -345,16 +342,14 @@ class Executor:
         except BaseException as problem:
             if call.ended:
                 return
-            if call.elicitation is not None and call.elicitation.open and _is_cancellation(problem):
+            from asyncio import CancelledError
+
+            if call.elicitation is not None and call.elicitation.open and isinstance(problem, CancelledError):
                 frame, outcome = self._suspend(call)
             else:
                 frame, outcome = self.replies.exception(call, _unwrap(problem))
         call.task = None
         self.end(call, frame, outcome)
-
-    def _late(self, call: Call) -> bytes:
-        what = f"did not finish within {call.entry.limit:g} s (its `timeout`), and what it returned later was dropped"
-        return self.replies.failure(call, Failure("timeout", f"{call.entry.name} {what}"))
 
     def _suspend(self, call: Call) -> tuple[bytes, Outcome]:
         try:
@@ -362,35 +357,12 @@ class Executor:
         except Exception as problem:
             return self.replies.exception(call, problem)
 
-    def _hand_over(self, call: Call) -> None:
-        threads = self._threads
-        if threads is None:
+    def _run_on_thread(self, call: Call) -> None:
+        if self._threads is None:
             from longshore.server.threads import Threads
 
-            threads = self._threads = Threads(
-                self.call_threadsafe, self.limits, self._run_on_thread, self._ran_on_thread
-            )
-        if threads.exhausted:
-            text = f"{threads.abandoned} earlier calls have ended but do not stop, and hold every thread"
-            self.end(
-                call, self.replies.failure(call, Failure("busy", f"{call.entry.name} can't run: {text}")), "refused"
-            )
-            return
-        call.thread = True
-        threads.put(call)
-
-    def _run_on_thread(self, call: Call) -> tuple[bytes, Outcome]:
-        try:
-            value = call.entry.invoke(call.arguments, call)
-            if call.entry.kind == "tool":
-                call.arguments = None  # many calls may end before the loop sends their answers
-            return self.replies.success(call, value), "ok"
-        except BaseException as problem:
-            return self.replies.exception(call, problem)
-
-    def _ran_on_thread(self, call: Call, frame: bytes, outcome: Outcome) -> None:
-        call.thread = False
-        self.end(call, frame, outcome)
+            self._threads = Threads(self)
+        self._threads.run(call)
 
     # -- ending
 
@@ -404,12 +376,22 @@ class Executor:
         call.link.answer(frame)
         return True
 
+    def fail(self, call: Call, kind: FailureKind, text: str, outcome: Outcome) -> None:
+        """End a call with a failure."""
+        self.end(call, self.replies.failure(call, Failure(kind, text)), outcome)
+
     def cancel(self, call: Call) -> None:
         """Close a call that the peer has cancelled. Nothing more is sent for it."""
         self._close(call, "cancelled")
         call.link.answer(None)
 
-    def _close(self, call: Call, outcome: Outcome) -> None:
+    def release(self, call: Call) -> None:
+        """Close a call whose request is handled anew. Nothing is sent or recorded for it."""
+        call.session.end(call.id, call)
+        call.task = None
+        self._close(call, None)
+
+    def _close(self, call: Call, outcome: Outcome | None) -> None:
         call.ended = True
         self.live.discard(call)
         if call.running:
@@ -428,10 +410,10 @@ class Executor:
             self._stop_task(call.task)
             call.task = None
         if call.thread and self._threads is not None:
-            self._threads.abandon(call)
+            self._threads.abandoned.add(call)
         if call.elicitation is not None:
             self.questions.withdraw(call)
-        if self.recorder.on:
+        if self.recorder.on and outcome is not None:
             self._completed(call, outcome)
         if self._queue.size and not self._start_scheduled and self.loop is not None:
             self._start_scheduled = True
@@ -445,15 +427,15 @@ class Executor:
         return lambda: self._end_listeners.remove(listener)
 
     def _stop_task(self, task: Any) -> None:
+        def stopped(task: Any) -> None:
+            self.cancelled_tasks.discard(task)
+            if not task.cancelled():
+                task.exception()
+
         if not task.done():
             self.cancelled_tasks.add(task)
-            task.add_done_callback(self._task_stopped)
+            task.add_done_callback(stopped)
             task.cancel()
-
-    def _task_stopped(self, task: Any) -> None:
-        self.cancelled_tasks.discard(task)
-        if not task.cancelled():
-            task.exception()
 
     def start_queued(self) -> None:
         """Start queued calls while there are places. A transport calls it when a peer reads again."""
@@ -489,14 +471,11 @@ class Executor:
             if call.caller is not None:
                 call.caller.end_asking(call)
                 call.caller.started()
-            self._set_clock(call, call.paused)
+            call.deadline = due = monotonic() + call.paused
+            if due < self._armed:
+                self._arm(due)
             if call.task is not None and not self.watched:
                 self._watch()
-
-    def _set_clock(self, call: Call, seconds: float) -> None:
-        call.deadline = due = monotonic() + seconds
-        if due < self._armed:
-            self._arm(due)
 
     def _arm(self, due: float) -> None:
         assert self.loop is not None
@@ -509,9 +488,8 @@ class Executor:
         """End the calls whose deadline has passed. One timer serves all calls."""
         now = monotonic()
         for call in [call for call in self.live if call.deadline <= now]:
-            seconds = f"{call.entry.limit:g} s"
-            text = f"{call.entry.name} did not finish within {seconds} and was stopped (its `timeout`)"
-            self.end(call, self.replies.failure(call, Failure("timeout", text)), "timeout")
+            text = f"{call.entry.name} did not finish within {call.entry.limit:g} s and was stopped (its `timeout`)"
+            self.fail(call, "timeout", text, "timeout")
         self._armed, self._timer = inf, None
         due = min((call.deadline for call in self.live), default=inf)
         if due < inf:
@@ -523,18 +501,14 @@ class Executor:
             self._timer.cancel()
             self._armed, self._timer = inf, None
 
-    def stop_all(self, why: str) -> None:
-        """End every call, with an answer that says why."""
-        for call in list(self.live):
-            self.end(
-                call,
-                self.replies.failure(call, Failure("cancelled", f"{call.entry.name} was stopped: {why}")),
-                "cancelled",
-            )
+    def stop_all(self, why: str, session: Session[Any] | None = None) -> None:
+        """End every call, or those of one session, with an answer that says why."""
+        for call in [call for call in self.live if session is None or call.session is session]:
+            self.fail(call, "cancelled", f"{call.entry.name} was stopped: {why}", "cancelled")
 
     def post(self, action: Callable[[], None]) -> None:
         """Run an action on the main thread: now if this is it, else soon."""
-        if get_ident() == self._main or (self.loop is None and self._host is None):
+        if get_ident() == self.main_thread or (self.loop is None and self._host is None):
             action()
         else:
             self.call_threadsafe(action)
@@ -551,12 +525,12 @@ class Executor:
         if loop is not self.loop:
             self.dismiss_threads()
             self.loop, self._timer, self._armed, self._start_scheduled = loop, None, inf, False
-        self._main = get_ident()
+        self.main_thread = get_ident()
 
     def adopt_host(self, host: LoopHost) -> None:
         """Serve on this thread, without a loop until one is needed: then the host opens it."""
         self._host = host
-        self._main = get_ident()
+        self.main_thread = get_ident()
 
     def loop_opened(self, loop: AbstractEventLoop) -> None:
         """Use the loop that the host has opened. Calls that are running get their timer now."""
@@ -576,14 +550,6 @@ class Executor:
             self._threads = None
 
     @property
-    def serving_thread(self) -> int:
-        return self._main
-
-    @property
-    def on_main(self) -> bool:
-        return get_ident() == self._main
-
-    @property
     def queued(self) -> int:
         return self._queue.size
 
@@ -594,7 +560,7 @@ class Executor:
 
     @property
     def abandoned(self) -> int:
-        return 0 if self._threads is None else self._threads.abandoned
+        return 0 if self._threads is None else len(self._threads.abandoned)
 
     # -- telemetry
 
@@ -610,26 +576,6 @@ class Executor:
         if call.entry.kind == "tool" and call.started:  # else it was never invoked
             self.recorder.tool_completed(call.entry.name, call.id, seconds, outcome)
         self.recorder.request_completed(call.method, call.id, seconds, outcome)
-
-
-def _is_cancellation(problem: BaseException) -> bool:
-    """Whether a body ended by cancellation, as one that waits for answers does."""
-    from asyncio import CancelledError
-
-    return isinstance(problem, CancelledError)
-
-
-def _task_type() -> Any:
-    """asyncio's own Task: `loop.create_task` is a Python function around it that costs as much again."""
-    from asyncio import Task
-
-    return Task
-
-
-def _running_loop() -> AbstractEventLoop:
-    import asyncio
-
-    return asyncio.get_running_loop()
 
 
 def _unwrap(problem: BaseException) -> BaseException:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from longshore.protocol.http_headers import Headers
 from longshore.registry.tool import Entry
@@ -17,23 +18,28 @@ from longshore.schema.kinds import is_object
 from longshore.schema.output import encode
 
 
-def with_current_names(entry: Entry, arguments: Any) -> Any:
-    """The arguments as sent, under the current names of their parameters."""
+class _Params(Struct):
+    arguments: Any = None
+
+
+class _Call(Struct):
+    params: _Params
+
+
+def check_sent(entry: Entry, headers: Headers, frame: bytes | memoryview) -> None:
+    """Compare the headers with the arguments as sent, under the current names of their parameters."""
+    arguments = msgspec.json.decode(frame, type=_Call).params.arguments
     renames: dict[str, str] = getattr(entry.explain, "renames", {})
-    if not is_object(arguments) or renames.keys().isdisjoint(arguments):
-        return arguments
-    old = {new: arguments[name] for name, new in renames.items() if name in arguments}
-    return {**old, **arguments}
+    if is_object(arguments) and not renames.keys().isdisjoint(arguments):
+        arguments = {new: arguments[name] for name, new in renames.items() if name in arguments} | arguments
+    headers.check_params(entry.headers, arguments)
 
 
 def check_repaired(entry: Entry, headers: Headers, arguments: Any) -> None:
-    """Compare the headers with repaired arguments."""
+    """Compare the headers with repaired arguments. No header repeats one that equals its default."""
     names = {param.path[0] for param in entry.headers}
-    given = arguments if is_object(arguments) else _given(arguments)
-    headers.check_params(entry.headers, msgspec.json.decode(encode({n: given[n] for n in names if n in given})))
-
-
-def _given(arguments: Any) -> dict[str, Any]:
-    """The typed arguments without those equal to their default, which no header repeats."""
-    found = ((field, getattr(arguments, field.name)) for field in msgspec.structs.fields(arguments))
-    return {field.encode_name: value for field, value in found if value is not field.default}
+    if not is_object(arguments):
+        found = ((field, getattr(arguments, field.name)) for field in msgspec.structs.fields(arguments))
+        arguments = {field.encode_name: value for field, value in found if value is not field.default}
+    given = {name: arguments[name] for name in names if name in arguments}
+    headers.check_params(entry.headers, msgspec.json.decode(encode(given)))

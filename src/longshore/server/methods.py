@@ -12,11 +12,12 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from longshore.errors import ProtocolError
-from longshore.protocol.peer import ABSENT, AnyParams, Envelope, Peer, has_envelope, log_level
+from longshore.protocol.peer import AnyParams, BadEnvelope, Envelope, Peer, has_envelope, log_level
 from longshore.protocol.revisions import CAPABILITIES, IMPLEMENTATION, METHODS, MODERN, lower, negotiate
 from longshore.registry.tool import Entry, report_problem
 from longshore.server.call import Call, CallParams
 from longshore.server.link import Link
+from longshore.server.replies import CACHE_HINTS
 from longshore.wire.codec import BROKEN, INVALID_PARAMS, METHOD_NOT_FOUND, encode
 from longshore.wire.messages import Id, Message, Reply
 
@@ -34,6 +35,8 @@ class MethodRequest(Struct):
     link: Link
     peer: Peer | None = None
     params: Any = None
+    waited: bool = False
+    """Whether it has waited for mounted servers."""
 
     @property
     def sender(self) -> Peer:
@@ -42,6 +45,13 @@ class MethodRequest(Struct):
 
     def reply(self, result: Any) -> bytes:
         return encode(Reply(self.id, result))
+
+    def call(self, engine: Engine, entry: Entry, arguments: Any, meta: Any = UNSET) -> Call:
+        """A call that answers this request."""
+        link = self.link
+        return Call(
+            engine.executor, link, link.session, self.sender, self.id, self.method, entry, arguments, self.frame, meta
+        )
 
 
 # -- parameters
@@ -75,25 +85,26 @@ _read_any = msgspec.json.Decoder(AnyParams).decode
 
 def handle_request(engine: Engine, request: MethodRequest) -> bytes | None:
     """Answer a request, or start the work that will. Raises ProtocolError for a refusal."""
-    method = _find_method(request.method)
+    method = _METHODS.get(request.method)
+    if method is None and request.method in METHODS:
+        from longshore.server.content_methods import CONTENT_METHODS  # the first use of one of them imports them
+
+        method = CONTENT_METHODS.get(request.method)
     if method is None:
         _identify_sender(engine, request)
         raise AssertionError(f"{request.method} is in the revision table but has no function")
     request.link.session.refuse_duplicate(request.id)
     if method.params is not None:
-        _read_params(engine, request, method)
+        try:
+            params = request.params = msgspec.json.decode(request.raw, type=method.params)
+        except BROKEN:
+            _identify_sender(engine, request)  # a fault of the envelope or the method is reported first
+            raise
+        name = getattr(params, method.header_name) if method.header_name else None
+        request.peer = engine.peer_of(request.method, name, params.meta, request.link)
+    if engine.expects_more and not request.waited and method.may_arrive(engine, request.params):
+        return _wait_for_mounts(engine, request)
     return method.run(engine, request)
-
-
-def _read_params(engine: Engine, request: MethodRequest, method: MethodHandler) -> None:
-    """Decode the parameters, and find the sender in their envelope."""
-    try:
-        params = request.params = msgspec.json.decode(request.raw, type=method.params)
-    except BROKEN:
-        _identify_sender(engine, request)  # a fault of the envelope or the method is reported first
-        raise
-    name = getattr(params, method.header_name) if method.header_name else None
-    request.peer = engine.peer_of(request.method, name, params.meta, request.link)
 
 
 def _identify_sender(engine: Engine, request: MethodRequest) -> None:
@@ -101,10 +112,44 @@ def _identify_sender(engine: Engine, request: MethodRequest) -> None:
     try:
         params = _read_any(request.raw)
     except BROKEN as problem:
-        from longshore.server.engine import bad_envelope
-
-        raise bad_envelope(request.method, problem) from None
+        raise BadEnvelope(invalid_params(request.method, problem)) from None
     request.peer = engine.peer_of(request.method, params.named(request.method), params.meta, request.link)
+
+
+def invalid_params(method: str, problem: Exception) -> str:
+    """The text for parameters that can't be decoded."""
+    from longshore.schema.phrase import plain
+
+    return f"invalid params of {method}: {plain(problem)}"
+
+
+def _wait_for_mounts(engine: Engine, request: MethodRequest) -> bytes | None:
+    """Wait a little for mounted servers that are still starting, and handle the request then: many clients list once.
+
+    It holds no place meanwhile.
+    """
+    executor, mounts = engine.executor, engine.catalog.pending_mounts
+    assert mounts is not None
+
+    async def wait(_: Any, call: Call) -> None:
+        executor.pause(call)
+        await mounts.wait()
+        request.waited = True
+        executor.release(call)
+        engine.answer_later(request)
+
+    entry = Entry(
+        kind="completion",
+        name=request.method,
+        where=request.method,
+        run="async",
+        decode=lambda nothing: nothing,
+        invoke=wait,
+        render=lambda found, _: found,
+        explain=report_problem,
+        describe=dict,
+    )
+    return engine.run(request.call(engine, entry, None))
 
 
 def take_notification(engine: Engine, message: Message, link: Link) -> None:
@@ -146,8 +191,6 @@ def _initialize(engine: Engine, request: MethodRequest) -> bytes:
 
 
 def _discover(engine: Engine, request: MethodRequest) -> bytes:
-    from longshore.server.lists import CACHE_HINTS
-
     result: dict[str, Any] = {"supportedVersions": list(MODERN), "capabilities": _capabilities(engine), **CACHE_HINTS}
     return engine.replies.result(request.id, request.sender, _with_instructions(engine, result))
 
@@ -180,97 +223,10 @@ def _set_level(_: Engine, request: MethodRequest) -> bytes:
     return request.reply({})
 
 
-# -- lists
-
-
-def _list(engine: Engine, request: MethodRequest) -> bytes | None:
-    def page() -> Raw:
-        return _page(engine, request)
-
-    if engine.expects_more:
-        return after_mounts(engine, request, lambda _: msgspec.json.decode(page()))
-    return request.reply(page())
-
-
-def _page(engine: Engine, request: MethodRequest) -> Raw:
-    from longshore.server.lists import TABLES
-
-    method = request.method
-    key, table = TABLES[method]
-    found = engine.lists.get(method, key, table, _entries(engine, method), request.sender, request.params.cursor)
-    if method != "tools/list":
-        return found
-    engine.listed = True
-    return _with_absent(engine, found)
-
-
-def _with_absent(engine: Engine, page: Raw) -> Raw:
-    """Name the mounted servers that are down: their tools may be missing from the list."""
-    arrivals = engine.catalog.pending_mounts
-    absent = {} if arrivals is None else arrivals.unavailable()
-    if not absent:
-        return page
-    result = msgspec.json.decode(page)
-    return Raw(encode(result | {"_meta": result.get("_meta", {}) | {ABSENT: absent}}))
-
-
-def _entries(engine: Engine, method: str) -> list[Entry]:
-    match method:
-        case "tools/list":
-            return list(engine.tools.values())
-        case "prompts/list":
-            return list(engine.catalog.prompts.values())
-        case _:
-            fixed = method == "resources/list"
-            return [resource.entry for resource in engine.catalog.resources.values() if resource.fixed is fixed]
-
-
-# -- waiting for mounted servers
-
-
-def after_mounts(engine: Engine, request: MethodRequest, go_on: Callable[[Call], Any]) -> bytes | None:
-    """Wait a little for mounted servers that are still starting: many clients list only once.
-
-    The call holds no place meanwhile. `go_on` returns the result, or an awaitable of it.
-    """
-    executor, arrivals = engine.executor, engine.catalog.pending_mounts
-    assert arrivals is not None
-
-    async def wait(_: Any, call: Call) -> Any:
-        executor.pause(call)
-        try:
-            await arrivals.wait()
-            found = go_on(call)
-        finally:
-            executor.resume(call)
-        return await found if hasattr(found, "__await__") else found
-
-    entry = Entry(
-        kind="completion",
-        name=request.method,
-        where=request.method,
-        run="async",
-        decode=lambda nothing: nothing,
-        invoke=wait,
-        render=lambda found, _: found,
-        explain=report_problem,
-        describe=dict,
-    )
-    return engine.run(make_call(engine, request, entry, None, UNSET))
-
-
-def continue_as(call: Call, entry: Entry, arguments: Any) -> Any:
-    """Continue a call as one of an entry that has arrived, with that entry's whole time limit."""
-    call.entry, call.paused = entry, entry.limit
-    call.arguments = entry.decode(arguments)
-    return entry.invoke(call.arguments, call)
-
-
-def make_call(engine: Engine, request: MethodRequest, entry: Entry, arguments: Any, meta: Any) -> Call:
-    link, frame = request.link, request.frame
-    return Call(
-        engine.executor, link, link.session, request.sender, request.id, request.method, entry, arguments, frame, meta
-    )
+def _list(engine: Engine, request: MethodRequest) -> bytes:
+    if request.method == "tools/list":
+        engine.listed = True
+    return request.reply(engine.lists.page(request.method, request.sender.revision, request.params.cursor))
 
 
 def _call_tool(_: Engine, __: MethodRequest) -> NoReturn:
@@ -278,31 +234,32 @@ def _call_tool(_: Engine, __: MethodRequest) -> NoReturn:
     raise ProtocolError(INVALID_PARAMS, "invalid params of tools/call")
 
 
+def _never(_: Engine, __: Any) -> bool:
+    return False
+
+
+def _always(_: Engine, __: Any) -> bool:
+    return True
+
+
 class MethodHandler(NamedTuple):
     run: Callable[[Engine, MethodRequest], bytes | None]
     params: Any = None
     header_name: str = ""
     """The parameter that the `Mcp-Name` header repeats."""
+    may_arrive: Callable[[Engine, Any], bool] = _never
+    """Whether a mounted server that is still starting may have what these parameters name."""
 
 
+_LIST: Final = MethodHandler(_list, ListParams, may_arrive=_always)
 _METHODS: Final = {
     "initialize": MethodHandler(_initialize),
     "ping": MethodHandler(_ping),
     "server/discover": MethodHandler(_discover, AnyParams),
     "logging/setLevel": MethodHandler(_set_level, LevelParams),
-    "tools/list": MethodHandler(_list, ListParams),
-    "prompts/list": MethodHandler(_list, ListParams),
-    "resources/list": MethodHandler(_list, ListParams),
-    "resources/templates/list": MethodHandler(_list, ListParams),
+    "tools/list": _LIST,
+    "prompts/list": _LIST,
+    "resources/list": _LIST,
+    "resources/templates/list": _LIST,
     "tools/call": MethodHandler(_call_tool, CallParams, "name"),
 }
-
-
-def _find_method(name: str) -> MethodHandler | None:
-    """The method of this name. The rest of them is imported when one of it is first called."""
-    found = _METHODS.get(name)
-    if found is None and name in METHODS:
-        from longshore.server.content_methods import CONTENT_METHODS
-
-        found = CONTENT_METHODS.get(name)
-    return found

@@ -8,13 +8,22 @@ request again with its answers. `Annotated[…, Ask(…)]` parameters are asked 
 body that asks is cancelled at its question (all questions that it has asked by then are sent together) and runs again
 from its start on the retry; it must be declared `replay=True`, and everything before its last question is repeated,
 unless within `ctx.once`. Answers are matched by key and by a digest of the question, never by position.
+
+The client can read the state but not change it, use it for another request or principal, or use it late. A tool that
+is neither read-only nor idempotent also consumes a nonce, so that one answer can't refund an order twice.
 """
 
 from __future__ import annotations
 
+import hmac
+from asyncio import Future, Lock, get_running_loop
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable
+from hashlib import sha256
+from os import urandom
 from time import time
-from typing import TYPE_CHECKING, Any, final, get_args
+from typing import Any, Protocol, final, get_args
+from urllib.parse import quote
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -40,13 +49,55 @@ from longshore.server.call import Call
 from longshore.wire.codec import INVALID_PARAMS, encode
 from longshore.wire.messages import Id, Message, Notification, Reply, Request
 
-if TYPE_CHECKING:
-    from asyncio import Future, Lock
-
-    from longshore.server.request_state import Nonces, StateSigner
-
+KEY_BYTES = 32
+_SIGNATURE_BYTES = 32
+_MAX_NONCES = 100_000
 _NO_ANSWER = "the client disconnected without an answer"
 _sorted = msgspec.json.Encoder(order="sorted").encode
+_encode = msgspec.json.Encoder().encode
+
+
+class RequestState(Struct):
+    """The state of a call that asks, signed by the server and carried by the client."""
+
+    tool: str
+    request: str
+    """A digest of the request."""
+    principal: str
+    expires: float
+    round: int
+    nonce: str
+    asked: dict[str, str]
+    """Digest of each question of the last round, by key."""
+    answers: dict[str, Any]
+    """Raw answers by digest and key of their question: one key may ask several things, one after the other."""
+    memo: dict[str, Any]
+    """Results of `once`."""
+
+
+class Nonces(Protocol):
+    """Consumed nonces, shared by every process that may receive one."""
+
+    async def consume(self, nonce: str, expires: float) -> bool:
+        """Consume a nonce. False: it was consumed before."""
+        ...
+
+
+@final
+class MemoryNonces:
+    """The nonces of a single process."""
+
+    def __init__(self) -> None:
+        self._consumed: dict[str, float] = {}
+
+    async def consume(self, nonce: str, expires: float) -> bool:
+        if len(self._consumed) >= _MAX_NONCES:
+            now = time()
+            self._consumed = {old: when for old, when in self._consumed.items() if when > now}
+        if nonce in self._consumed:
+            return False
+        self._consumed[nonce] = expires
+        return True
 
 
 class AskedQuestion(Struct, frozen=True):
@@ -88,20 +139,42 @@ class Questions:
         self._limits = limits
         self._server_meta = server_meta
         self._warn_deprecated = warn_deprecated
-        self._made_signer: StateSigner | None = None
-        self._nonces: Nonces | None = None
+        self._key = urandom(KEY_BYTES)
+        self._nonces: Nonces = MemoryNonces()
 
-    def share(self, signer: StateSigner, nonces: Nonces) -> None:
+    def share(self, key: bytes, nonces: Nonces) -> None:
         """Use a key and a table of nonces that other processes use too."""
-        self._made_signer, self._nonces = signer, nonces
+        self._key, self._nonces = key, nonces
 
-    @property
-    def _signer(self) -> StateSigner:
-        if self._made_signer is None:
-            from longshore.server.request_state import StateSigner
+    # -- the signed state
 
-            self._made_signer = StateSigner(self._limits)
-        return self._made_signer
+    def _sign(self, state: RequestState) -> str:
+        body = _encode(state)
+        signed = urlsafe_b64encode(hmac.digest(self._key, body, "sha256") + body).decode()
+        if len(signed) > self._limits.state_bytes:
+            text = f"the answers and `once` results of this call take {len(signed):,} bytes"
+            raise ProtocolError(INVALID_PARAMS, f"{text}; a requestState holds {self._limits.state_bytes:,}")
+        return signed
+
+    def _verify(self, signed: str, call: Call) -> RequestState:
+        """Decode a state. Raises unless it was signed for exactly this request."""
+        if len(signed) > self._limits.state_bytes:
+            raise _invalid_state("is too long")
+        try:
+            data = urlsafe_b64decode(signed.encode("ascii"))
+        except ValueError:
+            data = b""
+        signature, body = data[:_SIGNATURE_BYTES], data[_SIGNATURE_BYTES:]
+        is_canonical = urlsafe_b64encode(data).decode() == signed  # base64 has several spellings of the same bytes
+        if not is_canonical or not hmac.compare_digest(signature, hmac.digest(self._key, body, "sha256")):
+            raise _invalid_state("is not one of ours")
+        state = msgspec.json.decode(body, type=RequestState)
+        expected = call.entry.name, _request_digest(call), call.link.principal.name
+        if (state.tool, state.request, state.principal) != expected:
+            raise _invalid_state("belongs to another request")
+        if state.expires < time():
+            raise _invalid_state("has expired; send the request again without it")
+        return state
 
     # -- retries
 
@@ -114,8 +187,7 @@ class Questions:
             # those questions depend on the request alone; all others are asked again.
             elicitation.stateless = {} if _runs_once(call) else given
             return
-        principal = call.link.principal.name
-        state = self._signer.verify(signed, tool=call.entry.name, request=_request_digest(call), principal=principal)
+        state = self._verify(signed, call)
         if _runs_once(call):
             elicitation.nonce = (state.nonce, state.expires)
         elicitation.answers = dict(state.answers)
@@ -127,16 +199,10 @@ class Questions:
 
     async def consume_nonce(self, call: Call) -> None:
         """Consume the nonce of a retry that may not be sent twice. Raises if it was."""
-        from longshore.server.request_state import MemoryNonces, already_used
-
         elicitation = _elicitation(call)
-        if elicitation.nonce is None:
-            return
-        if self._nonces is None:
-            self._nonces = MemoryNonces()
         nonce, elicitation.nonce = elicitation.nonce, None
-        if not await self._nonces.consume(*nonce):
-            raise already_used()
+        if nonce is not None and not await self._nonces.consume(*nonce):
+            raise _invalid_state("was used already")
 
     # -- asking
 
@@ -144,9 +210,10 @@ class Questions:
         """Ask for the parameters that precede the body. Returns the answer of a call that ends with questions."""
         elicitation = _elicitation(call)
         asked: dict[str, AskedQuestion] = {}
+        named = call.arguments.values if call.entry.kind == "resource" else call.arguments
         for parameter in call.entry.asked:
             try:
-                asked[parameter.name] = self._prepare(call, parameter.name, _fill(parameter, _named(call)))
+                asked[parameter.name] = self._prepare(call, parameter.name, _fill(parameter, named))
             except CapabilityMissing:
                 if parameter.required:
                     raise
@@ -178,8 +245,6 @@ class Questions:
         return Answers(answers)
 
     async def once(self, call: Call, key: str, action: Callable[[], Any]) -> Any:
-        from asyncio import Lock
-
         elicitation = _elicitation(call)
         async with elicitation.effects.setdefault(key, Lock()):
             if key not in elicitation.memo:
@@ -188,7 +253,7 @@ class Questions:
                     value = await value
                 elicitation.memo[key] = msgspec.json.decode(encode(value))
         if elicitation.leaving:
-            self._cut_soon(call)
+            get_running_loop().call_soon(self._cut, call)
         return elicitation.memo[key]
 
     def recall(self, call: Call, key: str) -> Any:
@@ -211,7 +276,8 @@ class Questions:
         names = {key: f"{each.digest} {key}" for key, each in asked.items()}
         missing = {key: each for key, each in asked.items() if names[key] not in known}
         if missing and call.peer.revision.modern:
-            self._open(call, missing)
+            _refuse_twice(call, elicitation.open, missing)
+            elicitation.open = elicitation.open | missing
             return {}
         if missing:
             for key, raw in (await self._ask_now(call, missing)).items():
@@ -219,8 +285,6 @@ class Questions:
         return {key: _read(key, each, known[names[key]]) for key, each in asked.items()}
 
     def _prepare(self, call: Call, key: str, question: Question) -> AskedQuestion:
-        from longshore.server.request_state import digest
-
         require(question, call.peer)
         if not isinstance(question, Elicit) and call.peer.revision.modern:
             self._warn_deprecated("sampling" if isinstance(question, Sample) else "roots")
@@ -228,29 +292,17 @@ class Questions:
         if form is not None:
             refuse_secrets(form)
         request = render(question, call.peer, form, f"{key}-{call.session.next_ask + 1}-{call.id}")
-        return AskedQuestion(question, request, digest(request), wrapped)
+        return AskedQuestion(question, request, _digest(request), wrapped)
 
     # -- the stateless era
 
-    def _open(self, call: Call, missing: dict[str, AskedQuestion]) -> None:
-        elicitation = _elicitation(call)
-        _refuse_twice(call, elicitation.open, missing)
-        elicitation.open = elicitation.open | missing
-
     async def _leave(self, call: Call) -> None:
         """Wait to be cancelled, one iteration of the loop later, so that concurrent questions are sent together."""
-        from asyncio import get_running_loop
-
         elicitation, loop = _elicitation(call), get_running_loop()
         if not elicitation.leaving:
             elicitation.leaving = True
-            loop.call_soon(self._cut_soon, call)
+            loop.call_soon(loop.call_soon, self._cut, call)
         await loop.create_future()
-
-    def _cut_soon(self, call: Call) -> None:
-        from asyncio import get_running_loop
-
-        get_running_loop().call_soon(self._cut, call)
 
     def _cut(self, call: Call) -> None:
         """Cancel this run of the body, unless a `once` action is running; `once` calls this again when it has ended."""
@@ -260,10 +312,6 @@ class Questions:
 
     def suspend(self, call: Call) -> bytes:
         """The answer of a call that asks: its questions, and the state to continue from."""
-        from os import urandom
-
-        from longshore.server.request_state import RequestState
-
         elicitation = _elicitation(call)
         if elicitation.fault is not None:
             raise elicitation.fault
@@ -282,7 +330,7 @@ class Questions:
         result = {
             "resultType": "input_required",
             "inputRequests": {key: each.request for key, each in elicitation.open.items()},
-            "requestState": self._signer.sign(state),
+            "requestState": self._sign(state),
             "_meta": self._server_meta,
         }
         return encode(Reply(call.id, result))
@@ -296,8 +344,6 @@ class Questions:
     # -- the handshake era
 
     async def _ask_now(self, call: Call, missing: dict[str, AskedQuestion]) -> dict[str, Any]:
-        from asyncio import get_running_loop
-
         if call.session.input_ended:
             return dict.fromkeys(missing, Declined(_NO_ANSWER))
         elicitation, loop = _elicitation(call), get_running_loop()
@@ -313,7 +359,7 @@ class Questions:
         try:
             return {key: await future for key, future in mine.values()}
         finally:
-            self._cancel_questions(call, mine)
+            self.withdraw(call, mine)
             if not elicitation.waiting:
                 call.executor.resume(call)
 
@@ -325,17 +371,16 @@ class Questions:
             return
         if bytes(message.error):
             future.set_result(Declined(f"the client refused to answer {key!r}: {_reason(message.error)}"))
-        else:
-            future.set_result(_decode_answer(message.result))
+            return
+        try:
+            future.set_result(msgspec.json.decode(message.result))
+        except msgspec.DecodeError:
+            future.set_result(None)  # JSON without a value, e.g. 1e999: a malformed answer
 
-    def withdraw(self, call: Call) -> None:
-        """Cancel the open questions of a call that has ended."""
-        if call.elicitation is not None:
-            self._cancel_questions(call, list(call.elicitation.waiting))
-
-    def _cancel_questions(self, call: Call, ids: Iterable[Id]) -> None:
+    def withdraw(self, call: Call, ids: Iterable[Id] | None = None) -> None:
+        """Cancel questions of a call, all if it has ended."""
         elicitation = _elicitation(call)
-        for id in ids:
+        for id in list(elicitation.waiting if ids is None else ids):
             _, future = elicitation.waiting.pop(id, ("", None))
             if call.session.answered(id) is not None:
                 params = {"requestId": id, "reason": "the call that asked has ended or needs no answer"}
@@ -380,13 +425,6 @@ def _read_responses(responses: Raw | UnsetType) -> dict[str, Any]:
         raise ProtocolError(INVALID_PARAMS, "inputResponses must be an object of answers by key") from None
 
 
-def _decode_answer(result: Raw) -> Any:
-    try:
-        return msgspec.json.decode(result)
-    except msgspec.DecodeError:
-        return None  # JSON without a value, e.g. 1e999: a malformed answer
-
-
 def _reason(error: Any) -> str:
     try:
         return msgspec.json.decode(error, type=_Refusal).message
@@ -413,17 +451,19 @@ def _read(key: str, asked: AskedQuestion, raw: Any) -> Any:
         raise ProtocolError(INVALID_PARAMS, f"the answer to {key!r} is malformed: {plain(problem)}") from None
 
 
-def _named(call: Call) -> Any:
-    """The record whose fields a question's text may name."""
-    return call.arguments.values if call.entry.kind == "resource" else call.arguments
+def _invalid_state(why: str) -> ProtocolError:
+    return ProtocolError(INVALID_PARAMS, f"requestState {why}")
+
+
+def _digest(*parts: Any) -> str:
+    """A short digest of the content."""
+    return sha256(_encode(parts)).hexdigest()[:32]
 
 
 def _request_digest(call: Call) -> str:
-    from longshore.server.request_state import digest
-
     request = msgspec.json.decode(call.frame, type=_AnyRequest).params
     rest = {key: value for key, value in request.items() if key not in ("_meta", "inputResponses", "requestState")}
-    return digest(call.method, _sorted(rest).decode())
+    return _digest(call.method, _sorted(rest).decode())
 
 
 def _fill(parameter: Any, arguments: Any) -> Question:
@@ -434,19 +474,13 @@ def _fill(parameter: Any, arguments: Any) -> Question:
     match question:
         case Elicit(message=message, url=url):
             url = ask.url or url
-            filled = None if url is None else url.format_map({k: _quote(str(v)) for k, v in names.items()})
+            filled = None if url is None else url.format_map({k: quote(str(v), safe="") for k, v in names.items()})
             kind = parameter.type if isinstance(ask.question, str) else question.type
             return Elicit(message.format_map(names), kind, filled, question.schema)
         case Sample(prompt=str() as prompt):
             return msgspec.structs.replace(question, prompt=prompt.format_map(names))
         case _:
             return question
-
-
-def _quote(text: str) -> str:
-    from urllib.parse import quote
-
-    return quote(text, safe="")
 
 
 def _value(parameter: Any, answer: Any) -> Any:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from longshore.server.policy import Policy
     from longshore.telemetry.records import Outcome
 
+CACHE_HINTS = {"ttlMs": 0, "cacheScope": "private"}
+"""A list may change at any moment and may depend on the caller; a client that caches it can listen for changes."""
 NOTES = "longshore/notes"
 """The key in `_meta` of the repairs of the arguments."""
 

@@ -11,14 +11,14 @@ import os
 import sys
 from _thread import allocate_lock, start_new_thread
 from time import sleep
-from types import CodeType, FrameType
-from typing import TYPE_CHECKING, NamedTuple, final
+from types import FrameType
+from typing import TYPE_CHECKING, final
 
 from longshore.registry.source_location import locate_frame
+from longshore.server.call import Call
 from longshore.telemetry.recorder import is_own
 
 if TYPE_CHECKING:
-    from longshore.server.call import Call
     from longshore.server.executor import Executor
 
 LOOK_SECONDS = 0.5
@@ -29,55 +29,30 @@ _STANDARD = os.path.dirname(os.__file__) + os.sep
 _LOOP = os.path.join("asyncio", "base_events.py")
 
 
-class StackSample(NamedTuple):
-    """The author's frame that the serving thread is in, and the call that runs it, if the stack shows one."""
-
-    frame: FrameType
-    call: Call | None
-    outermost: FrameType
-    """The outermost of those frames. Without a call it tells one iteration of the loop from the next."""
-
-    def is_same(self, other: StackSample) -> bool:
-        """Whether both were taken in one call, or without a call in one iteration of the loop."""
-        return self.call is other.call and (self.call is not None or self.outermost is other.outermost)
-
-
 @final
 class Watchdog:
-    """Watches the loop of one executor. `runners` are the functions that run handlers; each has a local `call`."""
+    """Watches the loop of one executor."""
 
-    def __init__(self, executor: Executor, runners: frozenset[CodeType]) -> None:
-        self._executor, self._runners = executor, runners
-        self._reported: set[tuple[str, str]] = set()
-        self._current: object = None
-        """Identifies the current watchdog thread: an older one ends."""
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+        self._reported: set[str] = set()
 
     def start(self) -> None:
         self._executor.watched = True
-        self._current = current = object()
-        start_new_thread(self._run, (current,))
+        start_new_thread(self._watch, ())
 
-    def _run(self, current: object) -> None:
-        try:
-            self._watch(current)
-        except BaseException:
-            if self._current is current:
-                self._executor.watched = False  # the next call starts another thread
-            raise
-
-    def _watch(self, current: object) -> None:
+    def _watch(self) -> None:
         executor = self._executor
-        while executor.watched and self._current is current:
+        while executor.watched:
             sleep(LOOK_SECONDS)
             before = self._find()
             if before is not None and not self._loop_answers():
                 after = self._find()
-                if after is not None and after.is_same(before):
-                    self._report(after)
+                if after is not None and after[0] is before[0]:
+                    self._report(*after)
             if not self._is_busy():
                 executor.watched = False
-                if self._is_busy() and self._current is current:  # a call began meanwhile, and started no other thread
-                    executor.watched = True
+                executor.watched = self._is_busy()  # a call that began meanwhile may have started no other thread
 
     def _is_busy(self) -> bool:
         return self._executor.running > 0
@@ -92,32 +67,35 @@ class Watchdog:
             return True  # it has closed
         return answered.acquire(timeout=BLOCKED_SECONDS)
 
-    def _find(self) -> StackSample | None:
-        frame = sys._current_frames().get(self._executor.serving_thread)  # pyright: ignore[reportPrivateUsage]
+    def _find(self) -> tuple[Call | FrameType, FrameType] | None:
+        """The author's frame that the serving thread is in, after the call that runs it.
+
+        If the stack shows no call, the outermost frame stands for it: it tells one iteration of the loop from the next.
+        """
+        frame = sys._current_frames().get(self._executor.main_thread)  # pyright: ignore[reportPrivateUsage]
         frames: list[FrameType] = []
-        call: Call | None = None
-        while frame is not None and not frame.f_code.co_filename.endswith(_LOOP):
-            if frame.f_code in self._runners:
-                call = frame.f_locals.get("call")  # None: it has just returned
-                break
+        call: object = None
+        while frame is not None and call is None and not frame.f_code.co_filename.endswith(_LOOP):
             if not is_own(frame.f_code.co_filename):
                 frames.append(frame)
+            elif isinstance(frame.f_locals.get("call"), Call):
+                call = frame.f_locals["call"]
             frame = frame.f_back
         if not frames:
             return None
-        return StackSample(next((each for each in frames if _is_authors(each)), frames[-1]), call, frames[-1])
+        authors = next((each for each in frames if _is_authors(each)), frames[-1])
+        return call if isinstance(call, Call) else frames[-1], authors
 
-    def _report(self, found: StackSample) -> None:
-        where = locate_frame(found.frame)
-        if found.call is not None:
-            who = f"{found.call.entry.name} has blocked the event loop for {BLOCKED_SECONDS:g} s at {where}"
+    def _report(self, runner: Call | FrameType, frame: FrameType) -> None:
+        where = locate_frame(frame)
+        if isinstance(runner, Call):
+            text = f"{runner.entry.name} has blocked the event loop for {BLOCKED_SECONDS:g} s at {where}"
         else:
             names = sorted({call.entry.name for call in tuple(self._executor.live) if call.running})
-            who = f"{where} has blocked the event loop for {BLOCKED_SECONDS:g} s while {', '.join(names)} ran"
-        key = ("" if found.call is None else found.call.entry.name, where)
-        if key not in self._reported:
-            self._reported.add(key)
-            self._executor.recorder.problem("warning", f"{who}: no other call proceeds; {FIX}")
+            text = f"{where} has blocked the event loop for {BLOCKED_SECONDS:g} s while {', '.join(names)} ran"
+        if text not in self._reported:
+            self._reported.add(text)
+            self._executor.recorder.problem("warning", f"{text}: no other call proceeds; {FIX}")
 
 
 def _is_authors(frame: FrameType) -> bool:

@@ -52,31 +52,6 @@ Part = bytes | memoryview
 class Stdio(Link):
     """Serves one engine on two file descriptors until the input ends."""
 
-    __slots__ = (
-        "_backlog",
-        "_chores",
-        "_ended",
-        "_engine",
-        "_finished",
-        "_flush_due",
-        "_framer",
-        "_frames",
-        "_grown",
-        "_handling",
-        "_held",
-        "_high",
-        "_loop",
-        "_loop_chores",
-        "_out",
-        "_posted",
-        "_process",
-        "_queued",
-        "_reader",
-        "_regular",
-        "_wakeup",
-        "_writer",
-    )
-
     def __init__(self, engine: Engine, reader: int, writer: int, process: Process | None = None) -> None:
         """`process`, if given, is ended by `end_soon`, and watches its parent and children once the client is idle."""
         super().__init__()
@@ -188,7 +163,7 @@ class Stdio(Link):
             chore()
 
     def open_loop(self) -> AbstractEventLoop:
-        """Open the loop. Nothing runs on it until the blocking phase has ended."""
+        """The loop, opened on first use. Nothing runs on it until the blocking phase has ended."""
         if self._loop is None:
             import asyncio
 
@@ -202,8 +177,7 @@ class Stdio(Link):
         return self._loop
 
     def _run_loop(self) -> None:
-        loop = self._loop
-        assert loop is not None
+        loop = self.open_loop()
         if self._ended:
             loop.call_soon(self._end_of_input)
         elif self._regular:
@@ -237,8 +211,7 @@ class Stdio(Link):
         """Stop the loop. Only once: a second stop would interrupt the cleanup."""
         if not self._finished:
             self._finished = True
-            assert self._loop is not None
-            self._loop.stop()
+            self.open_loop().stop()
 
     # -- bytes in
 
@@ -246,8 +219,11 @@ class Stdio(Link):
         """Read once and handle the frames. False: the input has ended."""
         try:
             frames = self._read_frames()
-        except BlockingIOError:
-            self._await_input()
+        except BlockingIOError:  # one socket may be both the input and the non-blocking output
+            if self._loop is None:
+                poll = select.poll()
+                poll.register(self._reader, select.POLLIN)
+                poll.poll()
             return True
         except ConnectionResetError:
             return False
@@ -266,13 +242,6 @@ class Stdio(Link):
         chunk = os.read(self._reader, CHUNK_BYTES)
         return framer.feed(chunk) if chunk else None
 
-    def _await_input(self) -> None:
-        """Block until there is input: one socket may be both the input and the non-blocking output."""
-        if self._loop is None:
-            poll = select.poll()
-            poll.register(self._reader, select.POLLIN)
-            poll.poll()
-
     def _readable(self) -> None:
         if not self._read():
             self._ended = True
@@ -281,13 +250,13 @@ class Stdio(Link):
             self._end_of_input()
 
     def _pump(self) -> None:
-        assert self._loop is not None
+        loop = self.open_loop()
         if self.congested:
-            self._loop.call_later(RETRY_SECONDS, self._pump)
+            loop.call_later(RETRY_SECONDS, self._pump)
             return
         self._readable()
         if not self._ended:
-            self._loop.call_soon(self._pump)
+            loop.call_soon(self._pump)
 
     def _take(self, frames: Sequence[Frame]) -> None:
         """Handle frames until they end or the peer is congested; the rest is handled when it reads again."""
@@ -318,8 +287,7 @@ class Stdio(Link):
 
     def _end_of_input(self) -> None:
         """Wait for the calls in flight for the grace period; then stop and answer the rest, and end the loop."""
-        loop = self._loop
-        assert loop is not None
+        loop = self.open_loop()
         self._take(self._framer.close())
         self._engine.detach(self)
         self._engine.executor.add_end_listener(lambda: loop.call_soon(self._check_drained))
@@ -327,18 +295,16 @@ class Stdio(Link):
         self._check_drained()
 
     def _check_drained(self) -> None:
-        assert self._loop is not None
         self._flush()
         if not (self._engine.executor.live or self._backlog or self._frames):
             self._finish()
 
     def _give_up(self) -> None:
-        assert self._loop is not None
         grace = self._engine.limits.eof_grace_seconds
         self._engine.executor.stop_all(f"the input ended and it did not finish within {grace:g} s (--eof-grace)")
         self._flush()
         if self._backlog:
-            self._loop.call_later(LAST_WRITE_SECONDS, self._finish)
+            self.open_loop().call_later(LAST_WRITE_SECONDS, self._finish)
         else:
             self._finish()
 
@@ -376,10 +342,18 @@ class Stdio(Link):
         out.clear()
         if self._loop is None:
             self._write_all(parts)
-        elif self._backlog:
-            self._hold(parts)
-        else:
-            self._write_some(parts)
+            return
+        waiting = bool(self._backlog)
+        for part in parts:
+            self._backlog.append(memoryview(part))
+            self._held += len(part)
+        if not waiting and not self._write_backlog():
+            self._loop.add_writer(self._writer, self._writable)
+        if self._held > self._high and not self.congested and not self._finished:
+            self.congested = True
+            if not self._regular:
+                self._loop.remove_reader(self._reader)
+                self._look_for_end()
 
     def _write_all(self, parts: list[Part]) -> None:
         """Write in the blocking phase, where nothing else can happen until the peer reads."""
@@ -403,44 +377,28 @@ class Stdio(Link):
             if not poll.poll(self._engine.limits.eof_grace_seconds * 1000):
                 raise BrokenPipeError
 
-    def _write_some(self, parts: list[Part]) -> None:
-        for index, part in enumerate(parts):
-            written = self._write(part)
-            if written < 0:
-                return
+    def _write_backlog(self) -> bool:
+        """Write what is held. False: the peer does not read more at present."""
+        backlog = self._backlog
+        while backlog:
+            part = backlog[0]
+            try:
+                written = os.write(self._writer, part)
+            except BlockingIOError:
+                return False
+            except OSError:  # the peer has closed its input
+                self._ended = True
+                self._out.clear()
+                self._frames.clear()
+                backlog.clear()
+                self._finish()
+                return True
+            self._held -= written
             if written < len(part):
-                self._hold([memoryview(part)[written:], *parts[index + 1 :]])
-                if self._loop is not None:
-                    self._loop.add_writer(self._writer, self._writable)
-                return
-
-    def _write(self, part: Part) -> int:
-        """Write once. Returns the number of bytes written, or -1 if the peer has closed its input."""
-        try:
-            return os.write(self._writer, part)
-        except BlockingIOError:
-            return 0
-        except OSError:
-            self._hang_up()
-            return -1
-
-    def _hang_up(self) -> None:
-        assert self._loop is not None
-        self._ended = True
-        self._out.clear()
-        self._frames.clear()
-        self._backlog.clear()
-        self._finish()
-
-    def _hold(self, parts: list[Part]) -> None:
-        for part in parts:
-            self._backlog.append(memoryview(part))
-            self._held += len(part)
-        if self._held > self._high and not self.congested:
-            self.congested = True
-            if self._loop is not None and not self._regular:
-                self._loop.remove_reader(self._reader)
-                self._look_for_end()
+                backlog[0] = part[written:]
+                return False
+            backlog.popleft()
+        return True
 
     def _look_for_end(self) -> None:
         """Begin the grace period if the input has ended, which is not noticed while we don't read."""
@@ -460,33 +418,20 @@ class Stdio(Link):
             self._give_up()
 
     def _writable(self) -> None:
-        backlog, loop = self._backlog, self._loop
-        assert loop is not None
-        while backlog:
-            part = backlog[0]
-            written = self._write(part)
-            if written < 0:
-                return
-            self._held -= written
-            if written < len(part):
-                backlog[0] = part[written:]
-                return
-            backlog.popleft()
+        if not self._write_backlog() or self._finished:
+            return
+        loop = self.open_loop()
         loop.remove_writer(self._writer)
-        if self.congested:
-            self._relieve(loop)
+        if self.congested:  # the peer reads again: handle waiting frames, start queued calls, read on
+            self.congested = False
+            frames, self._frames = list(self._frames), deque()
+            self._take(frames)
+            if not self.congested:
+                self._engine.executor.start_queued()
+                if not self._ended and not self._regular:
+                    loop.add_reader(self._reader, self._readable)
         if self._ended:
             self._check_drained()
-
-    def _relieve(self, loop: AbstractEventLoop) -> None:
-        """Continue when the peer reads again: handle waiting frames, start queued calls, read on."""
-        self.congested = False
-        frames, self._frames = list(self._frames), deque()
-        self._take(frames)
-        if not self.congested:
-            self._engine.executor.start_queued()
-            if not self._ended and not self._regular:
-                loop.add_reader(self._reader, self._readable)
 
     def _grow(self, fd: int) -> None:
         if fd not in self._grown:

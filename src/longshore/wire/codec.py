@@ -180,19 +180,14 @@ def _diagnose(frame: bytes, batch: int, error: Exception | None) -> Malformed | 
     except msgspec.ValidationError:
         if frame.lstrip()[:1] == b"[":
             return _read_batch(frame, batch)
-        return _refuse_other(frame)
+        try:
+            _decode_raw(frame)
+        except BROKEN as broken:
+            return Malformed(PARSE_ERROR, _why_not_json(broken))
+        return Malformed(INVALID_REQUEST, "a message is a JSON object")
     except BROKEN as broken:
         return refuse(_why_not_json(broken), frame, frame)
     return _find_fault(loose)
-
-
-def _refuse_other(frame: bytes) -> Malformed:
-    """Refuse a frame that is neither an object nor an array: another JSON value, or no JSON."""
-    try:
-        _decode_raw(frame)
-    except BROKEN as broken:
-        return Malformed(PARSE_ERROR, _why_not_json(broken))
-    return Malformed(INVALID_REQUEST, "a message is a JSON object")
 
 
 def _why_not_json(error: Exception) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from auth.issuer import ec, jwt
 from longshore import Limits
-from longshore.server.rate_limits import Rates
+from longshore.server.engine import Rates
 from posting import Session, ask_modern, call, encode, notice, request
 from serving import Exchange, Served
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from longshore.errors import StoreError, Unavailable
 from longshore.server.engine import Engine
-from longshore.server.request_state import KEY_BYTES, StateSigner
+from longshore.server.questions import KEY_BYTES
 from longshore.stores import MISSED, Store
 from longshore.telemetry.recorder import Recorder
 from longshore.transports.http.streams import Follower
@@ -256,7 +256,7 @@ async def share_secrets(engine: Engine, store: Store, configured: str | None) ->
     if configured is None and not store.shared:
         return
     key = sha256(configured.encode()).digest() if configured else await _stored_key(store)
-    engine.questions.share(StateSigner(engine.limits, key), StoredNonces(store, engine.recorder))
+    engine.questions.share(key, StoredNonces(store, engine.recorder))
 
 
 async def _stored_key(store: Store) -> bytes:

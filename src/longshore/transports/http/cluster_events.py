@@ -6,8 +6,8 @@ from collections.abc import Awaitable
 from typing import final
 
 from longshore.errors import StoreError
+from longshore.server.content_methods import PARTS
 from longshore.server.engine import Engine
-from longshore.server.subscriptions import PARTS
 from longshore.stores import Store
 from longshore.transports.http.admin import Metrics
 from longshore.transports.http.cluster import Cluster, ClusterMessage, Kind

@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable
 from longshore.auth.guard import Guard
 from longshore.config import Config
 from longshore.errors import ConfigError
-from longshore.server.engine import Engine
-from longshore.server.rate_limits import Rates
+from longshore.server.engine import Engine, Rates
 from longshore.stores import open_store
 from longshore.transports.http.admin import Health, Metrics
 from longshore.transports.http.app import HttpApp, Parts

@@ -12,8 +12,7 @@ from longshore.auth.guard import Guard
 from longshore.config import Config
 from longshore.errors import ConfigError
 from longshore.limits import Limits
-from longshore.protocol.hosts import Hosts, parse_origin, same_origin
-from longshore.protocol.http_headers import accepts, is_json
+from longshore.protocol.http_headers import Hosts, accepts, is_json, parse_origin, same_origin
 from longshore.protocol.peer import Principal
 from longshore.server.link import LOCAL
 from longshore.transports.http.responses import HeaderPairs, Receive, Scope, Send

@@ -13,8 +13,8 @@ from typing import Any, Final, final
 
 from longshore.errors import StoreError
 from longshore.protocol.revisions import LEGACY, R2511
+from longshore.server.engine import Rates, rate_failure
 from longshore.server.link import Link
-from longshore.server.rate_limits import Rates, rate_failure
 from longshore.transports.http.cluster import Cluster
 from longshore.transports.http.gate import Denied, HttpRequest, shutting_down
 from longshore.transports.http.loaded_session import LoadedSession

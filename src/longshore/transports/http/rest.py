@@ -136,7 +136,7 @@ class RestEndpoint:
             denied = shutting_down()
             raise RestError("busy", denied.text, denied.headers)
         engine = self._engine
-        if not engine.has_tool(name):
+        if engine.find_tool(name) is None:
             from longshore.nearest import nearest
 
             near = nearest(name, engine.tools)

@@ -1,4 +1,5 @@
-"""One HTTP/1.1 connection: httptools parses, this class orders requests and enforces deadlines and bounds.
+"""One HTTP/1.1 connection: httptools parses, `Connection` orders requests and enforces deadlines and bounds, and an
+`Exchange` is one request and its response as an ASGI app sees them.
 
 Deadlines are not timers. The listener checks every connection once a second while one of them is in a phase that must
 end soon (`check`), and ends a connection that is found in the same place for too long; so a request without trouble
@@ -15,32 +16,34 @@ pays nothing for them.
 | says nothing between requests | `idle_seconds` | a close |
 | comes when all places are taken | `connections` | 503 |
 | comes when its own address has too many | `peer_connections` | 503 |
+
+uvicorn's request cycle takes nearly twice the time: it writes the head and the body separately, which costs the most,
+searches each header twice with a regular expression and makes an Event for each request.
 """
 
 from __future__ import annotations
 
-from asyncio import BaseTransport, Future, Protocol, Transport
+from asyncio import BaseTransport, CancelledError, Future, Protocol, Task, Transport
 from collections import deque
 from contextvars import copy_context
+from email.utils import formatdate
+from functools import lru_cache
+from http import HTTPStatus
+from time import time
 from typing import TYPE_CHECKING, Any, Final, Literal, cast, final
+from urllib.parse import unquote
 
 import httptools
 
 from longshore.limits import Limits
+from longshore.transports.http.pending import RESPONSE, Deliverable, PendingResponse
 from longshore.transports.http.uploads import BOUNDED, SMALL_BYTES, Upload
-from longshore.transports.http_server.exchange import (
-    Exchange,
-    HeaderPairs,
-    Message,
-    Refused,
-    head_bytes,
-    set_target,
-    short_response,
-    without_upgrade,
-)
 
 if TYPE_CHECKING:
     from longshore.transports.http_server.listener import Listener
+
+Message = dict[str, Any]
+HeaderPairs = list[tuple[bytes, bytes]]
 
 WAITING_BYTES: Final = 1 << 16
 """How much of a body may wait for the app before reading stops."""
@@ -50,17 +53,249 @@ PIPELINED: Final = 64
 """Requests that one connection may have sent ahead of their answers."""
 LINGER_SECONDS: Final = 2.0
 """A refused peer may still be sending, and would lose the refusal to a reset. It has this long to read it."""
+CHUNKED: Final = -1
+"""The length of a response that names none."""
+UNTIL_CLOSE: Final = -2
+"""The same for a client of HTTP/1.0, which knows no chunks: the response ends with the connection."""
 
 Phase = Literal["new", "head", "body", "waiting", "working", "idle", "stalled", "lingering"]
 """What a connection waits for: a first byte, the end of a head, more of a body, room for the body, the app, the next
 request, a reader that takes what it was sent, or a refused peer that leaves."""
 
-_VERSIONS: Final = ("1.1", "1.0")
+_JSON: Final = b"HTTP/1.1 200 OK\r\n%bcontent-type: application/json\r\ncontent-length: %d\r\n%b\r\n%b"
+_NO_BODY: Final = frozenset((204, 304))
 _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 _EXTENSIONS: Final[Message] = {BOUNDED: {}}
 _FULL: Final = "the server holds as many unfinished requests as it can; try again later"
 _DISCARD: Final = cast("HeaderPairs", deque(maxlen=0))
 """Takes the headers after a chunked body and drops them: what was checked before the body must not change after it."""
+
+
+class Refused(Exception):
+    """A request is malformed or too large, and its connection ends with this response."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status, self.text = status, text
+
+
+@final
+class Exchange:
+    """Hands a request's body to the app and writes the app's response."""
+
+    __slots__ = (
+        "_connection",
+        "_delivered",
+        "_empty",
+        "_head",
+        "_left",
+        "_pending",
+        "_waiter",
+        "body",
+        "complete",
+        "expects",
+        "gone",
+        "keep_alive",
+        "more",
+        "scope",
+        "started",
+        "task",
+    )
+
+    def __init__(self, connection: Connection, scope: Message, keep_alive: bool, expects: bool) -> None:
+        self._connection = connection
+        self.scope = scope
+        self.keep_alive = keep_alive
+        self.expects = expects
+        """Whether the client waits for `100 Continue` before it sends the body."""
+        self.body = b""
+        """The part of the body that was not delivered to the app yet."""
+        self.more = True
+        """Whether some of the request is still to come."""
+        self.gone = False
+        """Whether the client has hung up."""
+        self.started = False
+        self.complete = False
+        self.task: Task[None] | None = None
+        self._pending: PendingResponse | None = None
+        """The response that is written here when its answer comes; no task works on it."""
+        self._delivered = False
+        """Whether the app has got the end of the body."""
+        self._head = b""
+        self._left = 0
+        self._empty = False
+        self._waiter: Future[None] | None = None
+
+    # -- called by the connection
+
+    def take(self, body: bytes) -> int:
+        """Add a piece of the body. Gives how much of it waits for the app."""
+        self.body = self.body + body if self.body else body
+        if self._waiter is not None:
+            self._wake()
+        return len(self.body)
+
+    def finish(self) -> None:
+        """The request has come to its end."""
+        self.more = False
+        if self._waiter is not None:
+            self._wake()
+
+    def lose(self) -> None:
+        """The client has hung up, or its connection is about to be cut."""
+        self.gone = True
+        self.body = b""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.lose()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def run_app(self) -> None:
+        """Run the app in a task. Its context has nothing that other requests have set in theirs."""
+        connection = self._connection
+        self.task = connection.loop.create_task(self._run(connection.app), context=connection.context.copy())
+
+    # -- called by the app's handler of complete POSTs, and by the pending response
+
+    def respond_later(self, pending: PendingResponse) -> None:
+        """Write this response when its answer comes."""
+        self._pending = pending
+        self.body, self._delivered = b"", True
+        pending.attach(self)
+        self._connection.read_on()  # or a hang-up would not be noticed
+
+    def respond(self, frame: bytes) -> bool:
+        """Write a JSON response. False: the client is behind with reading."""
+        connection = self._connection
+        if self.gone:
+            return True
+        if connection.write_paused:
+            return False
+        self.started = self.complete = True
+        self._pending, self.body = None, b""
+        close = b"" if self.keep_alive else b"connection: close\r\n"
+        connection.write(_JSON % (date_header(int(time())), len(frame), close, frame))
+        connection.responded(self)
+        return True
+
+    def deliver(self, response: Deliverable) -> None:
+        """Run the app in a task, to deliver a response that was begun."""
+        self._pending = None
+        self.body, self._delivered = b"", True
+        self.scope[RESPONSE] = response
+        self.run_app()
+
+    # -- the app's side
+
+    async def _run(self, app: Any) -> None:
+        """Run the app. If it fails or returns without a response, the client gets a 500 or a closed connection."""
+        name = f"{self.scope['method']} {self.scope['path']}"
+        try:
+            await app(self.scope, self.receive, self.send)
+        except CancelledError:
+            pass
+        except Exception as problem:
+            self._connection.report(f"{name} failed", problem)
+        else:
+            if not (self.complete or self.gone):
+                self._connection.report(f"{name} was not answered", None)
+        if not (self.complete or self.gone):
+            self.lose()
+            self._connection.fail(started=self.started and not self._head)
+
+    async def receive(self) -> Message:
+        if self.expects and not (self.gone or self.started):
+            self.expects = False
+            self._connection.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        while not (self.gone or self.complete):
+            if self.body or not (self.more or self._delivered):
+                body, self.body = self.body, b""
+                self._delivered = not self.more
+                self._connection.read_on()
+                return {"type": "http.request", "body": body, "more_body": self.more}
+            self._connection.read_on()
+            waiter = self._waiter = self._connection.loop.create_future()
+            await waiter
+            self._waiter = None
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Message) -> None:
+        connection = self._connection
+        if connection.write_paused and not self.gone:
+            await connection.drain()
+        if self.gone:
+            return
+        expected = "http.response.body" if self.started else "http.response.start"
+        if self.complete or message["type"] != expected:
+            raise RuntimeError(f"{message['type']} where {expected} or nothing may follow")
+        if self.started:
+            self._continue(message)
+        else:
+            self._start(message)
+
+    def _start(self, message: Message) -> None:
+        """Make the head. With a known length it is written together with the first part of the body."""
+        status, headers = message["status"], message.get("headers", ())
+        parts = [STATUS_LINES[status], date_header(int(time()))]
+        left = CHUNKED if self.scope["http_version"] == "1.1" else UNTIL_CLOSE
+        lines = 3
+        if self.more:
+            self.keep_alive = False  # the rest of the body is not waited for
+        for name, value in headers:
+            if name == b"content-length":
+                left = int(value)
+            elif name == b"connection":
+                self.keep_alive = self.keep_alive and value.lower() != b"close"
+                continue
+            elif name == b"transfer-encoding":
+                continue  # the connection chooses it
+            parts += (name, b": ", value, b"\r\n")
+            lines += 1
+        self._empty = status in _NO_BODY or self.scope["method"] == "HEAD"
+        if left == UNTIL_CLOSE:
+            self.keep_alive = False
+        elif left == CHUNKED and not self._empty:
+            parts.append(b"transfer-encoding: chunked\r\n")
+            lines += 1
+        if not self.keep_alive:
+            parts.append(b"connection: close\r\n")
+            lines += 1
+        parts.append(b"\r\n")
+        head = b"".join(parts)
+        if head.count(b"\n") != lines or head.count(b"\r") != lines or b"\0" in head:
+            raise RuntimeError(f"a header of the response holds a line break: {headers!r}")
+        self.started = True
+        self._left = left
+        if left >= 0:
+            self._head = head
+        else:
+            self._connection.write(head)
+
+    def _continue(self, message: Message) -> None:
+        body: bytes = message.get("body", b"")
+        more: bool = message.get("more_body", False)
+        if self._empty:
+            body = b""
+        elif self._left >= 0:
+            self._left -= len(body)
+            if self._left < 0 or (self._left and not more):
+                raise RuntimeError("the response's body is not as long as its content-length")
+        elif self._left == CHUNKED:
+            chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+            body = chunk if more else chunk + b"0\r\n\r\n"
+        if self._head:
+            body, self._head = self._head + body, b""
+        if body:
+            self._connection.write(body)
+        if not more:
+            self.complete = True
+            self.body = b""
+            self._wake()
+            self._connection.responded(self)
 
 
 @final
@@ -88,24 +323,23 @@ class Connection(Protocol):
         self._url = b""
         self._headers: HeaderPairs = []
         self._expects = False
+        self._chunked = False
         self._unfinished = False
         """Whether a request has begun and its end has not come."""
         self._in_head = False
         self._upgrading = False
-        self._has_more = False
-        """Whether more of the same read follows."""
         self._discarding = False
         """Whether everything that still comes is discarded."""
         self._unusual = True
         """Whether nothing has come yet, or everything is discarded: one test instead of two for each read."""
         self._held = 0
         """Bytes since the last progress in a body."""
+        self._read_bytes = 0
+        """Bytes of the current read; if it holds a body or the end of a request, at most one more than a head has."""
         self._received = 0
         """Bytes of requests that did not come in one read."""
         self._counted = 0
         """What `_received` was when a body last made progress."""
-        self._seen = 0
-        """What `_received` was when the upload was last counted."""
         self._upload: Upload | None = None
         """The body that is being received, if it does not come in one read."""
         # requests and their responses
@@ -117,7 +351,6 @@ class Connection(Protocol):
         self._unstarted: Exchange | None = None
         """A POST whose body is being read, before the app is called."""
         self._ahead: deque[Exchange] = deque()
-        self._chunked: Exchange | None = None
         self._last = False
         """Whether the connection ends with the current response."""
         self.sent = 0
@@ -146,13 +379,9 @@ class Connection(Protocol):
         crowded = listener.enter(self._address)
         if crowded is None:
             self._place_holder = self._address
-        else:
-            self._turn_away(crowded)
-
-    def _turn_away(self, why: str) -> None:
-        """Refuse the connection. While the peer reads that, it holds no place; such connections are bounded too."""
-        listener = self._listener
-        self.write(short_response(503, why, self.date, b"retry-after: 1\r\n"))
+            return
+        # While a refused peer reads that, it holds no place; such connections are bounded too.
+        self.write(short_response(503, crowded))
         listener.connections.discard(self)
         if len(listener.leaving) < listener.limits.connections:
             listener.leaving.add(self)
@@ -175,9 +404,7 @@ class Connection(Protocol):
     def data_received(self, data: bytes) -> None:
         if self._unusual and not self._admit(data):
             return
-        if len(data) > self._most:
-            self._read_in_pieces(data)
-            return
+        self._read_bytes = len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -200,55 +427,42 @@ class Connection(Protocol):
             self._listener.connections.discard(self)
         return not jsonl
 
-    def _read_in_pieces(self, data: bytes) -> None:
-        """Read no more at once than a head may have, so that one that is too long is noticed."""
-        for start in range(0, len(data), self._most):
-            if self._discarding:
-                return
-            self._has_more = start + self._most < len(data)
-            self.data_received(data[start : start + self._most])
-
     def _count(self, size: int) -> None:
         """Count a read after which the request goes on: what is not body must not grow without bound.
 
-        Twice the limit, because the first piece may be the end of an earlier request for the most part.
+        Twice the limit, because the first read may be the end of an earlier request for the most part.
         """
-        self._held += size
+        self._held += self._read_bytes
         self._received += size
         self._listener.look_soon()
         if self._held > 2 * self._most:
             self._refuse(self._too_long() if self._in_head else Refused(400, "chunks or trailers without end"))
-        elif not (self._in_head or self._has_more or self._incoming is None or self._incoming.complete):
-            self._hold(self._incoming)
+        elif not (self._in_head or self._incoming is None or self._incoming.complete):
+            self._hold(self._incoming, size)
 
-    def _hold(self, exchange: Exchange) -> None:
+    def _hold(self, exchange: Exchange, size: int) -> None:
         """Count a body that does not come in one read against what all of them may hold."""
-        upload, uploads = self._upload, self._listener.uploads
+        upload, listener = self._upload, self._listener
         if upload is None:
-            received = len(exchange.body)
-            if not received:
+            if not exchange.body:
                 return
-            upload = self._upload = Upload(self._address, self._length(exchange), received, self._let_in)
-            self._seen = self._received
+            # One in chunks counts as a small one until it is larger.
+            lengths = [int(value) for name, value in exchange.scope["headers"] if name == b"content-length"]
+            length = min(lengths[0], listener.limits.frame_bytes) if lengths else SMALL_BYTES
+            upload = self._upload = Upload(self._address, length, len(exchange.body), self._let_in)
         else:
-            upload.received += self._received - self._seen
-            self._seen = self._received
+            upload.received += size
             if upload.received <= upload.size or upload.size > SMALL_BYTES:
                 return
-            uploads.leave(upload)  # in chunks, and not small after all
-            upload.size = self._listener.limits.frame_bytes
-        if not uploads.enter(upload):
+            listener.uploads.leave(upload)  # in chunks, and not small after all
+            upload.size = listener.limits.frame_bytes
+        if not listener.uploads.enter(upload):
             self._refuse(Refused(503, _FULL))
         elif upload.waits:
             self._pause_reading()
 
-    def _length(self, exchange: Exchange) -> int:
-        """How long the body will be: one in chunks counts as a small one until it is larger."""
-        lengths = [value for name, value in exchange.scope["headers"] if name == b"content-length"]
-        return min(int(lengths[0]), self._listener.limits.frame_bytes) if lengths else SMALL_BYTES
-
     def _let_in(self) -> None:
-        if self.read_paused and not self._ahead:
+        if not self._ahead:
             self._resume_reading()
 
     def _release(self) -> None:
@@ -265,23 +479,19 @@ class Connection(Protocol):
             self.report("a request could not be read", cause)
         self._refuse(Refused(400, "this is not a valid HTTP/1.1 request"))
 
-    def _consider_upgrade(self) -> None:
-        if self._parser.get_method() == b"CONNECT":
-            raise Refused(400, "this server is no proxy")
-        if self._exchange is not None and not self._exchange.complete:
-            raise Refused(400, "an offer to change the protocol can't be sent ahead")
-        self._upgrading = True
-
     def _decline_upgrade(self, rest: bytes) -> None:
-        """Read a request again without its offer of another protocol: some clients offer HTTP/2 with their first one.
+        """Read a request again without its offer of another protocol: Java's client offers HTTP/2 with its first one.
 
         The parser takes a request with an offer for one without a body.
         """
-        method, version = self._parser.get_method(), self._parser.get_http_version().encode()
         self._upgrading = False
+        head = [b"%b %b HTTP/%b" % (self._parser.get_method(), self._url, self._parser.get_http_version().encode())]
+        for name, value in self._headers:
+            if name == b"connection" and b"upgrade" in value.lower():
+                head.append(b"connection: keep-alive")
+            elif name not in (b"upgrade", b"http2-settings"):
+                head.append(b"%b: %b" % (name, value))
         self._parser = httptools.HttpRequestParser(self)
-        head = [b"%b %b HTTP/%b" % (method, self._url, version)]
-        head += [b"%b: %b" % header for header in without_upgrade(self._headers)]
         self.data_received(b"\r\n".join((*head, b"", rest)))
 
     # -- flow control
@@ -317,7 +527,7 @@ class Connection(Protocol):
     def on_message_begin(self) -> None:
         self._url = b""
         self._headers = []
-        self._expects = False
+        self._expects = self._chunked = False
         self._unfinished = self._in_head = True
         self._requests += 1
         self._held = 0
@@ -329,45 +539,56 @@ class Connection(Protocol):
         name = name.lower()
         if name == b"expect" and value.lower() == b"100-continue":
             self._expects = True
+        elif name == b"transfer-encoding":
+            if value.lower() != b"chunked" or self._chunked:  # proxies read other codings in different ways
+                raise Refused(400, "a body may be chunked, in HTTP/1.1, and nothing else")
+            self._chunked = True
         self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         self._in_head = False
-        parser, headers = self._parser, self._headers
-        if self._held and head_bytes(parser.get_method(), self._url, headers) > self._most:
+        parser, headers, current = self._parser, self._headers, self._exchange
+        method, version = parser.get_method(), parser.get_http_version()
+        most = self._most
+        if (self._held or self._read_bytes > most) and _head_bytes(method, self._url, headers) > most:
             raise self._too_long()
         if len(headers) > HEADERS:
             raise Refused(431, f"a request has at most {HEADERS} headers")
+        sent_ahead = current is not None and not current.complete
         if parser.should_upgrade():
-            self._consider_upgrade()
+            if method == b"CONNECT":
+                raise Refused(400, "this server is no proxy")
+            if sent_ahead:
+                raise Refused(400, "an offer to change the protocol can't be sent ahead")
+            self._upgrading = True
             return
         self._headers = _DISCARD
-        version = parser.get_http_version()
-        if version not in _VERSIONS:
-            raise Refused(505, "this server speaks HTTP/1.1")
         scope = self._scope.copy()
         scope["headers"] = headers
-        scope["method"] = parser.get_method().decode("ascii")
+        scope["method"] = method.decode("ascii")
         if version != "1.1":
+            if version != "1.0":
+                raise Refused(505, "this server speaks HTTP/1.1")
+            if self._chunked:
+                raise Refused(400, "a body may be chunked, in HTTP/1.1, and nothing else")
             scope["http_version"] = version
-        set_target(scope, self._url)
+        _set_target(scope, self._url)
         keep_alive = version == "1.1" and parser.should_keep_alive() and not self._listener.stopping
         exchange = self._incoming = Exchange(self, scope, keep_alive, self._expects)
-        current = self._exchange
-        if current is None or current.complete:
-            self._begin(exchange)
-        else:
-            self._queue(exchange)
-
-    def _too_long(self) -> Refused:
-        return Refused(431, f"the head of a request is at most {self._most:,} bytes")
-
-    def _begin(self, exchange: Exchange) -> None:
+        if sent_ahead:
+            if len(self._ahead) >= PIPELINED:
+                raise Refused(400, f"at most {PIPELINED} requests may be sent ahead of their answers")
+            self._ahead.append(exchange)
+            self._pause_reading()
+            return
         self._exchange = exchange
-        if self._begin_post is not None and exchange.scope["method"] == "POST" and not exchange.expects:
+        if self._begin_post is not None and method == b"POST" and not exchange.expects:
             self._unstarted = exchange  # what is left of it is probably in the same read
         else:
             exchange.run_app()
+
+    def _too_long(self) -> Refused:
+        return Refused(431, f"the head of a request is at most {self._most:,} bytes")
 
     def _start(self, exchange: Exchange) -> None:
         """Answer a POST whose body has come, or will take a while."""
@@ -378,31 +599,20 @@ class Connection(Protocol):
             # In a context of its own, as a task has: what a tool sets there is not for the next request.
             copy_context().run(self._begin_post, exchange)
 
-    def _queue(self, exchange: Exchange) -> None:
-        if len(self._ahead) >= PIPELINED:
-            raise Refused(400, f"at most {PIPELINED} requests may be sent ahead of their answers")
-        self._ahead.append(exchange)
-        self._pause_reading()
-
     def on_body(self, body: bytes) -> None:
         exchange = self._incoming
         self._held = 0
+        if self._read_bytes > self._most:
+            self._read_bytes = self._most + 1
         if exchange is not None and not exchange.complete and exchange.take(body) > WAITING_BYTES:
             self._pause_reading()
-
-    def on_chunk_header(self) -> None:
-        """Refuse a chunked body with another coding: proxies read such bodies in different ways."""
-        exchange = self._incoming
-        if exchange is not None and exchange is not self._chunked:
-            self._chunked = exchange
-            codings = [value.lower() for name, value in exchange.scope["headers"] if name == b"transfer-encoding"]
-            if codings != [b"chunked"] or exchange.scope["http_version"] != "1.1":
-                raise Refused(400, "a body may be chunked, in HTTP/1.1, and nothing else")
 
     def on_message_complete(self) -> None:
         if self._upgrading:
             return
         self._unfinished = False
+        if self._read_bytes > self._most:
+            self._read_bytes = self._most + 1
         if self._upload is not None:
             self._release()
         exchange = self._incoming
@@ -412,10 +622,6 @@ class Connection(Protocol):
                 self._start(exchange)
 
     # -- the exchange's side
-
-    @property
-    def date(self) -> bytes:
-        return self._listener.date
 
     def write(self, data: bytes) -> None:
         self.sent += len(data)
@@ -446,7 +652,7 @@ class Connection(Protocol):
         if started:
             self._transport.close()  # without the last chunk, so that the client sees that it is not whole
         else:
-            self.write(short_response(500, "the server failed; its log says how", self.date))
+            self.write(short_response(500, "the server failed; its log says how"))
             self._linger()
 
     def report(self, text: str, problem: BaseException | None) -> None:
@@ -472,8 +678,7 @@ class Connection(Protocol):
             if current.started:
                 self._transport.abort()
                 return
-        extra = b"retry-after: 1\r\n" if refusal.status == 503 else b""
-        self.write(short_response(refusal.status, refusal.text, self.date, extra))
+        self.write(short_response(refusal.status, refusal.text))
         self._linger()
 
     def _linger(self) -> None:
@@ -538,46 +743,85 @@ class Connection(Protocol):
             return False
         if place != self._place:
             self._place, self._since = place, now
-        elif now - self._since >= allowed_seconds(place[0], limits):
-            self._time_out(place[0], limits)
+        else:
+            self._check_deadline(place[0], now - self._since, limits)
         return place[0] in ("idle", "working")
 
-    def _time_out(self, phase: Phase, limits: Limits) -> None:
+    def _check_deadline(self, phase: Phase, seconds: float, limits: Limits) -> None:
+        """End the connection if a phase has lasted for too long without any progress."""
         match phase:
-            case "new" | "head":
+            case "new" | "head" if seconds >= limits.header_seconds:
                 self._refuse(Refused(408, f"no request within {limits.header_seconds:g} s"))
-            case "body":
+            case "body" if seconds >= limits.body_seconds:
                 text = f"less than {limits.body_bytes:,} bytes of the body within {limits.body_seconds:g} s"
                 self._refuse(Refused(408, text))
-            case "waiting":
+            case "waiting" if seconds >= limits.upload_seconds:
                 self._refuse(Refused(503, _FULL))
-            case "idle":
+            case "idle" if seconds >= limits.idle_seconds:
                 self._transport.close()
-            case "stalled" | "lingering":
+            case "stalled" if seconds >= limits.stall_seconds:
                 self._transport.abort()
-            case "working":
+            case "lingering" if seconds >= LINGER_SECONDS:
+                self._transport.abort()
+            case _:
                 pass
 
 
-def allowed_seconds(phase: Phase, limits: Limits) -> float:
-    """How many seconds a phase may last without any progress."""
-    match phase:
-        case "new" | "head":
-            return limits.header_seconds
-        case "body":
-            return limits.body_seconds
-        case "waiting":
-            return limits.upload_seconds
-        case "idle":
-            return limits.idle_seconds
-        case "stalled":
-            return limits.stall_seconds
-        case "lingering":
-            return LINGER_SECONDS
-        case "working":
-            return float("inf")
+# -- responses
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+STATUS_LINES: Final = {status: f"HTTP/1.1 {status} {_phrase(status)}\r\n".encode() for status in range(100, 600)}
+
+
+@lru_cache(maxsize=1)
+def date_header(second: int) -> bytes:
+    """The Date header of a response, made once a second."""
+    return b"date: %b\r\n" % formatdate(second, usegmt=True).encode()
+
+
+def short_response(status: int, text: str) -> bytes:
+    """A whole response that is made without the app, and after which the connection closes."""
+    body = text.encode() + b"\n"
+    head = b"content-type: text/plain; charset=utf-8\r\ncontent-length: %d\r\nconnection: close\r\n" % len(body)
+    retry = b"retry-after: 1\r\n" if status == 503 else b""
+    return b"".join((STATUS_LINES[status], date_header(int(time())), head, retry, b"\r\n", body))
+
+
+# -- the head of a request
 
 
 def _address(transport: BaseTransport, side: Literal["peername", "sockname"]) -> tuple[str, int] | None:
     found: Any = transport.get_extra_info(side)  # a Unix socket's address is a string
     return (found[0], found[1]) if found.__class__ is tuple else None
+
+
+def _head_bytes(method: bytes, url: bytes, headers: HeaderPairs) -> int:
+    """How long the head of a request was."""
+    line = len(method) + len(url) + len("  HTTP/1.1\r\n\r\n")
+    return line + sum(len(name) + len(value) + len(": \r\n") for name, value in headers)
+
+
+def _set_target(scope: Message, url: bytes) -> None:
+    """Put the path and the query of a request's target into its ASGI scope."""
+    raw, query = url, b""
+    if not url.startswith(b"/") or b"?" in url or b"#" in url:
+        parsed = httptools.parse_url(url)
+        raw, query = parsed.path or b"/", parsed.query or b""
+        if not url.startswith(b"/") and url != b"*":
+            # `GET http://host/path`: the host in the target counts, whatever the Host header says.
+            if not parsed.host:
+                raise Refused(400, "a request names a path on this server")
+            authority = url.partition(b"://")[2].partition(b"/")[0].partition(b"?")[0]
+            headers = scope["headers"]
+            headers[:] = [(name, value) for name, value in headers if name != b"host"] + [(b"host", authority)]
+    path = raw.decode("ascii")
+    scope["path"] = unquote(path) if "%" in path else path
+    scope["raw_path"] = raw
+    scope["query_string"] = query

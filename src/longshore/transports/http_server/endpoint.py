@@ -8,6 +8,7 @@ import shlex
 import socket
 import stat
 import sys
+from contextlib import suppress
 from secrets import token_hex, token_urlsafe
 from tempfile import mkdtemp
 from typing import Any
@@ -44,37 +45,39 @@ class Endpoint(Struct, frozen=True):
     temp_dir: str | None = None
     """A folder that is deleted when the server ends."""
 
-
-def choose_token(config: Config, makes_token: bool) -> tuple[OwnToken | None, bool]:
-    """The server's own token, if it makes one and none is configured; and whether any token is required."""
-    auth = config.auth
-    if auth.mode == "off":
-        return None, False
-    if makes_token:
-        auth = replace(auth, mode="auto")  # "required" is met by the one that is made here
-    configured = Guard(auth, config.tokens, resource=resource_url(config)).required
-    token = _own_token() if makes_token and not configured else None
-    return token, configured or token is not None
+    def apply(self, config: Config) -> Config:
+        """The configuration with the bound port and the chosen store."""
+        return replace(config, http=replace(config.http, port=self.port, store=self.store))
 
 
-def _own_token() -> OwnToken:
-    folder = _state_folder()
-    if folder is not None:
-        path = os.path.join(folder, "token")
-        try:
-            return OwnToken(saved_token(path), path)
-        except OSError:
-            pass  # the disk is full, or knows no links
-    return OwnToken(new_token(), None)
+def open_endpoint(config: Config, makes_token: bool) -> tuple[Endpoint, list[socket.socket]]:
+    """Check the configuration, bind the sockets, and choose the token and the store that workers share.
+
+    `makes_token`: the server makes a token for itself if none is configured. Raises ConfigError.
+    """
+    http, token, requires_token = config.http, None, False
+    if config.auth.mode != "off":
+        # "required" is met by a token that is made here
+        auth = replace(config.auth, mode="auto") if makes_token else config.auth
+        requires_token = Guard(auth, config.tokens, resource=resource_url(config)).required
+        if makes_token and not requires_token:
+            token, requires_token = _own_token(), True
+    _check(config, requires_token)
+    sockets = bind(http.host, http.port)
+    port = sockets[0].getsockname()[1]
+    if http.store is not None or http.workers == 1:
+        return Endpoint(port, http.store, token, requires_token), sockets
+    folder = None if http.port == 0 else _state_folder()
+    temp_dir = None if folder else mkdtemp(prefix="longshore-")
+    path = os.path.join(folder or temp_dir or "", f"{http.host.replace('/', '_')}-{port}.sqlite3")
+    return Endpoint(port, f"sqlite:///{quote(path)}", token, requires_token, temp_dir), sockets
 
 
-def check(config: Config, requires_token: bool) -> None:
+def _check(config: Config, requires_token: bool) -> None:
     """Refuse a configuration that lets in more callers than its owner thinks, or that workers can't share."""
     http = config.http
-    if (
-        not requires_token
-        and not http.allow_unauthenticated_remote
-        and not is_local(find_addresses(http.host, http.port))
+    if not (requires_token or http.allow_unauthenticated_remote) and not all(
+        is_loopback(str(address[0])) for _, address in find_addresses(http.host, http.port)
     ):
         raise ConfigError(
             f"http.host: {http.host} can be reached from other machines, and no caller would need a token; "
@@ -91,24 +94,6 @@ def check(config: Config, requires_token: bool) -> None:
             f"http.store: {http.workers} workers can't share {http.store}; leave it unset, or name sqlite:///path or "
             "redis://host"
         )
-
-
-def open_endpoint(config: Config, token: OwnToken | None, requires_token: bool) -> tuple[Endpoint, list[socket.socket]]:
-    """Bind the sockets, and choose the store that workers share."""
-    http = config.http
-    sockets = bind(http.host, http.port)
-    port = sockets[0].getsockname()[1]
-    if http.store is not None or http.workers == 1:
-        return Endpoint(port, http.store, token, requires_token), sockets
-    folder = None if http.port == 0 else _state_folder()
-    temp_dir = None if folder else mkdtemp(prefix="longshore-")
-    path = os.path.join(folder or temp_dir or "", f"{http.host.replace('/', '_')}-{port}.sqlite3")
-    return Endpoint(port, f"sqlite:///{quote(path)}", token, requires_token, temp_dir), sockets
-
-
-def apply_endpoint(config: Config, endpoint: Endpoint) -> Config:
-    """The configuration with the bound port and the chosen store."""
-    return replace(config, http=replace(config.http, port=endpoint.port, store=endpoint.store))
 
 
 def _state_folder() -> str | None:
@@ -129,6 +114,8 @@ def _state_folder() -> str | None:
     return folder if os.access(folder, os.W_OK) else None
 
 
+# -- sockets
+
 TRIES = 16
 """Attempts to find a port that is free on every address of a host name."""
 
@@ -143,11 +130,6 @@ def find_addresses(host: str, port: int) -> list[Address]:
         reason = problem.strerror if isinstance(problem, OSError) else "it is no host name"
         raise ConfigError(f"http.host: {host!r} can't be used: {reason}; 127.0.0.1 is this machine alone") from None
     return list(dict.fromkeys((family, address) for family, _, _, _, address in found))
-
-
-def is_local(addresses: list[Address]) -> bool:
-    """Whether only this machine can reach these addresses."""
-    return all(is_loopback(str(address[0])) for _, address in addresses)
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
@@ -200,13 +182,20 @@ def _why_not(host: str, port: int, problem: OSError) -> str:
             return f"http.host: {host}:{port} can't be listened on: {problem.strerror}"
 
 
+# -- the server's own token
+
 TOKEN_BYTES = 32
 """Random bytes of a token: 43 characters in the line to paste."""
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
-def new_token() -> str:
-    return token_urlsafe(TOKEN_BYTES)
+def _own_token() -> OwnToken:
+    folder = _state_folder()
+    if folder is not None:
+        path = os.path.join(folder, "token")
+        with suppress(OSError):  # the disk is full, or knows no links
+            return OwnToken(saved_token(path), path)
+    return OwnToken(token_urlsafe(TOKEN_BYTES), None)
 
 
 def saved_token(path: str) -> str:
@@ -215,32 +204,11 @@ def saved_token(path: str) -> str:
     Raises ConfigError for a file that can't be trusted, and OSError if none can be created.
     """
     if not os.path.lexists(path):
-        _make(path)
-    return _read(path)
-
-
-def _make(path: str) -> None:
-    """Write a new token, atomically. If two processes do so at the same time, the first one's stays."""
-    draft = f"{path}.{token_hex(6)}"
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        _create(path)
+    if os.path.islink(path):
+        raise _unusable(path, "it is not a regular file")
     try:
-        with open(descriptor, "w", encoding="ascii") as file:
-            if os.fstat(descriptor).st_mode & _OTHERS:
-                raise PermissionError(errno.EPERM, "this file system can't make a file private", draft)
-            file.write(new_token() + "\n")
-            file.flush()
-            os.fsync(descriptor)
-        os.link(draft, path)
-    except FileExistsError:
-        pass
-    finally:
-        os.unlink(draft)
-
-
-def _read(path: str) -> str:
-    try:
-        found = os.lstat(path)
-        data = read_regular(path, MOST_BYTES)[0] if stat.S_ISREG(found.st_mode) else b""
+        data, found = read_regular(path, MOST_BYTES)
     except OSError as problem:
         raise _unusable(path, f"it can't be read: {(problem.strerror or 'unknown').lower()}") from None
     if not stat.S_ISREG(found.st_mode):
@@ -255,9 +223,28 @@ def _read(path: str) -> str:
     return token.decode()
 
 
+def _create(path: str) -> None:
+    """Write a new token, atomically. If two processes do so at the same time, the first one's stays."""
+    draft = f"{path}.{token_hex(6)}"
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with open(descriptor, "w", encoding="ascii") as file:
+            if os.fstat(descriptor).st_mode & _OTHERS:
+                raise PermissionError(errno.EPERM, "this file system can't make a file private", draft)
+            file.write(token_urlsafe(TOKEN_BYTES) + "\n")
+            file.flush()
+            os.fsync(descriptor)
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        os.unlink(draft)
+
+
 def _unusable(path: str, what: str) -> ConfigError:
     return ConfigError(f"{path}, the token file of this server: {what}; delete it, and the next start makes a new one")
 
+
+# -- the greeting
 
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104  (to recognise, not to bind)
 """The address to print for one that stands for all addresses."""
@@ -276,11 +263,8 @@ def greet(name: str, config: Config, endpoint: Endpoint, workers: int) -> None:
         f"To connect Claude Code:  {bold}{command}{plain}\n"
     )
     if endpoint.token:
-        kept = (
-            f"is kept in {endpoint.token.path}: delete that for another"
-            if endpoint.token.path
-            else "is new at each start"
-        )
+        path = endpoint.token.path
+        kept = f"is kept in {path}: delete that for another" if path else "is new at each start"
         sys.stderr.write(f"The token {kept}; auth.token_file sets one, --auth off asks for none.\n")
     sys.stderr.flush()
 

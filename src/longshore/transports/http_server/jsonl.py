@@ -7,11 +7,10 @@ does not offer lines.
 
 from __future__ import annotations
 
-from asyncio import AbstractEventLoop, BaseTransport, Protocol, Transport
+from asyncio import BaseTransport, Transport
 from collections import deque
 from typing import TYPE_CHECKING, Any, cast, final
 
-from longshore.protocol.dialect import Failure
 from longshore.server.engine import Engine
 from longshore.server.link import Link
 from longshore.wire.codec import PARSE_ERROR, ErrorFrame
@@ -22,37 +21,20 @@ if TYPE_CHECKING:
 
 
 @final
-class JsonlLink(Link):
-    """The link to one peer that speaks lines."""
+class JsonlConnection(Link):
+    """One connection that speaks lines: the protocol of its transport, and the link of its peer."""
 
-    __slots__ = ("_lines",)
-
-    def __init__(self, lines: JsonlConnection) -> None:
-        super().__init__()
-        self._lines = lines
-
-    def send(self, frame: bytes) -> None:
-        self._lines.write(frame)
-
-    def answer(self, frame: bytes | None) -> None:
-        super().answer(frame)
-        self._lines.answered()
-
-
-@final
-class JsonlConnection(Protocol):
-    """One connection that speaks lines."""
+    __slots__ = ("_ended", "_engine", "_framer", "_frames", "_listener", "_sent", "_since", "_taken", "_transport")
 
     def __init__(self, listener: Listener, engine: Engine, transport: Transport) -> None:
+        super().__init__()
         self._listener = listener
         self._engine = engine
         self._transport = transport
-        self._loop: AbstractEventLoop = listener.loop
         self._framer = Framer(engine.limits.frame_bytes)
         self._frames: deque[Frame] = deque()
-        self._link = JsonlLink(self)
         peer = transport.get_extra_info("peername")
-        self._link.caller = str(peer[0]), peer
+        self.caller = str(peer[0]), peer
         self._ended = False
         self._sent = 0
         self._taken = 0
@@ -72,48 +54,50 @@ class JsonlConnection(Protocol):
         """The peer sends no more. Calls in flight may finish, for as long as on stdio."""
         self._take(self._framer.close())
         if not self._ended:
-            self._loop.call_later(self._engine.limits.eof_grace_seconds, self._give_up)
+            self._listener.loop.call_later(self._engine.limits.eof_grace_seconds, self._give_up)
             self.retire()
         return True
 
     def _take(self, frames: list[Frame]) -> None:
         self._frames.extend(frames)
-        while self._frames and not self._link.congested and not self._ended:
-            self._handle(self._frames.popleft())
-
-    def _handle(self, frame: Frame) -> None:
-        if isinstance(frame, TooLong):
-            self._break_off(self._engine.too_long(frame, self._link))
-            return
-        assert isinstance(frame, bytes)
-        reply = self._engine.handle(frame, self._link)
-        if isinstance(reply, ErrorFrame) and reply.code == PARSE_ERROR:
-            self._break_off(reply)
-        elif reply is not None:
-            self.write(reply)
+        while self._frames and not self.congested and not self._ended:
+            frame = self._frames.popleft()
+            if isinstance(frame, TooLong):
+                self._break_off(self._engine.too_long(frame, self))
+                return
+            assert isinstance(frame, bytes)
+            reply = self._engine.handle(frame, self)
+            if isinstance(reply, ErrorFrame) and reply.code == PARSE_ERROR:
+                self._break_off(reply)
+            elif reply is not None:
+                self.send(reply)
 
     def _break_off(self, why: bytes | None) -> None:
         if why is not None:
-            self.write(why)
+            self.send(why)
         self._ended = True
-        self._engine.detach(self._link)
+        self._engine.detach(self)
         self._transport.close()
 
     # -- lines out
 
-    def write(self, frame: bytes) -> None:
+    def send(self, frame: bytes) -> None:
         if not self._transport.is_closing():
             self._sent += len(frame) + 1
             self._transport.write(frame + b"\n")
 
+    def answer(self, frame: bytes | None) -> None:
+        super().answer(frame)
+        self._close_if_done()
+
     def pause_writing(self) -> None:
-        self._link.congested = True
+        self.congested = True
         self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        self._link.congested = False
+        self.congested = False
         self._take([])
-        if not self._link.congested:
+        if not self.congested:
             self._engine.executor.start_queued()
             self._transport.resume_reading()
 
@@ -122,18 +106,16 @@ class JsonlConnection(Protocol):
     def retire(self) -> None:
         """Read no more, and close when the calls in flight have finished."""
         self._ended = True
-        self._engine.detach(self._link)
-        self.answered()
+        self._engine.detach(self)
+        self._close_if_done()
 
-    def answered(self) -> None:
-        if self._ended and not self._link.session.rows:
+    def _close_if_done(self) -> None:
+        if self._ended and not self.session.rows:
             self._transport.close()
 
     def _give_up(self) -> None:
-        engine, grace = self._engine, self._engine.limits.eof_grace_seconds
-        for call in [call for call in engine.executor.live if call.link.session is self._link.session]:
-            text = f"{call.entry.name} was stopped: the input ended and it did not finish within {grace:g} s"
-            engine.executor.end(call, engine.replies.failure(call, Failure("cancelled", text)), "cancelled")
+        grace = self._engine.limits.eof_grace_seconds
+        self._engine.executor.stop_all(f"the input ended and it did not finish within {grace:g} s", self.session)
         self._transport.close()
 
     def cut(self) -> Any:
@@ -142,8 +124,8 @@ class JsonlConnection(Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio's signature)
         self._ended = True
         self._listener.connections.discard(self)
-        self._engine.detach(self._link)
-        self._engine.cancel_all(self._link)
+        self._engine.detach(self)
+        self._engine.cancel_all(self)
 
     def check(self, now: float) -> bool:
         """Abort the connection of a peer that reads nothing. True: nothing waits to be read."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import socket as socket_module
-from asyncio import AbstractEventLoop, BaseTransport, Server, TimerHandle, Transport, sleep
+from asyncio import AbstractEventLoop, BaseProtocol, Server, TimerHandle, Transport, sleep
 from collections.abc import Callable
 from contextvars import copy_context
-from email.utils import formatdate
 from socket import socket
 from ssl import SSLContext
-from time import time
-from typing import Any, Protocol, final
+from typing import Any, Protocol, cast, final
 
 from longshore.addresses import is_loopback
 from longshore.limits import Limits
@@ -65,8 +63,6 @@ class Listener:
         """The context of every request's task."""
         self.stopping = False
         self.now = loop.time()
-        self._second = 0
-        self._date = b""
         self._lines = lines
         self._servers: list[Server] = []
         shortest = min(
@@ -79,15 +75,6 @@ class Listener:
         self._pause = min(SWEEP_SECONDS, max(shortest / 4, 0.01))
         self._timer: TimerHandle | None = None
         self._ended = False
-
-    @property
-    def date(self) -> bytes:
-        """The Date header of a response that is written now."""
-        second = int(time())
-        if second != self._second:
-            self._second = second
-            self._date = b"date: %b\r\n" % formatdate(second, usegmt=True).encode()
-        return self._date
 
     async def listen(self, sockets: list[socket], tls: SSLContext | None) -> None:
         """Begin to accept connections."""
@@ -129,13 +116,14 @@ class Listener:
 
     def serve_jsonl(self, transport: Transport, data: bytes) -> bool:
         """Have a connection speak JSON-RPC lines, if that is configured and the peer is on this machine."""
-        if self._lines is None or not is_loopback(peer_of(transport)):
+        peer = transport.get_extra_info("peername")
+        if self._lines is None or not is_loopback(str(peer[0]) if peer else ""):
             return False
         from longshore.transports.http_server.jsonl import JsonlConnection
 
         lines = JsonlConnection(self, self._lines, transport)
         self.connections.add(lines)
-        transport.set_protocol(lines)
+        transport.set_protocol(cast("BaseProtocol", lines))
         lines.data_received(data)
         return True
 
@@ -186,9 +174,3 @@ def _set_kernel_deadline(listening: socket, seconds: float) -> None:
     option = getattr(socket_module, "TCP_USER_TIMEOUT", None)  # Linux; connections inherit it
     if option is not None:
         listening.setsockopt(socket_module.IPPROTO_TCP, option, min(int(seconds * 1000), (1 << 31) - 1))
-
-
-def peer_of(transport: BaseTransport) -> str:
-    """The address of the peer; empty if it has none."""
-    peer: Any = transport.get_extra_info("peername")
-    return str(peer[0]) if peer else ""

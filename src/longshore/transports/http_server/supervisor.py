@@ -1,31 +1,240 @@
-"""Workers: the same command, started again for each, on sockets that the supervisor has bound.
+"""`serve --http`: one process that serves, or a supervisor of several workers.
 
-Started anew and not forked: a fork of a process with threads inherits their locks. A worker that ends is replaced,
-each time after a longer pause if it ends at once, until that is hopeless.
+Stopping takes no longer than the grace and a moment. Nothing new is accepted; calls in flight may finish; the others
+are answered with an error, streams with their last event; then connections close. A watchdog ends a process that does
+not end by then.
+
+A worker is the same command, started again, on sockets that the supervisor has bound. Started anew and not forked: a
+fork of a process with threads inherits their locks. A worker that ends is replaced, each time after a longer pause if
+it ends at once, until that is hopeless.
 """
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import os
+import resource
 import select
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from ssl import SSLContext
 from time import monotonic
-from typing import final
+from typing import Any, final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from longshore.config import Config
 from longshore.errors import LongshoreError
-from longshore.limits import FOREVER
 from longshore.retry import Backoff
-from longshore.sandbox.descendants import children, end_all
+from longshore.sandbox.descendants import adopt, children, end_all
+from longshore.server.engine import Engine
 from longshore.telemetry.recorder import Recorder
-from longshore.transports.http_server.endpoint import Endpoint
+from longshore.telemetry.records import Level
+from longshore.transports.http.app import HttpApp
+from longshore.transports.http.factory import make_app
+from longshore.transports.http_server.endpoint import Endpoint, greet, open_endpoint
+from longshore.transports.http_server.listener import Listener
+from longshore.transports.http_server.tls import make_context
+from longshore.transports.process import Process
+
+SPARE_FILES = 512
+"""Open files beside the connections: databases, and what tools have open."""
+WORKER_SECONDS = 0.8
+"""From the end of the grace to a certain end of a process that serves: under a second, with room for last writes."""
+SUPERVISOR_SECONDS = 1.2
+"""The same of a supervisor, which waits for its workers in that time: so theirs must be over before."""
+
+
+class Served(Struct, frozen=True):
+    """What `serve --http` needs of a server."""
+
+    name: str
+    engine: Engine
+    config: Config
+    makes_token: bool
+    """Whether it makes a token for itself if none is configured."""
+    report: Callable[[bool], object]
+    """Reports problems found at the start; True: the supervisor has reported them."""
+    watch: Callable[[Any], object]
+    """Watches the configuration files, on this loop."""
+    close: Callable[[Process], object]
+    """Closes the toolsets and ends child processes."""
+
+
+def serve_http(served: Served) -> None:
+    """Serve until a signal. Raises ConfigError, and Stopped with the signal's exit code."""
+    given = read_worker_config()
+    served.report(given is not None)
+    with ExitStack() as held:
+        if given is not None:
+            worker, control = given
+            held.enter_context(control)
+            sockets = [held.enter_context(socket.socket(fileno=fd)) for fd in worker.sockets]
+            _serve(served, worker.endpoint, sockets, control)
+            return
+        config = served.config
+        make_context(config.http)
+        endpoint, sockets = open_endpoint(config, served.makes_token)
+        for each in sockets:
+            held.enter_context(each)
+        if config.http.workers > 1:
+            _supervise(served, endpoint, sockets)
+        else:
+            _serve(served, endpoint, sockets, None)
+
+
+def _serve(served: Served, endpoint: Endpoint, sockets: list[socket.socket], control: socket.socket | None) -> None:
+    """Serve in this process. A worker has a control socket to its supervisor."""
+    import uvloop
+
+    engine, config = served.engine, endpoint.apply(served.config)
+    _allow_files(engine.limits.connections + SPARE_FILES)
+    process = _process(engine, config.http.grace + WORKER_SECONDS)
+    loop = uvloop.new_event_loop()
+    asyncio.set_event_loop(loop)
+    app = make_app(engine, config, token=endpoint.token.text if endpoint.token else None)
+    server = HttpServer(loop, engine, app)
+    process.end_by(server.stop)
+    served.watch(loop)
+
+    def ready() -> None:
+        # Exempt all objects made so far from garbage collection, whose passes took 10 ms in the middle of requests.
+        gc.collect()
+        gc.freeze()
+        if control is None:
+            greet(served.name, config, endpoint, 1)
+        else:
+            with suppress(OSError):  # the supervisor has ended, which closes the control socket
+                control.send(READY)
+
+    def end_with_supervisor() -> None:
+        loop.remove_reader(control)
+        process.end_unsignalled()
+        server.stop()
+
+    if control is None:
+        adopt()
+    else:
+        process.watch_family()
+        loop.add_reader(control, end_with_supervisor)
+    try:
+        loop.run_until_complete(server.run(sockets, make_context(config.http), lines=config.http.lines, ready=ready))
+    finally:
+        served.close(process)
+    process.leave()
+
+
+def _supervise(served: Served, endpoint: Endpoint, sockets: list[socket.socket]) -> None:
+    config = endpoint.apply(served.config)
+    count, grace = config.http.workers, config.http.grace
+    process = _process(served.engine, grace + SUPERVISOR_SECONDS)
+    adopt()
+    worker = WorkerConfig(endpoint, [each.fileno() for each in sockets])
+    supervisor = Supervisor(count, worker, served.engine.recorder, lambda: greet(served.name, config, endpoint, count))
+    process.end_by(supervisor.stop)
+    try:
+        supervisor.run(grace + (WORKER_SECONDS + SUPERVISOR_SECONDS) / 2)
+    finally:
+        if endpoint.temp_dir:
+            shutil.rmtree(endpoint.temp_dir, ignore_errors=True)
+    process.leave()
+
+
+def _process(engine: Engine, seconds: float) -> Process:
+    """Handle the signals, with a watchdog that ends the process after so long."""
+    process = Process(replace(engine.limits, stop_seconds=seconds))
+    process.install()
+    return process
+
+
+def _allow_files(count: int) -> None:
+    """Raise the limit of open files to the number of connections, as far as the system allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+LAST_WRITE_SECONDS = 0.3
+"""After the grace, how long peers may take to read their last answers."""
+CLEAN_UP_SECONDS = 0.05
+"""How long a cancelled task may take to clean up."""
+
+
+@final
+class HttpServer:
+    """Serves an app on sockets, on a loop of its own."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, engine: Engine, app: HttpApp) -> None:
+        self._loop = loop
+        self._engine = engine
+        self._app = app
+        self._stopped = asyncio.Event()
+        loop.set_exception_handler(self._report)
+
+    def stop(self) -> bool:
+        """Stop serving. Signal handlers call it. False: the loop does not run, so only an exception ends it."""
+        if not self._loop.is_running():
+            return False
+        self._loop.call_soon_threadsafe(self._stopped.set)
+        return True
+
+    async def run(
+        self, sockets: list[socket.socket], tls: SSLContext | None, *, lines: bool, ready: Callable[[], object]
+    ) -> None:
+        """Serve until `stop`."""
+        try:
+            await self._app.start()
+        except BaseException:
+            await self._close()
+            raise
+        engine = self._engine
+        listener = Listener(self._app, self._loop, engine.limits, engine.recorder, engine if lines else None)
+        await listener.listen(sockets, tls)
+        ready()
+        await self._stopped.wait()
+        await self._end(listener, self._app.config.http.grace)
+
+    async def _end(self, listener: Listener, grace: float) -> None:
+        listener.stop()
+        try:
+            async with asyncio.timeout(grace + LAST_WRITE_SECONDS):
+                await self._app.shut(grace)
+                await listener.drained()
+        except TimeoutError:
+            pass
+        except Exception as problem:
+            self._engine.recorder.problem("error", "the server did not shut down in order", problem)
+        tasks = listener.cut()
+        if tasks:
+            await asyncio.wait(tasks, timeout=CLEAN_UP_SECONDS)
+        await self._close()
+
+    async def _close(self) -> None:
+        try:
+            await asyncio.wait_for(self._app.close(), LAST_WRITE_SECONDS)
+        except TimeoutError:
+            text = f"the store was not closed within {LAST_WRITE_SECONDS:g} s, and the process ends without it"
+            self._engine.recorder.problem("warning", text)
+        except Exception as problem:
+            self._engine.recorder.problem("warning", "the store could not be closed", problem)
+
+    def _report(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log an exception that the loop caught. A connection that broke is no error."""
+        problem = context.get("exception")
+        level: Level = "debug" if isinstance(problem, OSError) else "error"
+        self._engine.recorder.problem(level, str(context.get("message", "something failed")), problem)
+
+
+# -- workers
 
 HOPELESS = 5
 """Times in a row that workers end soon after their start, after which none is started. Several at once count as one."""
@@ -33,12 +242,8 @@ SOON_SECONDS = 5.0
 """A worker that lived longer than this did not end because of how it was started."""
 BACKOFF = Backoff(0.1, 3.0)
 """Pauses before a worker that ended soon is replaced. Short: its author may be repairing it right now."""
-LEAVE_SECONDS = 2.0
-"""How long a worker may take to exit after it has closed its control socket: its grace is over then."""
 _LOOK_SECONDS = 10.0
 """Between two checks of silent workers. SIGCHLD reports one that ends at once."""
-_LEAVING_LOOK_SECONDS = 0.02
-"""The same while one exits, so that another one soon takes its place."""
 _BAD_USE = 2
 """The exit code of a worker whose configuration is invalid. It has reported why; another one would fail too."""
 
@@ -65,12 +270,10 @@ class Worker:
         self.pid = self._process.pid
         self.started = monotonic()
         self.ready = False
-        self.left = FOREVER
-        """When it closed its control socket."""
-        try:
-            send_config(self.control, worker_config)
-        except OSError:
-            pass  # it has ended, which `_reap` notices
+        self.listening = True
+        """Whether its end of the control socket is open."""
+        with suppress(OSError):  # it has ended, which `_reap` notices
+            self.control.sendall(msgspec.json.encode(worker_config) + b"\n")
 
     def read_control(self) -> None:
         """Read its control socket: whether it is ready, or has closed it."""
@@ -81,8 +284,7 @@ class Worker:
         except OSError:
             said = b""
         self.ready = self.ready or said.startswith(READY)
-        if not said:
-            self.left = min(self.left, monotonic())
+        self.listening = bool(said)
 
     def ended(self, status: int) -> str:
         """Note that it was reaped. Gives a description of how it ended."""
@@ -153,9 +355,7 @@ class Supervisor:
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
         for worker in self._workers.values():
-            if worker.left < FOREVER:
-                seconds = min(seconds, _LEAVING_LOOK_SECONDS)  # a closed socket would end every wait at once
-            else:
+            if worker.listening:  # a closed socket would end every wait at once
                 poll.register(worker.control, select.POLLIN)
         poll.poll(seconds * 1000)
         with suppress(BlockingIOError):
@@ -164,8 +364,6 @@ class Supervisor:
     def _look_after(self) -> None:
         for worker in self._workers.values():
             worker.read_control()
-            if monotonic() - worker.left > LEAVE_SECONDS:
-                _kill(worker.pid)
         for worker, how in self._reap():
             self._replace(worker, how)
         if self._ready is not None and sum(worker.ready for worker in self._workers.values()) == self._count:
@@ -184,7 +382,8 @@ class Supervisor:
             pass
         for pid in children(os.getpid()):
             if pid not in self._workers and pid not in self._others:
-                _kill(pid)
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
         return ended
 
     def _replace(self, worker: Worker, how: str) -> None:
@@ -227,13 +426,6 @@ class Supervisor:
         self._workers.clear()
 
 
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except OSError:
-        pass
-
-
 VARIABLE = "_LONGSHORE_WORKER"
 """The environment variable with the descriptor of a worker's control socket. Not a configuration key."""
 READY = b"!"
@@ -250,10 +442,6 @@ class WorkerConfig(Struct, frozen=True):
     sockets: list[int]
 
 
-def send_config(control: socket.socket, worker_config: WorkerConfig) -> None:
-    control.sendall(msgspec.json.encode(worker_config) + b"\n")
-
-
 def read_worker_config() -> tuple[WorkerConfig, socket.socket] | None:
     """The configuration of this process and its control socket; None if it is no worker."""
     number = os.environ.pop(VARIABLE, None)
@@ -265,8 +453,11 @@ def read_worker_config() -> tuple[WorkerConfig, socket.socket] | None:
         return None  # a worker's child that was started before the worker came to this
     control.set_inheritable(False)
     control.settimeout(_CONFIG_SECONDS)
+    sent = b""
     try:
-        worker_config = msgspec.json.decode(_read_config(control), type=WorkerConfig)
+        while not sent.endswith(b"\n") and (piece := control.recv(_PIECE_BYTES)):
+            sent += piece
+        worker_config = msgspec.json.decode(sent, type=WorkerConfig)
     except (OSError, msgspec.DecodeError):
         control.close()
         raise SystemExit(1) from None  # the supervisor has ended
@@ -274,10 +465,3 @@ def read_worker_config() -> tuple[WorkerConfig, socket.socket] | None:
     for fd in worker_config.sockets:
         os.set_inheritable(fd, False)
     return worker_config, control
-
-
-def _read_config(control: socket.socket) -> bytes:
-    said = b""
-    while not said.endswith(b"\n") and (piece := control.recv(_PIECE_BYTES)):
-        said += piece
-    return said
