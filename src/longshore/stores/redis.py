@@ -42,13 +42,13 @@ BUS = "longshore:bus:{}"
 """The channel of all messages, with the number of the database: channels know no databases."""
 
 # Operations that Redis does in one step, in Lua. Time is the server's: hosts may disagree about it. Each family has
-# an index, a sorted set of its keys by expiry in milliseconds, for `find` and `count` to read instead of all keys.
+# an index, a sorted set of its keys by expiry in microseconds, for `find` and `count` to read instead of all keys.
 # It loses its expired members whenever it is written, and expires with its last one.
 
 _NOW = """
 local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local function at(ms) return string.format('%.0f', ms) end
+local now = time[1] * 1000000 + time[2]
+local function at(microseconds) return string.format('%.0f', microseconds) end
 """
 
 _WRITE = (
@@ -56,7 +56,7 @@ _WRITE = (
     + """
 if not ({}) then return 0 end
 local index, name, ms = KEYS[2], ARGV[1], ARGV[2]
-redis.call('ZADD', index, at(now + ms), name)
+redis.call('ZADD', index, at(now + 1000 * ms), name)
 redis.call('ZREMRANGEBYSCORE', index, '-inf', at(now))
 if redis.call('PTTL', index) < tonumber(ms) then redis.call('PEXPIRE', index, ms) end
 return 1
