@@ -124,24 +124,15 @@ class SlowResponses:
                 pending.became_slow()
 
 
-@final
-class Lifecycle:
-    """Whether the app is shutting down."""
-
-    __slots__ = ("stopping",)
-
-    def __init__(self) -> None:
-        self.stopping = False
-
-
-class Delivery(Struct, frozen=True):
+class Delivery(Struct):
     """The collaborators of every pending response."""
 
     engine: Engine
     limits: Limits
     guard: Guard
-    lifecycle: Lifecycle
     slow: SlowResponses
+    stopping: bool = False
+    """Whether the app is shutting down."""
 
 
 class PendingResponse(Link):

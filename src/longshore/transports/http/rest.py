@@ -132,7 +132,7 @@ class RestEndpoint:
         await response.deliver(receive, send)
 
     def _check(self, name: str) -> None:
-        if self._delivery.lifecycle.stopping:
+        if self._delivery.stopping:
             denied = shutting_down()
             raise RestError("busy", denied.text, denied.headers)
         engine = self._engine

@@ -51,7 +51,7 @@ class SseSessions:
     """The open streams of this process."""
 
     def __init__(self, delivery: Delivery, gate: Gate, store: Store, cluster: Cluster, mcp_path: str) -> None:
-        self._engine, self._limits, self._lifecycle = delivery.engine, delivery.limits, delivery.lifecycle
+        self._delivery, self._engine, self._limits = delivery, delivery.engine, delivery.limits
         self._gate, self._store, self._cluster = gate, store, cluster
         self._mcp_path = mcp_path
         self.open: dict[str, SseSession] = {}
@@ -85,7 +85,7 @@ class SseSessions:
     def _check_listen(self, request: HttpRequest) -> None:
         if not request.accepts_stream:
             raise Denied(406, "this is answered as text/event-stream; accept it")
-        if self._lifecycle.stopping:
+        if self._delivery.stopping:
             raise shutting_down()
         if len(self.open) >= self._limits.sessions:
             raise Denied(503, "too many open streams", ((b"retry-after", b"1"),))
@@ -123,7 +123,7 @@ class SseSessions:
         if not await self._may_post(id, session, request.principal):
             raise Denied(404, "there is no such session; open one with GET /sse")
         body = await self._gate.read_json(request, receive)
-        if self._lifecycle.stopping:
+        if self._delivery.stopping:
             raise shutting_down()
         if session is not None and session.congested:
             raise Denied(503, "read what waits on the stream first", ((b"retry-after", b"1"),))

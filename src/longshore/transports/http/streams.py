@@ -261,57 +261,50 @@ Write = Callable[[int, bytes], Awaitable[None]]
 """Writes an event: its position in the stream, and the frame. A position of -1 is a sign of life."""
 
 
-async def follow(store: Store, stream: Stream, follower: Follower, after: int, write: Write, pause: float) -> None:
-    """Send a stream of this process from a position on, until it ends or the follower does."""
-    if after >= 0:
-        after = await _replay(store, stream.key, after, write)
-    while after != _ENDED:
-        while follower.items and not follower.closed:
-            position, frame = follower.take()
-            if 0 <= after < position - 1:  # another process has written between the two
-                after = await _replay(store, stream.key, after, write)
-            if after == _ENDED:
-                return
-            if (position == 0 or position > after) and (text := frame.strip()):
-                await write(position, text)
-            if frame.endswith(LAST):
-                return
-            after = max(position, after)
-        if follower.closed:
-            return
-        if follower.behind:
-            follower.behind = False
-            after = await _replay(store, stream.key, after, write) if after >= 0 else after
-        elif not await follower.wait(pause):
-            await write(-1, b"")
-
-
-async def follow_elsewhere(
+async def follow(
     store: Store,
     key: str,
     follower: Follower,
     after: int,
     write: Write,
     pause: float,
-    is_lost: Callable[[], Awaitable[bool]],
-    fail_lost_requests: Callable[[], Awaitable[None]],
-) -> None:
-    """Send a stream that another process writes. If its process is lost, `fail_lost_requests` writes the end."""
+    is_lost: Callable[[], Awaitable[bool]] | None = None,
+) -> bool:
+    """Send a stream from a position on (-1: only what the follower gets), until it ends or the follower is closed.
+
+    `is_lost` is given for a stream that another process writes. False: that process has ended without ending it.
+    """
+    follower.behind = after >= 0
+    step = pause if is_lost is None else _LOOK_SECONDS
     silent = 0.0
-    while True:
-        follower.behind = False  # a message from here on means another read
-        before, after = after, await _replay(store, key, after, write)
-        if after == _ENDED or follower.closed:
-            return
-        if after == before and await is_lost():
-            if await _replay(store, key, after, write) != _ENDED:  # its last event may have come meanwhile
-                await fail_lost_requests()
-            return
-        silent = silent + _LOOK_SECONDS if after == before else 0.0
-        if silent >= pause:
+    while not follower.closed:
+        if follower.behind:
+            follower.behind = False  # a message from here on means another read
+            before, after = after, await _replay(store, key, after, write) if after >= 0 else after
+            if after == _ENDED:
+                return True
+            if after == before and is_lost is not None and await is_lost():
+                return await _replay(store, key, after, write) == _ENDED  # its last event may have come meanwhile
+        while follower.items and not follower.closed:
+            position, frame = follower.take()
+            if 0 <= after < position - 1:  # another process has written between the two
+                after = await _replay(store, key, after, write)
+            if after == _ENDED:
+                return True
+            if (position == 0 or position > after) and (text := frame.strip()):
+                await write(position, text)
+            if frame.endswith(LAST):
+                return True
+            after = max(position, after)
+        if await follower.wait(step):
             silent = 0.0
-            await write(-1, b"")
-        await follower.wait(_LOOK_SECONDS)
+        else:
+            silent += step
+            follower.behind = is_lost is not None
+            if silent >= pause:
+                silent = 0.0
+                await write(-1, b"")
+    return True
 
 
 async def _replay(store: Store, key: str, after: int, write: Write) -> int:
@@ -333,37 +326,29 @@ class FinishedStreams:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self.bytes = 0
-        self._logs: OrderedDict[str, tuple[str, float, int]] = OrderedDict()
-        """The session of each, when it expires in the store, and its size."""
-        self._by_session: dict[str, set[str]] = {}
+        self._logs: OrderedDict[str, tuple[float, int]] = OrderedDict()
+        """When each expires in the store, and its size; the oldest first."""
 
-    def add(self, session: str, log: str, size: int) -> list[str]:
+    def add(self, log: str, size: int) -> list[str]:
         """Count a log that has its end. Gives the oldest ones, which must be deleted to make room."""
         now = monotonic()
-        if log in self._logs:  # it was resumed after its end
-            size += self._logs[log][2]
-            self._drop(log)
-        self._logs[log] = (session, now + self._limits.event_seconds, size)
-        self._by_session.setdefault(session, set()).add(log)
+        _, before = self._logs.pop(log, (0.0, 0))  # it may have been resumed after its end
+        self._logs[log] = now + self._limits.event_seconds, before + size
         self.bytes += size
-        while self._logs and self._logs[self._oldest()][1] <= now:
-            self._drop(self._oldest())
         surplus: list[str] = []
-        while self.bytes > self._limits.kept_bytes:
-            surplus.append(self._drop(self._oldest()))
+        while self._logs:
+            oldest, (expires, size) = next(iter(self._logs.items()))
+            if expires > now and self.bytes <= self._limits.kept_bytes:
+                break
+            del self._logs[oldest]
+            self.bytes -= size
+            if expires > now:
+                surplus.append(oldest)
         return surplus
 
     def take(self, session: str) -> list[str]:
         """The logs of a session, to be deleted with it."""
-        return [self._drop(log) for log in list(self._by_session.get(session, ()))]
-
-    def _oldest(self) -> str:
-        return next(iter(self._logs))
-
-    def _drop(self, log: str) -> str:
-        session, _, size = self._logs.pop(log)
-        self.bytes -= size
-        self._by_session[session].discard(log)
-        if not self._by_session[session]:
-            del self._by_session[session]
-        return log
+        logs = [log for log in self._logs if log.startswith(log_key(session, ""))]
+        for log in logs:
+            self.bytes -= self._logs.pop(log)[1]
+        return logs

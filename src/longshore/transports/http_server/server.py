@@ -23,7 +23,6 @@ from longshore.sandbox.descendants import adopt
 from longshore.server.engine import Engine
 from longshore.telemetry.records import Level
 from longshore.transports.http.app import HttpApp
-from longshore.transports.http.factory import make_app
 from longshore.transports.http_server.endpoint import (
     Endpoint,
     apply_endpoint,
@@ -94,7 +93,7 @@ def _serve(served: Served, endpoint: Endpoint, sockets: list[socket], control: s
     process = _process(engine, config.http.grace + WORKER_SECONDS)
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
-    app = make_app(engine, config, token=endpoint.token.text if endpoint.token else None)
+    app = HttpApp(engine, config, token=endpoint.token.text if endpoint.token else None)
     server = HttpServer(loop, engine, app)
     process.end_by(server.stop)
     served.watch(loop)
