@@ -7,7 +7,6 @@ come back for it with the id of the last event that it saw.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from math import ceil
 from typing import Any, Final, final
 
@@ -21,11 +20,9 @@ from longshore.transports.http.cluster import Cluster
 from longshore.transports.http.gate import Denied, HttpRequest, shutting_down
 from longshore.transports.http.pending import Delivery, PendingResponse, hung_up
 from longshore.transports.http.responses import (
-    KEEP_ALIVE,
     HeaderPairs,
     Receive,
     Send,
-    event,
     finish,
     legacy_status,
     priming,
@@ -35,7 +32,15 @@ from longshore.transports.http.responses import (
     write,
 )
 from longshore.transports.http.sessions import LoadedSession, Sessions
-from longshore.transports.http.streams import Follower, Stream, StreamOrigin, find_origin, follow, log_key
+from longshore.transports.http.streams import (
+    Follower,
+    Stream,
+    StreamOrigin,
+    event_writer,
+    find_origin,
+    follow,
+    log_key,
+)
 from longshore.wire.codec import INTERNAL_ERROR, PARSE_ERROR, error, read
 from longshore.wire.messages import Batch, Malformed, Message
 
@@ -193,18 +198,6 @@ class SessionResponse(PendingResponse):
             if self.follower.retry is not None:
                 await write(send, retry_after(self.follower.retry))
             await finish(send)
-
-
-def event_writer(send: Send, stream: str) -> Callable[[int, bytes], Awaitable[None]]:
-    """Writes the events of one stream, with ids to resume it by."""
-
-    async def write_event(position: int, frame: bytes) -> None:
-        if position < 0:
-            await write(send, KEEP_ALIVE)
-        else:
-            await write(send, event(frame, f"{stream}-{position}" if position else ""))
-
-    return write_event
 
 
 class _Get(Struct):

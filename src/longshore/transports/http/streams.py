@@ -21,7 +21,7 @@ from msgspec import Struct
 from longshore.errors import StoreError
 from longshore.limits import Limits
 from longshore.stores import Store
-from longshore.transports.http.pending import OVERRUN, Wakeup
+from longshore.transports.http.responses import KEEP_ALIVE, Send, event, write
 from longshore.wire.messages import Id
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ The two are one entry: a process that is killed has either answered or not, and 
 """
 BLANK: Final = b" "
 """An entry without content. It keeps the log of a silent stream from expiring, and so its positions from 1 on."""
+_OVERRUN: Final = 4
+"""Calls are held back when a reader falls behind, notifications can't be: at so many times the output that may wait, a
+stream that is not read is closed, or loses its notifications."""
 _REFRESHES: Final = 3
 """How often an open stream is refreshed in the time for which events are stored."""
 _PAGE: Final = 100
@@ -188,7 +191,7 @@ class Stream:
                 self._bytes -= len(frame)
                 for follower in self.followers:
                     follower.put(position, frame)
-                    if self.origin.standalone and follower.bytes > OVERRUN * self._limits.output_bytes:
+                    if self.origin.standalone and follower.overrun(self._limits):
                         follower.close()
                 if self.followed_elsewhere:
                     await self._cluster.tell("more", self.id)
@@ -212,8 +215,39 @@ class Stream:
 
 
 @final
+class Wakeup:
+    """Wakes the one coroutine that waits. Without one `wake` does nothing: check the condition before you wait."""
+
+    __slots__ = ("_waiter",)
+
+    def __init__(self) -> None:
+        self._waiter: asyncio.Future[bool] | None = None
+
+    def wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(True)
+
+    async def wait(self, seconds: float | None = None) -> bool:
+        """Wait to be woken. False: the time ran out."""
+        loop = asyncio.get_running_loop()
+        self._waiter = waiter = loop.create_future()
+        timer = None if seconds is None else loop.call_later(seconds, self._time_out)
+        try:
+            woken: bool = await waiter
+            return woken
+        finally:
+            self._waiter = None
+            if timer is not None:
+                timer.cancel()
+
+    def _time_out(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(False)
+
+
+@final
 class Follower:
-    """One connection that follows a stream."""
+    """One connection that follows a stream: the events that wait to be sent on it."""
 
     __slots__ = ("_wakeup", "behind", "bytes", "closed", "items", "retry")
 
@@ -226,12 +260,15 @@ class Follower:
         self.retry: float | None = None
         self._wakeup = Wakeup()
 
+    def overrun(self, limits: Limits) -> bool:
+        """Whether so much waits that the client does not read."""
+        return self.bytes > _OVERRUN * limits.output_bytes
+
     def put(self, position: int, frame: bytes) -> None:
-        if self.closed:
-            return
-        self.items.append((position, frame))
-        self.bytes += len(frame)
-        self._wakeup.wake()
+        if not self.closed:
+            self.items.append((position, frame))
+            self.bytes += len(frame)
+            self._wakeup.wake()
 
     def take(self) -> tuple[int, bytes]:
         position, frame = self.items.popleft()
@@ -252,7 +289,7 @@ class Follower:
 
     async def wait(self, seconds: float) -> bool:
         """Wait for a change. False: the time ran out."""
-        if not self.behind:
+        if not (self.items or self.behind or self.closed):
             await self._wakeup.wait(seconds)
         return bool(self.items) or self.closed or self.behind
 
@@ -261,8 +298,20 @@ Write = Callable[[int, bytes], Awaitable[None]]
 """Writes an event: its position in the stream, and the frame. A position of -1 is a sign of life."""
 
 
+def event_writer(send: Send, stream: str = "") -> Write:
+    """Writes the events of one stream, with ids to resume it by if it has a name."""
+
+    async def write_event(position: int, frame: bytes) -> None:
+        if position < 0:
+            await write(send, KEEP_ALIVE)
+        else:
+            await write(send, event(frame, f"{stream}-{position}" if position else ""))
+
+    return write_event
+
+
 async def follow(
-    store: Store,
+    store: Store | None,
     key: str,
     follower: Follower,
     after: int,
@@ -270,8 +319,9 @@ async def follow(
     pause: float,
     is_lost: Callable[[], Awaitable[bool]] | None = None,
 ) -> bool:
-    """Send a stream from a position on (-1: only what the follower gets), until it ends or the follower is closed.
+    """Send a stream from a position on, until it ends or the follower is closed.
 
+    At -1 it is only what the follower gets; if the stream has no log, no event has a position either, and no store.
     `is_lost` is given for a stream that another process writes. False: that process has ended without ending it.
     """
     follower.behind = after >= 0
@@ -280,7 +330,7 @@ async def follow(
     while not follower.closed:
         if follower.behind:
             follower.behind = False  # a message from here on means another read
-            before, after = after, await _replay(store, key, after, write) if after >= 0 else after
+            before, after = after, await _replay(store, key, after, write)
             if after == _ENDED:
                 return True
             if after == before and is_lost is not None and await is_lost():
@@ -307,9 +357,9 @@ async def follow(
     return True
 
 
-async def _replay(store: Store, key: str, after: int, write: Write) -> int:
+async def _replay(store: Store | None, key: str, after: int, write: Write) -> int:
     """Send what the log has. Gives the position of the last event sent, or that the log has its end."""
-    while entries := await store.read(key, after, _PAGE):
+    while store is not None and after >= 0 and (entries := await store.read(key, after, _PAGE)):
         for position, frame in entries:
             if text := frame.strip():
                 await write(position, text)
