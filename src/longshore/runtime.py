@@ -151,14 +151,14 @@ class Runtime:
 
     def asgi(self, config_path: str | None, settings: Mapping[str, Any]) -> HttpApp:
         """MCP over HTTP as an ASGI app."""
-        from longshore.transports.http.factory import make_app
+        from longshore.transports.http.app import HttpApp
 
         flags = {**self._auth, **http_flags(settings)}
         self.policy.config = configuration.load(flags, path=config_path)
         self._log_to_stderr()
         self._admission.report()
         closing = self._catalog.toolsets
-        return make_app(self.engine, self.policy.config, on_close=lambda: self._closer.close_all(closing.values()))
+        return HttpApp(self.engine, self.policy.config, on_close=lambda: self._closer.close_all(closing.values()))
 
     # -- configuration
 

@@ -61,8 +61,8 @@ def test_a_store_that_does_not_answer_is_named_but_not_described(tmp_path: Path)
 def test_a_store_that_hangs_is_waited_for_no_longer_than_it_should_and_forgiven(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longshore.transports.http.admin.CHECK_SECONDS", 0.1)
-    monkeypatch.setattr("longshore.transports.http.admin.FRESH_SECONDS", 0.0)
+    monkeypatch.setattr("longshore.transports.http.routes.CHECK_SECONDS", 0.1)
+    monkeypatch.setattr("longshore.transports.http.routes.FRESH_SECONDS", 0.0)
     app = configured(Server("x"), tmp_path, **sqlite(tmp_path))
 
     async def main() -> tuple[Answer, Answer]:
@@ -105,7 +105,7 @@ def test_many_who_ask_share_one_look(tmp_path: Path) -> None:
 
 
 def test_a_server_without_a_free_thread_is_not_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.transports.http.admin.FRESH_SECONDS", 0.0)
+    monkeypatch.setattr("longshore.transports.http.routes.FRESH_SECONDS", 0.0)
     server = Server("x", limits=Limits(abandoned=1))
     release = threading.Event()
 

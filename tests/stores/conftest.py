@@ -1,4 +1,4 @@
-"""The three kinds of store, on asyncio's loop and on uvloop's."""
+"""The three kinds of store, Redis on uvloop and the others on asyncio's loop."""
 
 from __future__ import annotations
 
@@ -19,18 +19,16 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def _make(kind: str, request: pytest.FixtureRequest) -> Place:
-    name, _, loop = kind.partition("-")
-    fast = loop == "uvloop"
-    if name == "memory":
-        return MemoryPlace(fast)
-    if name == "sqlite":
-        return SqlitePlace(request.getfixturevalue("tmp_path"), fast)
-    place = RedisPlace(request.getfixturevalue("redis_url"), fast)
+    if kind == "memory":
+        return MemoryPlace()
+    if kind == "sqlite":
+        return SqlitePlace(request.getfixturevalue("tmp_path"))
+    place = RedisPlace(request.getfixturevalue("redis_url"), fast=True)
     run(place.empty())
     return place
 
 
-@pytest.fixture(params=["memory", "sqlite", "redis", "sqlite-uvloop", "redis-uvloop"])
+@pytest.fixture(params=["memory", "sqlite", "redis"])
 def place(request: pytest.FixtureRequest) -> Place:
     return _make(request.param, request)
 

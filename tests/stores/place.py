@@ -108,7 +108,7 @@ class RedisPlace(Place):
             for key in await client.keys("longshore:*"):
                 if key.startswith(b"longshore:index:"):
                     for name, _ in await client.zrange(key, 0, -1, withscores=True):
-                        await client.zincrby(key, -1000 * seconds, name)
+                        await client.zincrby(key, -1_000_000 * seconds, name)
                 left = await client.pttl(key) - int(1000 * seconds)
                 await (client.pexpire(key, left) if left > 0 else client.delete(key))
 

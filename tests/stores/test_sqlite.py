@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from longshore.errors import StoreError
-from longshore.stores import sqlite, sqlite_bus, sqlite_file
+from longshore.stores import backend, sqlite
 from longshore.stores.sqlite import SqliteStore
 
 from .place import run, until
@@ -143,7 +143,8 @@ def test_operations_fail_on_a_file_that_stays_locked(sqlite_path: Path) -> None:
 
 
 def test_closing_works_while_the_file_is_locked(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "CLOSE_SECONDS", 0.05)
+    for module in (backend, sqlite):
+        monkeypatch.setattr(module, "CLOSE_SECONDS", 0.05)
 
     async def body() -> None:
         store = SqliteStore(str(sqlite_path), patience=10)
@@ -155,8 +156,7 @@ def test_closing_works_while_the_file_is_locked(sqlite_path: Path, monkeypatch: 
             for write in writes:
                 with pytest.raises(StoreError, match="closed meanwhile"):
                     await write
-        thread = store._worker._thread
-        assert thread is not None
+        [thread] = store._thread._threads
         await until(lambda: not thread.is_alive())
 
     run(body())
@@ -188,7 +188,6 @@ def test_the_loop_may_end_without_closing_the_store(sqlite_path: Path) -> None:
     run(leave())
 
     async def come_back() -> None:  # on another loop
-        await until(store._worker._thread.is_alive)
         await store.set("s:2", b"v", 60)
         heard: list[bytes] = []
         await store.listen("u", heard.append)
@@ -203,7 +202,7 @@ def test_the_loop_may_end_without_closing_the_store(sqlite_path: Path) -> None:
 
 
 def test_a_datagram_wakes_the_other_process(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_bus, "IDLE_POLL_SECONDS", 3600.0)
+    monkeypatch.setattr(sqlite, "IDLE_POLL_SECONDS", 3600.0)
 
     async def body() -> None:
         async with opened(sqlite_path) as one, opened(sqlite_path) as two:
@@ -216,32 +215,18 @@ def test_a_datagram_wakes_the_other_process(sqlite_path: Path, monkeypatch: pyte
     run(body())
 
 
-def test_a_datagram_arrives_where_the_path_is_too_long_for_a_socket(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("folder", ["", "x" * 60 + "/" + "y" * 60])
+def test_messages_arrive_by_polling_where_no_socket_can_be_made(
+    tmp_path: Path, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_bus, "IDLE_POLL_SECONDS", 3600.0)
-    path = tmp_path / ("x" * 60) / ("y" * 60) / "store.db"
+    """A file is in the way, or the path is too long for the address of a socket."""
+    monkeypatch.setattr(sqlite, "POLL_SECONDS", 0.05)
+    path = tmp_path / folder / "store.db"
+    if not folder:
+        Path(f"{path}.bus").write_text("in the way")
 
     async def body() -> None:
         async with opened(path) as one, opened(path) as two:
-            heard: list[bytes] = []
-            await two.listen("t", heard.append)
-            await one.post("t", b"m")
-            await until(lambda: heard == [b"m"])
-
-    run(body())
-    assert os.listdir(f"{path}.bus") == []
-
-
-def test_messages_arrive_by_polling_without_a_folder(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_bus, "POLL_SECONDS", 0.05)
-    Path(f"{sqlite_path}.bus").write_text("in the way")
-    a_message_arrives(sqlite_path)
-
-
-def a_message_arrives(sqlite_path: Path) -> None:
-    async def body() -> None:
-        async with opened(sqlite_path) as one, opened(sqlite_path) as two:
             heard: list[bytes] = []
             await two.listen("t", heard.append)
             await one.post("t", b"m")
@@ -252,7 +237,7 @@ def a_message_arrives(sqlite_path: Path) -> None:
 
 def test_a_folder_that_was_removed_is_made_again(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = Path(f"{sqlite_path}.bus")
-    monkeypatch.setattr(sqlite_bus, "IDLE_POLL_SECONDS", 0.05)
+    monkeypatch.setattr(sqlite, "IDLE_POLL_SECONDS", 0.05)
 
     async def body() -> None:
         async with opened(sqlite_path) as store:
@@ -308,8 +293,8 @@ def test_a_process_that_reads_no_datagrams_blocks_no_other(sqlite_path: Path) ->
 
 def test_old_messages_and_expired_rows_are_deleted(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "SWEEP_SECONDS", 0.0)
-    monkeypatch.setattr(sqlite_file, "SWEPT_ENTRIES", 100)
-    monkeypatch.setattr(sqlite_file, "SWEPT_LOGS", 100)
+    monkeypatch.setattr(sqlite, "SWEPT_ENTRIES", 100)
+    monkeypatch.setattr(sqlite, "SWEPT_LOGS", 100)
     now = 1000.0
 
     def counts() -> list[int]:

@@ -1,4 +1,4 @@
-"""The SQLite file under circumstances that need a process of their own: no permission, no room, a fork."""
+"""The SQLite file under circumstances that need a process of their own: no permission, no room, no end."""
 
 from __future__ import annotations
 
@@ -131,25 +131,6 @@ def test_a_full_disk_is_reported_and_the_store_recovers(tmp_path: Path) -> None:
         skip("this kernel lets nobody mount a file system of his own; run as root to see this test", by_kernel=True)
     full = f"store {path}: the disk is full; make room on it, or name a file elsewhere in http.store"
     assert lines == [full, "done b'before'", "done None", "done b'after'"]
-
-
-def test_a_store_used_after_a_fork_raises_and_does_not_hang(tmp_path: Path) -> None:
-    source = """
-    store = SqliteStore(path)
-    run(lambda: attempt(store.check()))
-    sys.stdout.flush()
-    if os.fork() == 0:
-        run(lambda: attempt(store.check()))
-        sys.stdout.flush()
-        os._exit(0)
-    os.wait()
-    run(lambda: attempt(store.check()))
-    run(store.close)
-    """
-    path = tmp_path / "store.db"
-    lines = lines_of(source, path)
-    told = f"store {path}: the store's thread is gone, after a fork?; open the store in each process"
-    assert lines == ["done None", told, "done None"]
 
 
 def test_a_program_may_end_without_closing(tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ import uvicorn.protocols.http.httptools_impl
 from longshore import Ask, Context, Limits, Sample, Server, Toolset, tool
 from longshore.stores import redis as _redis
 from longshore.stores import sqlite
-from longshore.transports.http import cluster, factory  # noqa: F401
+from longshore.transports.http import app as _app  # noqa: F401
+from longshore.transports.http import cluster
 
 
 class Extra(Toolset):

@@ -7,6 +7,7 @@ from .processes import Process, Site, opened, until
 
 def metrics(process: Process) -> dict[str, float]:
     answer = process.send("GET", "/metrics").finish()
+    answer.close()
     assert answer.status == 200, answer
     lines = [line for line in answer.body.decode().splitlines() if not line.startswith("#")]
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}

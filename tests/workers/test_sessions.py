@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from longshore.stores import Store, open_store
-from longshore.transports.http.loaded_session import session_key
+from longshore.transports.http.sessions import session_key
 from posting import Session, call, request
 from serving import Exchange
 

@@ -11,7 +11,8 @@ from typing import final
 
 from msgspec import Struct, field
 
-from longshore.stores.store import Listeners, OnMessage, Stop, family_of, family_of_prefix
+from longshore.stores.backend import Listeners, family_of, family_of_prefix
+from longshore.stores.store import OnMessage, Stop
 
 SWEEP_SECONDS = 1.0
 """Between two sweeps, for each started SWEPT entries: so a sweep's share of the time is bounded."""

@@ -1,8 +1,8 @@
-"""The interface of a store: values and logs that expire, and a bus; and helpers of the backends."""
+"""The interface of a store: values and logs that expire, and a bus."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 OnMessage: TypeAlias = Callable[[bytes], None]
@@ -82,73 +82,3 @@ class Store(Protocol):
     async def close(self) -> None:
         """Close connections and files. Operations in flight complete or raise StoreError."""
         ...
-
-
-class Listeners:
-    """The listeners of each topic in this process. Used on the event loop only."""
-
-    def __init__(self) -> None:
-        self._topics: dict[str, dict[object, OnMessage]] = {}
-
-    def add(self, topic: str, on_message: OnMessage) -> Stop:
-        ticket = object()  # the same callable may listen twice
-        self._topics.setdefault(topic, {})[ticket] = on_message
-
-        def stop() -> None:
-            tickets = self._topics.get(topic, {})
-            tickets.pop(ticket, None)
-            if not tickets:
-                self._topics.pop(topic, None)
-
-        return stop
-
-    def topics(self) -> list[str]:
-        return list(self._topics)
-
-    def __contains__(self, topic: str) -> bool:
-        return topic in self._topics
-
-    def deliver(self, messages: Iterable[tuple[str, bytes]]) -> None:
-        """Call the listeners of each message's topic. An exception of a listener is reported to the loop."""
-        for topic, message in messages:
-            tickets = self._topics.get(topic, {})
-            for ticket in tuple(tickets):
-                on_message = tickets.get(ticket)  # an earlier one may have stopped it
-                if on_message is None:
-                    continue
-                try:
-                    on_message(message)
-                except Exception as error:
-                    import asyncio  # not with the interface: it is slow to import
-
-                    context = {"message": f"a listener of {topic!r} failed", "exception": error}
-                    asyncio.get_running_loop().call_exception_handler(context)
-
-    def report_missed(self) -> None:
-        """Send MISSED to every listener."""
-        self.deliver([(topic, MISSED) for topic in self.topics()])
-
-    def clear(self) -> None:
-        self._topics.clear()
-
-
-def family_of(key: str) -> str:
-    """The part of a key up to its first colon, `session:` of `session:42`; empty for a key without a colon."""
-    return key[: key.find(":") + 1]
-
-
-def family_of_prefix(prefix: str) -> str:
-    """The one family that all keys with this prefix belong to."""
-    family = family_of(prefix)
-    if not family:
-        raise ValueError(f"a prefix must name a family, like 'session:'; {prefix!r} has no colon")
-    return family
-
-
-def to_bytes(name: str) -> bytes:
-    """A name as databases store it. A lone surrogate from a header must not break a lookup."""
-    return name.encode("utf-8", "surrogatepass")
-
-
-def to_text(raw: bytes) -> str:
-    return raw.decode("utf-8", "surrogatepass")

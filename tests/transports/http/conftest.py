@@ -1,4 +1,4 @@
-"""Every test of this folder twice: on uvicorn as anybody runs it, and on our own server with its fast lane."""
+"""The tests of this folder run on our own server; those marked `BOTH` also on uvicorn, as anybody runs it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 from serving import OWN
 
 
-@pytest.fixture(autouse=True, params=["uvicorn", "longshore"])
+@pytest.fixture(autouse=True)
 def server_kind(request: Any) -> Iterator[str]:
-    token = OWN.set(request.param == "longshore")
-    yield request.param
+    kind = getattr(request, "param", "longshore")
+    token = OWN.set(kind == "longshore")
+    yield kind
     OWN.reset(token)

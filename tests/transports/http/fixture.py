@@ -15,7 +15,8 @@ from longshore import Ask, Context, Header, Limits, Sample, Server, ToolError, T
 from longshore.transports.http.app import HttpApp
 from serving import Served, serve
 
-ONCE = pytest.mark.parametrize("server_kind", ["uvicorn"], indirect=True)
+BOTH = pytest.mark.parametrize("server_kind", ["uvicorn", "longshore"], indirect=True)
+UVICORN = pytest.mark.parametrize("server_kind", ["uvicorn"], indirect=True)
 """For a test that has no server, or whose server is not ours in either case."""
 
 

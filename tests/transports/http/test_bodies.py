@@ -11,7 +11,7 @@ from longshore import Limits
 from posting import Session, ask_modern, call, encode, modern, modern_headers
 from serving import ABSENT, Connection, Exchange, Pairs, Served, request_head
 
-from .fixture import ONCE, rigged
+from .fixture import BOTH, UVICORN, rigged
 
 MOST = 20_000
 LIMITS = Limits(frame_bytes=MOST)
@@ -42,6 +42,7 @@ def begin(server: Served, data: bytes) -> tuple[Connection, Exchange]:
 # -- length
 
 
+@BOTH
 @pytest.mark.parametrize(("length", "status"), [(MOST - 1, 200), (MOST, 200), (MOST + 1, 413), (10 * MOST, 413)])
 def test_a_body_may_have_so_many_bytes_and_not_one_more(length: int, status: int) -> None:
     with rigged(LIMITS) as (_, server):
@@ -65,6 +66,7 @@ def test_a_long_body_is_refused_by_its_announcement_before_it_is_sent() -> None:
         assert server.look(rig.stored) == 0
 
 
+@BOTH
 def test_a_body_without_an_end_is_refused_where_the_limit_is() -> None:
     with rigged(LIMITS) as (_, server):
         connection, exchange = begin(server, head(server, CHUNKED))
@@ -176,7 +178,7 @@ def test_a_compressed_body_is_refused_unread(coding: str) -> None:
 # -- all together
 
 
-@ONCE
+@UVICORN
 def test_in_another_server_a_body_that_finds_no_room_is_refused() -> None:
     with rigged(Limits(upload_bytes=MOST)) as (rig, server):
         body = of_length(MOST)

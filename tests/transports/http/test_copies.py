@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from longshore import Limits
-from longshore.transports.http.loaded_session import Record, decode_record, session_key
+from longshore.transports.http.sessions import Record, decode_record, session_key
 from posting import Session, call, encode, notice, request
 from serving import Served, eventually
 

@@ -12,7 +12,7 @@ from longshore import Limits
 from posting import LEGACY, Json, Session, ask_modern, call, encode, modern, modern_headers, notice, request
 from serving import SECONDS, Pairs, Served, request_head
 
-from .fixture import ONCE, Rig, rigged
+from .fixture import BOTH, UVICORN, Rig, rigged
 
 QUICK = Limits(stream_after_seconds=0.0, keep_alive_seconds=0.001)
 POINTS = 40
@@ -147,7 +147,7 @@ def traces(rig: Rig, idle: set[Any]) -> dict[str, Any]:
 NOTHING = {"calls": [], "running": 0, "listens": 0, "old streams": 0, "pinned": [], "followers": [], "tasks": []}
 
 
-@ONCE
+@UVICORN
 @pytest.mark.parametrize("leave", [hang_up, hang_up_on_a_strict_server, cancel])
 @pytest.mark.parametrize("kind", ASKS)
 def test_a_client_that_leaves_at_any_turn_leaves_nothing_behind(
@@ -185,7 +185,7 @@ def test_a_client_that_leaves_at_any_turn_leaves_nothing_behind(
     assert problems == []
 
 
-@ONCE
+@UVICORN
 def test_one_that_leaves_as_it_comes_back_for_an_answer_holds_nothing_up() -> None:
     async def main() -> None:
         rig = Rig(rate=0)
@@ -224,6 +224,7 @@ def cut(server: Served, ask: Ask, at: int) -> None:
     connection.close()
 
 
+@BOTH
 @pytest.mark.parametrize("kind", ASKS)
 def test_a_request_that_is_cut_at_any_byte_harms_nobody(kind: str) -> None:
     with rigged(QUICK) as (rig, server):
@@ -240,6 +241,7 @@ def test_a_request_that_is_cut_at_any_byte_harms_nobody(kind: str) -> None:
         server.until(lambda: not rig.listens and not rig.app.sse.open, "the end of every listen")
 
 
+@BOTH
 @pytest.mark.parametrize("tool", ["count", "hold_loudly"])
 def test_a_modern_response_that_is_cut_at_any_byte_harms_nobody(tool: str) -> None:
     headers: Pairs

@@ -9,7 +9,7 @@ from longshore.transports.http.streams import FinishedStreams
 from posting import Session, call
 from serving import Event, Exchange
 
-from .fixture import ONCE, Rig, rigged
+from .fixture import UVICORN, Rig, rigged
 
 
 def counted(session: Session, id: int) -> list[Event]:
@@ -61,7 +61,7 @@ def test_what_was_kept_of_a_session_goes_with_it() -> None:
         assert len(again(other, events).messages) == 4
 
 
-@ONCE
+@UVICORN
 def test_only_the_events_that_are_kept_count() -> None:
     with rigged(Limits(events=2)) as (rig, server):
         counted(Session(server).open(), 1)
@@ -69,21 +69,21 @@ def test_only_the_events_that_are_kept_count() -> None:
         assert 0 < server.until(lambda: rig.app.sessions._finished.bytes) < whole
 
 
-@ONCE
+@UVICORN
 def test_what_has_expired_is_not_counted() -> None:
     kept = FinishedStreams(Limits(kept_bytes=100, event_seconds=0.0))
     for n in range(10):
-        assert kept.add("s", f"log {n}", 60) == []
+        assert kept.add(f"events:s:{n}", 60) == []
         assert kept.bytes == 0
     assert kept.take("s") == []
 
 
-@ONCE
+@UVICORN
 def test_one_that_is_taken_up_after_its_end_counts_as_a_whole_and_as_new() -> None:
     kept = FinishedStreams(Limits(kept_bytes=100))
-    assert kept.add("s", "a", 40) == kept.add("s", "b", 40) == []
-    assert kept.add("s", "a", 20) == []
+    assert kept.add("events:s:a", 40) == kept.add("events:s:b", 40) == []
+    assert kept.add("events:s:a", 20) == []
     assert kept.bytes == 100
-    assert kept.add("t", "c", 1) == ["b"]
-    assert kept.take("s") == ["a"]
+    assert kept.add("events:t:c", 1) == ["events:s:b"]
+    assert kept.take("s") == ["events:s:a"]
     assert kept.bytes == 1

@@ -10,7 +10,9 @@ from longshore import Limits
 from posting import HANDSHAKES, LEGACY, MODERN, Session, ask_modern, call, encode, notice, request
 from serving import ABSENT
 
-from .fixture import rigged
+from .fixture import BOTH, rigged
+
+pytestmark = BOTH
 
 TOKEN = {"progressToken": "t"}
 SLOW = Limits(stream_after_seconds=0.02)

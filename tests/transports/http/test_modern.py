@@ -11,7 +11,9 @@ from longshore import Limits
 from posting import MODERN, PREFIX, ask_modern, call, encode, modern, notice, post_modern, request
 from serving import ABSENT, Exchange
 
-from .fixture import rigged
+from .fixture import BOTH, rigged
+
+pytestmark = BOTH
 
 ENVELOPE = {PREFIX + "protocolVersion": MODERN, PREFIX + "clientCapabilities": {}}
 TOKEN = {"progressToken": "t"}

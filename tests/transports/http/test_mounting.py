@@ -20,7 +20,7 @@ from longshore import Limits
 from posting import Session, call, encode, modern, modern_headers, post_modern, request
 from serving import Served, serve
 
-from .fixture import ONCE, Rig
+from .fixture import UVICORN, Rig
 
 
 async def hello(_: Request) -> PlainTextResponse:
@@ -47,7 +47,7 @@ def works(server: Served, prefix: str) -> None:
     assert server.send("GET", f"{prefix}/nowhere").finish().status == 404
 
 
-@ONCE
+@UVICORN
 @pytest.mark.parametrize("prefix", ["", "/sub/path", "/ü"])
 def test_it_can_be_mounted_below_any_path(prefix: str) -> None:
     rig = Rig()
@@ -57,7 +57,7 @@ def test_it_can_be_mounted_below_any_path(prefix: str) -> None:
         works(server, prefix.replace("ü", "%C3%BC"))
 
 
-@ONCE
+@UVICORN
 def test_it_can_be_mounted_in_two_places_that_share_their_sessions() -> None:
     rig = Rig()
     inner = Starlette(routes=[Mount("/deep", rig.app)])
@@ -79,7 +79,7 @@ class Marking(BaseHTTPMiddleware):
         return response
 
 
-@ONCE
+@UVICORN
 def test_it_works_behind_a_middleware() -> None:
     rig = Rig(Limits(stream_after_seconds=0.01))
     outer = Starlette(routes=[Mount("/", rig.app)], middleware=[Middleware(Marking)])
@@ -96,7 +96,7 @@ def test_it_works_behind_a_middleware() -> None:
         server.until(lambda: not rig.executor.live)
 
 
-@ONCE
+@UVICORN
 def test_two_servers_in_one_app_share_nothing() -> None:
     one, two = Rig(), Rig()
     outer = Starlette(routes=[Mount("/one", one.app), Mount("/two", two.app)])
@@ -173,7 +173,7 @@ def test_it_hears_the_other_processes_on_another_loop_too(tmp_path: Path) -> Non
         pass
 
 
-@ONCE
+@UVICORN
 def test_the_lifespan_of_an_outer_app_may_start_and_shut_it() -> None:
     rig = Rig(grace=5.0)
 
@@ -189,7 +189,7 @@ def test_the_lifespan_of_an_outer_app_may_start_and_shut_it() -> None:
     assert rig.app.stopping
 
 
-@ONCE
+@UVICORN
 def test_its_own_lifespan_ends_what_runs_and_what_waits() -> None:
     """As under any ASGI server: told to end while calls run, it answers them and ends its streams."""
     rig = Rig(grace=0.0)

@@ -12,7 +12,7 @@ from longshore import Limits
 from posting import Session, call, modern, post_modern, request
 from serving import Exchange, Served
 
-from .fixture import ONCE, Extra, Rig, rigged
+from .fixture import UVICORN, Extra, Rig, rigged
 
 LATE = Limits(stream_after_seconds=0.01)
 TOKEN = {"progressToken": 1}
@@ -103,7 +103,7 @@ def test_an_idle_server_ends_at_once_whatever_is_connected(grace: float) -> None
         server.until(lambda: not server.busy, "the end of every request")
 
 
-@ONCE
+@UVICORN
 def test_what_changes_while_it_closes_is_not_sent_to_a_store_that_is_gone(tmp_path: Path) -> None:
     """As when mounted servers are taken away at the end: "the store is closed; open a new one", with a trace."""
     problems: list[str] = []

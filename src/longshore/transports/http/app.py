@@ -13,28 +13,31 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, final
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from longshore.auth.guard import Guard
 from longshore.config import Config
-from longshore.errors import StoreError
+from longshore.errors import ConfigError, StoreError
 from longshore.limits import Limits
-from longshore.server.engine import Engine
-from longshore.stores import Store
-from longshore.transports.http.cluster import Cluster, share_secrets
-from longshore.transports.http.cluster_events import ClusterEvents
-from longshore.transports.http.gate import NOT_YET, Denied, Gate, Gone, HttpRequest, shutting_down
+from longshore.server.content_methods import PARTS
+from longshore.server.engine import Engine, Rates
+from longshore.stores import open_store
+from longshore.transports.http.cluster import Cluster, ClusterMessage, Kind, share_secrets
+from longshore.transports.http.gate import NOT_YET, Denied, Gate, Gone, HttpRequest, resource_url, shutting_down
 from longshore.transports.http.legacy import LegacyEndpoint
 from longshore.transports.http.modern import ModernEndpoint, is_modern
-from longshore.transports.http.pending import RESPONSE, Deliverable, Delivery, PendingResponse
+from longshore.transports.http.pending import RESPONSE, Deliverable, Delivery, PendingResponse, SlowResponses
 from longshore.transports.http.responses import JSON_TYPE, Receive, Scope, Send, reply
-from longshore.transports.http.routes import Routes
+from longshore.transports.http.rest import RestEndpoint
+from longshore.transports.http.routes import Health, Metrics, Routes
 from longshore.transports.http.sessions import Sessions
 from longshore.transports.http.sse_2024 import SseSessions
 from longshore.transports.http.uploads import Uploads
 from longshore.transports.process import next_tick
 from longshore.wire.codec import INTERNAL_ERROR, error, read
 from longshore.wire.messages import Message
+
+_KEY_CHARACTERS = 32
 
 
 class CompletePost(Protocol):
@@ -62,64 +65,62 @@ class CompletePost(Protocol):
         ...
 
 
-class Parts(Struct, frozen=True):
-    """Everything that ends with `close` and is new when the app starts again."""
-
-    store: Store
-    guard: Guard
-    gate: Gate
-    cluster: Cluster
-    events: ClusterEvents
-    sessions: Sessions
-    sse: SseSessions
-    modern: ModernEndpoint
-    legacy: LegacyEndpoint
-    routes: Routes
-    delivery: Delivery
-
-
 @final
 class HttpApp:
-    """The ASGI app of one server."""
+    """The ASGI app of one server. It is also what the other processes that serve together talk to."""
 
     def __init__(
         self,
         engine: Engine,
         config: Config,
-        uploads: Uploads,
-        build: Callable[[], Parts],
+        *,
+        token: str | None = None,
         on_close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """`token` is accepted beside the configured ones; `on_close` is awaited when the app closes."""
+        _check_state_key(config)
         self.engine = engine
         self.config = config
         self.limits: Limits = engine.limits
-        self.uploads = uploads
-        path = config.http.path
-        self._paths = frozenset({path, path.rstrip("/") + "/", "/", ""})
-        self._build, self._on_close = build, on_close
-        self._use(build())
+        self.uploads = Uploads(engine.limits)
+        http = config.http
+        engine.limit_rates(Rates(http.rate, http.burst) if http.rate else None)
+        engine.executor.hold_at_least(engine.limits.upload_bytes)  # an admitted body may run
+        self._paths = frozenset({http.path, http.path.rstrip("/") + "/", "/", ""})
+        self._token, self._on_close = token, on_close
+        self._build()
         self._closed = False
         self._starting: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         """The loop that it has started on. In the tests of an app that mounts it, that may be another one each time."""
         self._sweeper: asyncio.Task[None] | None = None
 
+    def _build(self) -> None:
+        """Make everything that ends with `close` and is new when the app starts again."""
+        engine, config = self.engine, self.config
+        self.store = store = open_store(config.http.store or "memory://")
+        self.guard = _make_guard(engine, config, self._token)
+        self._gate = Gate(config, self.limits, self.guard, self.uploads)
+        self._delivery = delivery = Delivery(engine, self.limits, self.guard, SlowResponses())
+        self.cluster = Cluster(store, engine.recorder)
+        self.sessions = Sessions(engine, store, config.http.session_ttl, self.cluster)
+        self.sse = SseSessions(delivery, self._gate, store, self.cluster, config.http.path)
+        self._metrics = Metrics(engine, store, self.cluster, self.sessions, self.sse, self.uploads)
+        rest = RestEndpoint(delivery, self._gate, config)
+        self._routes = Routes(config, self.guard, self.sse, rest, Health(delivery, store), self._metrics)
+        self._modern = ModernEndpoint(delivery, self._gate)
+        self._legacy = LegacyEndpoint(delivery, self.sessions, self.cluster)
+
     @property
     def stopping(self) -> bool:
-        return self._lifecycle.stopping
-
-    def _use(self, parts: Parts) -> None:
-        self.store, self.guard, self.sessions, self.sse = parts.store, parts.guard, parts.sessions, parts.sse
-        self._gate, self._modern, self._legacy, self._routes = parts.gate, parts.modern, parts.legacy, parts.routes
-        self.cluster, self._events, self._slow = parts.cluster, parts.events, parts.delivery.slow
-        self._lifecycle = parts.delivery.lifecycle
+        return self._delivery.stopping
 
     # -- POST to MCP's path
 
     def begin_post(self, exchange: CompletePost) -> None:
         """Answer a POST whose body our own server has read: now, when its answer comes, or in a task."""
         scope = exchange.scope
-        if scope["path"] not in self._paths or self._loop is None or self._lifecycle.stopping:
+        if scope["path"] not in self._paths or self._loop is None or self._delivery.stopping:
             exchange.run_app()
             return
         try:
@@ -152,7 +153,7 @@ class HttpApp:
 
     def _handle(self, request: HttpRequest, body: bytes) -> PendingResponse | None:
         """Have the engine handle the messages of a POST. None: their session must be looked up first."""
-        if self._lifecycle.stopping and _is_request(body, self.limits):
+        if self._delivery.stopping and _is_request(body, self.limits):
             raise shutting_down()
         if is_modern(request.headers.get(b"mcp-protocol-version"), body):
             return self._modern.handle(request, body)
@@ -233,7 +234,7 @@ class HttpApp:
     async def start(self) -> None:
         """Be ready to serve on the running loop, also once more. The first request calls it if nothing else did."""
         loop, starting = asyncio.get_running_loop(), self._starting
-        is_ready = self._loop is loop and not self._lifecycle.stopping
+        is_ready = self._loop is loop and not self._delivery.stopping
         if starting is None or starting.get_loop() is not loop or (starting.done() and not is_ready):
             self._starting = starting = loop.create_task(self._start())
         await asyncio.shield(starting)
@@ -241,19 +242,21 @@ class HttpApp:
     async def _start(self) -> None:
         loop = asyncio.get_running_loop()
         if self._closed:
-            self._use(self._build())
+            self._build()
             self._closed = False
         self.engine.executor.adopt_loop(loop)
         await share_secrets(self.engine, self.store, self.config.http.state_key)
-        await self._events.start()
-        self._slow.reset()
+        await self.cluster.start(self)
+        if self.store.shared:
+            self.engine.relay_changes(self._announce)
+        self._delivery.slow.reset()
         self._sweeper = loop.create_task(self._sweep())
-        self._lifecycle.stopping = False
+        self._delivery.stopping = False
         self._loop = loop
 
     async def shut(self, grace: float) -> None:
         """Accept nothing new, let calls finish within the grace, answer the rest, and end every stream."""
-        self._lifecycle.stopping = True
+        self._delivery.stopping = True
         engine = self.engine
         for listen in list(engine.subscriptions.listens):
             engine.detach(listen.link)
@@ -271,7 +274,8 @@ class HttpApp:
                 await stream.flush()
         if self._sweeper is not None:
             self._sweeper.cancel()
-        await self._events.stop()
+        engine.relay_changes(None)  # what still changes here does not concern the other processes
+        await self.cluster.stop()
 
     async def close(self) -> None:
         """Close the store and the guard. After `shut`, when no connection is left."""
@@ -288,7 +292,7 @@ class HttpApp:
                 await self.start()
                 await send({"type": "lifespan.startup.complete"})
             else:
-                if not self._lifecycle.stopping:
+                if not self._delivery.stopping:
                     await self.shut(self.config.http.grace)
                 await self.close()
                 await send({"type": "lifespan.shutdown.complete"})
@@ -304,6 +308,79 @@ class HttpApp:
                 await self.sse.refresh()
             except Exception as problem:
                 self.cluster.report("sessions could not be swept", problem)
+
+    # -- the other processes
+
+    def _announce(self, kind: Kind, name: str) -> None:
+        """Have all processes tell their clients of a change, this one too, when it comes back from the bus."""
+        self.cluster.run(self._announce_now(kind, name))
+
+    async def _announce_now(self, kind: Kind, name: str) -> None:
+        try:
+            await self.cluster.post(kind, name)
+        except StoreError as problem:
+            self.cluster.report("a change could not be sent to the other processes", problem)
+            self.handle(ClusterMessage(self.cluster.id, kind, name))
+
+    def handle(self, message: ClusterMessage) -> Awaitable[None] | None:
+        """Handle a message of another process. An awaitable is run in a task."""
+        match message.kind:
+            case "list":
+                self.engine.notify_list_changed(message.name)
+            case "resource":
+                self.engine.notify_resource_changed(message.name)
+            case "old":
+                self.sse.handle_relayed(message)
+            case _:
+                return self.sessions.handle(message)
+        return None
+
+    async def catch_up(self) -> None:
+        """Read the loaded sessions again, and tell every listener that everything may have changed."""
+        await self.sessions.catch_up()
+        subscriptions = self.engine.subscriptions
+        for part in PARTS:
+            subscriptions.list_changed(part)
+        for uri in subscriptions.watched():
+            subscriptions.resource_changed(uri)
+
+    def in_use(self) -> bool:
+        """Whether another process may wait for a call, a stream or a session of this one."""
+        if self.engine.executor.live or self.sse.open:
+            return True
+        return any(live.needed for live in self.sessions.loaded.values())
+
+    def metrics(self) -> bytes:
+        return self._metrics.encoded()
+
+
+def _make_guard(engine: Engine, config: Config, token: str | None) -> Guard:
+    def report(text: str) -> None:
+        engine.recorder.problem("warning", text)
+
+    guard = Guard(
+        config.auth,
+        config.tokens,
+        resource=resource_url(config),
+        extra_token=token,
+        resource_name=str(engine.server_info.get("title") or engine.server_info["name"]),
+        known_scopes=lambda: frozenset[str]().union(*(entry.scopes for entry in engine.tools.values())),
+        report=report,
+    )
+    for warning in guard.warnings:
+        report(warning)
+    return guard
+
+
+def _check_state_key(config: Config) -> None:
+    key, store = config.http.state_key, config.http.store or ""
+    if key is not None and len(key) < _KEY_CHARACTERS:
+        raise ConfigError(f"http.state_key: it has {len(key)} characters; use {_KEY_CHARACTERS} or more, at random")
+    if key is None and store.lower().startswith(("redis://", "rediss://")):
+        raise ConfigError(
+            "http.state_key: several hosts may share this store, so they must sign with one key; set it to the same "
+            f"secret of {_KEY_CHARACTERS} characters or more on each (LONGSHORE_HTTP_STATE_KEY)"
+        )
 
 
 def _is_request(body: bytes, limits: Limits) -> bool:

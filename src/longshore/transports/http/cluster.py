@@ -95,14 +95,12 @@ class Cluster:
         """Until then a process without a heartbeat counts as alive: the store has failed."""
         self._due = 0.0
         """When the next heartbeat is sent, on the loop's clock."""
-        self._due_changed = asyncio.Event()
 
     async def start(self, handler: ClusterHandler) -> None:
         """Join the others. An app may start again, on another loop."""
         self._handler = handler
         if self._store.shared:
             self._stop_listening()
-            self._due_changed = asyncio.Event()
             self._unlisten = await self._store.listen(TOPIC, self._receive)
             await self.heartbeat()
             self._heart = asyncio.get_running_loop().create_task(self._beat())
@@ -128,7 +126,8 @@ class Cluster:
     def report(self, text: str, problem: Exception) -> None:
         """Log a failure. A failing store fails for every request: that is logged once a second."""
         if isinstance(problem, StoreError):
-            self._distrust_silence()
+            now = monotonic()  # take no process for dead until it had time to send a heartbeat again
+            self._trusted_until = next_tick(now) + DEAD_SECONDS
             if monotonic() - self._reported < _REPORT_SECONDS:
                 return
             self._reported = monotonic()
@@ -214,21 +213,11 @@ class Cluster:
     async def _beat(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            self._due_changed.clear()
+            await asyncio.sleep(self._due - loop.time())
             try:
-                await asyncio.wait_for(self._due_changed.wait(), self._due - loop.time())
-            except TimeoutError:
-                try:
-                    await self.heartbeat()
-                except StoreError as problem:
-                    self.report("the store does not answer", problem)
-
-    def _distrust_silence(self) -> None:
-        """Take no process for dead until it had time to send a heartbeat again, and send ours soon."""
-        self._trusted_until = monotonic() + DEAD_SECONDS
-        if self._heart is not None:
-            self._due = min(self._due, self._heart.get_loop().time() + BEAT_SECONDS)
-            self._due_changed.set()
+                await self.heartbeat()
+            except StoreError as problem:
+                self.report("the store does not answer", problem)
 
 
 # -- secrets that all processes share, so that a question asked by one can be answered to another

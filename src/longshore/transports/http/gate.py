@@ -265,6 +265,17 @@ def public_origin(config: Config) -> str | None:
     return f"{parts.scheme}://{parts.netloc}"
 
 
+def resource_url(config: Config) -> str:
+    """The address of MCP, as clients know it."""
+    http = config.http
+    if http.public_url:
+        base = http.public_url.rstrip("/")
+        return base if base.endswith(http.path) else base + http.path
+    host = f"[{http.host}]" if ":" in http.host else http.host
+    scheme = "https" if http.tls_cert else "http"
+    return f"{scheme}://{host}:{http.port}{http.path}"
+
+
 def _repeated(headers: Any) -> frozenset[bytes]:
     """The names of headers that came more than once."""
     seen: set[bytes] = set()

@@ -7,9 +7,10 @@ come back for it with the id of the last event that it saw.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from math import ceil
 from typing import Any, Final, final
+
+from msgspec import Struct
 
 from longshore.errors import StoreError
 from longshore.protocol.revisions import LEGACY, R2511
@@ -17,14 +18,11 @@ from longshore.server.engine import Rates, rate_failure
 from longshore.server.link import Link
 from longshore.transports.http.cluster import Cluster
 from longshore.transports.http.gate import Denied, HttpRequest, shutting_down
-from longshore.transports.http.loaded_session import LoadedSession
 from longshore.transports.http.pending import Delivery, PendingResponse, hung_up
 from longshore.transports.http.responses import (
-    KEEP_ALIVE,
     HeaderPairs,
     Receive,
     Send,
-    event,
     finish,
     legacy_status,
     priming,
@@ -33,14 +31,14 @@ from longshore.transports.http.responses import (
     start_stream,
     write,
 )
-from longshore.transports.http.sessions import Sessions
+from longshore.transports.http.sessions import LoadedSession, Sessions
 from longshore.transports.http.streams import (
     Follower,
     Stream,
     StreamOrigin,
+    event_writer,
     find_origin,
     follow,
-    follow_elsewhere,
     log_key,
 )
 from longshore.wire.codec import INTERNAL_ERROR, PARSE_ERROR, error, read
@@ -166,11 +164,8 @@ class SessionResponse(PendingResponse):
     async def deliver(self, receive: Receive, send: Send) -> None:
         """Store what the request has changed, then send the response."""
         await self._endpoint.store(self)
-        self._endpoint.sessions.pin(self.live)
-        try:
+        with self.live.pinned():
             await super().deliver(receive, send)
-        finally:
-            self._endpoint.sessions.unpin(self.live)
 
     def close(self) -> None:
         self.gone = True
@@ -198,23 +193,20 @@ class SessionResponse(PendingResponse):
             retry = limits.retry_seconds if self.follower.retry is None else self.follower.retry
             await write(send, priming(f"{stream.id}-0", retry))
         store = self._endpoint.sessions.store
-        await follow(store, stream, self.follower, -1, event_writer(send, stream.id), limits.keep_alive_seconds)
+        await follow(store, stream.key, self.follower, -1, event_writer(send, stream.id), limits.keep_alive_seconds)
         if not self.gone:
             if self.follower.retry is not None:
                 await write(send, retry_after(self.follower.retry))
             await finish(send)
 
 
-def event_writer(send: Send, stream: str) -> Callable[[int, bytes], Awaitable[None]]:
-    """Writes the events of one stream, with ids to resume it by."""
+class _Get(Struct):
+    """A GET of a session, and where its response goes."""
 
-    async def write_event(position: int, frame: bytes) -> None:
-        if position < 0:
-            await write(send, KEEP_ALIVE)
-        else:
-            await write(send, event(frame, f"{stream}-{position}" if position else ""))
-
-    return write_event
+    request: HttpRequest
+    live: LoadedSession
+    receive: Receive
+    send: Send
 
 
 @final
@@ -311,24 +303,22 @@ class LegacyEndpoint:
     # -- GET and DELETE
 
     async def get(self, request: HttpRequest, receive: Receive, send: Send) -> None:
-        """Open a session's notification stream, or resume a stream that was interrupted."""
+        """Open a session's notification stream, or go on with a stream after the last event that the client saw."""
         live = await self._find(request)
-        if self.delivery.lifecycle.stopping:
+        if self.delivery.stopping:
             raise shutting_down()
         if not request.accepts_stream:
             raise Denied(406, "a GET is answered as text/event-stream; accept it")
-        last = request.headers.get(b"last-event-id")
         live.was_used = True
-        self.sessions.pin(live)
-        try:
+        with live.pinned():
             if live.changed and not await self.sessions.save(live):
                 raise _unknown()
+            last = request.headers.get(b"last-event-id")
+            get = _Get(request, live, receive, send)
             if last is None:
-                await self._listen(request, live, receive, send)
+                await self._listen(get)
             else:
-                await self._resume(request, live, last.decode("latin-1"), receive, send)
-        finally:
-            self.sessions.unpin(live)
+                await self._resume(get, last.decode("latin-1"))
 
     async def delete(self, request: HttpRequest, send: Send) -> None:
         """End a session."""
@@ -348,104 +338,89 @@ class LegacyEndpoint:
             raise _unknown()
         return live
 
-    async def _listen(
-        self, request: HttpRequest, live: LoadedSession, receive: Receive, send: Send, name: str = "", after: int = -1
-    ) -> None:
+    async def _listen(self, get: _Get, name: str = "", after: int = -1) -> None:
         """Send the notification stream after a position, or all that is unsent. Another process may have begun it."""
+        live = get.live
         stream, follower = live.notifications.attach(name)
-        self._cluster.follow(stream.id, follower)
         try:
-            await self.sessions.ownership.claim(live)
-            await start_stream(send, request.extra)
+            await self.sessions.claim(live)
+            first = b""
             if after < 0 and live.session.peer is not None and live.session.peer.revision.index >= R2511:
-                await write(send, priming(f"{stream.id}-0", self._limits.retry_seconds))
-            await self._follow(stream, follower, stream.sent if after < 0 else after, receive, send)
+                first = priming(f"{stream.id}-0", self._limits.retry_seconds)
+            await self._follow(get, stream.id, follower, stream.sent if after < 0 else after, stream, first=first)
         finally:
             stream.followers.discard(follower)
-            self._cluster.unfollow(stream.id, follower)
 
-    async def _follow(self, stream: Stream, follower: Follower, after: int, receive: Receive, send: Send) -> None:
-        watcher = asyncio.get_running_loop().create_task(_watch(follower, receive))
-        stream.sent = max(stream.sent, after)
-        write_event = event_writer(send, stream.id)
-
-        async def write_and_note(position: int, frame: bytes) -> None:
-            await write_event(position, frame)
-            stream.sent = max(stream.sent, position)
-
-        try:
-            await follow(self._store, stream, follower, after, write_and_note, self._limits.keep_alive_seconds)
-            if follower.retry is not None:
-                await write(send, retry_after(follower.retry))
-        except StoreError as problem:
-            self._cluster.report(_STREAM_LOST, problem)
-        finally:
-            watcher.cancel()
-        await finish(send)
-
-    async def _resume(self, request: HttpRequest, live: LoadedSession, last: str, receive: Receive, send: Send) -> None:
-        """Go on with a stream after the last event that the client saw."""
+    async def _resume(self, get: _Get, last: str) -> None:
+        """Go on with a stream that this process writes, that another one writes, or that has ended."""
+        live, follower = get.live, Follower()
         name, _, position = last.rpartition("-")
         after = int(position) if position.isascii() and position.isdigit() and len(position) < 16 else -1
         stream = live.streams.get(name)
-        if stream is not None and stream is not live.notifications.stream and after >= 0:
-            follower = Follower()
-            stream.followers.add(follower)
-            try:
-                await start_stream(send, request.extra)
-                await self._follow(stream, follower, after, receive, send)
-            finally:
-                stream.followers.discard(follower)
-            return
         origin = await find_origin(self._store, live.id, name) if name and stream is None else None
         is_known = stream is not None or origin is not None or await self._store.read(log_key(live.id, name), 0, 1)
         if after < 0 or not is_known:
             raise Denied(400, "there is no such stream, or its events are no longer stored")
-        if stream is not None or (origin is not None and origin.standalone):
-            await self._listen(request, live, receive, send, name, after)
+        if (stream is not None and stream is live.notifications.stream) or (origin is not None and origin.standalone):
+            await self._listen(get, name, after)
+        elif stream is None:
+            await self._cluster.tell("follow", name)
+            await self._follow(get, name, follower, after, origin=origin)
         else:
-            await self._resume_elsewhere(request, live, name, origin, after, receive, send)
+            stream.followers.add(follower)
+            try:
+                await self._follow(get, name, follower, after, stream)
+            finally:
+                stream.followers.discard(follower)
 
-    async def _resume_elsewhere(
+    async def _follow(
         self,
-        request: HttpRequest,
-        live: LoadedSession,
+        get: _Get,
         name: str,
-        origin: StreamOrigin | None,
+        follower: Follower,
         after: int,
-        receive: Receive,
-        send: Send,
+        stream: Stream | None = None,
+        *,
+        origin: StreamOrigin | None = None,
+        first: bytes = b"",
     ) -> None:
-        """Send a stream that another process writes, or wrote until it ended."""
-        follower = Follower()
-        watcher = asyncio.get_running_loop().create_task(_watch(follower, receive))
+        """Send a stream from a position on. Without `stream` another process writes it, or wrote it until it ended."""
+        live, send = get.live, get.send
+        watcher = asyncio.get_running_loop().create_task(_watch(follower, get.receive))
         self._cluster.follow(name, follower)
         write_event = event_writer(send, name)
+        if stream is not None:
+            stream.sent = max(stream.sent, after)
+
+        async def write_and_note(position: int, frame: bytes) -> None:
+            await write_event(position, frame)
+            if stream is not None:
+                stream.sent = max(stream.sent, position)
 
         async def is_lost() -> bool:
             """Whether its process has ended, or the store has lost its log."""
             is_alive = origin is not None and await self._cluster.is_alive(origin.worker)
             return not is_alive or await find_origin(self._store, live.id, name) is None
 
-        async def fail_lost_requests() -> None:
-            for id in origin.requests if origin is not None else ():
-                text = "the server ended while this request ran; send it again if that is safe"
-                await write_event(0, error(id, INTERNAL_ERROR, text))
-
         try:
-            await start_stream(send, request.extra)
-            await self._cluster.tell("follow", name)
-            pause, key = self._limits.keep_alive_seconds, log_key(live.id, name)
-            await follow_elsewhere(self._store, key, follower, after, write_event, pause, is_lost, fail_lost_requests)
+            await start_stream(send, get.request.extra)
+            if first:
+                await write(send, first)
+            key, pause = log_key(live.id, name), self._limits.keep_alive_seconds
+            lost = is_lost if stream is None else None
+            if not await follow(self._store, key, follower, after, write_and_note, pause, lost) and origin is not None:
+                for id in origin.requests:
+                    text = "the server ended while this request ran; send it again if that is safe"
+                    await write_event(0, error(id, INTERNAL_ERROR, text))
+            if follower.retry is not None:
+                await write(send, retry_after(follower.retry))
         except StoreError as problem:
-            self._cluster.report(_STREAM_LOST, problem)
+            text = "a stream was closed because the store failed; its client can resume it"
+            self._cluster.report(text, problem)
         finally:
             watcher.cancel()
             self._cluster.unfollow(name, follower)
         await finish(send)
-
-
-_STREAM_LOST: Final = "a stream was closed because the store failed; its client can resume it"
 
 
 async def _watch(follower: Follower, receive: Receive) -> None:

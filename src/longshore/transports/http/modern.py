@@ -12,8 +12,9 @@ from longshore.protocol.http_headers import Headers
 from longshore.protocol.peer import PREFIX, is_enveloped
 from longshore.protocol.revisions import LEGACY
 from longshore.transports.http.gate import Denied, Gate, HttpRequest
-from longshore.transports.http.pending import Delivery, EventQueue, PendingResponse
-from longshore.transports.http.responses import HeaderPairs, Send, finish, modern_status, reply, start_stream, write
+from longshore.transports.http.pending import Delivery, PendingResponse
+from longshore.transports.http.responses import HeaderPairs, Send, finish, modern_status, reply, start_stream
+from longshore.transports.http.streams import LAST, Follower, event_writer, follow
 from longshore.wire.codec import BROKEN, INTERNAL_ERROR, PARSE_ERROR, ErrorFrame, error, read
 from longshore.wire.messages import Message
 
@@ -56,7 +57,7 @@ class ModernResponse(PendingResponse):
     def __init__(self, delivery: Delivery, request: HttpRequest) -> None:
         super().__init__(delivery, request)
         self.headers = Headers(request.headers, request.twice)
-        self._events: EventQueue | None = None
+        self._events: Follower | None = None
 
     @property
     def owner(self) -> object:
@@ -71,21 +72,20 @@ class ModernResponse(PendingResponse):
             return
         self.begin_stream()
         assert self._events is not None
-        if not self._events.overrun:
-            self._events.put(frame)
-            self.congested = self._events.congested
+        limits = self._delivery.limits
+        if not self._events.overrun(limits):
+            self._events.put(0, frame)
+            self.congested = self._events.bytes > limits.output_bytes
 
     def begin_stream(self) -> None:
         if self._events is None:
-            self._events = EventQueue(self._delivery.limits.output_bytes)
+            self._events = Follower()
             self.wake()
 
     def answer(self, frame: bytes | None) -> None:
         super().answer(frame)
         if self._events is not None:
-            if frame is not None:
-                self._events.put(frame)
-            self._events.end()
+            self._events.put(0, (frame or b"") + LAST)
 
     def lose(self) -> None:
         super().lose()
@@ -111,19 +111,17 @@ class ModernResponse(PendingResponse):
             await reply(send, 202, b"", self.extra)
 
     async def send_stream(self, send: Send) -> None:
-        events = self._events
+        events, limits, write_event = self._events, self._delivery.limits, event_writer(send)
         assert events is not None
+
+        async def write_and_note(position: int, frame: bytes) -> None:
+            self.congested = events.bytes > limits.output_bytes
+            await write_event(position, frame)
+
         await start_stream(send, self.extra)
-        while not events.closed:
-            chunk = events.take()
-            self.congested = False
-            if chunk:
-                await write(send, chunk)
-            elif events.ended:
-                await finish(send)
-                return
-            else:
-                await events.wait(send, self._delivery.limits.keep_alive_seconds)
+        await follow(None, "", events, -1, write_and_note, limits.keep_alive_seconds)
+        if not events.closed:
+            await finish(send)
 
 
 @final

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from longshore.config import Config
-from longshore.config.sections import AuthConfig, HttpConfig
 from longshore.registry.tool import Entry
 from longshore.schema.rewrite import move_references
 from longshore.server.engine import Engine
@@ -28,6 +27,10 @@ _FAILURES: Final = {
 }
 _ALWAYS: Final = ("400", "429", "500", "503", "504")
 
+_TIMES: Final[Json] = {
+    "executionTime": {"type": "number", "description": "Milliseconds."},
+    "timestamp": {"type": "string", "format": "date-time"},
+}
 _SCHEMAS: Final[Json] = {
     "Failure": {
         "type": "object",
@@ -42,8 +45,7 @@ _SCHEMAS: Final[Json] = {
                 "required": ["message"],
             },
             "data": {"description": "What the tool returned beside its text, if it did."},
-            "executionTime": {"type": "number", "description": "Milliseconds."},
-            "timestamp": {"type": "string", "format": "date-time"},
+            **_TIMES,
         },
         "required": ["error"],
     },
@@ -57,8 +59,7 @@ _SCHEMAS: Final[Json] = {
                 "description": "The content blocks, as MCP has them.",
                 "items": {"type": "object", "properties": {"type": {"type": "string"}}, "required": ["type"]},
             },
-            "executionTime": {"type": "number", "description": "Milliseconds."},
-            "timestamp": {"type": "string", "format": "date-time"},
+            **_TIMES,
         },
         "required": ["success", "data", "content", "executionTime", "timestamp"],
     },
@@ -84,59 +85,53 @@ _SCHEMAS: Final[Json] = {
 
 def describe(engine: Engine, config: Config, has_credentials: bool, root: str) -> Json:
     """The document. `root` is the path that the app is mounted at."""
+    server, public, auth = engine.server_info, config.http.public_url, config.auth
+    schemes: Json = {}  # the ways to send a credential
+    if has_credentials:
+        schemes["bearer"] = {"type": "http", "scheme": "bearer"}
+        if auth.key_header:
+            schemes["apiKey"] = {"type": "apiKey", "in": "header", "name": auth.key_header}
+        if auth.cookie:
+            schemes["cookie"] = {"type": "apiKey", "in": "cookie", "name": auth.cookie}
+    listed: Json = {"200": _json_response("The tools.", {"$ref": "#/components/schemas/Tools"})}
+    if schemes:
+        listed["401"] = _failure_ref("401")
     schemas: Json = dict(_SCHEMAS)
-    schemes = _schemes(config.auth) if has_credentials else {}
-    paths: Json = {"/tools": {"get": _list_operation(bool(schemes))}}
+    # Without an operationId: any could be a tool's name.
+    paths: Json = {"/tools": {"get": {"summary": "List the tools", "responses": listed}}}
     for entry in engine.tools.values():
         paths[f"/tools/{entry.name}"] = {"post": _operation(entry, schemas, list(schemes))}
+    failed = {"$ref": "#/components/schemas/Failure"}
     document: Json = {
         "openapi": VERSION,
-        "info": _info(engine.server_info),
-        "servers": [{"url": _base(config.http, root)}],
+        "info": {"title": server.get("title") or server["name"], "version": server["version"]},
+        "servers": [{"url": (public.rstrip("/").removesuffix(config.http.path) + root if public else root) or "/"}],
         "paths": paths,
-        "components": {"schemas": schemas, "responses": {name: _failed(text) for name, text in _FAILURES.values()}},
+        "components": {
+            "schemas": schemas,
+            "responses": {name: _json_response(text, failed) for name, text in _FAILURES.values()},
+        },
     }
+    if "description" in server:
+        document["info"]["description"] = server["description"]
     if schemes:
         document["components"]["securitySchemes"] = schemes
         document["security"] = [{name: []} for name in schemes]
     return document
 
 
-def _info(server: Json) -> Json:
-    info = {"title": server.get("title") or server["name"], "version": server["version"]}
-    if "description" in server:
-        info["description"] = server["description"]
-    return info
-
-
-def _base(http: HttpConfig, root: str) -> str:
-    """Where the paths begin, as clients see it."""
-    public, path = http.public_url, http.path
-    if public is None:
-        return root or "/"
-    return public.rstrip("/").removesuffix(path) + root or "/"
-
-
-def _schemes(auth: AuthConfig) -> Json:
-    """The ways to send a credential."""
-    schemes: Json = {"bearer": {"type": "http", "scheme": "bearer"}}
-    if auth.key_header:
-        schemes["apiKey"] = {"type": "apiKey", "in": "header", "name": auth.key_header}
-    if auth.cookie:
-        schemes["cookie"] = {"type": "apiKey", "in": "cookie", "name": auth.cookie}
-    return schemes
-
-
-def _list_operation(guarded: bool) -> Json:
-    responses: Json = {"200": _json_response("The tools.", {"$ref": "#/components/schemas/Tools"})}
-    if guarded:
-        responses["401"] = _failure_ref("401")
-    return {"summary": "List the tools", "responses": responses}  # any operationId could be a tool's name
-
-
 def _operation(entry: Entry, schemas: Json, schemes: list[str]) -> Json:
     tool = entry.describe()
     taken = _place(schemas, f"{entry.name}.input", tool["inputSchema"])
+    envelope: Json = {"$ref": "#/components/schemas/Success"}
+    if "outputSchema" in tool:
+        data = _place(schemas, f"{entry.name}.output", tool["outputSchema"])
+        envelope = {"allOf": [envelope, {"type": "object", "properties": {"data": data}}]}
+    statuses = {*_ALWAYS}
+    if schemes:
+        statuses |= {"401", "403"} if entry.scopes else {"401"}
+    if entry.asked or entry.replay:
+        statuses.add("422")
     operation: Json = {
         "operationId": entry.name,
         "summary": tool.get("title") or entry.name,
@@ -144,7 +139,11 @@ def _operation(entry: Entry, schemas: Json, schemes: list[str]) -> Json:
             "required": bool(tool["inputSchema"].get("required")),
             "content": {"application/json": {"schema": taken}},
         },
-        "responses": _responses(entry, tool, schemas, schemes),
+        "responses": {
+            "200": _json_response("The result.", envelope),
+            **{status: _failure_ref(status) for status in sorted(statuses)},
+            "default": _failure_ref("500"),
+        },
     }
     if "description" in tool:
         operation["description"] = tool["description"]
@@ -155,43 +154,17 @@ def _operation(entry: Entry, schemas: Json, schemes: list[str]) -> Json:
     return operation
 
 
-def _responses(entry: Entry, tool: Json, schemas: Json, schemes: list[str]) -> Json:
-    envelope: Json = {"$ref": "#/components/schemas/Success"}
-    if "outputSchema" in tool:
-        data = _place(schemas, f"{entry.name}.output", tool["outputSchema"])
-        envelope = {"allOf": [envelope, {"type": "object", "properties": {"data": data}}]}
-    statuses = {*_ALWAYS}
-    if schemes:
-        statuses |= {"401", "403"} if entry.scopes else {"401"}
-    if entry.asked or entry.replay:
-        statuses.add("422")
-    return {
-        "200": _json_response("The result.", envelope),
-        **{status: _failure_ref(status) for status in sorted(statuses)},
-        "default": _failure_ref("500"),
-    }
-
-
 def _place(schemas: Json, name: str, schema: Json) -> Json:
     """Put a tool's schema among the components. The reference to it."""
     where = f"#/components/schemas/{name}"
-    schemas[name] = _move(schema, where)
-    return {"$ref": where}
-
-
-def _move(schema: Json, where: str) -> Json:
-    moved = {**move_references(schema, where)}
+    schemas[name] = moved = {**move_references(schema, where)}
     if str(moved.get("$schema")).rstrip("#") == _DIALECT:
         del moved["$schema"]
-    return moved
+    return {"$ref": where}
 
 
 def _failure_ref(status: str) -> Json:
     return {"$ref": f"#/components/responses/{_FAILURES[status][0]}"}
-
-
-def _failed(text: str) -> Json:
-    return _json_response(text, {"$ref": "#/components/schemas/Failure"})
 
 
 def _json_response(text: str, schema: Json) -> Json:

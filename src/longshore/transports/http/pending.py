@@ -10,8 +10,7 @@ A `PendingResponse` is the engine's link. Its answer leaves in one of two ways:
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from typing import Any, Final, Protocol, final
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
@@ -25,7 +24,6 @@ from longshore.server.link import Link
 from longshore.transports.http.gate import Gone, HttpRequest, denial
 from longshore.transports.http.responses import (
     JSON_TYPE,
-    KEEP_ALIVE,
     HeaderPairs,
     Receive,
     Send,
@@ -35,6 +33,7 @@ from longshore.transports.http.responses import (
     start_stream,
     write,
 )
+from longshore.transports.http.streams import Wakeup
 from longshore.wire.codec import ErrorFrame
 
 RESPONSE: Final = "longshore.response"
@@ -42,9 +41,6 @@ RESPONSE: Final = "longshore.response"
 SLOW_SECONDS: Final = 0.025
 """After so long a call is slow: it is worth a timer, or a task that notices when its client hangs up. One timer marks
 all of them, so it may take twice as long."""
-OVERRUN: Final = 4
-"""Calls are held back when a reader falls behind, notifications can't be: at so many times the output that may wait, a
-stream that is not read is closed, or loses its notifications."""
 
 
 class Writer(Protocol):
@@ -63,37 +59,6 @@ class Deliverable(Protocol):
     """A response that our own server passes to the app to be delivered."""
 
     async def deliver(self, receive: Receive, send: Send) -> None: ...
-
-
-@final
-class Wakeup:
-    """Wakes the one coroutine that waits. Without one `wake` does nothing: check the condition before you wait."""
-
-    __slots__ = ("_waiter",)
-
-    def __init__(self) -> None:
-        self._waiter: asyncio.Future[bool] | None = None
-
-    def wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(True)
-
-    async def wait(self, seconds: float | None = None) -> bool:
-        """Wait to be woken. False: the time ran out."""
-        loop = asyncio.get_running_loop()
-        self._waiter = waiter = loop.create_future()
-        timer = None if seconds is None else loop.call_later(seconds, self._time_out)
-        try:
-            woken: bool = await waiter
-            return woken
-        finally:
-            self._waiter = None
-            if timer is not None:
-                timer.cancel()
-
-    def _time_out(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(False)
 
 
 class SlowResponses:
@@ -124,24 +89,15 @@ class SlowResponses:
                 pending.became_slow()
 
 
-@final
-class Lifecycle:
-    """Whether the app is shutting down."""
-
-    __slots__ = ("stopping",)
-
-    def __init__(self) -> None:
-        self.stopping = False
-
-
-class Delivery(Struct, frozen=True):
+class Delivery(Struct):
     """The collaborators of every pending response."""
 
     engine: Engine
     limits: Limits
     guard: Guard
-    lifecycle: Lifecycle
     slow: SlowResponses
+    stopping: bool = False
+    """Whether the app is shutting down."""
 
 
 class PendingResponse(Link):
@@ -333,60 +289,6 @@ class PendingResponse(Link):
     async def send_stream(self, send: Send) -> None:
         """Send the response as a stream of events that ends with the answer."""
         raise NotImplementedError
-
-
-@final
-class EventQueue:
-    """Frames that wait to be sent on one stream of events."""
-
-    __slots__ = ("_bytes", "_frames", "_high", "_wakeup", "closed", "ended")
-
-    def __init__(self, high: int) -> None:
-        self._frames: deque[bytes] = deque()
-        self._bytes, self._high = 0, high
-        self._wakeup = Wakeup()
-        self.ended = False
-        """Nothing more is put: the stream ends when everything is sent."""
-        self.closed = False
-        """Nothing more is sent."""
-
-    @property
-    def congested(self) -> bool:
-        """Whether more waits than should."""
-        return self._bytes > self._high
-
-    @property
-    def overrun(self) -> bool:
-        """Whether so much waits that the client does not read."""
-        return self._bytes > OVERRUN * self._high
-
-    def put(self, frame: bytes) -> None:
-        if not self.closed:
-            self._frames.append(frame)
-            self._bytes += len(frame)
-            self._wakeup.wake()
-
-    def end(self) -> None:
-        self.ended = True
-        self._wakeup.wake()
-
-    def close(self) -> None:
-        self.closed = True
-        self._frames.clear()
-        self._bytes = 0
-        self._wakeup.wake()
-
-    def take(self) -> bytes:
-        """Everything that waits, as the events of a stream."""
-        chunk = b"".join(map(event, self._frames))
-        self._frames.clear()
-        self._bytes = 0
-        return chunk
-
-    async def wait(self, send: Send, keep_alive_seconds: float) -> None:
-        """Wait for a change, with a sign of life to the client now and then."""
-        if not (self._frames or self.ended or self.closed) and not await self._wakeup.wait(keep_alive_seconds):
-            await write(send, KEEP_ALIVE)
 
 
 async def hung_up(receive: Receive) -> None:

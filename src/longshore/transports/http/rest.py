@@ -70,10 +70,15 @@ class RestResponse(PendingResponse):
             self._delivery.engine.hang_up(self)
 
     async def send_answer(self, send: Send) -> None:
-        outcome = read_outcome(self._name, self.frame, self.kind, monotonic() - self._began)
-        if outcome.needed:
-            outcome.headers = self.challenge(outcome.needed)
-        await outcome.send(send, self.extra)
+        seconds = monotonic() - self._began
+        try:
+            body = read_result(self._name, self.frame, self.kind, seconds)
+        except RestError as problem:
+            if problem.needed:
+                problem.headers = self.challenge(problem.needed)
+            await problem.send(send, self.extra, seconds)
+        else:
+            await reply(send, 200, body, (JSON_TYPE, *self.extra))
 
 
 @final
@@ -85,45 +90,24 @@ class RestEndpoint:
         self._engine, self._limits = delivery.engine, delivery.limits
         self._gate, self._config = gate, config
         self._described: dict[str, Entry] | None = None
-        self._pages: dict[str, tuple[str, bytes]] = {}
+        self._pages: dict[tuple[str, str], bytes] = {}
 
     async def serve(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         method, path = request.scope["method"], request.path
         is_call = path not in (TOOLS, OPENAPI)
         allowed = ("POST",) if is_call else ("GET", "HEAD")
-        if method not in allowed:
-            await _wrong_method(path, allowed).send(send, request.extra)
-        elif is_call:
-            await self._call(path[len(TOOLS) + 1 :], request, receive, send)
-        else:
-            await RestReply(200, self._page(path, request)).send(send, request.extra)
-
-    # -- what there is
-
-    def _page(self, path: str, request: HttpRequest) -> bytes:
-        tools = self._engine.tools
-        if tools is not self._described:  # it is another dict whenever anything about it is
-            self._described = tools
-            self._pages.clear()
-        root = request.scope.get("root_path", "")
-        kept = self._pages.get(path)
-        if kept is None or kept[0] != root:
-            kept = self._pages[path] = root, self._write(path, root)
-        return kept[1]
-
-    def _write(self, path: str, root: str) -> bytes:
-        if path == TOOLS:
-            return encode({"tools": [entry.describe() for entry in self._engine.tools.values()]})
-        return encode(describe(self._engine, self._config, self._delivery.guard.required, root))
-
-    # -- calls
-
-    async def _call(self, name: str, request: HttpRequest, receive: Receive, send: Send) -> None:
         try:
+            if method not in allowed:
+                headers = ((b"allow", ", ".join(allowed).encode()),)
+                raise RestError("method", f"{path} takes {' and '.join(allowed)}", headers)
+            if not is_call:
+                await reply(send, 200, self._page(path, request), (JSON_TYPE, *request.extra))
+                return
+            name = path[len(TOOLS) + 1 :]
             self._check(name)
             arguments = await self._arguments(request, receive)
         except RestError as problem:
-            await failure(problem).send(send, request.extra)
+            await problem.send(send, request.extra)
             return
         response = RestResponse(self._delivery, request, name)
         frame = self._engine.handle(_FRAME % (encode(name), arguments), response)
@@ -131,8 +115,23 @@ class RestEndpoint:
             response.answer(frame)
         await response.deliver(receive, send)
 
+    def _page(self, path: str, request: HttpRequest) -> bytes:
+        """The list of tools or their description, cached until they change."""
+        tools = self._engine.tools
+        if tools is not self._described:  # it is another dict whenever anything about it is
+            self._described = tools
+            self._pages.clear()
+        root = request.scope.get("root_path", "")
+        if (path, root) not in self._pages:
+            page: Any = {"tools": [entry.describe() for entry in tools.values()]}
+            if path == OPENAPI:
+                page = describe(self._engine, self._config, self._delivery.guard.required, root)
+            self._pages = {key: found for key, found in self._pages.items() if key[0] != path}
+            self._pages[path, root] = encode(page)
+        return self._pages[path, root]
+
     def _check(self, name: str) -> None:
-        if self._delivery.lifecycle.stopping:
+        if self._delivery.stopping:
             denied = shutting_down()
             raise RestError("busy", denied.text, denied.headers)
         engine = self._engine
@@ -158,10 +157,6 @@ class RestEndpoint:
         plain = b"content-encoding" not in headers and b"content-type" not in request.twice
         if not plain or not is_json(headers.get(b"content-type")):
             raise RestError("media_type", "send the arguments as Content-Type: application/json, not compressed")
-        self._check_arguments(body)
-        return body
-
-    def _check_arguments(self, body: bytes) -> None:
         depth = self._limits.depth - _WRAPPED
         if too_deep(body, depth):
             raise RestError("invalid_arguments", f"the arguments nest deeper than {depth} levels")
@@ -173,12 +168,7 @@ class RestEndpoint:
             raise RestError("invalid_arguments", "the body is not UTF-8")
         if body.lstrip()[:1] != b"{":
             raise RestError("invalid_arguments", "the body must be a JSON object: the tool's arguments by name")
-
-
-def _wrong_method(path: str, allowed: tuple[str, ...]) -> RestReply:
-    outcome = failure(RestError("method", f"{path} takes {' and '.join(allowed)}"))
-    outcome.headers = ((b"allow", ", ".join(allowed).encode()),)
-    return outcome
+        return body
 
 
 STATUSES: Final = {
@@ -211,24 +201,29 @@ _CALLERS_FAULT: Final = (PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS)
 
 
 class RestError(Exception):
-    """A call that can't be made. The headers of its answer go with the kind, unless there are others."""
+    """A call that failed, or can't be made. The headers of its answer go with the kind, unless there are others.
 
-    def __init__(self, kind: str, text: str, headers: HeaderPairs | None = None) -> None:
+    `data` is what the tool returned beside its text, `needed` the scopes that the caller lacks.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        text: str,
+        headers: HeaderPairs | None = None,
+        *,
+        data: Raw | UnsetType = UNSET,
+        needed: frozenset[str] = frozenset(),
+    ) -> None:
         super().__init__(text)
-        self.kind, self.text = kind, text
+        self.kind, self.text, self.data, self.needed = kind, text, data, needed
         self.headers = _HEADERS.get(kind, ()) if headers is None else headers
 
-
-class RestReply(Struct):
-    """A response. `needed` are the scopes that the caller lacks, if that is why the call failed."""
-
-    status: int
-    body: bytes
-    headers: HeaderPairs = ()
-    needed: frozenset[str] = frozenset()
-
-    async def send(self, send: Send, extra: HeaderPairs) -> None:
-        await reply(send, self.status, self.body, (JSON_TYPE, *self.headers, *extra))
+    async def send(self, send: Send, extra: HeaderPairs, seconds: float | None = None) -> None:
+        """Send it as a response."""
+        milliseconds = UNSET if seconds is None else _milliseconds(seconds)
+        body = encode(Failed(False, {"kind": self.kind, "message": self.text}, self.data, milliseconds, _now()))
+        await reply(send, STATUSES[self.kind], body, (JSON_TYPE, *self.headers, *extra))
 
 
 class _Result(Struct, frozen=True, rename="camel"):
@@ -272,45 +267,26 @@ _read_answer = msgspec.json.Decoder(_Answer).decode
 _read_blocks = msgspec.json.Decoder(list[_Block]).decode
 
 
-def failure(trouble: RestError, seconds: float | None = None, data: Raw | UnsetType = UNSET) -> RestReply:
-    """The answer to a call that failed, or was not even made."""
-    milliseconds = UNSET if seconds is None else _milliseconds(seconds)
-    envelope = Failed(False, {"kind": trouble.kind, "message": trouble.text}, data, milliseconds, _now())
-    return RestReply(STATUSES[trouble.kind], encode(envelope), trouble.headers)
-
-
-def read_outcome(name: str, frame: bytes | None, kind: FailureKind | None, seconds: float) -> RestReply:
-    """The response for the engine's answer to a call. `kind` is why it failed, where the engine knows."""
+def read_result(name: str, frame: bytes | None, kind: FailureKind | None, seconds: float) -> bytes:
+    """The envelope of a call's result. `kind` is why the call failed, where the engine knows. Raises RestError."""
     if frame is None:
-        return failure(RestError("cancelled", f"{name} was cancelled"), seconds)
+        raise RestError("cancelled", f"{name} was cancelled")
     answer = _read_answer(frame)
-    if answer.error is not UNSET:
-        return _refused(name, frame, answer.error.message, kind, seconds)
     result = answer.result
-    if result.result_type != "complete":
-        return failure(_question(name), seconds)
+    cause = frame.cause if isinstance(frame, ErrorFrame) else None
+    if isinstance(cause, CapabilityMissing) or result.result_type != "complete":
+        fix = "call it over MCP, with a client that can answer"
+        raise RestError("question", f"{name} asks its caller a question, which REST can't pass on; {fix}")
+    if answer.error is not UNSET:
+        if isinstance(cause, Forbidden):
+            raise RestError("permission", answer.error.message, needed=cause.needed)
+        is_callers_fault = isinstance(frame, ErrorFrame) and frame.code in _CALLERS_FAULT
+        raise RestError(kind or ("invalid_arguments" if is_callers_fault else "internal"), answer.error.message)
     text = "\n".join(block.text for block in _read_blocks(result.content) if block.type == "text")
     if kind is not None or result.is_error:
-        return failure(RestError(kind or "execution", text or f"{name} failed"), seconds, result.structured)
+        raise RestError(kind or "execution", text or f"{name} failed", data=result.structured)
     data: Any = result.structured if result.structured is not UNSET else (text or None)
-    return RestReply(200, encode(Success(True, data, result.content, _milliseconds(seconds), _now())))
-
-
-def _refused(name: str, frame: bytes, text: str, kind: FailureKind | None, seconds: float) -> RestReply:
-    cause = frame.cause if isinstance(frame, ErrorFrame) else None
-    if isinstance(cause, CapabilityMissing):
-        return failure(_question(name), seconds)
-    if isinstance(cause, Forbidden):
-        outcome = failure(RestError("permission", text), seconds)
-        outcome.needed = cause.needed
-        return outcome
-    code = frame.code if isinstance(frame, ErrorFrame) else 0
-    return failure(RestError(kind or ("invalid_arguments" if code in _CALLERS_FAULT else "internal"), text), seconds)
-
-
-def _question(name: str) -> RestError:
-    fix = "call it over MCP, with a client that can answer"
-    return RestError("question", f"{name} asks its caller a question, which REST can't pass on; {fix}")
+    return encode(Success(True, data, result.content, _milliseconds(seconds), _now()))
 
 
 def _milliseconds(seconds: float) -> float:

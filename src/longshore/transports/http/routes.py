@@ -2,18 +2,236 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias, final
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from time import monotonic, time
+from typing import Final, TypeAlias, final
 
+import msgspec
+from msgspec import Struct
+
+from longshore import __version__
 from longshore.auth.credentials import Refusal
 from longshore.auth.guard import Guard
 from longshore.config import Config
-from longshore.transports.http.admin import Health, Metrics
+from longshore.server.engine import Engine
+from longshore.stores import Store
+from longshore.transports.http.cluster import Cluster
 from longshore.transports.http.gate import COOKIE, Denied, HttpRequest, denial
+from longshore.transports.http.pending import Delivery
 from longshore.transports.http.responses import JSON_TYPE, Receive, Send, reply
 from longshore.transports.http.rest import OPENAPI, TOOLS, RestEndpoint
+from longshore.transports.http.sessions import Sessions
 from longshore.transports.http.sse_2024 import SseSessions
+from longshore.transports.http.uploads import Uploads
 from longshore.wire.codec import encode
+
+FRESH_SECONDS: Final = 1.0
+"""How long a result is used again, so that frequent probes cost no more than rare ones."""
+CHECK_SECONDS: Final = 2.0
+"""A store that takes longer counts as failed."""
+
+
+@final
+class Health:
+    """The health of one process. A part that fails is named; the log says why, since the path is public."""
+
+    def __init__(self, delivery: Delivery, store: Store) -> None:
+        self._delivery, self._store = delivery, store
+        self._executor, self._recorder = delivery.engine.executor, delivery.engine.recorder
+        self._look: asyncio.Task[list[str]] | None = None
+        self._looked_at = 0.0
+        self._known: list[str] = []
+
+    async def serve(self, request: HttpRequest, _: Receive, send: Send) -> None:
+        """GET /health."""
+        headers = (JSON_TYPE, (b"cache-control", b"no-store"), *request.extra)
+        if self._delivery.stopping:
+            await reply(send, 503, encode({"status": "stopping"}), headers)
+            return
+        failed, executor = await self._latest(), self._executor
+        must_wait = executor.running >= executor.limits.running or executor.queued > 0
+        if failed:
+            await reply(send, 503, encode({"status": "failing", "failed": failed}), headers)
+        elif must_wait and executor.queued >= executor.limits.parked:  # a call would be refused
+            await reply(send, 503, encode({"status": "busy"}), (*headers, (b"retry-after", b"1")))
+        else:
+            await reply(send, 200, encode({"status": "busy" if must_wait else "ok"}), headers)
+
+    async def _latest(self) -> list[str]:
+        """The parts that fail. Concurrent requests share one check, and its result is used for a second."""
+        look, now = self._look, monotonic()
+        if look is None or look.cancelled() or (look.done() and now - self._looked_at >= FRESH_SECONDS):
+            self._looked_at = now
+            self._look = look = asyncio.get_running_loop().create_task(self._look_now())
+        return await asyncio.shield(look)
+
+    async def _look_now(self) -> list[str]:
+        """Check each part, and log what has begun to fail."""
+        problems: dict[str, Exception | None] = {}
+        # Calls that were given up may hold every thread; `def` tools are then refused until a restart.
+        if 0 < self._executor.limits.abandoned <= self._executor.abandoned:
+            problems["threads"] = None
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                await self._store.check()
+        except Exception as error:
+            problems["store"] = error
+        for name, problem in problems.items():
+            if name not in self._known:
+                self._recorder.problem("error", f"not healthy: the {name} failed its check", problem)
+        self._known = list(problems)
+        return self._known
+
+
+_TYPE: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
+
+
+class ProcessMetrics(Struct, array_like=True):
+    """The metrics of one process. New fields go to the end, with a default: another version may read them."""
+
+    started: float = 0.0
+    memory: int = 0
+    calls: int = 0
+    running: int = 0
+    parked: int = 0
+    live: int = 0
+    abandoned: int = 0
+    sessions: int = 0
+    streams: int = 0
+    listens: int = 0
+    tools: dict[str, tuple[int, int]] = {}
+    """Calls and failures of each tool that had any."""
+    uploads: int = 0
+
+
+METRICS: Final = (
+    ("calls", "longshore_calls_total", "counter", "Calls of tools, resources, prompts and completions begun."),
+    ("running", "longshore_calls_running", "gauge", "Calls that run."),
+    ("parked", "longshore_calls_parked", "gauge", "Calls that wait for a free place."),
+    ("live", "longshore_calls_live", "gauge", "Calls without an answer yet: running, parked or asking."),
+    ("abandoned", "longshore_threads_abandoned", "gauge", "Threads still held by calls that were given up."),
+    ("sessions", "longshore_sessions", "gauge", "Handshake-era sessions at hand."),
+    ("streams", "longshore_streams", "gauge", "Streams of those sessions that are being written."),
+    ("listens", "longshore_listens", "gauge", "Open subscriptions/listen requests."),
+    ("uploads", "longshore_upload_bytes", "gauge", "Bytes counted for request bodies that have not ended."),
+    ("memory", "process_resident_memory_bytes", "gauge", "Resident memory."),
+)
+"""Sums over all processes: the field, and the name, type and help text that Prometheus sees."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(ProcessMetrics).decode
+
+
+@final
+class Metrics:
+    """The metrics of one process, and the sum over all processes that serve together.
+
+    Every process stores its metrics with its heartbeat, and once more before it answers a scrape; so the next process
+    that is asked counts from there, and a sum never decreases while the same processes run.
+    """
+
+    def __init__(
+        self, engine: Engine, store: Store, cluster: Cluster, sessions: Sessions, sse: SseSessions, uploads: Uploads
+    ) -> None:
+        self._engine, self._store, self._cluster = engine, store, cluster
+        self._sessions, self._sse, self._uploads = sessions, sse, uploads
+        self._started = time()
+
+    async def serve(self, request: HttpRequest, _: Receive, send: Send) -> None:
+        """GET /metrics."""
+        text = render(await self._gather(), list(self._engine.catalog.tools), self._engine.server_info)
+        await reply(send, 200, text.encode(), (_TYPE, *request.extra))
+
+    def encoded(self) -> bytes:
+        """The metrics of this process, for the others."""
+        return _encode(self.take())
+
+    def take(self) -> ProcessMetrics:
+        """The metrics of this process, now."""
+        engine, lives = self._engine, self._sessions.loaded
+        executor = engine.executor
+        return ProcessMetrics(
+            started=self._started,
+            memory=_resident_bytes(),
+            calls=executor.calls,
+            running=executor.running,
+            parked=executor.queued,
+            live=len(executor.live),
+            abandoned=executor.abandoned,
+            sessions=len(lives) + len(self._sse.open),
+            streams=sum(len(live.streams) for live in lives.values()),
+            listens=len(engine.subscriptions.listens),
+            tools={
+                entry.name: (entry.calls, entry.failures)
+                for entry in tuple(engine.catalog.tools.values())
+                if entry.calls or entry.failures
+            },
+            uploads=self._uploads.held,
+        )
+
+    async def _gather(self) -> list[ProcessMetrics]:
+        """The metrics of all processes. Raises StoreError: half a sum would look like a restart."""
+        if not self._store.shared:
+            return [self.take()]
+        found: list[ProcessMetrics] = []
+        for raw in await self._cluster.all_metrics():
+            try:
+                found.append(_decode(raw))
+            except msgspec.DecodeError as problem:
+                text = "the metrics of another process can't be read; is it another version?"
+                self._engine.recorder.problem("warning", text, problem)
+        return found
+
+
+def render(processes: Sequence[ProcessMetrics], tools: Sequence[str], server_info: dict[str, object]) -> str:
+    """The text that Prometheus reads. `tools` are all tools, called or not."""
+    info = {"version": __version__, "server": server_info.get("name"), "server_version": server_info.get("version")}
+    started = min((each.started for each in processes), default=0.0)
+    sums = {name: [0, 0] for name in tools}
+    for each in processes:
+        for name, counts in each.tools.items():
+            sums[name] = [before + count for before, count in zip(sums.get(name, (0, 0)), counts, strict=True)]
+    calls, failures = ([({"tool": name}, counts[at]) for name, counts in sums.items()] for at in (0, 1))
+    failed = "Calls of a tool answered with a failure, refused ones included."
+    return "".join(
+        (
+            _metric("longshore_info", "gauge", "What runs here.", [(info, 1)]),
+            _metric(
+                "longshore_workers", "gauge", "Processes that these numbers are the sum of.", [({}, len(processes))]
+            ),
+            _metric("process_start_time_seconds", "gauge", "When the first of the processes started.", [({}, started)]),
+            *(
+                _metric(name, type, help, [({}, sum(getattr(each, field) for each in processes))])
+                for field, name, type, help in METRICS
+            ),
+            _metric("longshore_tool_calls_total", "counter", "Calls of a tool begun.", calls),
+            _metric("longshore_tool_failures_total", "counter", failed, failures),
+        )
+    )
+
+
+def _metric(name: str, type: str, help: str, samples: Sequence[tuple[Mapping[str, object], float]]) -> str:
+    lines = [f"# HELP {name} {help}\n# TYPE {name} {type}\n"]
+    for labels, value in samples:
+        inside = ",".join(f'{key}="{_escaped(str(label))}"' for key, label in labels.items())
+        lines.append(f"{name}{{{inside}}} {value}\n" if inside else f"{name} {value}\n")
+    return "".join(lines)
+
+
+def _escaped(label: str) -> str:
+    return label.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def _resident_bytes() -> int:
+    """The resident memory of this process; 0 where the system has no /proc."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
 
 Serve: TypeAlias = Callable[[HttpRequest, Receive, Send], Awaitable[None]]
 

@@ -3,70 +3,308 @@
 The record holds what `initialize` agreed on and what the client has asked for since. It is written before the answer
 that acknowledges it, so another process, or the next one after a restart, can go on from there. Calls in flight stay
 with the process that runs them. A process has the sessions loaded that it used last; the rest is bytes in the store.
+
+A session's notification stream is written by the process that has the session's GET, or had it last. A client may come
+back to any process, and each change must be told once. So a process that gets the GET claims the stream over the bus,
+on which all processes see claims and changes in the same order.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Generator
+from contextlib import contextmanager
+from heapq import heapify, heappop, heappush
 from itertools import islice
 from math import inf
 from secrets import token_urlsafe
 from time import monotonic
-from typing import final
+from typing import Any, Final, final
+from weakref import ref
+
+import msgspec
+from msgspec import Struct
 
 from longshore.errors import StoreError
-from longshore.limits import Limits
-from longshore.protocol.peer import Principal
+from longshore.protocol.peer import Peer, Principal
+from longshore.protocol.revisions import REVISIONS
+from longshore.protocol.session import Session
 from longshore.server.engine import Engine
+from longshore.server.link import Link
 from longshore.stores import Store
-from longshore.transports.http.cluster import Cluster
+from longshore.transports.http.cluster import Cluster, ClusterMessage
 from longshore.transports.http.gate import Denied
-from longshore.transports.http.loaded_session import (
-    SESSIONS,
-    LoadedSession,
-    Record,
-    choose_surplus,
-    decode_record,
-    encode_record,
-    merge,
-    session_key,
-)
-from longshore.transports.http.notifications import StreamOwnership
-from longshore.transports.http.streams import FinishedStreams, Stream
+from longshore.transports.http.streams import FinishedStreams, Follower, Stream, StreamOrigin, notifications_key
 from longshore.wire.codec import INVALID_PARAMS
 
-ID_BYTES = 24
+ID_BYTES: Final = 24
 """192 bits of randomness: a session can't be guessed."""
-_TOUCHES = 10
+SESSIONS: Final = "session:"
+"""The prefix of the keys of sessions in the store."""
+_TOUCHES: Final = 10
 """How many times in the life of an idle session its expiry is moved on. More would be a write for each request."""
-_SLACK = 64
+_SLACK: Final = 64
 """The bound of sessions is looked at whenever a 64th of it is new: all have to be read to choose those that end."""
+_EARLY: Final = 100
+"""Notifications stored for a client that has not opened its stream yet."""
+_CLAIM_SECONDS: Final = 2.0
+"""How long a message to all processes may take to come back to its sender. It takes milliseconds."""
+
+
+class Record(Struct, array_like=True):
+    """A session as it is stored."""
+
+    revision: str
+    capabilities: dict[str, Any]
+    client: dict[str, Any]
+    log_level: int | None
+    initialized: bool
+    declared: list[str]
+    subscriptions: list[str]
+    principal: str
+    version: int = 0
+    """Counts its changes, so that the newer one of two records is known."""
+    owner: str = ""
+    """The principal or address whose sessions are counted together when there are too many."""
+    used: bool = False
+    """Whether anything was asked of it after the handshake."""
+
+
+encode_record = msgspec.msgpack.Encoder().encode
+decode_record = msgspec.msgpack.Decoder(Record).decode
+
+
+def session_key(id: str) -> str:
+    return SESSIONS + id
+
+
+def merge(before: Record, now: Record, latest: Record) -> Record:
+    """Apply the changes from `before` to `now` to `latest`, which another process may have changed."""
+    names = [name for name in Record.__struct_fields__ if getattr(now, name) != getattr(before, name)]
+    changed = {name: getattr(now, name) for name in names}
+    old, new = set(before.subscriptions), set(now.subscriptions)
+    changed["subscriptions"] = sorted((set(latest.subscriptions) | (new - old)) - (old - new))
+    return msgspec.structs.replace(latest, **changed, version=latest.version + 1)
+
+
+def choose_surplus(records: dict[str, bytes], count: int, newest: int) -> list[str]:
+    """The keys of so many sessions that have to end, from records in which the soonest to expire come first.
+
+    First those that were never used, except the `newest`, which may not have had the time; then, one after the other,
+    the least recently used session of the owner with the most sessions.
+    """
+    if count <= 0:
+        return []
+    known = {raw: decode_record(raw) for raw in set(records.values())}
+    unused = [key for key, raw in records.items() if not known[raw].used]
+    chosen = unused[: max(0, len(unused) - newest)][:count]
+    owned: dict[str, deque[str]] = {}
+    ending = set(chosen)
+    for key, raw in records.items():
+        if key not in ending:
+            owned.setdefault(known[raw].owner, deque()).append(key)
+    heap = [(-len(keys), rank, keys) for rank, keys in enumerate(owned.values())]
+    heapify(heap)
+    while len(chosen) < count:
+        size, rank, keys = heappop(heap)
+        chosen.append(keys.popleft())
+        heappush(heap, (size + 1, rank, keys))
+    return chosen
+
+
+@final
+class NotificationStream(Link):
+    """The link for messages that belong to no request: the stream that the session's GET follows."""
+
+    __slots__ = ("_live", "claims", "early", "follower", "stream")
+
+    def __init__(self, live: LoadedSession, principal: Principal) -> None:
+        super().__init__(live.session, principal)
+        self._live = ref(live)  # a strong reference would leave an unloaded session to the garbage collector
+        self.early: list[bytes] = []
+        self.claims: list[asyncio.Future[None]] = []
+        """Claims of this process that have not come back from the bus yet."""
+        self.stream: Stream | None = None
+        self.follower: Follower | None = None
+
+    def send(self, frame: bytes) -> None:
+        live = self._live()
+        if self.stream is not None:
+            self.stream.put(frame)
+        elif live is not None:
+            live.sessions.notify(live, frame)
+
+    def keep(self, frame: bytes) -> None:
+        """Put a frame into the stream, or store it until there is one."""
+        if self.stream is None:
+            self.early.append(frame)
+            del self.early[:-_EARLY]
+        else:
+            self.stream.put(frame)
+
+    def attach(self, name: str = "") -> tuple[Stream, Follower]:
+        """A new connection for the stream, which has the messages that came before it. A named one is continued.
+
+        An older connection ends: it may be dead without being noticed.
+        """
+        if self.stream is not None and name not in ("", self.stream.id):
+            self.stream.end()
+            self.stream = None
+        if self.stream is None:
+            live = self._live()
+            assert live is not None
+            self.stream = live.open_stream(standalone=True, id=name)
+            for frame in self.early:
+                self.stream.put(frame)
+            self.early.clear()
+        if self.follower is not None:
+            self.follower.close()
+        self.follower = follower = Follower()
+        self.stream.followers.add(follower)
+        return self.stream, follower
+
+
+@final
+class LoadedSession:
+    """A session that this process has loaded from the store."""
+
+    __slots__ = (
+        "__weakref__",
+        "base",
+        "busy",
+        "id",
+        "notifications",
+        "owner",
+        "principal",
+        "raw",
+        "saved",
+        "session",
+        "sessions",
+        "streams",
+        "touched",
+        "used",
+        "was_used",
+    )
+
+    def __init__(self, sessions: Sessions, id: str, principal: Principal, owner: str = "") -> None:
+        self.sessions = sessions
+        self.id = id
+        self.principal = principal
+        self.owner = owner
+        self.was_used = False
+        """Whether anything was asked of it after the handshake."""
+        self.session: Session[Any] = Session()
+        self.session.name = f"longshore-{sessions.cluster.id}"
+        self.notifications = NotificationStream(self, principal)
+        self.streams: dict[str, Stream] = {}
+        self.busy = 0
+        """Connections that use it now."""
+        self.used = self.touched = monotonic()
+        self.raw = b""
+        """The record as it was last written or read here."""
+        self.base: Record | None = None
+        """The same, decoded."""
+        self.saved: tuple[Any, ...] = ()
+
+    @property
+    def state(self) -> tuple[Any, ...]:
+        session = self.session
+        return session.peer, session.initialized, frozenset(session.subscriptions), self.was_used
+
+    @property
+    def changed(self) -> bool:
+        peer, initialized, subscriptions, was_used = self.saved
+        session = self.session
+        return (
+            session.peer is not peer
+            or session.initialized is not initialized
+            or session.subscriptions != subscriptions
+            or self.was_used is not was_used
+        )
+
+    @property
+    def needed(self) -> bool:
+        """Whether something in this process depends on it: a connection, a call, a stream that is being written."""
+        return bool(self.busy or self.session.rows or self.streams)
+
+    @contextmanager
+    def pinned(self) -> Generator[None]:
+        """A connection uses the session: it does not expire meanwhile, and is not unloaded."""
+        self.busy += 1
+        try:
+            yield
+        finally:
+            self.busy -= 1
+            self.used = monotonic()
+
+    def open_stream(self, requests: list[Any] | None = None, *, standalone: bool = False, id: str = "") -> Stream:
+        sessions = self.sessions
+        origin = StreamOrigin(sessions.cluster.id, [] if requests is None else requests, standalone)
+        stream = Stream(sessions.store, sessions.cluster, sessions.limits, self.id, origin, id, self._stream_ended)
+        self.streams[stream.id] = stream
+        return stream
+
+    def _stream_ended(self, stream: Stream) -> None:
+        self.streams.pop(stream.id, None)
+        if self.notifications.stream is stream:
+            self.notifications.stream = None  # or the two would refer to each other, and wait for the collector
+        self.sessions.stream_ended(stream)
+
+    def record(self) -> Record:
+        session, peer = self.session, self.session.peer
+        assert peer is not None
+        return Record(
+            peer.revision.name,
+            peer.capabilities,
+            peer.client,
+            peer.log_level,
+            session.initialized,
+            sorted(session.declared),
+            sorted(session.subscriptions),
+            self.principal.name,
+            0 if self.base is None else self.base.version,
+            self.owner,
+            self.was_used,
+        )
+
+    def load(self, raw: bytes) -> None:
+        """Apply a record that another process may have changed, unless it is older than the one applied last."""
+        if raw != self.raw:
+            record = decode_record(raw)
+            if self.base is None or record.version > self.base.version:
+                self.raw, self.base = raw, record
+                self.restore(record)
+
+    def restore(self, record: Record) -> None:
+        """Set the session's state to that of the record."""
+        session = self.session
+        session.peer = Peer(REVISIONS[record.revision], record.capabilities, record.client, record.log_level)
+        session.initialized = record.initialized
+        session.declared = frozenset(record.declared)
+        session.subscriptions = set(record.subscriptions)
+        self.owner, self.was_used = record.owner, record.used
+        self.saved = self.state
 
 
 @final
 class Sessions:
     """The sessions of one server, as one process sees them."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        store: Store,
-        limits: Limits,
-        ttl: float,
-        cluster: Cluster,
-    ) -> None:
+    def __init__(self, engine: Engine, store: Store, ttl: float, cluster: Cluster) -> None:
         self._engine = engine
         self.store = store
-        self.limits = limits
+        self.limits = engine.limits
         self.ttl = ttl
         self._stored_seconds = ttl + ttl / _TOUCHES
         """The expiry of a record in the store: the session may have been used for a while after it was last set."""
         self.cluster = cluster
-        self.ownership = StreamOwnership(engine, store, limits, cluster)
-        self._finished = FinishedStreams(limits)
+        self._finished = FinishedStreams(engine.limits)
         self.loaded: OrderedDict[str, LoadedSession] = OrderedDict()
         self._made = 0
-        self._trim_every = max(1, limits.sessions // _SLACK)
+        self._trim_every = max(1, engine.limits.sessions // _SLACK)
+
+    # -- finding one
 
     def get_cached(self, id: str, principal: Principal) -> LoadedSession | None:
         """The session, if it is loaded, no other process can have changed it, and it is the caller's."""
@@ -74,9 +312,7 @@ class Sessions:
         if live is None or self.store.shared or live.principal.name != principal.name:
             return None
         now = monotonic()
-        if now - live.used > self.ttl and not live.needed:
-            return None
-        if now - live.touched > self.ttl / _TOUCHES:
+        if (now - live.used > self.ttl and not live.needed) or now - live.touched > self.ttl / _TOUCHES:
             return None
         live.used = now
         self.loaded.move_to_end(id)
@@ -84,8 +320,7 @@ class Sessions:
 
     async def find(self, id: str, principal: Principal) -> LoadedSession | None:
         """The session, loaded from the store if need be. None: there is none, or it is another caller's."""
-        key = session_key(id)
-        raw = await self.store.get(key) or await self._revive(id)
+        raw = await self.store.get(session_key(id)) or await self._revive(id)
         if raw is None:
             self.forget(id)
             return None
@@ -98,20 +333,29 @@ class Sessions:
         live.load(raw)
         live.used = now = monotonic()
         self.loaded.move_to_end(id)
-        if now - live.touched > self.ttl / _TOUCHES:
-            live.touched = now
-            if not await self._touch(live):  # it was ended meanwhile
-                self.forget(id)
-                return None
+        if now - live.touched > self.ttl / _TOUCHES and not await self._touch(live):
+            self.forget(id)  # it was ended meanwhile
+            return None
         self._unload_surplus(live)
         return live
 
     async def _touch(self, live: LoadedSession) -> bool:
-        self.pin(live)  # or it might be unloaded meanwhile, and another copy be made
-        try:
+        live.touched = monotonic()
+        with live.pinned():  # or it might be unloaded meanwhile, and another copy be made
             return await self.store.touch(session_key(live.id), self._stored_seconds)
-        finally:
-            self.unpin(live)
+
+    async def _revive(self, id: str) -> bytes | None:
+        """Write a record again that expired while a client was connected, because the machine slept, for example.
+
+        Only where no other process could have ended the session.
+        """
+        live = self.loaded.get(id)
+        if live is None or self.store.shared or not live.busy:
+            return None
+        await self.store.set(session_key(id), live.raw, self._stored_seconds)
+        return live.raw
+
+    # -- beginning, changing and ending one
 
     def candidate(self, principal: Principal, owner: str) -> LoadedSession:
         """A session before its handshake. Nothing is stored of it until `begin`."""
@@ -119,11 +363,14 @@ class Sessions:
 
     async def begin(self, live: LoadedSession) -> None:
         """Store a session whose handshake was answered, for every process."""
+        record = live.record()
         try:
-            await self.save(live)
+            raw = self._packed(record)
+            await self.store.set(session_key(live.id), raw, self._stored_seconds)
         except BaseException:
-            self._unlink(live)
+            self._engine.links.discard(live.notifications)
             raise
+        live.raw, live.base, live.saved, live.touched = raw, record, live.state, monotonic()
         self.loaded[live.id] = live
         self._unload_surplus(live)
         self._made += 1
@@ -151,41 +398,30 @@ class Sessions:
 
         Another process may change other things at the same time; so the change is made to the record as it is then.
         """
-        if live.base is None:
-            await self._write_first(live, live.record())
-            return True
         before, now = live.base, live.record()
+        assert before is not None
         if now == before:
             return True
-        live.saved = live.state
+        key, live.saved = session_key(live.id), live.state
         try:
-            if not await self._write_change(live, before, now):
-                self.forget(live.id)
-                return False
+            while True:
+                assert live.base is not None
+                raw = self._packed(merge(before, now, live.base))
+                if await self.store.swap(key, live.raw, raw, self._stored_seconds):
+                    break
+                current = await self.store.get(key) or await self._revive(live.id)
+                if current is None:
+                    self.forget(live.id)
+                    return False
+                live.load(current)
         except BaseException:
+            assert live.base is not None
             live.restore(live.base)  # a change that is not acknowledged is undone
             raise
+        live.load(raw)
         live.touched = monotonic()
         await self.cluster.tell("stale", live.id, live.raw)
         return True
-
-    async def _write_first(self, live: LoadedSession, record: Record) -> None:
-        raw = self._packed(record)
-        await self.store.set(session_key(live.id), raw, self._stored_seconds)
-        live.raw, live.base, live.saved, live.touched = raw, record, live.state, monotonic()
-
-    async def _write_change(self, live: LoadedSession, before: Record, now: Record) -> bool:
-        key = session_key(live.id)
-        while True:
-            assert live.base is not None
-            raw = self._packed(merge(before, now, live.base))
-            if await self.store.swap(key, live.raw, raw, self._stored_seconds):
-                live.load(raw)
-                return True
-            current = await self.store.get(key) or await self._revive(live.id)
-            if current is None:
-                return False
-            live.load(current)
 
     def _packed(self, record: Record) -> bytes:
         raw = encode_record(record)
@@ -201,35 +437,68 @@ class Sessions:
         self.forget(id)
         await self.cluster.tell("gone", id)
 
+    def forget(self, id: str) -> None:
+        """Unload a session that has ended, with its streams and calls."""
+        live = self.loaded.pop(id, None)
+        if live is not None:
+            self._engine.detach(live.notifications)
+            self._engine.cancel_all(live.notifications)
+            if live.notifications.follower is not None:
+                live.notifications.follower.close()
+            for stream in list(live.streams.values()):
+                stream.end()
+
+    def _unload_surplus(self, current: LoadedSession) -> None:
+        """Unload the least recently used sessions beyond the limit, but none that is needed, nor this one."""
+        surplus = len(self.loaded) - self.limits.live_sessions
+        if surplus > 0:
+            unneeded = (id for id, live in self.loaded.items() if live is not current and not live.needed)
+            for id in list(islice(unneeded, surplus)):
+                self._engine.links.discard(self.loaded.pop(id).notifications)
+
     async def sweep(self) -> None:
         """Forget sessions that were not used for `ttl`, and renew the records of those with a connection."""
-        now = monotonic()
-        for live in [live for live in self.loaded.values() if live.busy and now - live.touched > self.ttl / _TOUCHES]:
-            if not live.busy:
-                continue  # not any more
-            live.touched = now
-            if not await self._touch(live) and await self._revive(live.id) is None:
-                self.forget(live.id)
-        for live in [live for live in self.loaded.values() if self._unused(live)]:
-            busy_elsewhere = live.session.rows and await self.store.get(session_key(live.id)) is not None
-            if not busy_elsewhere and self._unused(live):
-                self.forget(live.id)
+        for live in list(self.loaded.values()):
+            if live.busy and monotonic() - live.touched > self.ttl / _TOUCHES:
+                if not await self._touch(live) and await self._revive(live.id) is None:
+                    self.forget(live.id)
+            elif self._unused(live):
+                busy_elsewhere = live.session.rows and await self.store.get(session_key(live.id)) is not None
+                if not busy_elsewhere and self._unused(live):
+                    self.forget(live.id)
         for stream in [stream for live in self.loaded.values() for stream in live.streams.values()]:
             await stream.refresh()
 
     def _unused(self, live: LoadedSession) -> bool:
         return not live.busy and monotonic() - live.used > self.ttl
 
-    async def _revive(self, id: str) -> bytes | None:
-        """Write a record again that expired while a client was connected, because the machine slept, for example.
+    def stream_ended(self, stream: Stream) -> None:
+        """Count a stream that has ended. The oldest ones are deleted to make room for it."""
+        surplus = self._finished.add(stream.key, stream.size)
+        if surplus:
+            self.cluster.run(self.store.delete(*surplus))
 
-        Only where no other process could have ended the session.
-        """
-        live = self.loaded.get(id)
-        if live is None or self.store.shared or not live.busy:
-            return None
-        await self.store.set(session_key(id), live.raw, self._stored_seconds)
-        return live.raw
+    # -- other processes
+
+    def handle(self, message: ClusterMessage) -> Awaitable[None] | None:
+        """Handle a message of another process about a session or a stream. An awaitable is run in a task."""
+        live = self.loaded.get(message.name)
+        match message.kind:
+            case "follow":
+                for each in self.loaded.values():
+                    if (stream := each.streams.get(message.name)) is not None:
+                        stream.followed_elsewhere = True
+            case "gone":
+                self.forget(message.name)
+            case "frame" if live is not None:
+                self._engine.handle(message.data, live.notifications)
+            case "stale" if live is not None:
+                live.load(message.data)
+            case "home" if live is not None:
+                return self._claimed(live, message.data.decode(), message.sender == self.cluster.id)
+            case _:
+                pass
+        return None
 
     async def catch_up(self) -> None:
         """Read the loaded sessions again: messages about them may have been missed."""
@@ -240,54 +509,85 @@ class Sessions:
             else:
                 live.load(raw)
 
-    def pin(self, live: LoadedSession) -> None:
-        """A connection uses the session: it does not expire meanwhile."""
-        live.busy += 1
+    async def claim(self, live: LoadedSession) -> None:
+        """Send this session its notifications from now on, in place of the process that did before.
 
-    def unpin(self, live: LoadedSession) -> None:
-        live.busy -= 1
-        live.used = monotonic()
-
-    def stream_ended(self, id: str, stream: Stream) -> None:
-        """Count a stream that has ended. The oldest ones are deleted to make room for it."""
-        surplus = self._finished.add(id, stream.key, stream.size)
-        if surplus:
-            self.cluster.run(self._delete(surplus))
-
-    def follow_elsewhere(self, name: str) -> None:
-        """A connection of another process follows a stream of this one."""
-        for live in self.loaded.values():
-            stream = live.streams.get(name)
-            if stream is not None:
-                stream.followed_elsewhere = True
-
-    async def _delete(self, logs: list[str]) -> None:
+        All processes see the claim in the same order with the changes: the other one tells those before it, this one
+        those after it. Raises StoreError.
+        """
+        own = live.notifications
+        if not self.store.shared:
+            self._engine.links.add(own)
+            return
+        assert own.stream is not None
+        returned = asyncio.get_running_loop().create_future()
+        own.claims.append(returned)  # before anything is awaited: a claim of another process that comes now is older
         try:
-            await self.store.delete(*logs)
+            await own.stream.announce()
+            await self.cluster.post("home", live.id, own.stream.id.encode())
+            async with asyncio.timeout(_CLAIM_SECONDS):
+                await returned
+        except BaseException as problem:
+            self._engine.links.discard(own)
+            if isinstance(problem, TimeoutError):
+                raise StoreError("bus", "a message does not come back", "see if the store is healthy") from None
+            raise
+        finally:
+            if returned in own.claims:
+                own.claims.remove(returned)
+
+    def _claimed(self, live: LoadedSession, name: str, by_us: bool) -> Awaitable[None] | None:
+        """A process has claimed the session, and continues the stream `name` after everything that came before."""
+        own = live.notifications
+        if by_us:
+            self._engine.links.add(own)
+            if own.claims and not (returned := own.claims.pop(0)).done():
+                returned.set_result(None)
+            return None
+        self._engine.links.discard(own)
+        if own.claims:
+            return None  # a claim of ours is on its way and comes after this one
+        if own.follower is not None:
+            own.follower.close()
+        before, own.stream = own.stream, None
+        if before is not None:
+            live.streams.pop(before.id, None)
+        early = list(own.early)
+        own.early.clear()
+        return self._hand_over(live, before, name, early)
+
+    async def _hand_over(self, live: LoadedSession, before: Stream | None, name: str, early: list[bytes]) -> None:
+        """Give the process that continues the stream `name` everything that belongs there."""
+        if before is not None and before.id != name:
+            await before.forget()
+            before.end()
+        elif before is not None:
+            await before.flush()
+        await self._write_to(live, name, early)
+
+    def notify(self, live: LoadedSession, frame: bytes) -> None:
+        """Send a frame on the session's notification stream, which this process does not have open."""
+        if self.store.shared and live.notifications not in self._engine.links:
+            self.cluster.run(self._notify_elsewhere(live, frame))
+        else:
+            live.notifications.keep(frame)
+
+    async def _notify_elsewhere(self, live: LoadedSession, frame: bytes) -> None:
+        try:
+            name = await self.store.get(notifications_key(live.id))
         except StoreError as problem:
-            self.cluster.report("finished streams could not be deleted", problem)
+            self.cluster.report("a notification could not be sent on a session's stream", problem)
+            name = None
+        if name is None or live.notifications.stream is not None:
+            live.notifications.keep(frame)
+        else:
+            await self._write_to(live, name.decode(), [frame])
 
-    def forget(self, id: str) -> None:
-        """Unload a session that has ended, with its streams and calls."""
-        live = self.loaded.pop(id, None)
-        if live is None:
-            return
-        self._unlink(live)
-        self._engine.detach(live.notifications)
-        self._engine.cancel_all(live.notifications)
-        if live.notifications.follower is not None:
-            live.notifications.follower.close()
-        for stream in list(live.streams.values()):
-            stream.end()
-
-    def _unload_surplus(self, current: LoadedSession) -> None:
-        """Unload the least recently used sessions beyond the limit, but none that is needed, nor this one."""
-        surplus = len(self.loaded) - self.limits.live_sessions
-        if surplus <= 0:
-            return
-        unneeded = (id for id, live in self.loaded.items() if live is not current and not live.needed)
-        for id in list(islice(unneeded, surplus)):
-            self._unlink(self.loaded.pop(id))
-
-    def _unlink(self, live: LoadedSession) -> None:
-        self._engine.subscriptions.links.discard(live.notifications)
+    async def _write_to(self, live: LoadedSession, name: str, frames: list[bytes]) -> None:
+        """Write to a stream that another process has, and tell that process."""
+        if frames:
+            stream = Stream(self.store, self.cluster, self.limits, live.id, StreamOrigin(self.cluster.id), name)
+            for frame in frames:
+                stream.put(frame)
+            await stream.flush()
+        await self.cluster.tell("more", name)

@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Final, final
 from urllib.parse import parse_qs, quote
 
+from longshore.limits import Limits
 from longshore.protocol.peer import Principal
 from longshore.protocol.revisions import MODERN
 from longshore.server.link import Link
@@ -18,9 +19,10 @@ from longshore.stores import Store
 from longshore.transports.http.cluster import Cluster, ClusterMessage
 from longshore.transports.http.gate import Denied, Gate, HttpRequest, shutting_down
 from longshore.transports.http.modern import has_envelope
-from longshore.transports.http.pending import Delivery, EventQueue, hung_up
+from longshore.transports.http.pending import Delivery, hung_up
 from longshore.transports.http.responses import Receive, Send, finish, reply, start_stream, write
 from longshore.transports.http.sessions import ID_BYTES
+from longshore.transports.http.streams import LAST, Follower, event_writer, follow
 from longshore.wire.codec import PARSE_ERROR, encode, read
 from longshore.wire.messages import Blank, Malformed
 
@@ -32,17 +34,17 @@ _STORED_SECONDS: Final = 600.0
 class SseSession(Link):
     """One open stream."""
 
-    __slots__ = ("events", "id")
+    __slots__ = ("_limits", "events")
 
-    def __init__(self, id: str, principal: Principal, high: int) -> None:
+    def __init__(self, principal: Principal, limits: Limits) -> None:
         super().__init__(None, principal)
-        self.id = id
-        self.events = EventQueue(high)
+        self.events = Follower()
+        self._limits = limits
 
     def send(self, frame: bytes) -> None:
-        self.events.put(frame)
-        self.congested = self.events.congested
-        if self.events.overrun:
+        self.events.put(0, frame)
+        self.congested = self.events.bytes > self._limits.output_bytes
+        if self.events.overrun(self._limits):
             self.events.close()
 
 
@@ -51,7 +53,7 @@ class SseSessions:
     """The open streams of this process."""
 
     def __init__(self, delivery: Delivery, gate: Gate, store: Store, cluster: Cluster, mcp_path: str) -> None:
-        self._engine, self._limits, self._lifecycle = delivery.engine, delivery.limits, delivery.lifecycle
+        self._delivery, self._engine, self._limits = delivery, delivery.engine, delivery.limits
         self._gate, self._store, self._cluster = gate, store, cluster
         self._mcp_path = mcp_path
         self.open: dict[str, SseSession] = {}
@@ -62,7 +64,7 @@ class SseSessions:
         """GET: open a session. Its first event names the address for POSTs."""
         self._check_listen(request)
         id = f"{self._cluster.id}.{token_urlsafe(ID_BYTES)}"
-        session = self.open[id] = SseSession(id, request.principal, self._limits.output_bytes)
+        session = self.open[id] = SseSession(request.principal, self._limits)
         session.caller = request.owner, id
         watcher = asyncio.get_running_loop().create_task(_watch(session, receive))
         try:
@@ -85,7 +87,7 @@ class SseSessions:
     def _check_listen(self, request: HttpRequest) -> None:
         if not request.accepts_stream:
             raise Denied(406, "this is answered as text/event-stream; accept it")
-        if self._lifecycle.stopping:
+        if self._delivery.stopping:
             raise shutting_down()
         if len(self.open) >= self._limits.sessions:
             raise Denied(503, "too many open streams", ((b"retry-after", b"1"),))
@@ -95,18 +97,16 @@ class SseSessions:
             self._engine.recorder.problem("notice", text)
 
     async def _send_events(self, session: SseSession, send: Send) -> None:
-        events = session.events
-        while not events.closed:
-            was_congested, chunk = session.congested, events.take()
-            session.congested = False
-            if was_congested:
+        write_event, events = event_writer(send), session.events
+
+        async def write_and_start(position: int, frame: bytes) -> None:
+            was_congested = session.congested
+            session.congested = events.bytes > self._limits.output_bytes
+            if was_congested and not session.congested:
                 self._engine.executor.start_queued()  # calls that came through other processes wait for that
-            if chunk:
-                await write(send, chunk)
-            elif events.ended:
-                return
-            else:
-                await events.wait(send, self._limits.keep_alive_seconds)
+            await write_event(position, frame)
+
+        await follow(None, "", events, -1, write_and_start, self._limits.keep_alive_seconds)
 
     async def refresh(self) -> None:
         """Renew the entries of the open streams in the store."""
@@ -123,7 +123,7 @@ class SseSessions:
         if not await self._may_post(id, session, request.principal):
             raise Denied(404, "there is no such session; open one with GET /sse")
         body = await self._gate.read_json(request, receive)
-        if self._lifecycle.stopping:
+        if self._delivery.stopping:
             raise shutting_down()
         if session is not None and session.congested:
             raise Denied(503, "read what waits on the stream first", ((b"retry-after", b"1"),))
@@ -162,7 +162,7 @@ class SseSessions:
     def close_all(self) -> None:
         """Close every stream as soon as everything is sent."""
         for session in list(self.open.values()):
-            session.events.end()
+            session.events.put(0, LAST)
 
     def _handle(self, session: SseSession, body: bytes) -> None:
         frame = self._engine.handle(body, session)

@@ -21,7 +21,7 @@ from msgspec import Struct
 from longshore.errors import StoreError
 from longshore.limits import Limits
 from longshore.stores import Store
-from longshore.transports.http.pending import OVERRUN, Wakeup
+from longshore.transports.http.responses import KEEP_ALIVE, Send, event, write
 from longshore.wire.messages import Id
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ The two are one entry: a process that is killed has either answered or not, and 
 """
 BLANK: Final = b" "
 """An entry without content. It keeps the log of a silent stream from expiring, and so its positions from 1 on."""
+_OVERRUN: Final = 4
+"""Calls are held back when a reader falls behind, notifications can't be: at so many times the output that may wait, a
+stream that is not read is closed, or loses its notifications."""
 _REFRESHES: Final = 3
 """How often an open stream is refreshed in the time for which events are stored."""
 _PAGE: Final = 100
@@ -188,7 +191,7 @@ class Stream:
                 self._bytes -= len(frame)
                 for follower in self.followers:
                     follower.put(position, frame)
-                    if self.origin.standalone and follower.bytes > OVERRUN * self._limits.output_bytes:
+                    if self.origin.standalone and follower.overrun(self._limits):
                         follower.close()
                 if self.followed_elsewhere:
                     await self._cluster.tell("more", self.id)
@@ -212,8 +215,39 @@ class Stream:
 
 
 @final
+class Wakeup:
+    """Wakes the one coroutine that waits. Without one `wake` does nothing: check the condition before you wait."""
+
+    __slots__ = ("_waiter",)
+
+    def __init__(self) -> None:
+        self._waiter: asyncio.Future[bool] | None = None
+
+    def wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(True)
+
+    async def wait(self, seconds: float | None = None) -> bool:
+        """Wait to be woken. False: the time ran out."""
+        loop = asyncio.get_running_loop()
+        self._waiter = waiter = loop.create_future()
+        timer = None if seconds is None else loop.call_later(seconds, self._time_out)
+        try:
+            woken: bool = await waiter
+            return woken
+        finally:
+            self._waiter = None
+            if timer is not None:
+                timer.cancel()
+
+    def _time_out(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(False)
+
+
+@final
 class Follower:
-    """One connection that follows a stream."""
+    """One connection that follows a stream: the events that wait to be sent on it."""
 
     __slots__ = ("_wakeup", "behind", "bytes", "closed", "items", "retry")
 
@@ -226,12 +260,15 @@ class Follower:
         self.retry: float | None = None
         self._wakeup = Wakeup()
 
+    def overrun(self, limits: Limits) -> bool:
+        """Whether so much waits that the client does not read."""
+        return self.bytes > _OVERRUN * limits.output_bytes
+
     def put(self, position: int, frame: bytes) -> None:
-        if self.closed:
-            return
-        self.items.append((position, frame))
-        self.bytes += len(frame)
-        self._wakeup.wake()
+        if not self.closed:
+            self.items.append((position, frame))
+            self.bytes += len(frame)
+            self._wakeup.wake()
 
     def take(self) -> tuple[int, bytes]:
         position, frame = self.items.popleft()
@@ -252,7 +289,7 @@ class Follower:
 
     async def wait(self, seconds: float) -> bool:
         """Wait for a change. False: the time ran out."""
-        if not self.behind:
+        if not (self.items or self.behind or self.closed):
             await self._wakeup.wait(seconds)
         return bool(self.items) or self.closed or self.behind
 
@@ -261,62 +298,68 @@ Write = Callable[[int, bytes], Awaitable[None]]
 """Writes an event: its position in the stream, and the frame. A position of -1 is a sign of life."""
 
 
-async def follow(store: Store, stream: Stream, follower: Follower, after: int, write: Write, pause: float) -> None:
-    """Send a stream of this process from a position on, until it ends or the follower does."""
-    if after >= 0:
-        after = await _replay(store, stream.key, after, write)
-    while after != _ENDED:
-        while follower.items and not follower.closed:
-            position, frame = follower.take()
-            if 0 <= after < position - 1:  # another process has written between the two
-                after = await _replay(store, stream.key, after, write)
-            if after == _ENDED:
-                return
-            if (position == 0 or position > after) and (text := frame.strip()):
-                await write(position, text)
-            if frame.endswith(LAST):
-                return
-            after = max(position, after)
-        if follower.closed:
-            return
-        if follower.behind:
-            follower.behind = False
-            after = await _replay(store, stream.key, after, write) if after >= 0 else after
-        elif not await follower.wait(pause):
-            await write(-1, b"")
+def event_writer(send: Send, stream: str = "") -> Write:
+    """Writes the events of one stream, with ids to resume it by if it has a name."""
+
+    async def write_event(position: int, frame: bytes) -> None:
+        if position < 0:
+            await write(send, KEEP_ALIVE)
+        else:
+            await write(send, event(frame, f"{stream}-{position}" if position else ""))
+
+    return write_event
 
 
-async def follow_elsewhere(
-    store: Store,
+async def follow(
+    store: Store | None,
     key: str,
     follower: Follower,
     after: int,
     write: Write,
     pause: float,
-    is_lost: Callable[[], Awaitable[bool]],
-    fail_lost_requests: Callable[[], Awaitable[None]],
-) -> None:
-    """Send a stream that another process writes. If its process is lost, `fail_lost_requests` writes the end."""
+    is_lost: Callable[[], Awaitable[bool]] | None = None,
+) -> bool:
+    """Send a stream from a position on, until it ends or the follower is closed.
+
+    At -1 it is only what the follower gets; if the stream has no log, no event has a position either, and no store.
+    `is_lost` is given for a stream that another process writes. False: that process has ended without ending it.
+    """
+    follower.behind = after >= 0
+    step = pause if is_lost is None else _LOOK_SECONDS
     silent = 0.0
-    while True:
-        follower.behind = False  # a message from here on means another read
-        before, after = after, await _replay(store, key, after, write)
-        if after == _ENDED or follower.closed:
-            return
-        if after == before and await is_lost():
-            if await _replay(store, key, after, write) != _ENDED:  # its last event may have come meanwhile
-                await fail_lost_requests()
-            return
-        silent = silent + _LOOK_SECONDS if after == before else 0.0
-        if silent >= pause:
+    while not follower.closed:
+        if follower.behind:
+            follower.behind = False  # a message from here on means another read
+            before, after = after, await _replay(store, key, after, write)
+            if after == _ENDED:
+                return True
+            if after == before and is_lost is not None and await is_lost():
+                return await _replay(store, key, after, write) == _ENDED  # its last event may have come meanwhile
+        while follower.items and not follower.closed:
+            position, frame = follower.take()
+            if 0 <= after < position - 1:  # another process has written between the two
+                after = await _replay(store, key, after, write)
+            if after == _ENDED:
+                return True
+            if (position == 0 or position > after) and (text := frame.strip()):
+                await write(position, text)
+            if frame.endswith(LAST):
+                return True
+            after = max(position, after)
+        if await follower.wait(step):
             silent = 0.0
-            await write(-1, b"")
-        await follower.wait(_LOOK_SECONDS)
+        else:
+            silent += step
+            follower.behind = is_lost is not None
+            if silent >= pause:
+                silent = 0.0
+                await write(-1, b"")
+    return True
 
 
-async def _replay(store: Store, key: str, after: int, write: Write) -> int:
+async def _replay(store: Store | None, key: str, after: int, write: Write) -> int:
     """Send what the log has. Gives the position of the last event sent, or that the log has its end."""
-    while entries := await store.read(key, after, _PAGE):
+    while store is not None and after >= 0 and (entries := await store.read(key, after, _PAGE)):
         for position, frame in entries:
             if text := frame.strip():
                 await write(position, text)
@@ -333,37 +376,29 @@ class FinishedStreams:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self.bytes = 0
-        self._logs: OrderedDict[str, tuple[str, float, int]] = OrderedDict()
-        """The session of each, when it expires in the store, and its size."""
-        self._by_session: dict[str, set[str]] = {}
+        self._logs: OrderedDict[str, tuple[float, int]] = OrderedDict()
+        """When each expires in the store, and its size; the oldest first."""
 
-    def add(self, session: str, log: str, size: int) -> list[str]:
+    def add(self, log: str, size: int) -> list[str]:
         """Count a log that has its end. Gives the oldest ones, which must be deleted to make room."""
         now = monotonic()
-        if log in self._logs:  # it was resumed after its end
-            size += self._logs[log][2]
-            self._drop(log)
-        self._logs[log] = (session, now + self._limits.event_seconds, size)
-        self._by_session.setdefault(session, set()).add(log)
+        _, before = self._logs.pop(log, (0.0, 0))  # it may have been resumed after its end
+        self._logs[log] = now + self._limits.event_seconds, before + size
         self.bytes += size
-        while self._logs and self._logs[self._oldest()][1] <= now:
-            self._drop(self._oldest())
         surplus: list[str] = []
-        while self.bytes > self._limits.kept_bytes:
-            surplus.append(self._drop(self._oldest()))
+        while self._logs:
+            oldest, (expires, size) = next(iter(self._logs.items()))
+            if expires > now and self.bytes <= self._limits.kept_bytes:
+                break
+            del self._logs[oldest]
+            self.bytes -= size
+            if expires > now:
+                surplus.append(oldest)
         return surplus
 
     def take(self, session: str) -> list[str]:
         """The logs of a session, to be deleted with it."""
-        return [self._drop(log) for log in list(self._by_session.get(session, ()))]
-
-    def _oldest(self) -> str:
-        return next(iter(self._logs))
-
-    def _drop(self, log: str) -> str:
-        session, _, size = self._logs.pop(log)
-        self.bytes -= size
-        self._by_session[session].discard(log)
-        if not self._by_session[session]:
-            del self._by_session[session]
-        return log
+        logs = [log for log in self._logs if log.startswith(log_key(session, ""))]
+        for log in logs:
+            self.bytes -= self._logs.pop(log)[1]
+        return logs

@@ -25,7 +25,7 @@ from longshore.config import Config
 from longshore.errors import ConfigError
 from longshore.files import read_regular, user_directory
 from longshore.transports.greeting import client_name
-from longshore.transports.http.factory import resource_url
+from longshore.transports.http.gate import resource_url
 
 
 class OwnToken(Struct, frozen=True):

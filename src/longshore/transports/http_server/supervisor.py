@@ -39,7 +39,6 @@ from longshore.server.engine import Engine
 from longshore.telemetry.recorder import Recorder
 from longshore.telemetry.records import Level
 from longshore.transports.http.app import HttpApp
-from longshore.transports.http.factory import make_app
 from longshore.transports.http_server.endpoint import Endpoint, greet, open_endpoint
 from longshore.transports.http_server.listener import Listener
 from longshore.transports.http_server.tls import make_context
@@ -100,7 +99,7 @@ def _serve(served: Served, endpoint: Endpoint, sockets: list[socket.socket], con
     process = _process(engine, config.http.grace + WORKER_SECONDS)
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
-    app = make_app(engine, config, token=endpoint.token.text if endpoint.token else None)
+    app = HttpApp(engine, config, token=endpoint.token.text if endpoint.token else None)
     server = HttpServer(loop, engine, app)
     process.end_by(server.stop)
     served.watch(loop)
