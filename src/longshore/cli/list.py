@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longshore.cli.argument_values import keys_of
+from longshore.cli.arguments import keys_of
 from longshore.cli.completion import complete_target
 from longshore.cli.options import CODES, FAILED, Options, TargetCommand, with_options
 from longshore.cli.screen import Screen, aligned, one_line

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, final
 
-from longshore.cli.argument_values import choices, expected, take_text
+from longshore.cli.arguments import choices, say_expected, take_text
 from longshore.cli.screen import Screen, one_line
 from longshore.client.handlers import ElicitQuestion
 from longshore.schema.kinds import is_array, is_object
@@ -78,7 +78,7 @@ class Prompts:
         listed = _choices((items if is_object(items) else {}) if many else field)
         for n, (_, shown) in enumerate(listed, 1):
             self._screen.fail(f"  {n}) {one_line(shown)}")
-        what = "numbers, with commas" if many and listed else "a number" if listed else expected(field, field)
+        what = "numbers, with commas" if many and listed else "a number" if listed else say_expected(field)
         default = f" [{quote(field['default'])}]" if "default" in field else "" if needed else " [nothing]"
         return await self._until_valid(f"{label}, {what}{default}: ", _reader(field, listed, many), name, field, needed)
 
