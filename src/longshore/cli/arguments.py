@@ -263,8 +263,8 @@ def types(schema: Any, root: dict[str, Any]) -> frozenset[str]:
         for key in _JOINED:
             inner: Any = schema.get(key)
             if is_array(inner) and inner:
-                sets = [read(each) for each in inner[:MOST_PARTS]]
-                found &= frozenset.intersection(*sets) if key == "allOf" else frozenset.union(*sets)
+                first, *others = [read(each) for each in inner[:MOST_PARTS]]
+                found &= first.intersection(*others) if key == "allOf" else first.union(*others)
         return found
 
     return read(schema)
@@ -353,8 +353,8 @@ def take_text(text: str, schema: Any, root: dict[str, Any]) -> Any:
     except ValueError:
         if wanted == _ANY or listed:
             return text  # of listed values the validator says which there are
-    item = next((each["items"] for each in all_parts if "items" in each), {})
-    if "array" in wanted and text[:1] != "[" and types(item, root) != {"array"}:
+    item: Any = next((each["items"] for each in all_parts if "items" in each), None)
+    if "array" in wanted and text[:1] != "[" and types(item, root) != frozenset({"array"}):
         return [take_text(text, item, root)]
     fix = "; write a JSON array, or the key once for each item" if "array" in wanted else ""
     fix = fix or ("; write it as JSON" if "object" in wanted else "")

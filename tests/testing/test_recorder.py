@@ -8,6 +8,7 @@ import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -15,10 +16,8 @@ from client.scripted import script
 from longshore import Ask, Client, ClientError, ConnectError, Context, HttpRefused, Server, Tool, ToolError
 from longshore.client.channel import Channel, FrameInfo
 from longshore.client.targets import Target, TransportOptions, find
-from longshore.testing import check, record, replay
-from longshore.testing import recording as recording_module
-from longshore.testing.in_memory import WrappingChannel
-from longshore.testing.recording import Redaction
+from longshore.testing import check, record, recorder, replay
+from longshore.testing.recorder import Recording, RecordingChannel, Redaction
 from longshore.testing.transcript import read_transcript
 from serving import serve
 
@@ -289,7 +288,7 @@ def test_a_missing_folder_for_the_recording_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_size_of_a_recording_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording_module, "MOST_BYTES", 2000)
+    monkeypatch.setattr(recorder, "MOST_BYTES", 2000)
     path = tmp_path / "t"
 
     async def work() -> None:
@@ -304,7 +303,7 @@ def test_the_size_of_a_recording_is_limited(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_recording_that_is_too_long_fails_every_later_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that reconnects gets the error too. The limit counts bytes, not characters."""
-    monkeypatch.setattr(recording_module, "MOST_BYTES", 3000)
+    monkeypatch.setattr(recorder, "MOST_BYTES", 3000)
     app = Server("long")
 
     @app.tool(effects="read")
@@ -343,7 +342,7 @@ def test_one_connection_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_failed_reconnection_keeps_the_recorded_lines(tmp_path: Path) -> None:
-    recording = recording_module.Recording(str(tmp_path / "t"), Redaction())
+    recording = Recording(str(tmp_path / "t"), Redaction())
     for frame, agreed in ((b'{"a":1}', True), (b'{"b":1}', False), (b'{"c":1}', True)):
         recording.begin()
         recording.add(">", frame)
@@ -369,11 +368,11 @@ class Peculiar(Channel):
     label, shared, handshake_only, ended, congested = "elsewhere", True, True, True, True  # type: ignore[assignment]
 
 
-def test_a_wrapping_channel_has_the_attributes_of_its_inner_channel() -> None:
+def test_a_recorded_channel_has_the_attributes_of_its_inner_channel() -> None:
     """Also attributes that are added to channels later."""
-    events: Any = None
+    events: Any = Mock()
     plain, inner = Channel(events), Peculiar(events)
-    outer = WrappingChannel(lambda _: inner, events)
+    outer = RecordingChannel(lambda _: inner, events, Recording("t", Redaction()))
     asked = [name for name in dir(Channel) if name[0] != "_" and not callable(getattr(Channel, name))]
     for name in asked:
         assert getattr(plain, name) != getattr(inner, name) == getattr(outer, name), name
@@ -433,7 +432,7 @@ def test_malformed_answers_are_recorded(how: str, tmp_path: Path) -> None:
 
 
 def test_a_malformed_message_is_redacted_too(tmp_path: Path) -> None:
-    recording = recording_module.Recording(str(tmp_path / "t"), Redaction())
+    recording = Recording(str(tmp_path / "t"), Redaction())
     recording.add("<", b'{"id":[1],"result":{"token":"sk-12345678","text":"a sk-12345678"}}')
     [line] = vars(recording)["_lines"]
     assert line.startswith("# < no message (id is a text or a number)") and "12345678" not in line
