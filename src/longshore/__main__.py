@@ -28,7 +28,7 @@ def _read_serve(args: list[str]) -> tuple[str | None, dict[str, Any], str | None
     """The target, the flags and the configuration file of a plain `serve`; None if it is anything else."""
     if not args or args[0] != "serve":
         return None
-    from longshore.config.flags import CONFIG_OPTION, KEY_OF_OPTION
+    from longshore.config.sections import CONFIG_OPTION, KEY_OF_OPTION
 
     target: str | None = None
     flags: dict[str, Any] = {}

@@ -14,8 +14,8 @@ import pytest
 
 from longshore import __version__
 from longshore.cli.main import COMMANDS, cli, run
-from longshore.config.flags import CONFIG_OPTION, FLAGS, HTTP_FLAGS, HTTP_OPTION, KEY_OF_OPTION, OPTION_OF_KEY
 from longshore.config.keys import sections
+from longshore.config.sections import CONFIG_OPTION, FLAGS, HTTP_FLAGS, HTTP_OPTION, KEY_OF_OPTION, OPTION_OF_KEY
 from longshore.errors import TargetError
 
 from .conftest import Workspace

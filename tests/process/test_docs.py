@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from longshore.config.flags import KEY_OF_OPTION
 from longshore.config.reference import docs
+from longshore.config.sections import KEY_OF_OPTION
 from longshore.limits import DEFAULT_LIMITS, Limits
 
 PAGE = Path(__file__).parents[2] / "docs/serving.md"

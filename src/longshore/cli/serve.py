@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from longshore.config.flags import CONFIG_OPTION, FLAGS, HTTP_FLAGS, HTTP_OPTION, Flag
 from longshore.config.keys import sections, show
+from longshore.config.sections import CONFIG_OPTION, FLAGS, HTTP_FLAGS, HTTP_OPTION, Flag
 
 
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:

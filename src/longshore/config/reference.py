@@ -16,7 +16,6 @@ from msgspec import Struct, json
 
 from longshore.config.keys import HIDDEN, Key, Section, sections, show
 from longshore.config.sections import ENV_MARK, Config, Origin, dotted, origin
-from longshore.config.sources import variable
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -98,7 +97,7 @@ def _markdown(section: Section) -> str:
     rows = [_row(key, words[key.name]) for key in section.keys.values()]
     title = f"{section.name}.NAME" if section.named else section.name
     head = f"### `[{title}]`\n\n{_summary(section)}\n\n| key | takes | default | what it does |\n|---|---|---|---|\n"
-    example = variable(section, next(iter(section.keys)), "NAME")
+    example = section.variable(next(iter(section.keys)), "NAME")
     return head + "\n".join(rows) + f"\n\nAs a variable: `{example}`, and so on."
 
 
