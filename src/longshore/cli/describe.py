@@ -92,31 +92,27 @@ def _as_listed(entry: Entry) -> Any:
 
 
 async def _ask_for_tools(client: Client, place: Destination, screen: Screen) -> ToolList:
+    """Every entry of every page, unchecked."""
+    from longshore.client.cache import weigh
+    from longshore.client.listing import ENTRIES, LIST_CHARS
+
     server = client.server
-    tools = await _tool_pages(client) if server.can("tools") else []
+    tools: list[Any] = []
+    chars = 0
     if not server.can("tools"):
         screen.note(f"{place.name} does not say that it has tools, so clients won't ask for them")
+    else:
+        async for page in client.pages("tools/list"):
+            tools += page
+            chars += weigh(page)
+            if len(tools) > ENTRIES or chars > LIST_CHARS:
+                most = f"{ENTRIES:,} entries or {LIST_CHARS >> 20} MiB"
+                raise BadAnswer(f"tools/list has more than {most}", client.name)
     for line in client.problems:
         screen.note(f"{place.name}: {line}")
     configured = is_object(place.target)  # clients know the server by the name of its entry
     name = place.name if configured else server.name or place.name
     return ToolList(name=name, tools=tuple(tools), instructions=server.instructions)
-
-
-async def _tool_pages(client: Client) -> list[Any]:
-    """Every entry of every page, unchecked."""
-    from longshore.client.cache import weigh
-    from longshore.client.listing import ENTRIES, LIST_CHARS
-
-    found: list[Any] = []
-    chars = 0
-    async for page in client.pages("tools/list"):
-        found += page
-        chars += weigh(page)
-        if len(found) > ENTRIES or chars > LIST_CHARS:
-            most = f"{ENTRIES:,} entries or {LIST_CHARS >> 20} MiB"
-            raise BadAnswer(f"tools/list has more than {most}", client.name)
-    return found
 
 
 def _load_tools(source: str, options: Options, screen: Screen) -> Described:
@@ -126,24 +122,22 @@ def _load_tools(source: str, options: Options, screen: Screen) -> Described:
             raise click.UsageError(f"{option} is for a server that is run; one in Python is loaded only")
     app, refused = load(source)
     findings = [_not_offered("error", each.what, each.fix, each.where) for each in refused]
-    surface, lost = (
-        (tool_list_of(app), []) if app.catalog.pending_mounts is None else _with_mounts(app, options, screen)
-    )
-    return Described(surface, (*findings, *lost), _file_of(source), builtin=source == BUILTIN)
+    if app.catalog.pending_mounts is None:
+        surface = tool_list_of(app)
+    else:
+        surface, lost = _with_mounts(app, options, screen)
+        findings += lost
+    # The file of the server, relative to the working directory if it is inside.
+    place = re.sub(r":\w+\Z", "", source)
+    path: str = getattr(sys.modules.get(place), "__file__", None) or place
+    shown = os.path.relpath(path) if path.startswith(os.getcwd() + os.sep) else path
+    return Described(surface, tuple(findings), shown if os.path.isfile(path) else "", builtin=source == BUILTIN)
 
 
 def _not_offered(level: Level, message: str, fix: str, where: str) -> Finding:
     return Finding(
         tool="", level=level, rule=OFFERED.id, message=message, fix=fix, profiles=OFFERED.profiles, where=where
     )
-
-
-def _file_of(source: str) -> str:
-    """The file of a loaded server, relative to the working directory if it is inside."""
-    place = re.sub(r":\w+\Z", "", source)
-    path: str = getattr(sys.modules.get(place), "__file__", None) or place
-    inside = path.startswith(os.getcwd() + os.sep)
-    return (os.path.relpath(path) if inside else path) if os.path.isfile(path) else ""
 
 
 def _with_mounts(app: Server, options: Options, screen: Screen) -> tuple[ToolList, list[Finding]]:
@@ -158,7 +152,13 @@ def _with_mounts(app: Server, options: Options, screen: Screen) -> tuple[ToolLis
         mounts = app.catalog.pending_mounts.all
         try:
             await gather(*(_wait_for(mount, options.timeout, screen) for mount in mounts))
-            return tool_list_of(app), [each for mount in mounts for each in _left_out(mount)]
+            fix = "Look at that server by itself: longshore lint -- COMMAND, or its URL."
+            lost: list[Finding] = []
+            for mount in mounts:
+                lines = [line for lines in mount.left_out.values() for line in lines]
+                where = f"mounted {mount.prefix}"
+                lost += [_not_offered("warning", f"left out: {line}", fix, where) for line in lines[:MOST_FAULTS]]
+            return tool_list_of(app), lost
         finally:
             await gather(*(mount.stop() for mount in mounts))
 
@@ -173,14 +173,6 @@ async def _wait_for(mount: Mount, seconds: float, screen: Screen) -> None:
     except ToolError:
         more = "; give it more by --timeout" if supervisor.problem is None else ""
         screen.note(f"{supervisor.reason()}{more}; its tools are not looked at")
-
-
-def _left_out(mount: Mount) -> list[Finding]:
-    lines = [line for lines in mount.left_out.values() for line in lines]
-    fix = "Look at that server by itself: longshore lint -- COMMAND, or its URL."
-    return [
-        _not_offered("warning", f"left out: {line}", fix, f"mounted {mount.prefix}") for line in lines[:MOST_FAULTS]
-    ]
 
 
 def _read_tools(path: str) -> Described:
