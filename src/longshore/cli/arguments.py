@@ -299,15 +299,15 @@ def keys_of(schema: Any, root: dict[str, Any]) -> list[str]:
 def child(schema: Any, root: dict[str, Any], key: str) -> Any:
     """The schema of an object's property; empty if any value is allowed, None if there can be no such property."""
     all_parts = parts(schema, root)
-    found = [each["properties"][key] for each in all_parts if key in _member(each, "properties")]
-    patterns = [pair for each in all_parts for pair in _member(each, "patternProperties").items()]
-    found = found or [each for pattern, each in patterns[:MOST_PARTS] if _matches(pattern, key)]
+    found: list[Any] = [each["properties"][key] for each in all_parts if key in _member(each, "properties")]
     if not found:
+        if any("patternProperties" in each for each in all_parts):
+            return {}  # the validator matches the patterns
         others: list[Any] = [each["additionalProperties"] for each in all_parts if "additionalProperties" in each]
-        closed = patterns or keys_of(schema, root) or "object" not in types(schema, root)
         found = [each for each in others if each is not False]
         if not found:
-            return None if others or closed else {}
+            closed = others or keys_of(schema, root) or "object" not in types(schema, root)
+            return None if closed else {}
     known = [each if is_object(each) else {} for each in found]
     return known[0] if len(known) == 1 else {"anyOf": known}
 
@@ -315,16 +315,6 @@ def child(schema: Any, root: dict[str, Any], key: str) -> Any:
 def _member(schema: dict[str, Any], key: str) -> dict[str, Any]:
     found: Any = schema.get(key)
     return found if is_object(found) else {}
-
-
-def _matches(pattern: str, key: str) -> bool:
-    """Match by the validator, whose patterns take linear time: the schema comes from a server."""
-    from longshore.schema.validate import SchemaProblem, compile
-
-    try:
-        return not compile({"pattern": pattern}).errors(key)
-    except SchemaProblem:
-        return True  # the server decides
 
 
 def say_expected(schema: Any) -> str:

@@ -33,7 +33,6 @@ from longshore.testing.transcript import (
     LITERAL,
     Bindings,
     TranscriptLine,
-    find_fault,
     matches,
     read_json,
     read_transcript,
@@ -83,8 +82,8 @@ class ReplayChannel(Channel):
         self._replay = replay
         # Cancelling depends on time, so it is neither expected nor compared.
         self._left = deque(line for line in replay.lines if not (line.client and line.method == _CANCELLED))
-        self._ids: dict[Any, Any] = {}
-        """Recorded ids and progress tokens of requests -> those of this connection."""
+        self._ids: dict[str, Any] = {}
+        """Recorded ids and progress tokens of requests, by their repr -> those of this connection."""
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def open(self) -> None:
@@ -106,8 +105,8 @@ class ReplayChannel(Channel):
         if line is not None and _is_recorded(line, message):
             self._left.popleft()
             self._replay.used.add(line.number)
-            self._ids[line.id] = message.get("id")
-            self._ids[_meta(line.message).get("progressToken")] = _meta(message).get("progressToken")
+            self._ids[repr(line.id)] = message.get("id")
+            self._ids[repr(_meta(line.message).get("progressToken"))] = _meta(message).get("progressToken")
             self._answer()
         elif message.get("method") == _DISCOVER and line is not None and line.method == "initialize":
             self._deliver(error(message["id"], METHOD_NOT_FOUND, "the server that was recorded uses a handshake"))
@@ -120,12 +119,12 @@ class ReplayChannel(Channel):
             line = self._left.popleft()
             message = dict(line.message)
             if line.method is None:
-                message["id"] = self._ids.get(line.id, line.id)
+                message["id"] = self._ids.get(repr(line.id), line.id)
             elif "params" in message:
                 params, meta = dict(_member(message, "params")), dict(_meta(message))
                 for holder, key in ((params, "progressToken"), (meta, SUBSCRIPTION_ID)):
                     if key in holder:
-                        holder[key] = self._ids.get(holder[key], holder[key])
+                        holder[key] = self._ids.get(repr(holder[key]), holder[key])
                 message["params"] = {**params, "_meta": meta} if meta else params
             self._deliver(encode(message))
 
@@ -254,8 +253,8 @@ class _Player:
         self._changed = asyncio.Event()
         self._lost: ClientError | None = None
         self._bindings: Bindings = {}
-        self._methods: dict[Any, str] = {}
-        """Id of a request -> its method."""
+        self._methods: dict[str, str] = {}
+        """Id of a request, by its repr -> its method."""
         self.channel = make_channel(self)
 
     # -- the channel's callbacks
@@ -269,8 +268,7 @@ class _Player:
             message = {_MALFORMED: str(problem), "it was": repr(frame[:_SHOWN])}
         messages: list[Any] = message if is_array(message) else [message]
         for each in messages:
-            fault = find_fault(each)
-            self._received.append(each if fault is None else {_MALFORMED: fault, "it was": repr(each)[:_SHOWN]})
+            self._received.append(each if is_object(each) else {_MALFORMED: "no object", "it was": repr(each)[:_SHOWN]})
         self._changed.set()
 
     def on_failure(self, id: Id, problem: ClientError) -> None:
@@ -299,7 +297,7 @@ class _Player:
                 raise LongshoreError(f"{self._where}:{line.number}: {what}")
             message["id"] = self._bindings[token[1:]]
         elif line.id is not None:
-            id, self._methods[line.id] = line.id, line.method
+            id, self._methods[repr(line.id)] = line.id, line.method
         if line.method != _DISCOVER:  # which finds out the revisions; other modern requests name theirs
             self._speak(_meta(message).get(PREFIX + "protocolVersion"))
         if line.method == _CANCELLED and is_object(params):
@@ -350,7 +348,7 @@ class _Player:
             await self._wait(line, end)
         received = found[0]
         self._received.remove(received)
-        method = self._methods.get(line.id)
+        method = self._methods.get(repr(line.id))
         if not matches(expected, received, self._bindings):
             lines = differences(expected, received, "recorded", "came")
             raise AssertionError(

@@ -21,7 +21,7 @@ from longshore.limits import Limits
 from longshore.protocol.revisions import Revision
 from longshore.schema.kinds import is_array, is_object
 from longshore.testing.in_memory import in_memory
-from longshore.testing.transcript import ANY, MOST_BYTES, find_fault, read_json, write_literal
+from longshore.testing.transcript import ANY, MOST_BYTES, read_json, write_literal
 from longshore.wire.codec import BROKEN, encode
 from longshore.wire.messages import Id
 
@@ -167,8 +167,7 @@ class Recording:
         messages: list[Any] = message if is_array(message) else [message]
         for each in messages:
             text = write_literal(encode(self._redaction.clean(each)).decode()).replace(f'"{_REDACTED}"', f'"{ANY}"')
-            fault = find_fault(each)
-            self._append(f"{mark} {text}" if fault is None else f"# {mark} no message ({fault}): {text[:_SHOWN]}")
+            self._append(f"{mark} {text}" if is_object(each) else f"# {mark} no message: {text[:_SHOWN]}")
 
     def _append(self, line: str) -> None:
         self._size += len(line.encode()) + 1

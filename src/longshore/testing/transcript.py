@@ -24,7 +24,6 @@ from msgspec import Struct
 from longshore.client.channel import CLIENT_LIMITS
 from longshore.errors import LongshoreError
 from longshore.files import read_bounded
-from longshore.protocol.peer import SUBSCRIPTION_ID
 from longshore.schema.compatibility import same
 from longshore.schema.kinds import is_array, is_object
 from longshore.wire.codec import BROKEN, too_deep
@@ -136,28 +135,9 @@ def _read_line(marked: MarkedLine, where: str) -> TranscriptLine:
         message, pattern = read_json(marked.text), read_pattern(marked.text)
     except BROKEN as problem:
         raise LongshoreError(f"{place}: that is no JSON: {problem}") from None
-    fault = find_fault(message)
-    if fault is not None:
-        raise LongshoreError(f"{place}: {fault}")
-    return TranscriptLine(marked.mark == ">", message, pattern, marked.number)
-
-
-def find_fault(message: Any) -> str | None:
-    """Why a JSON value is no message; None if it is one."""
     if not is_object(message):
-        return "a message is a JSON object"
-    params = message.get("params")
-    meta = params.get("_meta") if is_object(params) else None
-    ids = {"id": message, "requestId": params, "progressToken": params, SUBSCRIPTION_ID: meta}
-    for name, holder in (*ids.items(), ("progressToken", meta)):
-        value = holder.get(name) if is_object(holder) else None
-        if value is not None and not is_id(value):
-            return f"{name} is a text or a number"
-    return None
-
-
-def is_id(value: Any) -> bool:
-    return isinstance(value, (str, int)) and not isinstance(value, bool)
+        raise LongshoreError(f"{place}: a message is a JSON object")
+    return TranscriptLine(marked.mark == ">", message, pattern, marked.number)
 
 
 # -- matching
