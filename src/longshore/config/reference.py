@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from functools import cache
 from itertools import pairwise
 from typing import Any, cast
 
@@ -70,6 +71,7 @@ def _summary(section: Section) -> str:
     return (section.record.__doc__ or "").split(". ")[0].rstrip(".") + "."
 
 
+@cache
 def docs(record: type[Struct]) -> dict[str, str]:
     """The string below each field, read from the source because Python drops it."""
     with open(str(sys.modules[record.__module__].__file__), encoding="utf-8") as source:

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from longshore.config.keys import Key, Section, sections, unknown_section
 from longshore.config.sections import (
     ENV_MARK,
+    FLAGS,
+    HTTP_FLAGS,
     MOVED,
-    OPTION_OF_KEY,
     PATH_VARIABLE,
     PREFIX,
     Config,
@@ -190,8 +191,9 @@ def _fixed_variable(dotted_key: str) -> str:
 
 
 def _from_flags(flags: Mapping[str, Any], problems: list[str]) -> Iterator[Setting]:
+    options = {key: option for option, key in (FLAGS | HTTP_FLAGS).items()}
     for dotted_key, value in flags.items():
-        option = OPTION_OF_KEY.get(dotted_key, dotted_key)
+        option = options.get(dotted_key, dotted_key)
         try:
             path, key = _split(dotted_key)
             checked = key.read(value) if isinstance(value, str) else key.check(value)
