@@ -21,9 +21,6 @@ from longshore.invisible import CONTROLS, MARKS, TAGS
 if TYPE_CHECKING:
     from rich.console import Console
 
-WRAPPED_CHARACTERS = 100_000
-"""Longer texts are printed without folding at words, which would take long."""
-
 DRAW_SECONDS = 0.05
 """Between two drawings of the progress line."""
 _BAR = 24
@@ -83,19 +80,12 @@ class Screen:
     # -- stdout
 
     def text(self, text: str) -> None:
-        """Print a text and a line end: folded and cleaned on a terminal, unchanged into a pipe."""
-        if not self.out_is_terminal:
+        """Print a text and a line end: cleaned on a terminal, unchanged into a pipe."""
+        if self.out_is_terminal:
+            self.clear()
+            _write(sys.stdout, clean(text).removesuffix("\n") + "\n")
+        else:
             self.data(text if text.endswith("\n") else text + "\n")
-            return
-        self.clear()
-        shown = clean(text).removesuffix("\n")
-        if len(shown) > WRAPPED_CHARACTERS:
-            _write(sys.stdout, shown + "\n")
-            return
-        from rich.console import Console
-        from rich.text import Text
-
-        Console(highlight=False).print(Text(shown, overflow="fold"))
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Print styled lines: coloured and folded on a terminal, plain into a pipe."""
