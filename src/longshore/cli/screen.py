@@ -1,4 +1,4 @@
-"""The output of a command: folded text and tables on a terminal, plain data into a pipe.
+"""The output of a command: text and tables on a terminal, plain data into a pipe.
 
 Text from a server is cleaned before it reaches a terminal: escape sequences in it could do anything there.
 """
