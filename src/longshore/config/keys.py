@@ -67,34 +67,17 @@ HIDDEN = "…"
 SHOWN_CHARACTERS = 40
 """How much an error shows of a value: enough to recognise it."""
 
-_EXPECTED: dict[Kind, str] = {
-    "switch": "true or false",
-    "count": "a whole number",
-    "seconds": "seconds (a number)",
-    "timeout": "seconds (a number) or false",
-    "text": "a string",
-    "list": "a list of strings",
-    "table": "a table",
+_KINDS: dict[Kind, tuple[str, Any, dict[str, Any]]] = {
+    "switch": ("true or false", bool, {"type": "boolean"}),
+    "count": ("a whole number", int, {"type": "integer"}),
+    "seconds": ("seconds (a number)", (int, float), {"type": "number"}),
+    "timeout": ("seconds (a number) or false", (int, float), {"type": "number"}),
+    "text": ("a string", str, {"type": "string"}),
+    "choice": ("", str, {}),
+    "list": ("a list of strings", list, {"type": "array", "items": {"type": "string"}}),
+    "table": ("a table", dict, {"type": "object"}),
 }
-_TYPES: dict[Kind, Any] = {
-    "switch": bool,
-    "count": int,
-    "seconds": (int, float),
-    "timeout": (int, float),
-    "text": str,
-    "choice": str,
-    "list": list,
-    "table": dict,
-}
-_SCHEMAS: dict[Kind, dict[str, Any]] = {
-    "switch": {"type": "boolean"},
-    "count": {"type": "integer"},
-    "seconds": {"type": "number"},
-    "timeout": {"type": "number"},
-    "text": {"type": "string"},
-    "list": {"type": "array", "items": {"type": "string"}},
-    "table": {"type": "object"},
-}
+"""What each kind takes: in words, as a Python type, as a JSON Schema."""
 
 
 class Key(Struct, frozen=True):
@@ -110,13 +93,13 @@ class Key(Struct, frozen=True):
 
     @property
     def expected(self) -> str:
-        return " or ".join((", ".join(self.words[:-1]), self.words[-1])) if self.words else _EXPECTED[self.kind]
+        return " or ".join((", ".join(self.words[:-1]), self.words[-1])) if self.words else _KINDS[self.kind][0]
 
     def check(self, value: Any) -> Any:
         """Check a value of TOML."""
         if self.kind == "timeout" and value is False:
             return False
-        is_type = isinstance(value, _TYPES[self.kind]) and isinstance(value, bool) is (self.kind == "switch")
+        is_type = isinstance(value, _KINDS[self.kind][1]) and isinstance(value, bool) is (self.kind == "switch")
         if not is_type or (self.words and value not in self.words):
             near = nearest(value, self.words) if self.words and isinstance(value, str) else None
             shown = HIDDEN if self.secret else show(value)
@@ -158,7 +141,7 @@ class Key(Struct, frozen=True):
         """The JSON Schema of the key's values."""
         if self.words:
             return {"enum": list(self.words)}
-        made = dict(_SCHEMAS[self.kind])
+        made = dict(_KINDS[self.kind][2])
         if self.range is not None:
             made |= {"minimum": self.range[0], "maximum": self.range[1]}
         if self.secret:

@@ -338,7 +338,7 @@ class _Player:
         expected, end = self._loosen(line.pattern), asyncio.get_running_loop().time() + self._seconds
         if line.method is not None:
             if line.id is not None:
-                expected["id"] = f"{_RECORDED}{line.id!r}"
+                expected["id"] = self._unbound(line.id)
             while not take(expected, self._received, self._bindings):
                 await self._wait(line, end)
             return
@@ -368,10 +368,16 @@ class _Player:
             if key in self._volatile:
                 made[key] = ANY
             elif key in _HANDED_BACK and isinstance(each, str) and not each.startswith(ANY):
-                made[key] = f"{_RECORDED}{each.removeprefix(LITERAL)!r}"
+                made[key] = self._unbound(each.removeprefix(LITERAL))
             else:
                 made[key] = self._loosen(each)
         return made
+
+    def _unbound(self, value: Any) -> str:
+        """The token of a value that the server chooses. It may choose anew if it did so before."""
+        token = f"{_RECORDED}{value!r}"
+        self._bindings.pop(token[1:], None)
+        return token
 
     async def _wait(self, line: TranscriptLine, end: float) -> None:
         """Wait until something comes. Raises AssertionError if nothing does."""

@@ -143,18 +143,16 @@ class Recording:
         if self._open:
             raise ConnectError(f"one connection at a time is recorded to {self._path}; call record(…) for each client")
         if self.too_long:
-            raise ConnectError(self.problem)
+            raise ConnectError(self.too_long)
         self._open, self.agreed, self._kept = True, False, len(self._lines)
         if self._lines:
             self._append("# connected again")
 
     @property
-    def too_long(self) -> bool:
-        return self._size > MOST_BYTES
-
-    @property
-    def problem(self) -> str:
-        return f"the recording is longer than {MOST_BYTES:,} bytes; record less"
+    def too_long(self) -> str:
+        """What to say if it is; else empty."""
+        most = f"{MOST_BYTES:,} bytes"
+        return f"the recording is longer than {most}; record less" if self._size > MOST_BYTES else ""
 
     def add(self, mark: str, frame: bytes) -> None:
         """Append the messages of a frame; a malformed one as a comment."""
@@ -232,7 +230,7 @@ class RecordingChannel(Channel):
         was_too_long = self._recording.too_long
         self._recording.add(mark, frame)
         if self._recording.too_long and not was_too_long:
-            self.events.on_lost(ClientError(self._recording.problem, self.label))
+            self.events.on_lost(ClientError(self._recording.too_long, self.label))
 
     async def ready(self) -> None:
         await self._inner.ready()
