@@ -342,18 +342,15 @@ class _Player:
             while not take(expected, self._received, self._bindings):
                 await self._wait(line, end)
             return
-        while not (
-            found := [each for each in self._received if "method" not in each and same(each.get("id"), line.id)]
-        ):
+        while not (found := [each for each in self._received if _answers(each, line.id)]):
             await self._wait(line, end)
         received = found[0]
         self._received.remove(received)
         method = self._methods.get(repr(line.id))
         if not matches(expected, received, self._bindings):
-            lines = differences(expected, received, "recorded", "came")
-            raise AssertionError(
-                f"{self._where}:{line.number}: {method} is not answered as it was\n" + "\n".join(lines)
-            )
+            lines = differences(self._blank(line.pattern), self._blank(received), "recorded", "came")
+            what = f"{self._where}:{line.number}: {method} is not answered as it was"
+            raise AssertionError("\n".join([what, *lines]))
         if method in ("initialize", _DISCOVER) and "result" in received:
             self._speak(MODERN[-1] if method == _DISCOVER else _member(received, "result").get("protocolVersion"))
 
@@ -372,6 +369,13 @@ class _Player:
             else:
                 made[key] = self._loosen(each)
         return made
+
+    def _blank(self, value: Any) -> Any:
+        """The value with `"…"` for everything that is not compared, to show differences."""
+        if is_object(value):
+            hidden = self._volatile | _HANDED_BACK.keys()
+            return {key: ANY if key in hidden else self._blank(each) for key, each in value.items()}
+        return [self._blank(each) for each in value] if is_array(value) else value
 
     def _unbound(self, value: Any) -> str:
         """The token of a value that the server chooses. It may choose anew if it did so before."""
@@ -398,6 +402,10 @@ class _Player:
     def _missing(self, line: TranscriptLine, why: str) -> str:
         text = f"{self._where}:{line.number}: the server did not say this: {why}\n{_shown([line.message])}"
         return f"{text}\nit said:\n{_shown(self._received)}" if self._received else text
+
+
+def _answers(message: dict[str, Any], id: Any) -> bool:
+    return "method" not in message and _MALFORMED not in message and same(message.get("id"), id)
 
 
 def _shown(messages: list[dict[str, Any]]) -> str:
