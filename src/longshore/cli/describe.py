@@ -16,8 +16,9 @@ import msgspec
 from msgspec import Struct
 
 from longshore.app import Server
+from longshore.cli.options import USAGE, Options
 from longshore.cli.rules import OFFERED
-from longshore.cli.session import fetch
+from longshore.cli.session import run_session
 from longshore.cli.target import BUILTIN, LIST_FORMS, STDIN, Destination, load, name_of, read_list_file, resolve
 from longshore.errors import BadAnswer, TargetError, ToolError
 from longshore.registry.tool import Entry
@@ -32,7 +33,6 @@ from longshore.testing.snapshot import read_surface
 from longshore.wire.codec import encode
 
 if TYPE_CHECKING:
-    from longshore.cli.options import Options
     from longshore.cli.screen import Screen
     from longshore.client.client import Client
     from longshore.mounting.mount import Mount
@@ -66,7 +66,8 @@ def describe(target: str | None, command: tuple[str, ...], options: Options, scr
         return _read_tools(place)
     if place.source:
         return _load_tools(place.source, options, screen)
-    return Described(fetch(place, options, screen, lambda client, place: _ask_for_tools(client, place, screen)))
+    found = run_session(place, options, screen, lambda client, place: _ask_for_tools(client, place, screen), USAGE)
+    return Described(found)
 
 
 def tool_list_of(app: Server) -> ToolList:
@@ -162,7 +163,7 @@ def _with_mounts(app: Server, options: Options, screen: Screen) -> tuple[ToolLis
         finally:
             await gather(*(mount.stop() for mount in mounts))
 
-    return fetch(Destination(app, app.name), options, screen, connect)
+    return run_session(Destination(app, app.name), options, screen, connect, USAGE)
 
 
 async def _wait_for(mount: Mount, seconds: float, screen: Screen) -> None:
@@ -215,7 +216,7 @@ def take_snapshot(target: str | None, options: Options, screen: Screen, command:
 
 
 def _ask_for_snapshot(place: Destination, options: Options, screen: Screen) -> Snapshot:
-    return Snapshot(place.name, fetch(place, options, screen, lambda client, _: read_surface(client)))
+    return Snapshot(place.name, run_session(place, options, screen, lambda client, _: read_surface(client), USAGE))
 
 
 def _load_snapshot(place: Destination, options: Options, screen: Screen) -> Snapshot:

@@ -26,9 +26,6 @@ DRAW_SECONDS = 0.05
 _BAR = 24
 _MOST_HELD = 1000
 """Notes held back while the user types; older ones are dropped."""
-_LEAST_COLUMNS = 20
-_HANGING = 4
-"""Indent of the continuation of a folded line."""
 WIDEST = 60
 """Cells for a pipe are padded up to this width: one long cell of a server must not widen ten thousand rows."""
 
@@ -94,16 +91,13 @@ class Screen:
             self.data("".join(" " * indent + "".join(text for text, _ in parts) + "\n" for indent, parts in cleaned))
             return
         from rich.console import Console
+        from rich.padding import Padding
         from rich.text import Text
 
         self.clear()
         console = Console(highlight=False)
         for indent, parts in cleaned:
-            width = max(_LEAST_COLUMNS, console.width - indent - _HANGING)
-            for number, row in enumerate(Text.assemble(*parts).wrap(console, width, overflow="fold")):
-                row.rstrip()
-                before = Text(" " * (indent + (_HANGING if number else 0)))
-                console.print(before + row, no_wrap=True, overflow="ignore", crop=False)
+            console.print(Padding(Text.assemble(*parts, overflow="fold"), (0, 0, 0, indent), expand=False))
 
     def data(self, data: str | bytes) -> None:
         """Write exactly this. Raises OSError."""

@@ -6,7 +6,7 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable
 from math import isfinite
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 import click
 import msgspec
@@ -33,23 +33,35 @@ _LOG_CHARACTERS: Final = 2000
 _SPELLED: Final = {"timeout": "--timeout", "auth": "--auth", "headers": "--header", "cwd": "--cwd"}
 """Arguments of `Client` as options of the command line."""
 
-Work = Callable[[Client, Destination], Awaitable[int]]
 T = TypeVar("T")
 
 
-def run_session(target: str | Destination, options: Options, screen: Screen, work: Work) -> int:
-    """Do the work with a client of the target; the exit code. Raises click.UsageError for wrong options."""
+def run_session(
+    target: str | Destination,
+    options: Options,
+    screen: Screen,
+    work: Callable[[Client, Destination], Awaitable[T]],
+    failure: int | None = None,
+) -> T:
+    """Return the result of the work with a client of the target. Raises click.UsageError for wrong options.
+
+    If the session fails, the error is shown and click's Exit raised, with `failure` as its code if that is given.
+    """
+
+    def end(code: int) -> NoReturn:
+        raise click.exceptions.Exit(code if failure is None or code > SIGNALLED else failure)
+
     try:
         place = target if isinstance(target, Destination) else locate(target, options.config)
         client = Client(place.target, **_client_options(place, options, screen))
     except (ConfigError, ConnectError) as problem:
         screen.fail(str(problem))
-        return USAGE
+        end(USAGE)
     if place.origin and screen.err_is_terminal:  # a project's server may have the same name as the user's
         screen.note(f"{place.name}, as {place.origin} has it")
     signals: list[int] = []
 
-    async def run() -> int:
+    async def run() -> T:
         task = asyncio.current_task()
         assert task is not None
 
@@ -64,41 +76,24 @@ def run_session(target: str | Destination, options: Options, screen: Screen, wor
             return await work(client, place)
 
     try:
-        code = asyncio.run(run())
-        if code == FAILED:
+        result = asyncio.run(run())
+        if isinstance(result, int) and result == FAILED:
             _show_traces(client.stderr_tail(), screen)
-        return code
+        return result
     except (KeyboardInterrupt, asyncio.CancelledError):
-        screen.clear()
-        return SIGNALLED + signals[0] if signals else INTERRUPTED
+        end(SIGNALLED + signals[0] if signals else INTERRUPTED)
     except ClientError as problem:
         problem.said = _readable(client.stderr_tail() or problem.said)  # complete, since the child has ended by now
         screen.fail(_explain(problem, place, options))
-        return problem.exit_code
+        end(problem.exit_code)
     except BrokenPipeError:
         raise  # `main.run` handles it
     except OSError as problem:
         abandon_stdout()
         screen.fail(f"the output could not be written: {problem.strerror or problem}")
-        return FAILED
+        end(FAILED)
     finally:
         screen.clear()
-
-
-def fetch(
-    place: Destination, options: Options, screen: Screen, read: Callable[[Client, Destination], Awaitable[T]]
-) -> T:
-    """Return the result of `read` in a session. Raises Exit if the session failed, after its error was shown."""
-    found: list[T] = []
-
-    async def work(client: Client, place: Destination) -> int:
-        found.append(await read(client, place))
-        return 0
-
-    code = run_session(place, options, screen, work)
-    if not found:
-        raise click.exceptions.Exit(code if code > SIGNALLED else USAGE)
-    return found[0]
 
 
 # -- what `Client` is given
