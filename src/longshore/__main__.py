@@ -28,7 +28,7 @@ def _read_serve(args: list[str]) -> tuple[str | None, dict[str, Any], str | None
     """The target, the flags and the configuration file of a plain `serve`; None if it is anything else."""
     if not args or args[0] != "serve":
         return None
-    from longshore.config.flags import CONFIG_OPTION, KEY_OF_OPTION
+    from longshore.config.sections import CONFIG_OPTION, FLAGS
 
     target: str | None = None
     flags: dict[str, Any] = {}
@@ -36,14 +36,14 @@ def _read_serve(args: list[str]) -> tuple[str | None, dict[str, Any], str | None
     rest = iter(args[1:])
     for arg in rest:
         option, equals, value = arg.partition("=")
-        if option == CONFIG_OPTION or option in KEY_OF_OPTION:
+        if option == CONFIG_OPTION or option in FLAGS:
             given = value if equals else next(rest, None)
             if given is None:
                 return None
             if option == CONFIG_OPTION:
                 path = given
             else:
-                flags[KEY_OF_OPTION[option]] = given
+                flags[FLAGS[option]] = given
         elif arg.startswith("-") or target is not None:
             return None
         else:

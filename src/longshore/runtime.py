@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, final
 
 from longshore import config as configuration
 from longshore.config import Config
-from longshore.config.watch import ConfigWatch
+from longshore.config.load import ConfigWatch
 from longshore.errors import ConfigError
 from longshore.registry.catalog import Catalog
 from longshore.server.engine import Engine

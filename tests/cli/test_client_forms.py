@@ -153,12 +153,6 @@ def test_control_characters_in_a_list_are_spelled_out(workspace: Workspace) -> N
     assert max(map(len, shown.splitlines())) <= 50
 
 
-def test_long_text_fits_the_width(workspace: Workspace) -> None:
-    terminal = workspace.terminal("call", "server.py", "echo", "text=" + "word " * 60, columns=40)
-    assert terminal.end() == 0
-    assert max(map(len, plain(terminal.seen).splitlines())) <= 40
-
-
 def test_a_terminal_shows_which_file_names_a_project_server(workspace: Workspace) -> None:
     entry = {"command": sys.executable, "args": ["-m", "longshore", "serve", "server.py"]}
     workspace.write(".mcp.json", json.dumps({"mcpServers": {"dock": entry}}))

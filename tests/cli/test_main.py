@@ -14,8 +14,7 @@ import pytest
 
 from longshore import __version__
 from longshore.cli.main import COMMANDS, cli, run
-from longshore.config.flags import CONFIG_OPTION, FLAGS, HTTP_FLAGS, HTTP_OPTION, KEY_OF_OPTION, OPTION_OF_KEY
-from longshore.config.keys import sections
+from longshore.config.sections import CONFIG_OPTION, FLAGS, HTTP_FLAGS, HTTP_OPTION
 from longshore.errors import TargetError
 
 from .conftest import Workspace
@@ -116,17 +115,10 @@ def test_an_unknown_command_gets_the_nearest(capsys: pytest.CaptureFixture[str])
 def test_serve_help_lists_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["serve", "--help"]) == 0
     out = capsys.readouterr().out
-    for option in [CONFIG_OPTION, HTTP_OPTION, *OPTION_OF_KEY.values()]:
+    for option in [CONFIG_OPTION, HTTP_OPTION, *FLAGS, *HTTP_FLAGS]:
         assert f"{option} " in out
         assert f"`{option}`" in PAGE.read_text()
     assert "TARGET" in out
-
-
-def test_every_flag_sets_a_key_that_exists() -> None:
-    assert len(KEY_OF_OPTION) == len(FLAGS) and len(OPTION_OF_KEY) == len(FLAGS + HTTP_FLAGS)
-    for flag in FLAGS + HTTP_FLAGS:
-        section, _, name = flag.key.partition(".")
-        assert name in sections()[section].keys
 
 
 def test_serve_hands_over_what_was_given(served: list[Any]) -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from longshore import config
 from longshore.config.keys import sections
 from longshore.config.sections import env_form
-from longshore.config.sources import variable
 
 from .conftest import Place
 
@@ -138,6 +137,6 @@ def test_every_key_has_a_variable_that_sets_it(section: Any) -> None:
                 continue
             case _:
                 text = value = "some words"
-        found = config.load(environ={variable(section, key.name, "X"): text}, cwd="/")
+        found = config.load(environ={section.variable(key.name, "X"): text}, cwd="/")
         table = getattr(found, section.name)
         assert getattr(table["$X"] if section.named else table, key.name) == value

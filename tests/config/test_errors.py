@@ -10,7 +10,6 @@ import pytest
 from longshore.config.keys import LEAST_SECONDS
 from longshore.config.sources import PROBLEMS
 from longshore.config.toml_file import FILE_BYTES, KEY_PARTS
-from longshore.errors import ConfigError
 
 from .conftest import Place
 
@@ -186,10 +185,6 @@ def test_a_file_that_is_not_utf8_is_refused(place: Place, raw: bytes) -> None:
     assert place.error_of(raw).startswith("longshore.toml:2: not UTF-8 (byte 0x")
 
 
-def test_a_utf16_file_is_refused(place: Place) -> None:
-    assert place.error_of("[server]\n".encode("utf-16")) == "longshore.toml:1: not UTF-8 (byte 0xff)"
-
-
 def test_a_missing_path_is_reported(place: Place) -> None:
     assert place.error(path="no.toml") == "--config: no such file: no.toml"
     assert place.error(LONGSHORE_CONFIG="no.toml") == "LONGSHORE_CONFIG: no such file: no.toml"
@@ -221,10 +216,6 @@ def test_a_key_has_a_largest_number_of_parts(place: Place, part: str, form: str)
 def test_many_dots_in_a_value_are_fine(place: Place) -> None:
     place.write(f"[server]\ninstructions = '{'a.' * 99}'\n[toolsets.x.options]\nv = [{'1.5, ' * 99}]\n")
     assert place.load().server.instructions == "a." * 99
-
-
-def test_a_config_error_exits_with_two() -> None:
-    assert ConfigError.exit_code == 2
 
 
 # Unusual files that are valid

@@ -172,14 +172,6 @@ def test_every_secret_is_a_key_and_marked_in_the_schema() -> None:
     assert marked == SECRETS
 
 
-def test_a_field_of_an_unknown_type_raises_type_error() -> None:
-    class Added(Struct):
-        raw: bytes = b""
-
-    with pytest.raises(TypeError, match="no kind of configuration value"):
-        make_section("added", Added)
-
-
 def test_the_record_encodes(place: Place) -> None:
     place.write("[tools.add]\ntimeout = 3\n")
     assert msgspec.to_builtins(place.load())["origins"]["tools.add.timeout"] == {

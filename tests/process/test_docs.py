@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from longshore.config.flags import KEY_OF_OPTION
 from longshore.config.reference import docs
+from longshore.config.sections import FLAGS
 from longshore.limits import DEFAULT_LIMITS, Limits
 
 PAGE = Path(__file__).parents[2] / "docs/serving.md"
@@ -35,7 +35,7 @@ def test_the_table_of_limits_is_the_codes() -> None:
 
 def test_every_option_is_on_the_page() -> None:
     assert all(f"`{option}" in PAGE.read_text() for option in ("--eof-grace", "--timeout"))
-    assert {"--eof-grace", "--timeout"} <= set(KEY_OF_OPTION)
+    assert {"--eof-grace", "--timeout"} <= set(FLAGS)
 
 
 if __name__ == "__main__":

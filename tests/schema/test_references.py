@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from longshore.cli.argument_values import part
+from longshore.cli.arguments import part
 from longshore.schema.walk import resolve
 from longshore.toolsets.discovery.survey import kind_of
 

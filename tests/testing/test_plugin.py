@@ -415,26 +415,6 @@ def test_a_surface_depends_on_the_era_and_the_client_options(shop: pytest.Pytest
     assert "readOnlyHint" in modern and "readOnlyHint" not in old
 
 
-def test_child_processes_do_not_get_the_update_flag(shop: pytest.Pytester) -> None:
-    """A server that is started by the tests refuses variables that it does not know."""
-    shop.makepyfile(
-        """
-        import os, pytest, sys
-
-        @pytest.fixture
-        def mcp_server():
-            return [sys.executable, "-m", "longshore", "serve", "shop.py"]
-
-        def test_it(mcp_surface):
-            assert not [name for name in os.environ if name.startswith("LONGSHORE_")]
-            mcp_surface()
-        """
-    )
-    run(shop, "--mcp-update", passed=1)
-    run(shop, passed=1)
-    assert '"ring"' in (shop.path / "surface.json").read_text()
-
-
 def test_with_xdist(shop: pytest.Pytester) -> None:
     """Several processes write one file at once, and each finds it whole."""
     shop.makepyfile(
@@ -449,14 +429,6 @@ def test_with_xdist(shop: pytest.Pytester) -> None:
     shop.runpytest_subprocess("-n", "2", "--mcp-update").assert_outcomes(passed=12)
     run(shop, passed=12)
     assert [path.name for path in shop.path.glob(".surface*")] == []
-
-
-def test_without_the_other_plugins(shop: pytest.Pytester) -> None:
-    """Ours alone, in random order or not: nothing else is needed."""
-    shop.makepyfile("def test_it(mcp_client): assert mcp_client.call('ring').text == 'ding'")
-    others = ["randomly", "xdist", "anyio", "timeout", "pytest_timeout"]
-    flags = [flag for name in others for flag in ("-p", f"no:{name}")]
-    shop.runpytest_subprocess(*flags, "-W", "error", "--strict-markers").assert_outcomes(passed=1)
 
 
 def test_the_example(pytester: pytest.Pytester) -> None:

@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
-import os
-import stat
+import re
 import sys
+from collections import deque
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any, final
 
 import msgspec
 from msgspec import Struct
 
-from longshore.cli.argument_values import child, expected, keys_of, kinds, part, take_text
 from longshore.files import read_bounded
 from longshore.nearest import nearest
 from longshore.schema.kinds import is_array, is_object
-from longshore.schema.phrase import cut, quote
+from longshore.schema.phrase import cut, describe, expected, quote
+from longshore.schema.walk import resolve
 
 FILE_BYTES = 48 << 20
 """Most bytes of a file for an argument: more would not fit a message."""
+MOST_PARTS = 200
+"""Parts of one schema that are considered: a server's schema may refer to itself."""
+_JOINED = ("allOf", "anyOf", "oneOf")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,4000}")
+"""`int()` takes at most 4,300 digits."""
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+"""A JSON number, also as `.5` and `5.`; not what `float()` takes besides: `1_000`, `１`, `nan`."""
+_YES = frozenset(("true", "yes", "on", "y", "1"))
+_NO = frozenset(("false", "no", "off", "n", "0"))
+_TYPES: dict[str, tuple[type[Any], ...]] = {
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+    "null": (type(None),),
+    "array": (list,),
+    "object": (dict,),
+    "string": (str,),
+}
+_ANY = frozenset(_TYPES)
 
 
 class BadArguments(Exception):
@@ -27,6 +47,9 @@ class BadArguments(Exception):
     def __init__(self, lines: Sequence[str]) -> None:
         super().__init__("\n".join(lines))
         self.lines = list(lines)
+
+
+# -- the words
 
 
 class Word(Struct, frozen=True):
@@ -47,8 +70,13 @@ class Files:
 
     def read(self, path: str, key: str) -> bytes:
         """The bytes of the file for this key. Raises BadArguments."""
+        if path == "-":
+            if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
+                raise BadArguments([f"{key}: the standard input is closed"])
+            if self._stdin_went_to:
+                raise BadArguments([f"{key}: {self._stdin_went_to} has read the standard input already"])
+            self._stdin_went_to = key
         try:
-            self._check_stdin(path, key)
             data = sys.stdin.buffer.read(FILE_BYTES + 1) if path == "-" else read_bounded(path, FILE_BYTES)
         except (OSError, ValueError) as problem:
             why = getattr(problem, "strerror", None) or str(problem)
@@ -58,23 +86,6 @@ class Files:
         if len(data) > FILE_BYTES:
             raise BadArguments([f"{key}: the file {cut(path)} has more than {FILE_BYTES >> 20} MiB"])
         return data
-
-    def _check_stdin(self, path: str, key: str) -> None:
-        if path == "-" and sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
-            raise BadArguments([f"{key}: the standard input is closed"])
-        if path == "-" or _is_stdin(path):
-            if self._stdin_went_to:
-                raise BadArguments([f"{key}: {self._stdin_went_to} has read the standard input already"])
-            self._stdin_went_to = key
-
-
-def _is_stdin(path: str) -> bool:
-    """Whether it is stdin by another name, such as /dev/stdin. A regular file can be read twice."""
-    try:
-        there, ours = os.stat(path), os.fstat(0)
-    except (OSError, ValueError):
-        return False
-    return not stat.S_ISREG(there.st_mode) and os.path.samestat(there, ours)
 
 
 def read_words(words: Sequence[str], files: Files | None = None) -> list[Word]:
@@ -115,113 +126,246 @@ def read_base(given: str | None, files: Files | None = None) -> dict[str, Any]:
     return record
 
 
+# -- the arguments of a call
+
+
 def build(schema: dict[str, Any], words: Sequence[Word], base: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a call. Raises BadArguments with everything that the schema refuses."""
-    made = _Builder(schema, base)
+    from longshore.schema.cost import compile_bounded
+
+    arguments = dict(base)
+    problems: dict[str, list[str]] = {}
+    given: set[str] = set()
+    known = keys_of(schema, schema)
     for word in words:
-        made.take(word)
-    made.check()
-    if made.problems:
-        raise BadArguments([line for lines in made.problems.values() for line in lines])
-    return made.arguments
-
-
-class _Builder:
-    """Arguments under construction. `problems` has messages by the argument's name."""
-
-    def __init__(self, schema: dict[str, Any], base: dict[str, Any]) -> None:
-        self.schema = schema
-        self.arguments: dict[str, Any] = dict(base)
-        self.problems: dict[str, list[str]] = {}
-        self._given: set[str] = set()
-
-    def take(self, word: Word) -> None:
-        path = self._path(word.key)
-        schema: Any = self.schema
-        for n, step in enumerate(path):
-            inner = child(schema, self.schema, step)
-            if inner is None:
-                near = nearest(step, keys_of(schema, self.schema))
-                known = ", ".join(keys_of(schema, self.schema)) or "none"
-                where = ".".join(path[: n + 1])
-                hint = f"did you mean {near!r}?" if near else f"there are {cut(known)}"
-                self._report(path[0], f"{cut(where)}: there is no such argument; {hint}")
-                return
-            schema = inner
+        # `a.b` names a property of an object, unless the schema has the name `a.b`.
+        steps = word.key.split(".")
+        path = steps if word.key not in known and all(steps) else [word.key]
         try:
-            value = self._value(word, schema)
-            self._place(path, value, several="array" in kinds(schema, self.schema) and not word.forced)
+            inner = _argument_schema(path, schema)
+            value = _read_word(word, inner, schema)
+            several = word.key in given and not word.forced and "array" in types(inner, schema)
+            _place(arguments, path, value, again=word.key in given, several=several)
+            given.add(word.key)
         except ValueError as problem:
-            self._report(path[0], f"{cut(word.key)}: {problem}")
-
-    def _path(self, key: str) -> list[str]:
-        """`a.b` names a property of an object, unless the schema has the name `a.b`."""
-        whole = key in keys_of(self.schema, self.schema) or "." not in key
-        return [key] if whole or not all(key.split(".")) else key.split(".")
-
-    def _value(self, word: Word, schema: Any) -> Any:
-        data = word.data
-        if isinstance(data, bytes):
-            encoded = is_object(schema) and part(schema, self.schema).get("contentEncoding") == "base64"
-            data = _as_text(data, encoded=encoded and not word.forced)
-        if not word.forced:
-            return take_text(data, schema, self.schema)
-        try:
-            return msgspec.json.decode(data)
-        except (ValueError, RecursionError) as problem:
-            raise ValueError(f"expected JSON after :=, got {quote(data)} ({problem})") from None
-
-    def _place(self, path: list[str], value: Any, *, several: bool) -> None:
-        at: dict[str, Any] = self.arguments
-        for step in path[:-1]:
-            inner: Any = at.get(step, {})
-            if not is_object(inner):
-                raise ValueError(f"{step} was given as {quote(inner)}, so it has no parts")
-            at[step] = at = dict(inner)
-        key, last = ".".join(path), path[-1]
-        before: Any = at.get(last)
-        if key not in self._given:
-            at[last] = value
-        elif several and is_array(before) and is_array(value):
-            at[last] = [*before, *value]
-        else:
-            raise ValueError("it was given twice")
-        self._given.add(key)
-
-    def _report(self, key: str, line: str) -> None:
-        self.problems.setdefault(key, []).append(line)
-
-    def check(self) -> None:
-        """Validate the whole, without repeating problems of a key that are known."""
-        self._check_missing()
-        from longshore.schema.cost import compile_bounded
-
-        validator = compile_bounded(self.schema)
-        lines = [] if validator is None else validator.errors(self.arguments)  # the server decides
-        known = set(self.problems)
-        for line in lines:
-            key = line.partition(":")[0].partition(".")[0].partition("[")[0]
-            if key not in known:
-                self._report(key, line)
-
-    def _check_missing(self) -> None:
-        required: Any = self.schema.get("required")
-        for key in required if is_array(required) else ():
-            if isinstance(key, str) and key not in self.arguments and key not in self.problems:
-                wanted: Any = child(self.schema, self.schema, key)
-                inner: dict[str, Any] = part(wanted, self.schema) if is_object(wanted) else {}
-                text = " ".join(str(inner.get("description", "")).split())
-                self._report(
-                    key, f"{cut(key)}: missing, {expected(inner, self.schema)}{': ' if text else ''}{cut(text)}"
-                )
+            problems.setdefault(path[0], []).append(f"{cut(word.key)}: {problem}")
+    required: Any = schema.get("required")
+    for key in required if is_array(required) else ():
+        if isinstance(key, str) and key not in arguments and key not in problems:
+            wanted = part(child(schema, schema, key), schema)
+            text = " ".join(str(wanted.get("description", "")).split())
+            problems[key] = [f"{cut(key)}: missing, {say_expected(wanted)}{': ' if text else ''}{cut(text)}"]
+    validator = compile_bounded(schema)
+    reported = set(problems)
+    for line in [] if validator is None else validator.errors(arguments):  # without one the server decides
+        key = re.split(r"[:.\[]", line, maxsplit=1)[0]
+        if key not in reported:
+            problems.setdefault(key, []).append(line)
+    if problems:
+        raise BadArguments([line for lines in problems.values() for line in lines])
+    return arguments
 
 
-def _as_text(data: bytes, *, encoded: bool) -> str:
-    if encoded:
+def _argument_schema(path: list[str], root: dict[str, Any]) -> Any:
+    """The schema of an argument. Raises ValueError if there is none."""
+    schema: Any = root
+    for step in path:
+        inner = child(schema, root, step)
+        if inner is None:
+            names = keys_of(schema, root)
+            near = nearest(step, names)
+            hint = f"did you mean {near!r}?" if near else f"there are {cut(', '.join(names) or 'none')}"
+            raise ValueError(f"there is no such argument; {hint}")
+        schema = inner
+    return schema
+
+
+def _read_word(word: Word, schema: Any, root: dict[str, Any]) -> Any:
+    data = word.data
+    if isinstance(data, bytes) and not word.forced and part(schema, root).get("contentEncoding") == "base64":
         from base64 import b64encode
 
         return b64encode(data).decode()
     try:
-        return data.decode()
+        text = data if isinstance(data, str) else data.decode()
     except UnicodeDecodeError:
         raise ValueError("the file holds no UTF-8 text") from None
+    if not word.forced:
+        return take_text(text, schema, root)
+    try:
+        return msgspec.json.decode(text)
+    except (ValueError, RecursionError) as problem:
+        raise ValueError(f"expected JSON after :=, got {quote(text)} ({problem})") from None
+
+
+def _place(arguments: dict[str, Any], path: list[str], value: Any, *, again: bool, several: bool) -> None:
+    """Set an argument, in copies of the objects around it. `several`: it is an array, given item by item."""
+    at = arguments
+    for step in path[:-1]:
+        inner: Any = at.get(step, {})
+        if not is_object(inner):
+            raise ValueError(f"{step} was given as {quote(inner)}, so it has no parts")
+        at[step] = at = dict(inner)
+    before: Any = at.get(path[-1])
+    if not again:
+        at[path[-1]] = value
+    elif several and is_array(before) and is_array(value):
+        at[path[-1]] = [*before, *value]
+    else:
+        raise ValueError("it was given twice")
+
+
+# -- what a schema asks for
+
+
+def part(schema: Any, root: dict[str, Any]) -> dict[str, Any]:
+    """The schema merged with what its `$ref` names inside the root; empty if that can't be resolved."""
+    made: dict[str, Any] = {}
+    for _ in range(MOST_PARTS):
+        if not is_object(schema):
+            return made
+        made = {**schema, **made}
+        ref = made.pop("$ref", None)
+        if not isinstance(ref, str):
+            return made
+        schema = resolve(root, ref)
+    return {}
+
+
+def parts(schema: Any, root: dict[str, Any]) -> list[dict[str, Any]]:
+    """The schema and all that it is made of: what its `$ref` names, and the parts of its unions, nearest first."""
+    found: list[dict[str, Any]] = []
+    left = deque([schema])
+    while left and len(found) < MOST_PARTS:
+        each = left.popleft()
+        if is_object(each):
+            found.append(each)
+            if isinstance(each.get("$ref"), str):
+                left.append(resolve(root, each["$ref"]))
+            for key in _JOINED:
+                inner: Any = each.get(key)
+                left.extend(inner[:MOST_PARTS] if is_array(inner) else ())
+    return found
+
+
+def types(schema: Any, root: dict[str, Any]) -> frozenset[str]:
+    """The JSON types that a value may have. A listed text is found by its spelling, so `string` means any text."""
+    left = MOST_PARTS
+
+    def read(schema: Any) -> frozenset[str]:
+        nonlocal left
+        left -= 1
+        if left < 0 or not is_object(schema):
+            return _ANY
+        found = _own_types(schema)
+        if isinstance(schema.get("$ref"), str):
+            found &= read(resolve(root, schema["$ref"]))
+        for key in _JOINED:
+            inner: Any = schema.get(key)
+            if is_array(inner) and inner:
+                first, *others = [read(each) for each in inner[:MOST_PARTS]]
+                found &= first.intersection(*others) if key == "allOf" else first.union(*others)
+        return found
+
+    return read(schema)
+
+
+def _own_types(schema: dict[str, Any]) -> frozenset[str]:
+    listed = choices(schema)
+    if listed:
+        return frozenset(name for name in _ANY - {"string"} if any(type(value) in _TYPES[name] for value in listed))
+    named: Any = schema.get("type")
+    names = {named} if isinstance(named, str) else {str(each) for each in named} if is_array(named) else set[str]()
+    if "number" in names:
+        names.add("integer")
+    if names:
+        return frozenset(names)
+    return frozenset({"object"} if "properties" in schema else {"array"} if "items" in schema else _ANY)
+
+
+def choices(schema: dict[str, Any]) -> list[Any]:
+    """The values that a schema lists by `enum` or `const`."""
+    if "const" in schema:
+        return [schema["const"]]
+    listed: Any = schema.get("enum")
+    return listed if is_array(listed) else []
+
+
+def keys_of(schema: Any, root: dict[str, Any]) -> list[str]:
+    """The names of an object's properties."""
+    return list(dict.fromkeys(str(key) for each in parts(schema, root) for key in _member(each, "properties")))
+
+
+def child(schema: Any, root: dict[str, Any], key: str) -> Any:
+    """The schema of an object's property; empty if any value is allowed, None if there can be no such property."""
+    all_parts = parts(schema, root)
+    found: list[Any] = [each["properties"][key] for each in all_parts if key in _member(each, "properties")]
+    if not found:
+        if any("patternProperties" in each for each in all_parts):
+            return {}  # the validator matches the patterns
+        others: list[Any] = [each["additionalProperties"] for each in all_parts if "additionalProperties" in each]
+        found = [each for each in others if each is not False]
+        if not found:
+            closed = others or keys_of(schema, root) or "object" not in types(schema, root)
+            return None if closed else {}
+    known = [each if is_object(each) else {} for each in found]
+    return known[0] if len(known) == 1 else {"anyOf": known}
+
+
+def _member(schema: dict[str, Any], key: str) -> dict[str, Any]:
+    found: Any = schema.get(key)
+    return found if is_object(found) else {}
+
+
+def say_expected(schema: Any) -> str:
+    """Describe in a few words what a schema accepts. The schema may be malformed."""
+    try:
+        return describe(schema)
+    except Exception:
+        return "another value"
+
+
+# -- a text as a value
+
+
+def take_text(text: str, schema: Any, root: dict[str, Any]) -> Any:
+    """Read a text as a value of this schema. Raises ValueError, which says what is expected."""
+    all_parts = parts(schema, root)
+    listed = [value for each in all_parts for value in choices(each)]
+    for value in listed:
+        if value == text or (not isinstance(value, str) and text == msgspec.json.encode(value).decode()):
+            return value
+    wanted = types(schema, root)
+    if wanted != _ANY and "string" in wanted:
+        return text  # also one that looks like a number
+    try:
+        return _read_typed(text, wanted)
+    except ValueError:
+        if wanted == _ANY or listed:
+            return text  # of listed values the validator says which there are
+    item: Any = next((each["items"] for each in all_parts if "items" in each), None)
+    if "array" in wanted and text[:1] != "[" and types(item, root) != frozenset({"array"}):
+        return [take_text(text, item, root)]
+    fix = "; write a JSON array, or the key once for each item" if "array" in wanted else ""
+    fix = fix or ("; write it as JSON" if "object" in wanted else "")
+    named = sorted(wanted - {"integer"} if "number" in wanted else wanted)
+    raise ValueError(f"expected {expected(named) if named else 'another value'}, got {quote(text)}{fix}")
+
+
+def _read_typed(text: str, wanted: frozenset[str]) -> Any:
+    """Read a text as a value of one of these types. Raises ValueError."""
+    if wanted != _ANY:
+        word = text.strip()
+        if wanted & {"integer", "number"} and _WHOLE.fullmatch(word):
+            return int(word)
+        if "number" in wanted and _DECIMAL.fullmatch(word) and isfinite(float(word)):
+            return float(word)
+        if "boolean" in wanted and word.lower() in _YES | _NO:
+            return word.lower() in _YES
+    try:
+        found: Any = msgspec.json.decode(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if wanted != _ANY and not any(type(found) in _TYPES[kind] for kind in wanted & {"null", "array", "object"}):
+        raise ValueError("a value of another type")
+    return found

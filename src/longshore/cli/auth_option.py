@@ -50,7 +50,12 @@ def choose(given: str | None, *, person: bool) -> Any:
     if given == "none":
         return None
     if given is not None:
-        return _bearer(_token(given))
+        from longshore.client.auth.authorizer import Bearer
+
+        try:
+            return Bearer(_token(given))
+        except ValueError as problem:
+            raise click.UsageError(f"--auth: {problem}") from None
     try:
         return OAuth() if person else Stored()
     except AuthorizationError:
@@ -73,15 +78,6 @@ def _token(given: str) -> str:
             raise click.UsageError(f"--auth: {given[1:]} can't be read: {problem}") from None
         raise click.UsageError(f"--auth: {given[1:]} has more than {TOKEN_BYTES:,} bytes, and no token has")
     return given
-
-
-def _bearer(token: str) -> Any:
-    from longshore.client.auth.authorizer import Bearer
-
-    try:
-        return Bearer(token)
-    except ValueError as problem:
-        raise click.UsageError(f"--auth: {problem}") from None
 
 
 @final

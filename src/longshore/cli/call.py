@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import UNSET
 
-from longshore.cli.arguments import BadArguments, Files, Word, build, read_base, read_words
+from longshore.cli.arguments import BadArguments, Files, build, read_base, read_words
 from longshore.cli.completion import complete_target
 from longshore.cli.options import CODES, FAILED, USAGE, Options, TargetCommand, utf8, with_options
 from longshore.cli.screen import Progress, Screen, json_text
@@ -16,10 +15,9 @@ from longshore.nearest import nearest
 from longshore.schema.phrase import cut
 
 if TYPE_CHECKING:
-    from longshore.cli.printer import Folder
     from longshore.cli.target import Destination
     from longshore.client.client import Client
-    from longshore.client.models import Result, ToolInfo
+    from longshore.client.models import ToolInfo
 
 NAMED = 20
 """Most tools that an error lists."""
@@ -56,31 +54,13 @@ def call(
     Arguments that the tool's schema refuses are not sent. With --unchecked the server decides, and VALUE is read as
     JSON if it is some, else as a string.
     """
-    typed = [utf8(word) for word in words]
-    text = None if base is None else utf8(base)
-    options = Options(**given)
-    return call_tool(target, utf8(tool), typed, text, unchecked=unchecked, as_json=as_json, save=save, options=options)
-
-
-def call_tool(
-    target: str,
-    tool: str,
-    words: Sequence[str],
-    given: str | None,
-    *,
-    unchecked: bool,
-    as_json: bool,
-    save: str | None,
-    options: Options,
-) -> int:
-    """Build the arguments, call the tool, show the result; the exit code."""
-    from longshore.cli.printer import open_folder
+    from longshore.cli.printer import open_folder, show_result
     from longshore.cli.session import run_session
 
-    screen = Screen()
-    files = Files()
+    screen, files, tool = Screen(), Files(), utf8(tool)
     try:
-        base, read = read_base(given, files), read_words(words, files)
+        arguments = read_base(None if base is None else utf8(base), files)
+        read = read_words([utf8(word) for word in words], files)
     except BadArguments as problem:
         screen.fail(str(problem))
         return USAGE
@@ -94,24 +74,23 @@ def call_tool(
             screen.fail(down or _unknown(tool, tools, place, client.problems))
             return FAILED if down else USAGE
         schema = {} if found is None or unchecked else found.input_schema
-        arguments = _arguments(screen, tool, schema, read, base)
-        if arguments is None:
+        try:
+            complete = build(schema, read, arguments)
+        except BadArguments as problem:
+            screen.fail("\n".join([f"{tool} was not called:", *(f"  {line}" for line in problem.lines)]))
             return USAGE
         progress = Progress(screen) if screen.moves else None
-        result = await client.call(tool, arguments, on_progress=progress, check=False)
-        return _show(screen, tool, result, folder, as_json=as_json)
+        result = await client.call(tool, complete, on_progress=progress, check=False)
+        if as_json:
+            screen.json(result.record)
+        elif result.is_error:
+            more = "without a word" if result.structured is UNSET else json_text(result.structured)
+            screen.fail(f"{tool} failed: {result.text or more}")
+        else:
+            show_result(screen, result, folder)
+        return FAILED if result.is_error else 0
 
-    return run_session(target, options, screen, work)
-
-
-def _arguments(
-    screen: Screen, tool: str, schema: dict[str, Any], words: list[Word], base: dict[str, Any]
-) -> dict[str, Any] | None:
-    try:
-        return build(schema, words, base)
-    except BadArguments as problem:
-        screen.fail("\n".join([f"{tool} was not called:", *(f"  {line}" for line in problem.lines)]))
-        return None
+    return run_session(target, Options(**given), screen, work)
 
 
 def _unknown(name: str, tools: list[ToolInfo], place: Destination, problems: list[str]) -> str:
@@ -125,16 +104,3 @@ def _unknown(name: str, tools: list[ToolInfo], place: Destination, problems: lis
     if place.is_bare_program:
         text += f"\nA command line with arguments is one word, in quotes: longshore call '{place.name} {name} …' TOOL"
     return "\n".join([text, *(problem for problem in problems if name in problem)])
-
-
-def _show(screen: Screen, tool: str, result: Result, folder: Folder | None, *, as_json: bool) -> int:
-    from longshore.cli.printer import show_result
-
-    if as_json:
-        screen.json(result.record)
-    elif result.is_error:
-        more = "without a word" if result.structured is UNSET else json_text(result.structured)
-        screen.fail(f"{tool} failed: {result.text or more}")
-    else:
-        show_result(screen, result, folder)
-    return FAILED if result.is_error else 0

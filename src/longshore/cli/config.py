@@ -32,9 +32,10 @@ def show(with_origin: bool, as_json: bool, path: str | None) -> None:
     """
     listed = list_values(configuration.load(path=path))
     if as_json:
-        click.echo(_json(_with_origins(listed) if with_origin else tree(listed)))
+        with_origins = {e.key: {"value": e.value, "kind": e.origin.kind, "where": e.origin.where} for e in listed}
+        click.echo(json.format(json.encode(with_origins if with_origin else tree(listed)), indent=2).decode())
     elif sys.stdout.isatty():
-        print_table(rows(listed, with_origin), _titles(with_origin))
+        print_table(rows(listed, with_origin), ["key", "value", *(["origin"] if with_origin else [])])
     else:
         click.echo(aligned(rows(listed, with_origin)))
 
@@ -60,10 +61,6 @@ def schema(markdown: bool) -> None:
     click.echo(source.markdown() if markdown else source.schema_text(), nl=False)
 
 
-def _titles(with_origin: bool) -> list[str]:
-    return ["key", "value", "origin"] if with_origin else ["key", "value"]
-
-
 def rows(listed: list[ConfigValue], with_origin: bool) -> list[list[str]]:
     """The columns: key, value and, with `with_origin`, origin."""
     return [[each.key, spell(each.value), *([str(each.origin)] if with_origin else [])] for each in listed]
@@ -74,11 +71,3 @@ def spell(value: Any) -> str:
     if value is None or value == HIDDEN:
         return value or UNSET
     return json.encode(value).decode()
-
-
-def _with_origins(listed: list[ConfigValue]) -> dict[str, Any]:
-    return {e.key: {"value": e.value, "kind": e.origin.kind, "where": e.origin.where} for e in listed}
-
-
-def _json(value: Any) -> str:
-    return json.format(json.encode(value), indent=2).decode()

@@ -16,7 +16,8 @@ import msgspec
 from msgspec import Struct
 
 from longshore.app import Server
-from longshore.cli.session import fetch
+from longshore.cli.options import USAGE, Options
+from longshore.cli.session import run_session
 from longshore.cli.target import BUILTIN, LIST_FORMS, STDIN, Destination, load, name_of, read_list_file, resolve
 from longshore.errors import TargetError, ToolError
 from longshore.registry.tool import Entry
@@ -32,7 +33,6 @@ from longshore.testing.snapshot import read_surface
 from longshore.wire.codec import encode
 
 if TYPE_CHECKING:
-    from longshore.cli.options import Options
     from longshore.cli.screen import Screen
     from longshore.client.client import Client
     from longshore.mounting.mount import Mount
@@ -66,7 +66,8 @@ def describe(target: str | None, command: tuple[str, ...], options: Options, scr
         return _read_tools(place)
     if place.source:
         return _load_tools(place.source, options, screen)
-    return Described(fetch(place, options, screen, lambda client, place: _ask_for_tools(client, place, screen)))
+    found = run_session(place, options, screen, lambda client, place: _ask_for_tools(client, place, screen), USAGE)
+    return Described(found)
 
 
 def tool_list_of(app: Server) -> ToolList:
@@ -92,20 +93,18 @@ def _as_listed(entry: Entry) -> Any:
 
 
 async def _ask_for_tools(client: Client, place: Destination, screen: Screen) -> ToolList:
+    """Every entry of every page, unchecked."""
     server = client.server
-    tools = await _tool_pages(client) if server.can("tools") else []
+    tools: list[Any] = []
     if not server.can("tools"):
         screen.note(f"{place.name} does not say that it has tools, so clients won't ask for them")
+    else:
+        tools = [entry async for page in client.pages("tools/list") for entry in page]
     for line in client.problems:
         screen.note(f"{place.name}: {line}")
     configured = is_object(place.target)  # clients know the server by the name of its entry
     name = place.name if configured else server.name or place.name
     return ToolList(name=name, tools=tuple(tools), instructions=server.instructions)
-
-
-async def _tool_pages(client: Client) -> list[Any]:
-    """Every entry of every page, unchecked."""
-    return [entry async for page in client.pages("tools/list") for entry in page]
 
 
 def _load_tools(source: str, options: Options, screen: Screen) -> Described:
@@ -115,22 +114,20 @@ def _load_tools(source: str, options: Options, screen: Screen) -> Described:
             raise click.UsageError(f"{option} is for a server that is run; one in Python is loaded only")
     app, refused = load(source)
     findings = [_not_offered("error", each.what, each.fix, each.where) for each in refused]
-    surface, lost = (
-        (tool_list_of(app), []) if app.catalog.pending_mounts is None else _with_mounts(app, options, screen)
-    )
-    return Described(surface, (*findings, *lost), _file_of(source), builtin=source == BUILTIN)
+    if app.catalog.pending_mounts is None:
+        surface = tool_list_of(app)
+    else:
+        surface, lost = _with_mounts(app, options, screen)
+        findings += lost
+    # The file of the server, relative to the working directory if it is inside.
+    place = re.sub(r":\w+\Z", "", source)
+    path: str = getattr(sys.modules.get(place), "__file__", None) or place
+    shown = os.path.relpath(path) if path.startswith(os.getcwd() + os.sep) else path
+    return Described(surface, tuple(findings), shown if os.path.isfile(path) else "", builtin=source == BUILTIN)
 
 
 def _not_offered(level: Level, message: str, fix: str, where: str) -> Finding:
     return Finding(tool="", level=level, rule=NOT_OFFERED, message=message, fix=fix, profiles=("mcp",), where=where)
-
-
-def _file_of(source: str) -> str:
-    """The file of a loaded server, relative to the working directory if it is inside."""
-    place = re.sub(r":\w+\Z", "", source)
-    path: str = getattr(sys.modules.get(place), "__file__", None) or place
-    inside = path.startswith(os.getcwd() + os.sep)
-    return (os.path.relpath(path) if inside else path) if os.path.isfile(path) else ""
 
 
 def _with_mounts(app: Server, options: Options, screen: Screen) -> tuple[ToolList, list[Finding]]:
@@ -145,11 +142,17 @@ def _with_mounts(app: Server, options: Options, screen: Screen) -> tuple[ToolLis
         mounts = app.catalog.pending_mounts.all
         try:
             await gather(*(_wait_for(mount, options.timeout, screen) for mount in mounts))
-            return tool_list_of(app), [each for mount in mounts for each in _left_out(mount)]
+            fix = "Look at that server by itself: longshore lint -- COMMAND, or its URL."
+            lost: list[Finding] = []
+            for mount in mounts:
+                lines = [line for lines in mount.left_out.values() for line in lines]
+                where = f"mounted {mount.prefix}"
+                lost += [_not_offered("warning", f"left out: {line}", fix, where) for line in lines[:MOST_FAULTS]]
+            return tool_list_of(app), lost
         finally:
             await gather(*(mount.stop() for mount in mounts))
 
-    return fetch(Destination(app, app.name), options, screen, connect)
+    return run_session(Destination(app, app.name), options, screen, connect, USAGE)
 
 
 async def _wait_for(mount: Mount, seconds: float, screen: Screen) -> None:
@@ -160,14 +163,6 @@ async def _wait_for(mount: Mount, seconds: float, screen: Screen) -> None:
     except ToolError:
         more = "; give it more by --timeout" if supervisor.problem is None else ""
         screen.note(f"{supervisor.reason()}{more}; its tools are not looked at")
-
-
-def _left_out(mount: Mount) -> list[Finding]:
-    lines = [line for lines in mount.left_out.values() for line in lines]
-    fix = "Look at that server by itself: longshore lint -- COMMAND, or its URL."
-    return [
-        _not_offered("warning", f"left out: {line}", fix, f"mounted {mount.prefix}") for line in lines[:MOST_FAULTS]
-    ]
 
 
 def _read_tools(path: str) -> Described:
@@ -210,7 +205,7 @@ def take_snapshot(target: str | None, options: Options, screen: Screen, command:
 
 
 def _ask_for_snapshot(place: Destination, options: Options, screen: Screen) -> Snapshot:
-    return Snapshot(place.name, fetch(place, options, screen, lambda client, _: read_surface(client)))
+    return Snapshot(place.name, run_session(place, options, screen, lambda client, _: read_surface(client), USAGE))
 
 
 def _load_snapshot(place: Destination, options: Options, screen: Screen) -> Snapshot:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from longshore.cli.argument_values import keys_of
+from longshore.cli.arguments import keys_of
 from longshore.cli.completion import complete_target
 from longshore.cli.options import CODES, FAILED, Options, TargetCommand, with_options
 from longshore.cli.screen import Screen, aligned, one_line
@@ -17,9 +17,16 @@ from longshore.schema.kinds import is_array
 if TYPE_CHECKING:
     from longshore.cli.target import Destination
     from longshore.client.client import Client
-    from longshore.client.models import PromptInfo, ResourceInfo, ServerInfo, TemplateInfo, ToolInfo
+    from longshore.client.models import ServerInfo
 
 Lists = dict[str, list[Any]]
+
+_TITLES = {
+    "tools": ["tool", "arguments", ""],
+    "resources": ["resource", "kind", ""],
+    "resourceTemplates": ["template", "kind", ""],
+    "prompts": ["prompt", "arguments", ""],
+}
 
 
 @click.command("list", cls=TargetCommand, epilog=CODES)
@@ -37,11 +44,6 @@ def list_(target: str, tools: bool, resources: bool, prompts: bool, as_json: boo
     """
     flags = {"tools": tools, "resources": resources, "prompts": prompts}
     kinds = [kind for kind, wanted in flags.items() if wanted] or list(flags)
-    return list_offers(target, kinds, as_json=as_json, options=Options(**given))
-
-
-def list_offers(target: str, kinds: Sequence[str], *, as_json: bool, options: Options) -> int:
-    """Print the lists of these kinds; the exit code."""
     from longshore.cli.session import run_session
 
     screen = Screen()
@@ -49,15 +51,17 @@ def list_offers(target: str, kinds: Sequence[str], *, as_json: bool, options: Op
     async def work(client: Client, place: Destination) -> int:
         lists, refused = await _fetch(client, kinds)
         if as_json:
+            server = client.server
+            about = {"name": server.name, "version": server.version, "protocolVersion": server.revision}
             listed = {key: [each.record for each in found] for key, found in lists.items()}
-            screen.json({"server": _server(client.server), **listed})
+            screen.json({"server": {**server.info, **about, "instructions": server.instructions}, **listed})
         else:
             _show(screen, client.server, lists)
         for line in (*refused, *client.problems):
             screen.fail(f"{place.name}: {line}")
         return FAILED if refused else 0
 
-    return run_session(target, options, screen, work)
+    return run_session(target, Options(**given), screen, work)
 
 
 async def _fetch(client: Client, kinds: Sequence[str]) -> tuple[Lists, list[str]]:
@@ -77,18 +81,8 @@ async def _fetch(client: Client, kinds: Sequence[str]) -> tuple[Lists, list[str]
     return lists, refused
 
 
-def _server(info: ServerInfo) -> dict[str, Any]:
-    return {
-        **info.info,
-        "name": info.name,
-        "version": info.version,
-        "protocolVersion": info.revision,
-        "instructions": info.instructions,
-    }
-
-
 def _show(screen: Screen, server: ServerInfo, lists: Lists) -> None:
-    rows = {key: [_ROWS[key](each) for each in found] for key, found in lists.items() if found}
+    rows = {key: [_row(key, each) for each in found] for key, found in lists.items() if found}
     if not screen.out_is_terminal:
         plain = [[one_line(cell) for cell in (_TITLES[key][0], *row)] for key, found in rows.items() for row in found]
         screen.data(aligned(plain) + "\n" if plain else "")
@@ -100,44 +94,18 @@ def _show(screen: Screen, server: ServerInfo, lists: Lists) -> None:
         screen.text(f"It offers no {' and no '.join(lists)}.")
 
 
-# -- a row: name, arguments or kind, first sentence of the description. Optional arguments have a question mark.
-
-
-def _summary(entry: Any) -> str:
+def _row(key: str, entry: Any) -> list[str]:
+    """Name, arguments or kind, and first sentence of the description. Optional arguments have a question mark."""
     from longshore.toolsets.discovery.survey import first_sentence
 
-    return first_sentence(entry.description or entry.title or "")
-
-
-def _tool(entry: ToolInfo) -> list[str]:
-    required: Any = entry.input_schema.get("required")
-    needed: list[Any] = required if is_array(required) else []
-    keys = keys_of(entry.input_schema, entry.input_schema)
-    return [entry.name, " ".join(key if key in needed else f"{key}?" for key in keys), _summary(entry)]
-
-
-def _resource(entry: ResourceInfo) -> list[str]:
-    return [entry.uri, entry.mime_type or "", _summary(entry) or entry.name]
-
-
-def _template(entry: TemplateInfo) -> list[str]:
-    return [entry.uri_template, entry.mime_type or "", _summary(entry) or entry.name]
-
-
-def _prompt(entry: PromptInfo) -> list[str]:
-    names = (f"{each.get('name', '')}{'' if each.get('required') is True else '?'}" for each in entry.arguments)
-    return [entry.name, " ".join(names), _summary(entry)]
-
-
-_ROWS: dict[str, Callable[[Any], list[str]]] = {
-    "tools": _tool,
-    "resources": _resource,
-    "resourceTemplates": _template,
-    "prompts": _prompt,
-}
-_TITLES = {
-    "tools": ["tool", "arguments", ""],
-    "resources": ["resource", "kind", ""],
-    "resourceTemplates": ["template", "kind", ""],
-    "prompts": ["prompt", "arguments", ""],
-}
+    summary = first_sentence(entry.description or entry.title or "")
+    if key == "tools":
+        required: Any = entry.input_schema.get("required")
+        needed: list[Any] = required if is_array(required) else []
+        names = [name if name in needed else f"{name}?" for name in keys_of(entry.input_schema, entry.input_schema)]
+        return [entry.name, " ".join(names), summary]
+    if key == "prompts":
+        names = [f"{each.get('name', '')}{'' if each.get('required') is True else '?'}" for each in entry.arguments]
+        return [entry.name, " ".join(names), summary]
+    address = entry.uri if key == "resources" else entry.uri_template
+    return [address, entry.mime_type or "", summary or entry.name]

@@ -52,15 +52,12 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
-            ctx.fail(f"no command {args[0]!r}{_nearest(args[0])}")
+            from longshore.nearest import nearest
+
+            near = nearest(args[0], COMMANDS)
+            fix = f"did you mean {near}?" if near else f"there are {', '.join(COMMANDS)}"
+            ctx.fail(f"no command {args[0]!r}; {fix}")
         return super().resolve_command(ctx, args)
-
-
-def _nearest(word: str) -> str:
-    from longshore.nearest import nearest
-
-    near = nearest(word, COMMANDS)
-    return f"; did you mean {near}?" if near else f"; there are {', '.join(COMMANDS)}"
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -69,16 +66,12 @@ def cli() -> None:
     """An MCP server that any agent can plug in."""
 
 
-def _flush() -> None:
-    if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison] - the parent may have closed it
-        sys.stdout.flush()
-
-
 def run(argv: list[str]) -> int:
     """Run a command line (without the program's name); the exit code. It never raises for a user's mistake."""
     try:
         result = cli.main(argv, prog_name="longshore", standalone_mode=False)
-        _flush()
+        if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison] - the parent may have closed it
+            sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         return error.exit_code

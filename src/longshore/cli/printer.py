@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from typing import Any, final
+from typing import final
 
 import click
 import msgspec
@@ -16,8 +16,6 @@ from longshore.client.models import Result
 from longshore.protocol.content import Audio, Contents, EmbeddedResource, Image, ResourceLink, Text
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
-_MOST_NAMES = 10_000
-"""File names that are tried."""
 
 
 @final
@@ -35,15 +33,15 @@ class Folder:
         from mimetypes import guess_extension
 
         ending = guess_extension(kind.partition(";")[0].strip()) or ".bin"
-        for n in range(1, _MOST_NAMES):
+        n = 1
+        while True:
             path = os.path.join(self._path, f"{self._stem}-{n}{ending}")
             try:
                 with open(path, "xb") as file:
                     file.write(data)
                 return path
             except FileExistsError:
-                continue
-        raise FileExistsError(f"{self._path} holds {_MOST_NAMES:,} files of that name")
+                n += 1
 
 
 def open_folder(path: str | None, stem: str) -> Folder | None:
@@ -56,43 +54,33 @@ def open_folder(path: str | None, stem: str) -> Folder | None:
 
 def show_result(screen: Screen, result: Result, folder: Folder | None) -> None:
     """Print a tool's texts, and a note for every other block."""
-    texts = 0
+    printed = False
     for block in result.content:
-        texts += _show_block(screen, block, folder)
-    if not texts and result.structured is not UNSET:
+        match block:
+            case Text(text=text):
+                screen.text(pretty(text) if screen.out_is_terminal else text)
+            case Image(data=data, mime_type=kind) | Audio(data=data, mime_type=kind):
+                _show_bytes(screen, block.__class__.__name__.lower(), data, kind, folder)
+                continue
+            case ResourceLink(name=name, uri=uri):
+                screen.text(f"{name}: {uri}")
+            case EmbeddedResource(resource=Contents(text=str(text))):
+                screen.text(text)
+            case EmbeddedResource(resource=contents):
+                _show_bytes(screen, contents.uri, _blob(contents), _kind(contents), folder)
+                continue
+            case _:
+                screen.text(json_text(block))
+        printed = True
+    if not printed and result.structured is not UNSET:
         screen.text(json_text(result.structured))
-
-
-def _show_block(screen: Screen, block: Any, folder: Folder | None) -> bool:
-    """Show one block; whether it went to stdout."""
-    match block:
-        case Text(text=text):
-            screen.text(pretty(text) if screen.out_is_terminal else text)
-        case Image(data=data, mime_type=kind):
-            _show_bytes(screen, "image", data, kind, folder)
-            return False
-        case Audio(data=data, mime_type=kind):
-            _show_bytes(screen, "audio", data, kind, folder)
-            return False
-        case ResourceLink(name=name, uri=uri):
-            screen.text(f"{name}: {uri}")
-        case EmbeddedResource(resource=contents):
-            if isinstance(contents.text, str):
-                screen.text(contents.text)
-            else:
-                data = contents.blob if isinstance(contents.blob, bytes) else b""
-                _show_bytes(screen, contents.uri, data, _kind(contents), folder)
-                return False
-        case _:
-            screen.text(json_text(block))
-    return True
 
 
 def show_contents(screen: Screen, contents: Iterable[Contents], folder: Folder | None) -> None:
     """Print what a resource holds; into a pipe its exact bytes."""
     for n, each in enumerate(contents):
         text = each.text if isinstance(each.text, str) else None
-        data = each.blob if isinstance(each.blob, bytes) else b""
+        data = _blob(each)
         if folder is not None:
             kind = "text/plain" if text is not None and each.mime_type is UNSET else _kind(each)
             _show_bytes(screen, each.uri, data if text is None else text.encode("utf-8", "replace"), kind, folder)
@@ -101,6 +89,10 @@ def show_contents(screen: Screen, contents: Iterable[Contents], folder: Folder |
         else:
             screen.data(b"\n" if n and text is not None else b"")
             screen.data(data if text is None else text)
+
+
+def _blob(contents: Contents) -> bytes:
+    return contents.blob if isinstance(contents.blob, bytes) else b""
 
 
 def _kind(contents: Contents) -> str:
@@ -117,11 +109,11 @@ def _show_bytes(screen: Screen, what: str, data: bytes, kind: str, folder: Folde
         screen.note(f"[{shown}, left out; --save DIR writes it to a file, --json prints it]")
 
 
-def size(count: int) -> str:
+def size(length: int) -> str:
     """`12.3 KiB`."""
-    if count < 1024:
-        return f"{count} bytes"
-    return f"{count / 1024:.1f} KiB" if count < 1 << 20 else f"{count / (1 << 20):.1f} MiB"
+    if length < 1024:
+        return f"{length} bytes"
+    return f"{length / 1024:.1f} KiB" if length < 1 << 20 else f"{length / (1 << 20):.1f} MiB"
 
 
 def pretty(text: str) -> str:

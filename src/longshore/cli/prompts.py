@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable
 from typing import Any, final
 
-from longshore.cli.argument_values import choices, expected, take_text
+from longshore.cli.arguments import choices, say_expected, take_text
 from longshore.cli.screen import Screen, one_line
 from longshore.client.handlers import ElicitQuestion
 from longshore.schema.kinds import is_array, is_object
@@ -35,16 +34,11 @@ class Prompts:
         """The answers as a dict, True for yes, False for no."""
         async with self._lock:
             with self._screen.hold():
-                return await self._answer(question)
-
-    async def _answer(self, question: ElicitQuestion) -> Any:
-        try:
-            if question.mode == "url":
-                return await self._open_page(question)
-            return await self._fill_in(question)
-        except EndOfInput:
-            self._screen.fail("")
-            return False
+                try:
+                    return await (self._open_page(question) if question.mode == "url" else self._fill_in(question))
+                except EndOfInput:
+                    self._screen.fail("")
+                    return False
 
     async def _open_page(self, question: ElicitQuestion) -> Any:
         """Show the URL and never open it: the user decides."""
@@ -53,16 +47,14 @@ class Prompts:
 
     async def _fill_in(self, question: ElicitQuestion) -> Any:
         properties: Any = (question.schema or {}).get("properties")
-        fields: dict[str, Any] = properties if is_object(properties) else {}
-        self._screen.fail(f"{self._server} asks: {question.message}\n  (Ctrl-D: no answer)")
-        if not fields:
-            return await self._yes_or_no("Agree?")
         required: Any = (question.schema or {}).get("required")
+        self._screen.fail(f"{self._server} asks: {question.message}\n  (Ctrl-D: no answer)")
+        if not is_object(properties) or not properties:
+            return await self._yes_or_no("Agree?")
         answers: dict[str, Any] = {}
-        for name, given in fields.items():
-            field: dict[str, Any] = given if is_object(given) else {}
+        for name, field in properties.items():
             needed = is_array(required) and name in required
-            value = await self._field(name, field, needed=needed)
+            value = await self._field(name, field if is_object(field) else {}, needed=needed)
             if value is not None:
                 answers[name] = value
         return answers
@@ -78,22 +70,16 @@ class Prompts:
         listed = _choices((items if is_object(items) else {}) if many else field)
         for n, (_, shown) in enumerate(listed, 1):
             self._screen.fail(f"  {n}) {one_line(shown)}")
-        what = "numbers, with commas" if many and listed else "a number" if listed else expected(field, field)
+        what = "numbers, with commas" if many and listed else "a number" if listed else say_expected(field)
         default = f" [{quote(field['default'])}]" if "default" in field else "" if needed else " [nothing]"
-        return await self._until_valid(f"{label}, {what}{default}: ", _reader(field, listed, many), name, field, needed)
-
-    async def _until_valid(
-        self, prompt: str, read: Callable[[str], Any], name: str, field: dict[str, Any], needed: bool
-    ) -> Any:
         while True:
-            text = (await self._ask(prompt)).strip()
-            if not text:
-                if "default" in field or not needed:
-                    return field.get("default")
-                self._screen.fail("  it is needed (Ctrl-D: no answer)")
-                continue
+            text = (await self._ask(f"{label}, {what}{default}: ")).strip()
+            if not text and ("default" in field or not needed):
+                return field.get("default")
             try:
-                value = read(text)
+                if not text:
+                    raise ValueError("it is needed (Ctrl-D: no answer)")
+                value = _read(text, field, listed, many)
             except ValueError as problem:
                 self._screen.fail(f"  {problem}")
                 continue
@@ -134,24 +120,18 @@ def _choices(field: dict[str, Any]) -> list[tuple[Any, str]]:
     return list(zip(values, shown, strict=True))
 
 
-def _reader(field: dict[str, Any], listed: list[tuple[Any, str]], many: bool) -> Callable[[str], Any]:
-    """Parses a typed line. A choice is given by its number, its value or its title."""
+def _read(text: str, field: dict[str, Any], listed: list[tuple[Any, str]], many: bool) -> Any:
+    """Parse a typed line. A choice is given by its number, its value or its title. Raises ValueError."""
+    if not listed:
+        return take_text(text, field, field)
+    by_name = {name.casefold(): value for value, shown in reversed(listed) for name in (shown, str(value))}
     numbered = {str(n): value for n, (value, _) in enumerate(listed, 1)}
-
-    def choose(text: str) -> Any:
-        if text in numbered:
-            return numbered[text]
-        for value, shown in listed:
-            if text.casefold() in (str(value).casefold(), shown.casefold()):
-                return value
-        raise ValueError(f"expected a number from 1 to {len(listed)}")
-
-    def read(text: str) -> Any:
-        if many and listed:
-            return [choose(word.strip()) for word in text.split(",") if word.strip()]
-        return choose(text) if listed else take_text(text, field, field)
-
-    return read
+    chosen: list[Any] = []
+    for word in filter(None, map(str.strip, text.split(","))) if many else (text,):
+        if word not in numbered and word.casefold() not in by_name:
+            raise ValueError(f"expected a number from 1 to {len(listed)}")
+        chosen.append(numbered[word] if word in numbered else by_name[word.casefold()])
+    return chosen if many else chosen[0]
 
 
 def find_faults(name: str, field: dict[str, Any], value: Any) -> list[str]:

@@ -26,16 +26,11 @@ def read(target: str, uri: str, as_json: bool, save: str | None, **given: Any) -
     TARGET is what `longshore call` takes: a URL, a file, a configured server's name, or a command line in quotes.
     A pipe gets the exact text or bytes of the resource.
     """
-    return read_resource(target, utf8(uri), as_json=as_json, save=save, options=Options(**given))
-
-
-def read_resource(target: str, uri: str, *, as_json: bool, save: str | None, options: Options) -> int:
-    """Print or save a resource; the exit code."""
     from longshore.cli.printer import open_folder, show_contents
     from longshore.cli.screen import Screen
     from longshore.cli.session import run_session
 
-    screen = Screen()
+    screen, uri = Screen(), utf8(uri)
     folder = open_folder(save, uri.rstrip("/").rpartition("/")[2].partition(".")[0])
 
     async def work(client: Client, place: Destination) -> int:  # noqa: ARG001
@@ -46,4 +41,4 @@ def read_resource(target: str, uri: str, *, as_json: bool, save: str | None, opt
             show_contents(screen, contents, folder)
         return 0
 
-    return run_session(target, options, screen, work)
+    return run_session(target, Options(**given), screen, work)

@@ -24,6 +24,7 @@ SHOWN: Final = 500
 """Changes in the forms for people."""
 DIFFERENCES: Final = 200
 """Lines of the difference of one entry, in the form for people."""
+_STYLES = {"+": "green", "-": "red"}
 _CODES = "Exit codes: 0 {}; 1 {}; 2 the comparison failed; 130 interrupted."
 _FORMAT = click.option("--format", "form", type=click.Choice(FORMS), default="text", help="Output format.")
 
@@ -58,9 +59,7 @@ def diff(ctx: click.Context, /, old: str, new: str | None, form: str, **given: A
         raise click.UsageError("one of OLD and NEW may be stdin, not both")
     screen, options = Screen(), Options(**given)
     before, now = take_snapshot(old, options, screen), take_snapshot(new, options, screen, command)
-    changes = _compare(before, now)
-    _show(changes, before.name, now.name, form, screen)
-    return int(any(change.breaks for change in changes))
+    return int(any(change.breaks for change in _compare(before, now, form, screen)))
 
 
 @schema.command(cls=TargetOrCommand, epilog=_CODES.format("the file is written, or the same", "--check found a change"))
@@ -92,18 +91,14 @@ def snapshot(
     if check:
         kept = take_snapshot(_named(output or KEPT), Options(), screen)
         now = take_snapshot(target, options, screen, command)
-        changes = _compare(kept, now)
-        _show(changes, kept.name, now.name, form, screen)
+        changes = _compare(kept, now, form, screen)
         if changes:
-            screen.note(f"if that is meant: longshore schema snapshot {shlex.join(_words(target, command, output))}")
+            words = [*([target] if target else []), "--output", output or KEPT, *(("--", *command) if command else ())]
+            screen.note(f"if that is meant: longshore schema snapshot {shlex.join(words)}")
         return int(bool(changes))
     if form != "text":
         raise click.UsageError("--format is for --check; a snapshot is always JSON")
     return _write(take_snapshot(target, options, screen, command), output, screen)
-
-
-def _words(target: str | None, command: tuple[str, ...], output: str | None) -> list[str]:
-    return [*([target] if target else []), "--output", output or KEPT, *(("--", *command) if command else ())]
 
 
 def _named(path: str) -> str:
@@ -113,19 +108,20 @@ def _named(path: str) -> str:
     return path
 
 
-def _compare(before: Snapshot, now: Snapshot) -> list[SurfaceChange]:
+def _compare(before: Snapshot, now: Snapshot, form: str, screen: Screen) -> list[SurfaceChange]:
+    """Show the changes, and return them, the worst first."""
     from longshore.schema.diff import compare
 
-    return compare(before.surface, now.surface, now.renamed)
-
-
-def _show(changes: Sequence[SurfaceChange], before: str, now: str, form: str, screen: Screen) -> None:
+    changes = worst_first(compare(before.surface, now.surface, now.renamed))
     if form == "json":
-        screen.json(_as_json(changes, before, now))
+        listed = [{**asdict(change), "breaks": change.breaks} for change in changes]
+        breaking = sum(change.breaks for change in changes)
+        screen.json({"old": before.name, "new": now.name, "breaking": breaking, "changes": listed})
     elif form == "markdown":
-        screen.data(_as_markdown(changes, before, now))
+        screen.data(_as_markdown(changes, before.name, now.name))
     else:
-        screen.lines(_lines(changes, before, now))
+        screen.lines(_lines(changes, before.name, now.name))
+    return changes
 
 
 def _write(taken: Snapshot, output: str | None, screen: Screen) -> int:
@@ -145,28 +141,21 @@ def _write(taken: Snapshot, output: str | None, screen: Screen) -> int:
     return 0
 
 
-# -- the changes as text, JSON and Markdown
+# -- the changes as text and Markdown
 
 
 def _lines(changes: Sequence[SurfaceChange], before: str, now: str) -> Iterator[Line]:
-    for change in worst_first(changes)[:SHOWN]:
+    for change in changes[:SHOWN]:
         yield 0, [(one_line(change.title), "bold")]
         yield from ((2, [("BREAKS  ", "bold red"), (one_line(line), "")]) for line in change.broken)
         yield from ((2, [("safe    ", "green"), (one_line(line), "")]) for line in change.safe)
-        yield from ((4, [(line, _style(line))]) for line in _cut(change.diff))
+        yield from ((4, [(line, _STYLES.get(line[:1], "dim"))]) for line in change.diff[:DIFFERENCES])
+        if len(change.diff) > DIFFERENCES:
+            yield 4, [(f"… and {len(change.diff) - DIFFERENCES:,} lines more", "dim")]
         yield 0, []
     if len(changes) > SHOWN:
         yield 0, [(f"… and {len(changes) - SHOWN:,} more: --format json has them all", "dim")]
     yield 0, [(f"{before} → {now}: {verdict(changes)}", "bold red" if any(c.breaks for c in changes) else "green")]
-
-
-def _as_json(changes: Sequence[SurfaceChange], before: str, now: str) -> dict[str, Any]:
-    return {
-        "old": before,
-        "new": now,
-        "breaking": sum(change.breaks for change in changes),
-        "changes": [{**asdict(change), "breaks": change.breaks} for change in worst_first(changes)],
-    }
 
 
 def _as_markdown(changes: Sequence[SurfaceChange], before: str, now: str) -> str:
@@ -174,19 +163,10 @@ def _as_markdown(changes: Sequence[SurfaceChange], before: str, now: str) -> str
     from longshore.cli.findings import escape
 
     text = [f"### {escape(before)} → {escape(now)}: {verdict(changes)}", ""]
-    for change in worst_first(changes)[:SHOWN]:
+    for change in changes[:SHOWN]:
         text += [f"- **{escape(one_line(change.title))}**"]
         text += [f"  - **breaks:** {escape(one_line(line))}" for line in change.broken]
         text += [f"  - safe: {escape(one_line(line))}" for line in change.safe]
     if len(changes) > SHOWN:
         text.append(f"\n… and {len(changes) - SHOWN:,} more.")
     return "\n".join(text) + "\n"
-
-
-def _cut(diff: Sequence[str]) -> list[str]:
-    hidden = len(diff) - DIFFERENCES
-    return [*diff[:DIFFERENCES], f"… and {hidden:,} lines more"] if hidden > 0 else [*diff]
-
-
-def _style(line: str) -> str:
-    return {"+": "green", "-": "red"}.get(line[:1], "dim")

@@ -1,4 +1,4 @@
-"""The output of a command: folded text and tables on a terminal, plain data into a pipe.
+"""The output of a command: text and tables on a terminal, plain data into a pipe.
 
 Text from a server is cleaned before it reaches a terminal: escape sequences in it could do anything there.
 """
@@ -21,17 +21,11 @@ from longshore.invisible import CONTROLS, MARKS, TAGS
 if TYPE_CHECKING:
     from rich.console import Console
 
-WRAPPED_CHARACTERS = 100_000
-"""Longer texts are printed without folding at words, which would take long."""
-
 DRAW_SECONDS = 0.05
 """Between two drawings of the progress line."""
 _BAR = 24
 _MOST_HELD = 1000
 """Notes held back while the user types; older ones are dropped."""
-_LEAST_COLUMNS = 20
-_HANGING = 4
-"""Indent of the continuation of a folded line."""
 WIDEST = 60
 """Cells for a pipe are padded up to this width: one long cell of a server must not widen ten thousand rows."""
 
@@ -83,19 +77,12 @@ class Screen:
     # -- stdout
 
     def text(self, text: str) -> None:
-        """Print a text and a line end: folded and cleaned on a terminal, unchanged into a pipe."""
-        if not self.out_is_terminal:
+        """Print a text and a line end: cleaned on a terminal, unchanged into a pipe."""
+        if self.out_is_terminal:
+            self.clear()
+            _write(sys.stdout, clean(text).removesuffix("\n") + "\n")
+        else:
             self.data(text if text.endswith("\n") else text + "\n")
-            return
-        self.clear()
-        shown = clean(text).removesuffix("\n")
-        if len(shown) > WRAPPED_CHARACTERS:
-            _write(sys.stdout, shown + "\n")
-            return
-        from rich.console import Console
-        from rich.text import Text
-
-        Console(highlight=False).print(Text(shown, overflow="fold"))
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Print styled lines: coloured and folded on a terminal, plain into a pipe."""
@@ -104,16 +91,13 @@ class Screen:
             self.data("".join(" " * indent + "".join(text for text, _ in parts) + "\n" for indent, parts in cleaned))
             return
         from rich.console import Console
+        from rich.padding import Padding
         from rich.text import Text
 
         self.clear()
         console = Console(highlight=False)
         for indent, parts in cleaned:
-            width = max(_LEAST_COLUMNS, console.width - indent - _HANGING)
-            for number, row in enumerate(Text.assemble(*parts).wrap(console, width, overflow="fold")):
-                row.rstrip()
-                before = Text(" " * (indent + (_HANGING if number else 0)))
-                console.print(before + row, no_wrap=True, overflow="ignore", crop=False)
+            console.print(Padding(Text.assemble(*parts, overflow="fold"), (0, 0, 0, indent), expand=False))
 
     def data(self, data: str | bytes) -> None:
         """Write exactly this. Raises OSError."""

@@ -8,28 +8,26 @@ from typing import Any
 
 import click
 
-from longshore.config.flags import CONFIG_OPTION, FLAGS, HTTP_FLAGS, HTTP_OPTION, Flag
 from longshore.config.keys import sections, show
+from longshore.config.reference import docs
+from longshore.config.sections import CONFIG_OPTION, FLAGS, HTTP_FLAGS, HTTP_OPTION
+
+_METAVARS = {"seconds": "SECONDS", "timeout": "SECONDS", "count": "NUMBER", "choice": "NAME", "text": "TEXT"}
+_TEXTS = {"--host": "ADDRESS", "--public-url": "URL", "--store": "URL", "--tls-cert": "FILE", "--tls-key": "FILE"}
 
 
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add an option for each flag. Values stay texts: the configuration validates them."""
-    for flag in reversed(FLAGS + HTTP_FLAGS):
-        form: dict[str, Any] = {"metavar": flag.metavar} if flag.metavar else {"flag_value": "true", "is_flag": True}
-        command = click.option(flag.option, _parameter(flag), default=None, help=_help(flag), **form)(command)
+    """Add an option for each flag, with its key's own words. Values stay texts: the configuration validates them."""
+    for option, dotted_key in reversed((FLAGS | HTTP_FLAGS).items()):
+        section, _, name = dotted_key.partition(".")
+        key = sections()[section].keys[name]
+        takes = f"; {key.expected}" if key.kind == "choice" else ""
+        default = "none" if key.default is None else show(key.default)
+        words = f"{docs(sections()[section].record)[name]}  [{dotted_key}{takes}; default: {default}]"
+        metavar = _TEXTS.get(option) or _METAVARS.get(key.kind)
+        form: dict[str, Any] = {"metavar": metavar} if metavar else {"flag_value": "true", "is_flag": True}
+        command = click.option(option, dotted_key.replace(".", "_"), default=None, help=words, **form)(command)
     return command
-
-
-def _parameter(flag: Flag) -> str:
-    """The name of the option's parameter in Python."""
-    return flag.option.removeprefix("--").replace("-", "_")
-
-
-def _help(flag: Flag) -> str:
-    section, _, name = flag.key.partition(".")
-    default = sections()[section].keys[name].default
-    shown = "none" if default is None else show(default)
-    return f"{flag.help}  [{flag.key}; default: {shown}]"
 
 
 @click.command(epilog="Options win over LONGSHORE_* variables, these over longshore.toml: see `longshore config show`.")
@@ -45,14 +43,10 @@ def serve(target: str | None, http: bool, config_path: str | None, **flags: str 
     TARGET is your server: path/to/server.py, path/to/server.py:name or module:name. The default is the built-in
     server.
     """
-    _check_transport(http, flags)
-    entry_point = import_module("longshore.__main__")  # it is outside the layers of packages, so no import statement
-    given = {flag.key: flags[_parameter(flag)] for flag in FLAGS + HTTP_FLAGS if flags[_parameter(flag)] is not None}
-    run = entry_point.serve_http if http else entry_point.serve
-    run(target, flags=given, config_path=config_path)
-
-
-def _check_transport(http: bool, flags: dict[str, str | None]) -> None:
-    stray = next((flag.option for flag in HTTP_FLAGS if flags[_parameter(flag)] is not None), None)
+    given = {key: flags[key.replace(".", "_")] for key in (FLAGS | HTTP_FLAGS).values()}
+    stray = next((option for option, key in HTTP_FLAGS.items() if given[key] is not None), None)
     if stray and not http:
         raise click.UsageError(f"{stray} is for HTTP; add {HTTP_OPTION}")
+    entry_point = import_module("longshore.__main__")  # it is outside the layers of packages, so no import statement
+    run = entry_point.serve_http if http else entry_point.serve
+    run(target, flags={key: value for key, value in given.items() if value is not None}, config_path=config_path)

@@ -6,7 +6,7 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable
 from math import isfinite
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 import click
 import msgspec
@@ -33,79 +33,67 @@ _LOG_CHARACTERS: Final = 2000
 _SPELLED: Final = {"timeout": "--timeout", "auth": "--auth", "headers": "--header", "cwd": "--cwd"}
 """Arguments of `Client` as options of the command line."""
 
-Work = Callable[[Client, Destination], Awaitable[int]]
 T = TypeVar("T")
 
 
-def run_session(target: str | Destination, options: Options, screen: Screen, work: Work) -> int:
-    """Do the work with a client of the target; the exit code. Raises click.UsageError for wrong options."""
+def run_session(
+    target: str | Destination,
+    options: Options,
+    screen: Screen,
+    work: Callable[[Client, Destination], Awaitable[T]],
+    failure: int | None = None,
+) -> T:
+    """Return the result of the work with a client of the target. Raises click.UsageError for wrong options.
+
+    If the session fails, the error is shown and click's Exit raised, with `failure` as its code if that is given.
+    """
+
+    def end(code: int) -> NoReturn:
+        raise click.exceptions.Exit(code if failure is None or code > SIGNALLED else failure)
+
     try:
         place = target if isinstance(target, Destination) else locate(target, options.config)
         client = Client(place.target, **_client_options(place, options, screen))
     except (ConfigError, ConnectError) as problem:
         screen.fail(str(problem))
-        return USAGE
+        end(USAGE)
     if place.origin and screen.err_is_terminal:  # a project's server may have the same name as the user's
         screen.note(f"{place.name}, as {place.origin} has it")
     signals: list[int] = []
+
+    async def run() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+
+        def cancel(number: int) -> None:
+            signals.append(number)
+            task.cancel()
+
+        for number in (signal.SIGTERM, signal.SIGHUP):  # end the server with us: it has a process group of its own
+            asyncio.get_running_loop().add_signal_handler(number, cancel, number)
+        async with client:
+            await _set_log_level(client, options, screen)
+            return await work(client, place)
+
     try:
-        code = asyncio.run(_run(client, place, options, screen, work, signals))
-        if code == FAILED:
+        result = asyncio.run(run())
+        if isinstance(result, int) and result == FAILED:
             _show_traces(client.stderr_tail(), screen)
-        return code
+        return result
     except (KeyboardInterrupt, asyncio.CancelledError):
-        screen.clear()
-        return SIGNALLED + signals[0] if signals else INTERRUPTED
+        end(SIGNALLED + signals[0] if signals else INTERRUPTED)
     except ClientError as problem:
         problem.said = _readable(client.stderr_tail() or problem.said)  # complete, since the child has ended by now
         screen.fail(_explain(problem, place, options))
-        return problem.exit_code
+        end(problem.exit_code)
     except BrokenPipeError:
         raise  # `main.run` handles it
     except OSError as problem:
         abandon_stdout()
         screen.fail(f"the output could not be written: {problem.strerror or problem}")
-        return FAILED
+        end(FAILED)
     finally:
         screen.clear()
-
-
-def fetch(
-    place: Destination, options: Options, screen: Screen, read: Callable[[Client, Destination], Awaitable[T]]
-) -> T:
-    """Return the result of `read` in a session. Raises Exit if the session failed, after its error was shown."""
-    found: list[T] = []
-
-    async def work(client: Client, place: Destination) -> int:
-        found.append(await read(client, place))
-        return 0
-
-    code = run_session(place, options, screen, work)
-    if not found:
-        raise click.exceptions.Exit(code if code > SIGNALLED else USAGE)
-    return found[0]
-
-
-async def _run(
-    client: Client, place: Destination, options: Options, screen: Screen, work: Work, signals: list[int]
-) -> int:
-    _cancel_on_signals(signals)
-    async with client:
-        await _set_log_level(client, options, screen)
-        return await work(client, place)
-
-
-def _cancel_on_signals(signals: list[int]) -> None:
-    """End the server with us: it runs in a process group of its own."""
-    task = asyncio.current_task()
-    assert task is not None
-
-    def cancel(number: int) -> None:
-        signals.append(number)
-        task.cancel()
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, cancel, number)
 
 
 # -- what `Client` is given
@@ -122,27 +110,21 @@ def _client_options(place: Destination, options: Options, screen: Screen) -> dic
         from longshore.cli.prompts import Prompts
 
         made["on_elicit"] = Prompts(screen, place.name)
-    return made | (_url_options(place, options, screen) if place.is_url else _command_options(place, options))
+    given = {"--env": options.env, "--cwd": options.cwd, "--header": options.header, "--auth": options.auth}
+    for stray in ("--env", "--cwd") if place.is_url else ("--header", "--auth"):
+        if given[stray]:
+            meant, is_one = ("command", "URL") if place.is_url else ("URL", "command")
+            raise click.UsageError(f"{stray} is for a {meant}, and {place.name} is a {is_one}")
+    if not place.is_url:
+        made["env"] = dict(_pair(each, "=", "--env") for each in options.env) or None
+        made["cwd"] = options.cwd
+        return made
+    made["headers"] = headers = dict(_pair(each, ":", "--header") for each in options.header)
+    if options.auth is not None or not any(name.lower() == "authorization" for name in (*headers, *place.headers)):
+        from longshore.cli.auth_option import choose, source
 
-
-def _url_options(place: Destination, options: Options, screen: Screen) -> dict[str, Any]:
-    if options.env or options.cwd:
-        raise click.UsageError(f"{'--env' if options.env else '--cwd'} is for a command, and {place.name} is a URL")
-    headers = dict(_pair(each, ":", "--header") for each in options.header)
-    if options.auth is None and any(name.lower() == "authorization" for name in (*headers, *place.headers)):
-        return {"headers": headers}
-    from longshore.cli.auth_option import choose, source
-
-    return {"headers": headers, "auth": choose(source(place, options), person=screen.person)}
-
-
-def _command_options(place: Destination, options: Options) -> dict[str, Any]:
-    if options.header or options.auth:
-        raise click.UsageError(
-            f"{'--header' if options.header else '--auth'} is for a URL, and {place.name} is a command"
-        )
-    env = dict(_pair(each, "=", "--env") for each in options.env)
-    return {"env": env or None, "cwd": options.cwd}
+        made["auth"] = choose(source(place, options), person=screen.person)
+    return made
 
 
 def _pair(text: str, mark: str, option: str) -> tuple[str, str]:
@@ -161,32 +143,25 @@ def _log_level(options: Options, screen: Screen) -> str | None:
 
 async def _set_log_level(client: Client, options: Options, screen: Screen) -> None:
     level = _log_level(options, screen)
-    modern = REVISIONS[client.server.revision].modern
-    if level is None or not (modern or client.server.can("logging")):
-        return
-    try:
-        await client.set_log_level(level)
-    except ServerError as problem:
-        screen.note(f"the server's log is not shown: {problem.what}")
+    if level is not None and (REVISIONS[client.server.revision].modern or client.server.can("logging")):
+        try:
+            await client.set_log_level(level)
+        except ServerError as problem:
+            screen.note(f"the server's log is not shown: {problem.what}")
 
 
 def _log_printer(screen: Screen, level: str) -> Callable[[LogMessage], None]:
     """Prints the log from a level on. Older servers send all levels, whatever level was set."""
-    shown = LOG_LEVELS[LOG_LEVELS.index(level) :]
+    hidden = LOG_LEVELS[: LOG_LEVELS.index(level)]
 
     def show(message: LogMessage) -> None:
-        if message.level in shown or message.level not in LOG_LEVELS:
-            screen.note(_log_line(message))
+        if message.level not in hidden:
+            text = one_line(message.data if isinstance(message.data, str) else json_text(message.data))
+            logger = f"{one_line(message.logger)}: " if message.logger else ""
+            cut = text if len(text) <= _LOG_CHARACTERS else text[:_LOG_CHARACTERS] + "…"
+            screen.note(f"{one_line(message.level)}: {logger}{cut}")
 
     return show
-
-
-def _log_line(message: LogMessage) -> str:
-    data = message.data if isinstance(message.data, str) else json_text(message.data)
-    text = one_line(data)
-    logger = f"{one_line(message.logger)}: " if message.logger else ""
-    cut = text if len(text) <= _LOG_CHARACTERS else text[:_LOG_CHARACTERS] + "…"
-    return f"{one_line(message.level)}: {logger}{cut}"
 
 
 # -- what a server printed on stderr

@@ -85,7 +85,11 @@ def locate(text: str, config: str | None = None) -> Destination:
     if not text.strip():
         raise click.UsageError(f"an empty TARGET; {FORMS}")
     if is_url(text):
-        return _url(text)
+        from longshore.http_client.urls import without_secrets
+
+        scheme, rest = text.split("://", 1)
+        url = f"{scheme.lower()}://{rest}"
+        return Destination(url, without_secrets(url), is_url=True)
     if config is not None:
         return _configured(look_up(text, config))
     if text == BUILTIN:
@@ -93,20 +97,18 @@ def locate(text: str, config: str | None = None) -> Destination:
     one_word = len(text.split()) == 1
     file = FILE.fullmatch(text)
     if file is not None and (os.path.isfile(file["path"]) or one_word):
-        return _file(file["path"], file["name"] or "")
+        if not os.path.isfile(file["path"]):
+            raise click.UsageError(f"{file['path']}: there is no such file; {FORMS}")
+        source = os.path.abspath(file["path"]) + (file["name"] or "")
+        return Destination(serve_command(source, *_LOG), text, source=source)
     if one_word and os.sep not in text:
         return _word(text)
     if one_word:
         _check_program(text)
-    return Destination(_split(text), text)
-
-
-def _url(text: str) -> Destination:
-    from longshore.http_client.urls import without_secrets
-
-    scheme, rest = text.split("://", 1)
-    url = f"{scheme.lower()}://{rest}"
-    return Destination(url, without_secrets(url), is_url=True)
+    try:
+        return Destination(shlex.split(text), text)
+    except ValueError as problem:
+        raise click.UsageError(f"the command line {text!r} can't be read: {problem}") from None
 
 
 def _word(text: str) -> Destination:
@@ -133,20 +135,6 @@ def _check_program(text: str) -> None:
             raise click.UsageError(f"{text} is a file that can't be run; {FORMS}")
     elif _ALMOST_URL.fullmatch(text):
         raise click.UsageError(f"{text}: {_BEGINNING}")
-
-
-def _file(path: str, name: str) -> Destination:
-    if not os.path.isfile(path):
-        raise click.UsageError(f"{path}: there is no such file; {FORMS}")
-    source = os.path.abspath(path) + name
-    return Destination(serve_command(source, *_LOG), path + name, source=source)
-
-
-def _split(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError as problem:
-        raise click.UsageError(f"the command line {text!r} can't be read: {problem}") from None
 
 
 def _configured(listed: ConfiguredServer) -> Destination:
@@ -187,7 +175,12 @@ def read_list_file(path: str) -> Any:
 
     most, name = CLIENT_LIMITS.frame_bytes, name_of(path)
     try:
-        data = _read_stdin(most + 1) if path == STDIN else read_bounded(path, most)
+        if path != STDIN:
+            data = read_bounded(path, most)
+        elif sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - the parent process may have closed it
+            raise OSError("it is closed")
+        else:
+            data = sys.stdin.buffer.read(most + 1)
         if len(data) > most:
             raise TargetError(f"{name} is longer than {most >> 20} MiB; {LIST_FORMS}")
         return read_json(data.removeprefix(b"\xef\xbb\xbf"))
@@ -198,12 +191,6 @@ def read_list_file(path: str) -> Any:
         raise TargetError(f"{name} can't be read: {problem.strerror or problem}") from None
     except BROKEN as problem:
         raise TargetError(f"{name} holds no JSON: {problem}; {LIST_FORMS}") from None
-
-
-def _read_stdin(most: int) -> bytes:
-    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - the parent process may have closed it
-        raise OSError("it is closed")
-    return sys.stdin.buffer.read(most)
 
 
 def name_of(path: str) -> str:

@@ -9,7 +9,7 @@ import click
 
 from longshore.registry.tool import Entry
 from longshore.schema.output import TOKEN_CHARACTERS, count_tokens, encode
-from longshore.toolsets.discovery.survey import argument_lines, category_of, kind_of, tool_line
+from longshore.toolsets.discovery.survey import argument_lines, kind_of, tool_line
 
 
 @click.command()
@@ -35,7 +35,12 @@ def tools(target: str | None, form: str | None) -> None:
     elif form == "markdown":
         click.echo(reference(app.name, entries, target), nl=False)
     else:
-        _print(entries)
+        from longshore.cli.screen import print_table
+
+        lines = [(tool_line(entry), _effects(entry)) for entry in entries]
+        rows = [[line.name, line.category, effects, line.summary] for line, effects in lines]
+        print_table(rows, ["tool", "category", "effects", ""])
+        click.echo(f"{len(rows)} tools, {count_tokens([entry.describe() for entry in entries])} tokens")
 
 
 def reference(name: str, entries: Sequence[Entry], target: str | None = None) -> str:
@@ -91,15 +96,3 @@ def _section(entry: Entry, record: dict[str, Any]) -> list[str]:
 
 def _effects(entry: Entry) -> str:
     return (entry.effects or "not declared") + (", idempotent" if entry.idempotent else "")
-
-
-def _print(entries: Sequence[Entry]) -> None:
-    from longshore.cli.screen import print_table
-
-    rows = [
-        [line.name, category_of(entry), _effects(entry), line.summary]
-        for entry in entries
-        for line in [tool_line(entry)]
-    ]
-    print_table(rows, ["tool", "category", "effects", ""])
-    click.echo(f"{len(rows)} tools, {count_tokens([entry.describe() for entry in entries])} tokens")

@@ -13,7 +13,6 @@ from longshore.server.link import Link
 from longshore.telemetry.stderr import print_problem
 
 
-@final
 class MemoryChannel(Channel):
     """Passes frames straight to the engine. Its immediate answers come a turn of the loop later, so that no caller
     starves another.

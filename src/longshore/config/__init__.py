@@ -4,39 +4,18 @@ On the stdio path: importing this package and calling `load` with nothing config
 modules. `keys`, `sources` and `toml_file` load when something is configured; `reference` is for the command line.
 """
 
-from longshore.config.load import fingerprint, load
-from longshore.config.sections import (
-    DEFAULT,
-    Config,
-    Origin,
-    ServerConfig,
-    TelemetryConfig,
-    Timeout,
-    ToolConfig,
-    ToolsetConfig,
-    fixed_part,
-    limits_of,
-    origin,
-)
-from longshore.config.tools import tool_config, tool_enabled, tool_timeout, toolset_config, unmatched
-
-__all__ = [
-    "load",
-    "fingerprint",
-    "DEFAULT",
-    "Config",
-    "fixed_part",
-    "limits_of",
-    "Origin",
-    "origin",
-    "ServerConfig",
-    "TelemetryConfig",
-    "Timeout",
-    "ToolConfig",
-    "ToolsetConfig",
-    "tool_config",
-    "toolset_config",
-    "tool_timeout",
-    "tool_enabled",
-    "unmatched",
-]
+from longshore.config.load import fingerprint as fingerprint
+from longshore.config.load import load as load
+from longshore.config.sections import DEFAULT as DEFAULT
+from longshore.config.sections import Config as Config
+from longshore.config.sections import Origin as Origin
+from longshore.config.sections import ServerConfig as ServerConfig
+from longshore.config.sections import ToolConfig as ToolConfig
+from longshore.config.sections import ToolsetConfig as ToolsetConfig
+from longshore.config.sections import fixed_part as fixed_part
+from longshore.config.sections import limits_of as limits_of
+from longshore.config.sections import origin as origin
+from longshore.config.tools import tool_config as tool_config
+from longshore.config.tools import tool_enabled as tool_enabled
+from longshore.config.tools import tool_timeout as tool_timeout
+from longshore.config.tools import unmatched as unmatched

@@ -6,12 +6,13 @@ Not imported when nothing is configured.
 from __future__ import annotations
 
 from functools import cache
+from types import NoneType
 from typing import Any, Literal, TypeAlias, cast, get_args, get_origin, get_type_hints
 
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import FieldInfo, fields
 
-from longshore.config.sections import MOVED, Sections, quote
+from longshore.config.sections import MOVED, PREFIX, Sections, quote
 from longshore.nearest import nearest
 
 Kind: TypeAlias = Literal["switch", "count", "seconds", "timeout", "text", "list", "choice", "table"]
@@ -28,36 +29,32 @@ MOST_SECONDS = 366 * 86_400
 LEAST_SECONDS = 0.1
 """The period of a loop. Zero would make it spin."""
 
-RANGES: dict[str, tuple[float, float]] = {"count": (1, MOST_COUNT), "seconds": (LEAST_SECONDS, MOST_SECONDS)}
+RANGES: dict[str, tuple[float, float]] = {
+    "count": (1, MOST_COUNT),
+    "seconds": (LEAST_SECONDS, MOST_SECONDS),
+    "timeout": (0, MOST_SECONDS),
+}
+NONE: tuple[float, float] = (0, MOST_COUNT)
+"""For counts of which zero means none; for others it would stop the server."""
+AT_ONCE: tuple[float, float] = (0, MOST_SECONDS)
+"""For seconds of which zero means at once."""
 BOUNDS: dict[str, tuple[float, float]] = {
     "limits.depth": (1, 512),  # the parser overflows small stacks at about 1,000
+    "limits.parked": NONE,
+    "limits.held_bytes": NONE,
+    "limits.notes": NONE,
+    "limits.abandoned": NONE,
+    "limits.listens": NONE,
+    "limits.subscriptions": NONE,
+    "limits.questions": NONE,
+    "limits.term_grace_seconds": AT_ONCE,
+    "limits.stop_seconds": AT_ONCE,
+    "limits.stream_after_seconds": AT_ONCE,
+    "server.eof_grace": AT_ONCE,
+    "http.grace": AT_ONCE,
     "http.port": (0, 65_535),
     "http.workers": (1, 256),
-    # Zero means "none" for these; for the other counts it would stop the server.
-    **dict.fromkeys(
-        (
-            "limits.parked",
-            "limits.held_bytes",
-            "limits.notes",
-            "limits.abandoned",
-            "limits.listens",
-            "limits.subscriptions",
-            "limits.questions",
-            "http.rate",
-        ),
-        (0, MOST_COUNT),
-    ),
-    # Zero means "at once" for these.
-    **dict.fromkeys(
-        (
-            "server.eof_grace",
-            "http.grace",
-            "limits.term_grace_seconds",
-            "limits.stop_seconds",
-            "limits.stream_after_seconds",
-        ),
-        (0, MOST_SECONDS),
-    ),
+    "http.rate": NONE,
 }
 """Where a key's range differs from that of its kind."""
 
@@ -70,22 +67,17 @@ HIDDEN = "…"
 SHOWN_CHARACTERS = 40
 """How much an error shows of a value: enough to recognise it."""
 
-_EXPECTED: dict[Kind, str] = {
-    "switch": "true or false",
-    "count": "a whole number",
-    "seconds": "seconds (a number)",
-    "timeout": "seconds (a number) or false",
-    "text": "a string",
-    "list": "a list of strings",
-    "table": "a table",
+_KINDS: dict[Kind, tuple[str, Any, dict[str, Any]]] = {
+    "switch": ("true or false", bool, {"type": "boolean"}),
+    "count": ("a whole number", int, {"type": "integer"}),
+    "seconds": ("seconds (a number)", (int, float), {"type": "number"}),
+    "timeout": ("seconds (a number) or false", (int, float), {"type": "number"}),
+    "text": ("a string", str, {"type": "string"}),
+    "choice": ("", str, {}),
+    "list": ("a list of strings", list, {"type": "array", "items": {"type": "string"}}),
+    "table": ("a table", dict, {"type": "object"}),
 }
-_TYPES: dict[Kind, type] = {"switch": bool, "text": str, "table": dict, "choice": str}
-_SCHEMAS: dict[Kind, dict[str, Any]] = {
-    "switch": {"type": "boolean"},
-    "text": {"type": "string"},
-    "list": {"type": "array", "items": {"type": "string"}},
-    "table": {"type": "object"},
-}
+"""What each kind takes: in words, as a Python type, as a JSON Schema."""
 
 
 class Key(Struct, frozen=True):
@@ -94,45 +86,51 @@ class Key(Struct, frozen=True):
     name: str
     kind: Kind
     default: Any = None
-    low: float = 0
-    high: float = 0
+    range: tuple[float, float] | None = None
     words: tuple[str, ...] = ()
     """The values of a choice."""
     secret: bool = False
 
     @property
     def expected(self) -> str:
-        return " or ".join((", ".join(self.words[:-1]), self.words[-1])) if self.words else _EXPECTED[self.kind]
+        return " or ".join((", ".join(self.words[:-1]), self.words[-1])) if self.words else _KINDS[self.kind][0]
 
     def check(self, value: Any) -> Any:
         """Check a value of TOML."""
-        if self.kind in ("count", "seconds", "timeout"):
-            return self._check_number(value)
-        if self.kind == "list":
-            return self._check_list(value)
-        if not isinstance(value, _TYPES[self.kind]) or (self.words and value not in self.words):
-            raise self._refusal(value)
-        return value
+        if self.kind == "timeout" and value is False:
+            return False
+        is_type = isinstance(value, _KINDS[self.kind][1]) and isinstance(value, bool) is (self.kind == "switch")
+        if not is_type or (self.words and value not in self.words):
+            near = nearest(value, self.words) if self.words and isinstance(value, str) else None
+            shown = HIDDEN if self.secret else show(value)
+            raise ValueError(f"expected {self.expected}, got {shown}" + (f"; did you mean {near}?" if near else ""))
+        if self.range is not None and not self.range[0] <= value <= self.range[1]:  # NaN is in no range
+            raise ValueError(f"expected {self.expected} from {self.range[0]} to {self.range[1]}, got {show(value)}")
+        if self.kind == "list" and (wrong := [item for item in value if not isinstance(item, str)]):
+            raise ValueError(f"expected {self.expected}, got {show(wrong[0])} in it")
+        if self.kind == "timeout" and not value:
+            return False
+        return float(value) if self.kind in ("seconds", "timeout") else value
 
     def read(self, text: str) -> Any:
         """Read the text of a variable or a flag."""
         word = text.strip().lower()
         match self.kind:
+            case "switch" | "timeout" if word in NO:
+                return False
             case "switch":
-                return self.check(word in YES if word in YES + NO else text)
+                return self.check(word in YES or text)
             case "count" | "seconds" | "timeout":
-                if self.kind == "timeout" and word in NO:
-                    return False
                 try:
                     number = int(text) if self.kind == "count" else float(text)
                 except ValueError:
-                    raise self._refusal(text) from None
+                    return self.check(text)
                 return self.check(number)
             case "choice":
                 return self.check(word)
             case "table":
                 raise ValueError("a table can only be set in a file")
-            case "text" | "list":
+            case _:
                 try:
                     text.encode()
                 except UnicodeEncodeError:  # bytes of the environment that are no UTF-8 would break the JSON we send
@@ -143,35 +141,12 @@ class Key(Struct, frozen=True):
         """The JSON Schema of the key's values."""
         if self.words:
             return {"enum": list(self.words)}
-        if self.kind in _SCHEMAS:
-            return {**_SCHEMAS[self.kind], **({"writeOnly": True} if self.secret else {})}
-        number = {"type": "integer" if self.kind == "count" else "number", "minimum": self.low, "maximum": self.high}
-        return {"anyOf": [number, {"const": False}]} if self.kind == "timeout" else number
-
-    def _check_number(self, value: Any) -> Any:
-        if self.kind == "timeout" and value is False:
-            return False
-        if isinstance(value, bool) or not isinstance(value, int if self.kind == "count" else (int, float)):
-            raise self._refusal(value)
-        if not self.low <= value <= self.high:  # NaN is in no range
-            raise ValueError(f"expected {self.expected} from {self.low} to {self.high}, got {show(value)}")
-        if self.kind == "count":
-            return value
-        return float(value) if value or self.kind == "seconds" else False
-
-    def _check_list(self, value: Any) -> list[str]:
-        if not isinstance(value, list):
-            raise self._refusal(value)
-        items: list[Any] = value  # pyright: ignore[reportUnknownVariableType]
-        for item in items:
-            if not isinstance(item, str):
-                raise ValueError(f"expected {self.expected}, got {show(item)} in it")
-        return items
-
-    def _refusal(self, value: Any) -> ValueError:
-        near = nearest(value, self.words) if self.words and isinstance(value, str) else None
-        shown = HIDDEN if self.secret else show(value)
-        return ValueError(f"expected {self.expected}, got {shown}" + (f"; did you mean {near}?" if near else ""))
+        made = dict(_KINDS[self.kind][2])
+        if self.range is not None:
+            made |= {"minimum": self.range[0], "maximum": self.range[1]}
+        if self.secret:
+            made["writeOnly"] = True
+        return {"anyOf": [made, {"const": False}]} if self.kind == "timeout" else made
 
 
 class Section(Struct, frozen=True):
@@ -185,6 +160,11 @@ class Section(Struct, frozen=True):
     def show(self, value: Any) -> str:
         """A value that stands in the section's place: `[tokens] alice = "the token itself"` is a likely slip."""
         return HIDDEN if any(key.secret for key in self.keys.values()) else show(value)
+
+    def variable(self, key: str, name: str = "") -> str:
+        """The variable of a key; `name` is that of the user's table."""
+        middle = f"{name}_" if self.named else ""
+        return f"{PREFIX}{self.name}_{middle}{key}".upper()
 
     def unknown(self, name: str) -> str:
         """The error text for a key that the section does not have."""
@@ -202,41 +182,36 @@ def sections() -> dict[str, Section]:
 
 
 def make_section(name: str, hint: Any) -> Section:
-    """A section from the type of its field in `Sections`."""
+    """A section from the type of its field in `Sections`. Raises TypeError for a type that no key has."""
     named = get_origin(hint) is dict
     record = cast("type[Struct]", get_args(hint)[1] if named else hint)
     hints = get_type_hints(record)
     found = [field for field in fields(record) if f"{name}.{field.name}" not in MOVED]
-    return Section(name, record, named, {field.name: make_key(name, field, hints[field.name]) for field in found})
+    return Section(name, record, named, {field.name: _make_key(name, field, hints[field.name]) for field in found})
 
 
-def make_key(section: str, field: FieldInfo, hint: Any) -> Key:
-    """A key from a field. Raises TypeError for a type that has no kind: a mistake in `sections`."""
-    kind, words = _kind_of(hint)
+def _make_key(section: str, field: FieldInfo, hint: Any) -> Key:
+    options = (hint,) if get_origin(hint) in (list, dict, Literal) else get_args(hint) or (hint,)
+    kinds: dict[Any, Kind] = {
+        (bool,): "switch",
+        (str,): "text",
+        (int,): "count",
+        (float,): "seconds",
+        (float, Literal[False]): "timeout",
+        (list[str],): "list",
+        (dict[str, Any],): "table",
+    }
+    parts = tuple(part for part in options if part is not NoneType)
+    is_choice = len(parts) == 1 and get_origin(parts[0]) is Literal
+    kind: Kind | None = "choice" if is_choice else kinds.get(parts)
+    if kind is None:
+        raise TypeError(f"no kind of configuration value for {hint!r}")
     place = f"{section}.{field.name}"
-    low, high = BOUNDS.get(place) or RANGES.get(kind, (0, MOST_SECONDS))
-    return Key(field.name, kind, _default(field), low, high, words, place in SECRETS)
-
-
-def _kind_of(hint: Any) -> tuple[Kind, tuple[str, ...]]:
-    if get_origin(hint) is dict:
-        return "table", ()
-    options = (hint,) if get_origin(hint) in (list, Literal) else get_args(hint) or (hint,)
-    parts = [part for part in options if part is not type(None)]
-    if parts == [float, Literal[False]]:
-        return "timeout", ()
-    if len(parts) == 1 and get_origin(parts[0]) is Literal:
-        return "choice", get_args(parts[0])
-    kinds: dict[Any, Kind] = {bool: "switch", str: "text", int: "count", float: "seconds", list[str]: "list"}
-    if len(parts) == 1 and parts[0] in kinds:
-        return kinds[parts[0]], ()
-    raise TypeError(f"no kind of configuration value for {hint!r}")
-
-
-def _default(field: FieldInfo) -> Any:
-    if field.default is NODEFAULT:
-        return None if field.default_factory is NODEFAULT else field.default_factory()
-    return field.default
+    default: Any = None if field.default is NODEFAULT else field.default
+    if field.default_factory is not NODEFAULT:
+        default = field.default_factory()
+    words = get_args(parts[0]) if is_choice else ()
+    return Key(field.name, kind, default, BOUNDS.get(place) or RANGES.get(kind), words, place in SECRETS)
 
 
 def unknown_section(name: str) -> str:

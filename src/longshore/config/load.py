@@ -1,4 +1,4 @@
-"""Reading the configuration: find the files, and merge all sources if anything is configured.
+"""Reading the configuration: find the files, merge all sources if anything is configured, read it again on a change.
 
 Runs at every cold start: `os` only, two questions to the kernel for each folder.
 """
@@ -6,10 +6,10 @@ Runs at every cold start: `os` only, two questions to the kernel for each folder
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, final
 
-from longshore.config.sections import PATH_VARIABLE, PREFIX, Config
+from longshore.config.sections import DEFAULT, PATH_VARIABLE, PREFIX, Config
 from longshore.errors import ConfigError
 from longshore.files import user_directory
 
@@ -31,7 +31,10 @@ def load(
     """
     environ = os.environ if environ is None else environ
     given = {key: value for key, value in flags.items() if value is not None} if flags else {}
-    here = _folder(cwd)
+    try:
+        here = os.path.abspath(cwd) if cwd else os.getcwd()
+    except FileNotFoundError:
+        here = ""  # it was deleted
     user, project, watch = _find_files(environ, here, path)
     # An empty variable counts as unset, as XDG has it: launchers pass on empty ones.
     names = [name for name in environ if name.startswith(PREFIX) and name != PATH_VARIABLE]
@@ -45,23 +48,58 @@ def load(
 
 def fingerprint(config: Config) -> tuple[tuple[int, int, int] | None, ...]:
     """The state of the watched paths; load again when it differs. Takes a few µs."""
-    return tuple(_state(path) for path in config.watch)
+    states: list[tuple[int, int, int] | None] = []
+    for path in config.watch:
+        try:
+            found = os.stat(path)
+            states.append((found.st_mtime_ns, found.st_size, found.st_ino))
+        except OSError:
+            states.append(None)
+    return tuple(states)
 
 
-def _state(path: str) -> tuple[int, int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+@final
+class ConfigWatch:
+    """The configuration of one server. `check` is cheap: a few µs for each watched path."""
+
+    def __init__(self, changed: Callable[[Config, Config], None], failed: Callable[[ConfigError], None]) -> None:
+        """`changed` takes the old and the new configuration, `failed` the error of one that can't be used."""
+        self._changed, self._failed = changed, failed
+        self._load: Callable[[], Config] = lambda: DEFAULT
+        self._seen: tuple[Any, ...] = ()
+        self._config = DEFAULT
+        self._started = False
+
+    def load(self, load: Callable[[], Config]) -> Config:
+        """Load the configuration, now and whenever it has changed."""
+        self._load = load
+        self._config = config = load()
+        # Without a file there was nothing to look at; each that appears is a change.
+        self._seen = fingerprint(config) if config.files else (None,) * len(config.watch)
+        return config
+
+    def start(self) -> None:
+        """Have `check` look at the files from now on."""
+        self._started = True
+
+    def check(self) -> None:
+        """Load the configuration again if a file has changed. One that can't be used is only reported."""
+        if not self._started:
+            return
+        now = fingerprint(self._config)
+        if now == self._seen:
+            return
+        self._seen = now
+        try:
+            config = self._load()
+        except ConfigError as problem:
+            self._failed(problem)
+            return
+        before, self._config = self._config, config
+        self._changed(before, config)
 
 
-def _folder(cwd: str | None) -> str:
-    """The folder to start in; empty if it was deleted."""
-    try:
-        return os.path.abspath(cwd) if cwd else os.getcwd()
-    except FileNotFoundError:
-        return ""
+# Finding the files
 
 
 def _find_files(

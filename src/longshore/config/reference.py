@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from typing import Any, cast
 
@@ -16,7 +16,6 @@ from msgspec import Struct, json
 
 from longshore.config.keys import HIDDEN, Key, Section, sections, show
 from longshore.config.sections import ENV_MARK, Config, Origin, dotted, origin
-from longshore.config.sources import variable
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -35,7 +34,7 @@ def schema() -> dict[str, Any]:
         "description": "The configuration of Longshore, for a project or for a user.",
         "type": "object",
         "additionalProperties": False,
-        "properties": {section.name: _section(section) for section in sections().values()},
+        "properties": {section.name: _section_schema(section) for section in sections().values()},
     }
 
 
@@ -44,24 +43,23 @@ def schema_text() -> str:
     return json.format(json.encode(schema()), indent=2).decode() + "\n"
 
 
-def _section(section: Section) -> dict[str, Any]:
+def _section_schema(section: Section) -> dict[str, Any]:
     words = docs(section.record)
+    properties: dict[str, Any] = {}
+    for key in section.keys.values():
+        default = {"default": key.default} if _has_default(key) else {}
+        properties[key.name] = {"description": words[key.name], **key.schema(), **default}
     table = {
         "type": "object",
         "description": _summary(section),
         "additionalProperties": False,
-        "properties": {key.name: _key(key, words[key.name]) for key in section.keys.values()},
+        "properties": properties,
     }
     if not section.named:
         return table
     # The user chooses the names; `sources` checks the same two rules.
     names = {"minLength": 1, "pattern": f"^[^{ENV_MARK}]"}
     return {"type": "object", "propertyNames": names, "additionalProperties": table}
-
-
-def _key(key: Key, words: str) -> dict[str, Any]:
-    default = {"default": key.default} if _has_default(key) else {}
-    return {"description": words, **key.schema(), **default}
 
 
 def _has_default(key: Key) -> bool:
@@ -73,6 +71,7 @@ def _summary(section: Section) -> str:
     return (section.record.__doc__ or "").split(". ")[0].rstrip(".") + "."
 
 
+@cache
 def docs(record: type[Struct]) -> dict[str, str]:
     """The string below each field, read from the source because Python drops it."""
     with open(str(sys.modules[record.__module__].__file__), encoding="utf-8") as source:
@@ -90,26 +89,19 @@ def docs(record: type[Struct]) -> dict[str, str]:
 
 def markdown() -> str:
     """Every key as a Markdown table for each section."""
-    return "\n\n".join(_markdown(section) for section in sections().values()) + "\n"
-
-
-def _markdown(section: Section) -> str:
-    words = docs(section.record)
-    rows = [_row(key, words[key.name]) for key in section.keys.values()]
-    title = f"{section.name}.NAME" if section.named else section.name
-    head = f"### `[{title}]`\n\n{_summary(section)}\n\n| key | takes | default | what it does |\n|---|---|---|---|\n"
-    example = variable(section, next(iter(section.keys)), "NAME")
-    return head + "\n".join(rows) + f"\n\nAs a variable: `{example}`, and so on."
-
-
-def _row(key: Key, words: str) -> str:
-    return f"| `{key.name}` | {key.expected} | {_default(key)} | {words} |"
-
-
-def _default(key: Key) -> str:
-    if not _has_default(key):
-        return "unset"
-    return ", ".join(key.default) or "none" if key.kind == "list" else show(key.default)
+    text: list[str] = []
+    for section in sections().values():
+        words = docs(section.record)
+        title = f"{section.name}.NAME" if section.named else section.name
+        text += [f"### `[{title}]`", "", _summary(section), ""]
+        text += ["| key | takes | default | what it does |", "|---|---|---|---|"]
+        for key in section.keys.values():
+            default = ", ".join(key.default) or "none" if key.kind == "list" and key.default is not None else ""
+            default = default or (show(key.default) if _has_default(key) else "unset")
+            text.append(f"| `{key.name}` | {key.expected} | {default} | {words[key.name]} |")
+        example = section.variable(next(iter(section.keys)), "NAME")
+        text += ["", f"As a variable: `{example}`, and so on.", ""]
+    return "\n".join(text)
 
 
 # Values
@@ -129,32 +121,19 @@ class ConfigValue(Struct, frozen=True):
 
 def list_values(config: Config) -> list[ConfigValue]:
     """Every key of the fixed sections, and those of the named tables that are set."""
-    return [
-        ConfigValue(path, value, origin(config, dotted(path)))
-        for section in sections().values()
-        for path, value in _values(section, getattr(config, section.name))
-    ]
-
-
-def _values(section: Section, value: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
-    if not section.named:
-        yield from _fields(section, (section.name,), value)
-        return
-    for name, record in value.items():
-        yield from (
-            (path, found) for path, found in _fields(section, (section.name, name), record) if found is not None
-        )
-
-
-def _fields(section: Section, path: tuple[str, ...], record: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
-    for key in section.keys.values():
-        value = getattr(record, key.name)
-        if key.kind == "table":
-            yield from (((*path, key.name, name), found) for name, found in _redact(value).items())
-        elif key.secret and value is not None:
-            yield (*path, key.name), HIDDEN
-        else:
-            yield (*path, key.name), _redact(value)
+    found: dict[tuple[str, ...], Any] = {}
+    for section in sections().values():
+        value: Any = getattr(config, section.name)
+        tables: dict[str, Any] = value if section.named else {"": value}
+        for name, table in tables.items():
+            for key in section.keys.values():
+                path = (section.name, name, key.name) if section.named else (section.name, key.name)
+                value = getattr(table, key.name)
+                if key.kind == "table":
+                    found |= {(*path, option): each for option, each in _redact(value).items()}
+                elif value is not None or not section.named:
+                    found[path] = HIDDEN if key.secret and value is not None else _redact(value)
+    return [ConfigValue(path, value, origin(config, dotted(path))) for path, value in found.items()]
 
 
 def _redact(value: Any) -> Any:

@@ -330,3 +330,35 @@ def _is_bare(part: str) -> bool:
 def env_form(name: str) -> str:
     """A tool's or toolset's name as a variable holds it: upper case, anything but letters and digits as `_`."""
     return "".join(c if c.isalnum() else "_" for c in name.upper())
+
+
+# The options of `longshore serve`
+
+CONFIG_OPTION = "--config"
+"""Replaces the project file. It is no key, so it is not in the table."""
+HTTP_OPTION = "--http"
+"""Chooses the transport."""
+
+FLAGS = {
+    "--timeout": "server.timeout",
+    "--eof-grace": "server.eof_grace",
+    "--log-level": "server.log_level",
+    "--log-format": "server.log_format",
+    "--schemas": "server.schemas",
+}
+"""Options that set a key, of every transport. The fast entry handles them; others go through the command line."""
+
+HTTP_FLAGS = {
+    "--host": "http.host",
+    "--port": "http.port",
+    "--workers": "http.workers",
+    "--public-url": "http.public_url",
+    "--store": "http.store",
+    "--grace": "http.grace",
+    "--tls-cert": "http.tls_cert",
+    "--tls-key": "http.tls_key",
+    "--auth": "auth.mode",
+    "--lines": "http.lines",
+    "--allow-unauthenticated-remote": "http.allow_unauthenticated_remote",
+}
+"""Options of HTTP."""

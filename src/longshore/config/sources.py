@@ -8,9 +8,19 @@ from typing import Any, Literal, TypeAlias, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from longshore.config.flags import OPTION_OF_KEY
 from longshore.config.keys import Key, Section, sections, unknown_section
-from longshore.config.sections import ENV_MARK, MOVED, PATH_VARIABLE, PREFIX, Config, Origin, dotted, env_form
+from longshore.config.sections import (
+    ENV_MARK,
+    FLAGS,
+    HTTP_FLAGS,
+    MOVED,
+    PATH_VARIABLE,
+    PREFIX,
+    Config,
+    Origin,
+    dotted,
+    env_form,
+)
 from longshore.errors import ConfigError
 from longshore.limits import FOREVER
 from longshore.nearest import nearest
@@ -73,7 +83,9 @@ def _from_file(kind: Literal["user", "project"], path: str | None, cwd: str, pro
         line = document.line(key)
         where = f"{document.shown}:{line}"
         if problem:
-            wrong.append((line, f"{where}: {_shorten(dotted(key))}: {problem}"))
+            shown = dotted(key)
+            shown = shown if len(shown) <= KEY_CHARACTERS else shown[: KEY_CHARACTERS - 1] + "…"
+            wrong.append((line, f"{where}: {shown}: {problem}"))
         else:
             settings.append(Setting(key, value, Origin(kind, where)))
     problems.extend(text for _, text in sorted(wrong))
@@ -91,22 +103,17 @@ def _walk(tables: dict[str, Any]) -> Iterator[Checked]:
             yield (name,), None, unknown_section(name)
         elif not isinstance(table, dict):
             yield (name,), None, f"expected a table, got {section.show(table)}"
-        elif section.named:
-            yield from _walk_named(section, cast("dict[str, Any]", table))
-        else:
+        elif not section.named:
             yield from _walk_keys(section, (name,), cast("dict[str, Any]", table))
-
-
-def _walk_named(section: Section, tables: dict[str, Any]) -> Iterator[Checked]:
-    """The tables under a section whose names the user chose."""
-    for name, table in tables.items():
-        path = (section.name, name)
-        if not name or name.startswith(ENV_MARK):
-            yield path, None, f"a name can't be empty or begin with {ENV_MARK}"
-        elif not isinstance(table, dict):
-            yield path, None, f"expected a table, [{section.name}.NAME], got {section.show(table)}"
         else:
-            yield from _walk_keys(section, path, cast("dict[str, Any]", table))
+            for user_name, inner in cast("dict[str, Any]", table).items():
+                path = (name, user_name)
+                if not user_name or user_name.startswith(ENV_MARK):
+                    yield path, None, f"a name can't be empty or begin with {ENV_MARK}"
+                elif not isinstance(inner, dict):
+                    yield path, None, f"expected a table, [{name}.NAME], got {section.show(inner)}"
+                else:
+                    yield from _walk_keys(section, path, cast("dict[str, Any]", inner))
 
 
 def _walk_keys(section: Section, table: Path, values: dict[str, Any]) -> Iterator[Checked]:
@@ -127,10 +134,6 @@ def _walk_keys(section: Section, table: Path, values: dict[str, Any]) -> Iterato
             yield path, checked, ""
 
 
-def _shorten(key: str) -> str:
-    return key if len(key) <= KEY_CHARACTERS else key[: KEY_CHARACTERS - 1] + "…"
-
-
 # Environment
 
 
@@ -141,75 +144,56 @@ def _from_environ(variables: Mapping[str, str], problems: list[str]) -> Iterator
         if seen.setdefault(name.upper(), name) != name:
             problems.append(f"{name}: set twice; {seen[name.upper()]} says it too")
             continue
-        match = _match_variable(name.upper().removeprefix(PREFIX))
-        if match is None:
-            problems.append(f"{name}: {_unknown_variable(name.upper())}")
-            continue
-        path, key = match
         try:
+            path, key = _match_variable(name.upper())
             yield Setting(path, key.read(text), Origin("env", name))
         except ValueError as error:
             problems.append(f"{name}: {error}")
 
 
-def _match_variable(rest: str) -> tuple[Path, Key] | None:
-    """The key of a variable. A tool's name stands in the middle, so the key is read from the right."""
-    section = next((s for s in sections().values() if rest.startswith(s.name.upper() + "_")), None)
-    if section is None:
-        return None
-    rest = rest[len(section.name) + 1 :]
-    # Longest key first, so that a key which ends in another key's name stays reachable.
-    for key in sorted(section.keys.values(), key=lambda key: -len(key.name)):
-        tail = key.name.upper()
-        if not section.named and rest == tail:
-            return (section.name, key.name), key
-        if section.named and len(rest) > len(tail) + 1 and rest.endswith("_" + tail):
-            return (section.name, ENV_MARK + rest[: -len(tail) - 1], key.name), key
-    return None
-
-
-def variable(section: Section, key: str, name: str = "") -> str:
-    """The variable of a key."""
-    middle = f"{name}_" if section.named else ""
-    return f"{PREFIX}{section.name}_{middle}{key}".upper()
-
-
-def _unknown_variable(name: str) -> str:
+def _match_variable(name: str) -> tuple[Path, Key]:
+    """The key of a variable. The user's name of a table stands in the middle, and may end like a key."""
+    found: list[tuple[Path, Key]] = []
+    near = [PATH_VARIABLE]
+    for section in sections().values():
+        rest = name.removeprefix(f"{PREFIX}{section.name}_".upper())
+        for key in section.keys.values():
+            if not section.named:
+                near.append(section.variable(key.name))
+                if near[-1] == name:
+                    return (section.name, key.name), key
+                continue
+            words = key.name.count("_") + 1
+            middle, *tail = rest.rsplit("_", words)
+            if middle and len(tail) == words:
+                near.append(section.variable(key.name, middle))
+                if near[-1] == name:
+                    found.append(((section.name, ENV_MARK + middle, key.name), key))
+    if found:
+        return max(found, key=lambda match: len(match[1].name))
     moved = {_fixed_variable(old): _fixed_variable(new) for old, new in MOVED.items()}
     if name in moved:
-        return f"no such variable; use {moved[name]}"
+        raise ValueError(f"no such variable; use {moved[name]}")
     tables = [(s.name, key.name) for s in sections().values() for key in s.keys.values() if key.kind == "table"]
     if any(name.startswith(_fixed_variable(s)) and f"_{key.upper()}_" in name for s, key in tables):
-        return "no such variable; options can only be set in a file"
+        raise ValueError("no such variable; options can only be set in a file")
     # Without the prefix, which makes any two names similar.
-    near = nearest(name.removeprefix(PREFIX), [found.removeprefix(PREFIX) for found in _candidates(name)])
-    return "no such variable" + (f"; did you mean {PREFIX}{near}?" if near else "; docs/configuration.md lists them")
+    meant = nearest(name.removeprefix(PREFIX), [each.removeprefix(PREFIX) for each in near])
+    fix = f"did you mean {PREFIX}{meant}?" if meant else "docs/configuration.md lists them"
+    raise ValueError(f"no such variable; {fix}")
 
 
 def _fixed_variable(dotted_key: str) -> str:
     return PREFIX + dotted_key.replace(".", "_").upper()
 
 
-def _candidates(name: str) -> list[str]:
-    """Every variable that a wrong one may have been meant to be; a user-chosen name stays as it is."""
-    found = [PATH_VARIABLE]
-    for section in sections().values():
-        for key in section.keys:
-            if not section.named:
-                found.append(variable(section, key))
-                continue
-            head, *parts = name.removeprefix(PREFIX + section.name.upper() + "_").rsplit("_", key.count("_") + 1)
-            if head and len(parts) == key.count("_") + 1:
-                found.append(variable(section, key, head))
-    return found
-
-
 # Flags
 
 
 def _from_flags(flags: Mapping[str, Any], problems: list[str]) -> Iterator[Setting]:
+    options = {key: option for option, key in (FLAGS | HTTP_FLAGS).items()}
     for dotted_key, value in flags.items():
-        option = OPTION_OF_KEY.get(dotted_key, dotted_key)
+        option = options.get(dotted_key, dotted_key)
         try:
             path, key = _split(dotted_key)
             checked = key.read(value) if isinstance(value, str) else key.check(value)
@@ -259,9 +243,9 @@ def _build(settings: dict[Path, Setting], files: tuple[str, ...], watch: tuple[s
         node[path[-1]] = setting.value
     made: dict[str, Any] = {}
     for name, values in tree.items():
-        record = sections()[name].record
-        named = sections()[name].named
-        made[name] = {each: record(**fields) for each, fields in values.items()} if named else record(**values)
+        section = sections()[name]
+        tables = {each: section.record(**fields) for each, fields in values.items()} if section.named else None
+        made[name] = section.record(**values) if tables is None else tables
     config = Config(**made, origins={dotted(path): s.origin for path, s in settings.items()}, files=files, watch=watch)
     # The engine reads its limits from one record: those that `[server]` sets go there too.
     seconds, grace = config.server.timeout or FOREVER, config.server.eof_grace

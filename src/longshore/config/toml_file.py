@@ -6,7 +6,6 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Iterator
 from typing import Any, TypeAlias, cast
 
 from msgspec import Struct
@@ -28,19 +27,20 @@ Path: TypeAlias = tuple[str, ...]
 _PART = r"""(?:[A-Za-z0-9_-]+|"(?:\\.|[^"\\\n])*"|'[^'\n]*')"""
 _LONG_KEY = re.compile(rf"(?:^[ \t]*\[{{0,2}}|[{{,])[ \t]*{_PART}(?:[ \t]*\.[ \t]*{_PART}){{{KEY_PARTS}}}")
 _ERROR_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
-_PIECE = re.compile(
+_TEXT = re.compile(
     r"""
     \#[^\n]*
     | \"{3} (?: \\. | [^\\] )*? \"{3,5}      # the closing quotes may follow one or two of the text's own
     | '{3} .*? '{3,5}
     | " (?: \\. | [^"\\\n] )* "
     | ' [^'\n]* '
-    | [\[\]{}=\n]
-    | [^\s\#"'\[\]{}=] [^\#"'\[\]{}=\n]*
     """,
     re.VERBOSE | re.DOTALL,
 )
+_STATEMENT = re.compile(
+    rf"^[ \t]*(?:(\[{{1,2}})[ \t]*)?({_PART}(?:[ \t]*\.[ \t]*{_PART})*)[ \t]*(?(1)\]|=)", re.MULTILINE
+)
+"""`[key]`, `[[key]]` or `key =` at the beginning of a line."""
 
 
 class Document(Struct, frozen=True):
@@ -111,46 +111,20 @@ def lines_of(text: str) -> dict[Path, int]:
     """
     found: dict[Path, int] = {}
     table: Path = ()
-    for line, is_header, key in _statements(text):
-        path = _split_key(key)
-        if is_header:
-            table = path
-        else:
-            path = table + path
-        for length in range(1, len(path) + 1):
-            found.setdefault(path[:length], line)
+    # Without its texts of several lines, every statement begins on a line of its own.
+    plain = _TEXT.sub(lambda piece: piece[0] if "\n" not in piece[0] else "\n" * piece[0].count("\n"), text)
+    place = line = 0
+    for statement in _STATEMENT.finditer(plain):
+        line, place = line + plain.count("\n", place, statement.end()), statement.end()
+        # tomllib knows the escapes of quoted parts.
+        path: list[str] = []
+        node: Any = tomllib.loads(f"{statement[2]} = 0")
+        while isinstance(node, dict):
+            name, node = next(iter(cast("dict[str, Any]", node).items()))
+            path.append(name)
+        if statement[1]:
+            table = tuple(path)
+        whole = table if statement[1] else (*table, *path)
+        for length in range(1, min(len(whole), DEPTH) + 1):
+            found.setdefault(whole[:length], line + 1)
     return found
-
-
-def _statements(text: str) -> Iterator[tuple[int, bool, str]]:
-    """Each `[key]`, `[[key]]` and `key = …`: its first line, whether it is a header, and its key."""
-    line, start, depth, key, is_header, in_value = 1, 0, 0, "", False, False
-    for match in _PIECE.finditer(text + "\n"):
-        piece = match[0]
-        if piece == "\n":
-            if start and depth == 0:
-                yield start, is_header, key
-                start, key, is_header, in_value = 0, "", False, False
-        elif not piece.startswith("#"):
-            start = start or line
-            if piece in "[]{}":
-                depth += 1 if piece in "[{" else -1
-                is_header = is_header or not in_value
-            elif piece == "=" and not is_header:
-                in_value = True
-            elif not in_value:
-                key += piece
-        line += piece.count("\n")
-
-
-def _split_key(key: str) -> Path:
-    """The parts of a key, at most DEPTH. Quoted ones are left to tomllib, which knows the escapes."""
-    key = key.strip()
-    if _BARE_KEY.fullmatch(key):
-        return tuple(key.split(".", DEPTH)[:DEPTH])
-    parts: list[str] = []
-    node: Any = tomllib.loads(f"{key} = 0")
-    while isinstance(node, dict) and len(parts) < DEPTH:
-        name, node = next(iter(cast("dict[str, Any]", node).items()))
-        parts.append(name)
-    return tuple(parts)

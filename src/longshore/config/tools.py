@@ -47,34 +47,19 @@ def tool_enabled(config: Config, tool: str, toolset: str | None) -> bool:
 
 def unmatched(config: Config, tools: Iterable[str], toolsets: Iterable[str]) -> list[str]:
     """A warning for each table without a tool or toolset, with the nearest name."""
-    there = list(toolsets)
-    return [
-        *_unmatched(config, "tools", config.tools, tools),
-        *_unmatched(config, "toolsets", config.toolsets, there),
-        *_unread_options(config, there),
-    ]
-
-
-def _unread_options(config: Config, toolsets: list[str]) -> list[str]:
-    """No toolset takes options yet, so each that is set gets a warning."""
-    keys = [dotted(("toolsets", name, "options")) for name in toolsets if toolset_config(config, name).options]
-    return [f"{_where(config, key)}: {key}: this toolset takes no options" for key in keys]
-
-
-def _unmatched(config: Config, section: str, tables: Iterable[str], present: Iterable[str]) -> list[str]:
-    there = list(present)
-    known = {*there, *(ENV_MARK + env_form(name) for name in there)}
-    return [_missing(config, section, name, there) for name in tables if name not in known]
-
-
-def _missing(config: Config, section: str, name: str, present: list[str]) -> str:
-    key = dotted((section, name))
     from longshore.nearest import nearest
 
-    near = nearest(name, present) or nearest(name.removeprefix(ENV_MARK).lower(), present)
-    return f"{_where(config, key)}: {key}: no such {section[:-1]}" + (f"; did you mean {near}?" if near else "")
-
-
-def _where(config: Config, key: str) -> str:
-    """The source of the first key of a table."""
-    return next(origin.where for path, origin in config.origins.items() if path.startswith(key + "."))
+    found: list[tuple[str, str]] = []
+    present = {"tools": list(tools), "toolsets": list(toolsets)}
+    for section, names in present.items():
+        known = {*names, *(ENV_MARK + env_form(name) for name in names)}
+        for name in getattr(config, section):
+            if name not in known:
+                near = nearest(name, names) or nearest(name.removeprefix(ENV_MARK).lower(), names)
+                fix = f"; did you mean {near}?" if near else ""
+                found.append((dotted((section, name)), f"no such {section[:-1]}{fix}"))
+    # No toolset takes options yet, so each that is set gets a warning.
+    given = [name for name in present["toolsets"] if toolset_config(config, name).options]
+    found += [(dotted(("toolsets", name, "options")), "this toolset takes no options") for name in given]
+    first = {key: next(o.where for path, o in config.origins.items() if path.startswith(key + ".")) for key, _ in found}
+    return [f"{first[key]}: {key}: {text}" for key, text in found]

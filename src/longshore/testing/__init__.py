@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any
 # Loaded lazily: pytest imports this package in every project that has Longshore installed.
 _HOMES = {
     "Answers": "longshore.testing.in_memory",
-    "acheck": "longshore.testing.checker",
+    "acheck": "longshore.testing.playback",
     "assert_surface": "longshore.testing.snapshot",
-    "check": "longshore.testing.checker",
+    "check": "longshore.testing.playback",
     "connect": "longshore.testing.in_memory",
     "load_server": "longshore.loader",
     "read_surface": "longshore.testing.snapshot",
-    "record": "longshore.testing.recording",
-    "replay": "longshore.testing.replayer",
+    "record": "longshore.testing.recorder",
+    "replay": "longshore.testing.playback",
 }
 
 if TYPE_CHECKING:
     from longshore.loader import load_server as load_server
-    from longshore.testing.checker import acheck as acheck
-    from longshore.testing.checker import check as check
     from longshore.testing.in_memory import Answers as Answers
     from longshore.testing.in_memory import connect as connect
-    from longshore.testing.recording import record as record
-    from longshore.testing.replayer import replay as replay
+    from longshore.testing.playback import acheck as acheck
+    from longshore.testing.playback import check as check
+    from longshore.testing.playback import replay as replay
+    from longshore.testing.recorder import record as record
     from longshore.testing.snapshot import assert_surface as assert_surface
     from longshore.testing.snapshot import read_surface as read_surface
 

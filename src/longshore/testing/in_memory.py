@@ -16,16 +16,13 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 
 from longshore.app import Server
-from longshore.client.channel import Channel, ChannelEvents, ChannelFactory, FrameInfo
+from longshore.client.channel import ChannelEvents
 from longshore.client.client import Client
 from longshore.client.handlers import ElicitQuestion
 from longshore.client.memory import MemoryChannel
 from longshore.client.targets import Target
-from longshore.errors import ClientError
-from longshore.protocol.revisions import Revision
 from longshore.registry.arity import check_callback
 from longshore.registry.toolset import ToolsetHandle
-from longshore.wire.messages import Id
 
 
 @asynccontextmanager
@@ -57,65 +54,6 @@ def renew(target: Any) -> None:
         target.renew()
 
 
-class WrappingChannel(Channel):
-    """Passes everything on to another channel and back."""
-
-    def __init__(self, make_inner: ChannelFactory, events: ChannelEvents) -> None:
-        super().__init__(events)
-        self._inner = inner = make_inner(self)
-        self.shared, self.handshake_only = inner.shared, inner.handshake_only
-
-    # These change when the server is reached.
-
-    @property
-    def label(self) -> str:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self._inner.label
-
-    @property
-    def congested(self) -> bool:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self._inner.congested
-
-    @property
-    def ended(self) -> bool:
-        return self._inner.ended
-
-    def on_frame(self, frame: bytes) -> None:
-        self.events.on_frame(frame)
-
-    def on_failure(self, id: Id, problem: ClientError) -> None:
-        self.events.on_failure(id, problem)
-
-    def on_lost(self, problem: ClientError) -> None:
-        self.events.on_lost(problem)
-
-    def on_login(self, started: bool) -> None:
-        self.events.on_login(started)
-
-    def note(self, text: str) -> None:
-        self.events.note(text)
-
-    async def open(self) -> None:
-        await self._inner.open()
-
-    def send(self, frame: bytes, info: FrameInfo) -> None:
-        self._inner.send(frame, info)
-
-    def cancel(self, id: Id, frame: bytes) -> None:
-        self._inner.cancel(id, frame)
-
-    async def ready(self) -> None:
-        await self._inner.ready()
-
-    def speak(self, revision: Revision) -> None:
-        self._inner.speak(revision)
-
-    async def close(self) -> None:
-        await self._inner.close()
-
-    def stderr_tail(self) -> str:
-        return self._inner.stderr_tail()
-
-
 class _LoopUse(Struct):
     """The connections to a server on one loop, and the toolsets that were open before them."""
 
@@ -128,9 +66,9 @@ _USES: Final[WeakKeyDictionary[Server, _LoopUse]] = WeakKeyDictionary()
 
 
 @final
-class _TestChannel(WrappingChannel):
+class _TestChannel(MemoryChannel):
     def __init__(self, server: Server, events: ChannelEvents) -> None:
-        super().__init__(lambda inner: MemoryChannel(server, inner), events)
+        super().__init__(server, events)
         self._server, self._executor = server, server.engine.executor
         self._use: _LoopUse | None = None
 

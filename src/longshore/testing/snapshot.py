@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from typing import Any, Final
 
 from longshore.client.client import Client
@@ -34,17 +33,17 @@ updating = False
 
 async def read_surface(client: Client) -> Surface:
     """Everything that a server offers, for `assert_surface`."""
-    return _make_surface(client, *[await getattr(client, f"list_{part}")(fresh=True) for part in KEYS])
+    return _make_surface(client, {part: await getattr(client, f"list_{part}")(fresh=True) for part in KEYS})
 
 
 def _read_sync(client: SyncClient) -> Surface:
-    return _make_surface(client, *[getattr(client, f"list_{part}")(fresh=True) for part in KEYS])
+    return _make_surface(client, {part: getattr(client, f"list_{part}")(fresh=True) for part in KEYS})
 
 
-def _make_surface(client: Client | SyncClient, *parts: Iterable[Any]) -> Surface:
+def _make_surface(client: Client | SyncClient, lists: dict[str, list[Any]]) -> Surface:
     if client.left_out:
         raise ClientError("what it offers can't all be used: " + "; ".join(client.left_out), client.server.name)
-    records = {name: [each.record for each in entries] for name, entries in zip(KEYS, parts, strict=True)}
+    records = {part: [each.record for each in entries] for part, entries in lists.items()}
     return make_surface(records, client.server.instructions)
 
 
@@ -56,7 +55,8 @@ def assert_surface(what: Any, path: str | os.PathLike[str], *, update: bool | No
     """
     __tracebackhide__ = True
     surface = _surface(what)
-    where = _shown(path)
+    short = os.path.relpath(path)
+    where = os.fspath(path) if short.startswith(os.pardir) else short
     if updating if update is None else update:
         _write(path, where, write_surface_file(surface))
         return
@@ -89,12 +89,6 @@ def _write(path: str | os.PathLike[str], where: str, data: bytes) -> None:
         write_atomic(path, data)
     except OSError as problem:
         raise AssertionError(f"{where} can't be written: {problem}") from None
-
-
-def _shown(path: str | os.PathLike[str]) -> str:
-    """The path relative to the working directory, if it is inside."""
-    short = os.path.relpath(path)
-    return os.fspath(path) if short.startswith(os.pardir) else short
 
 
 def _read(path: str | os.PathLike[str], where: str, surface: Surface) -> Surface:

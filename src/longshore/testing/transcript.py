@@ -24,13 +24,12 @@ from msgspec import Struct
 from longshore.client.channel import CLIENT_LIMITS
 from longshore.errors import LongshoreError
 from longshore.files import read_bounded
-from longshore.protocol.peer import SUBSCRIPTION_ID
 from longshore.schema.diff import same
 from longshore.schema.kinds import is_array, is_object
 from longshore.wire.codec import BROKEN, too_deep
 
 MOST_BYTES: Final = 64 << 20
-"""Of one transcript, and of all its macros written out."""
+"""Of one transcript."""
 ANY: Final = "…"
 ANY_ORDER: Final = "…any order"
 LITERAL: Final = "\ue000"
@@ -93,29 +92,19 @@ def write_literal(text: str) -> str:
 def read_marked(text: str, macros: Mapping[str, str], where: str) -> Iterator[MarkedLine]:
     """Every line but comments and `@let`. Raises LongshoreError."""
     known = dict(macros)
-    left = MOST_BYTES
-
-    def write_out(found: re.Match[str]) -> str:
-        nonlocal left
-        value = known.get(found[1])
-        if value is None:
-            fix = f"write @let {found[1]} …, or \\u0024 for a $"
-            raise LongshoreError(f"{where}:{number}: ${found[1]} is not defined; {fix}")
-        left -= len(value)
-        if left < 0:
-            raise LongshoreError(f"{where}:{number}: written out, the macros have more than {MOST_BYTES:,} characters")
-        return value
-
     for number, raw in enumerate(text.split("\n"), 1):
         line = raw.strip()
         if not line or line.startswith("#"):
             continue
-        mark, _, rest = line.partition(" ")
+        unknown = next((name for name in _MACRO.findall(line) if name not in known), None)
+        if unknown is not None:
+            fix = f"write @let {unknown} …, or \\u0024 for a $"
+            raise LongshoreError(f"{where}:{number}: ${unknown} is not defined; {fix}")
+        mark, _, rest = _MACRO.sub(lambda found: known[found[1]], line).partition(" ")
         if mark == "@let":
-            name, _, value = rest.partition(" ")
-            known[name] = _MACRO.sub(write_out, value)
+            name, _, known[name] = rest.partition(" ")
         else:
-            yield MarkedLine(mark, _MACRO.sub(write_out, rest), number)
+            yield MarkedLine(mark, rest, number)
 
 
 def read_transcript(path: str | os.PathLike[str]) -> list[TranscriptLine]:
@@ -146,28 +135,9 @@ def _read_line(marked: MarkedLine, where: str) -> TranscriptLine:
         message, pattern = read_json(marked.text), read_pattern(marked.text)
     except BROKEN as problem:
         raise LongshoreError(f"{place}: that is no JSON: {problem}") from None
-    fault = find_fault(message)
-    if fault is not None:
-        raise LongshoreError(f"{place}: {fault}")
-    return TranscriptLine(marked.mark == ">", message, pattern, marked.number)
-
-
-def find_fault(message: Any) -> str | None:
-    """Why a JSON value is no message; None if it is one."""
     if not is_object(message):
-        return "a message is a JSON object"
-    params = message.get("params")
-    meta = params.get("_meta") if is_object(params) else None
-    ids = {"id": message, "requestId": params, "progressToken": params, SUBSCRIPTION_ID: meta}
-    for name, holder in (*ids.items(), ("progressToken", meta)):
-        value = holder.get(name) if is_object(holder) else None
-        if value is not None and not is_id(value):
-            return f"{name} is a text or a number"
-    return None
-
-
-def is_id(value: Any) -> bool:
-    return isinstance(value, (str, int)) and not isinstance(value, bool)
+        raise LongshoreError(f"{place}: a message is a JSON object")
+    return TranscriptLine(marked.mark == ">", message, pattern, marked.number)
 
 
 # -- matching

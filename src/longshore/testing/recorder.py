@@ -8,20 +8,20 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, final
 
 from msgspec.structs import replace
 
-from longshore.client.channel import CLIENT_LIMITS, ChannelEvents, ChannelFactory, FrameInfo
+from longshore.client.channel import CLIENT_LIMITS, Channel, ChannelEvents, ChannelFactory, FrameInfo
 from longshore.client.targets import Target, TransportOptions, find
 from longshore.errors import ClientError, ConnectError
 from longshore.files import write_atomic
 from longshore.limits import Limits
 from longshore.protocol.revisions import Revision
 from longshore.schema.kinds import is_array, is_object
-from longshore.testing.in_memory import WrappingChannel, in_memory
-from longshore.testing.transcript import ANY, MOST_BYTES, find_fault, is_id, read_json, write_literal
+from longshore.testing.in_memory import in_memory
+from longshore.testing.transcript import ANY, MOST_BYTES, read_json, write_literal
 from longshore.wire.codec import BROKEN, encode
 from longshore.wire.messages import Id
 
@@ -85,44 +85,36 @@ class Redaction:
         """The message without its secrets. A result often repeats its values as a text that comes before them."""
         if not self._names:
             return message
-        self._collect(message, secret=False)
-        return self._replace(message, secret=False)
+        self._map(message, self._remember, secret=False)
+        return self._map(message, self._replace, secret=False)
+
+    def _map(self, value: Any, change: Callable[[Any, bool], Any], *, secret: bool) -> Any:
+        """The value with each text and number changed. Below a secret key, all are secret."""
+        if is_array(value):
+            return [self._map(each, change, secret=secret) for each in value]
+        if not is_object(value):
+            return value if value is None or isinstance(value, bool) else change(value, secret)
+        made: dict[str, Any] = {}
+        for key, each in value.items():
+            if key == _RESPONSES and is_object(each):
+                made[key] = {name: self._map(answer, change, secret=secret) for name, answer in each.items()}
+            elif key == "requestState" and isinstance(each, str):  # it may hold what the user answered
+                made[key] = self._states.setdefault(each, f"state-{len(self._states) + 1}")
+            else:
+                made[key] = each if key in _SCHEMAS else self._map(each, change, secret=secret or self._is_secret(key))
+        return made
 
     def _is_secret(self, key: str) -> bool:
         plain = _plain(key)
         return plain not in _NO_SECRETS and plain.endswith(self._names)
 
-    def _collect(self, value: Any, *, secret: bool) -> None:
-        if is_object(value):
-            for key, each in value.items():
-                if key == _RESPONSES and is_object(each):
-                    self._collect([*each.values()], secret=secret)
-                elif key not in _SCHEMAS:
-                    self._collect(each, secret=secret or self._is_secret(key))
-        elif is_array(value):
-            for each in value:
-                self._collect(each, secret=secret)
-        elif secret and not isinstance(value, bool) and len(str(value)) >= _SHORTEST:
-            text = str(value)
+    def _remember(self, value: Any, secret: bool) -> None:
+        text = str(value)
+        if secret and len(text) >= _SHORTEST:
             self._values |= {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
 
-    def _replace(self, value: Any, *, secret: bool) -> Any:
-        if is_object(value):
-            return {key: self._replace_member(key, each, secret) for key, each in value.items()}
-        if is_array(value):
-            return [self._replace(each, secret=secret) for each in value]
-        if value is None or isinstance(value, bool):
-            return value
+    def _replace(self, value: Any, secret: bool) -> Any:
         return _REDACTED if secret or any(known in str(value) for known in self._values) else value
-
-    def _replace_member(self, key: str, value: Any, secret: bool) -> Any:
-        if key in _SCHEMAS:
-            return value
-        if key == _RESPONSES and is_object(value):
-            return {name: self._replace(each, secret=secret) for name, each in value.items()}
-        if key == "requestState" and isinstance(value, str):  # it may hold what the user answered
-            return self._states.setdefault(value, f"state-{len(self._states) + 1}")
-        return self._replace(value, secret=secret or self._is_secret(key))
 
 
 def _plain(name: str) -> str:
@@ -151,35 +143,29 @@ class Recording:
         if self._open:
             raise ConnectError(f"one connection at a time is recorded to {self._path}; call record(…) for each client")
         if self.too_long:
-            raise ConnectError(self.problem)
+            raise ConnectError(self.too_long)
         self._open, self.agreed, self._kept = True, False, len(self._lines)
         if self._lines:
-            self.comment("connected again")
+            self._append("# connected again")
 
     @property
-    def too_long(self) -> bool:
-        return self._size > MOST_BYTES
+    def too_long(self) -> str:
+        """What to say if it is; else empty."""
+        most = f"{MOST_BYTES:,} bytes"
+        return f"the recording is longer than {most}; record less" if self._size > MOST_BYTES else ""
 
-    @property
-    def problem(self) -> str:
-        return f"the recording is longer than {MOST_BYTES:,} bytes; record less"
-
-    def add(self, mark: str, frame: bytes) -> list[Id]:
-        """Append the messages of a frame; the ids of the responses among them."""
+    def add(self, mark: str, frame: bytes) -> None:
+        """Append the messages of a frame; a malformed one as a comment."""
         try:
             message = read_json(frame)
         except BROKEN as problem:
-            self.comment(f"{mark} no message ({problem}): {frame[:_SHOWN].decode('utf-8', 'replace')!r}")
-            return []
+            said = frame[:_SHOWN].decode("utf-8", "replace")
+            self._append(f"# {mark} no message ({' '.join(str(problem).split())}): {said!r}")
+            return
         messages: list[Any] = message if is_array(message) else [message]
         for each in messages:
             text = write_literal(encode(self._redaction.clean(each)).decode()).replace(f'"{_REDACTED}"', f'"{ANY}"')
-            fault = find_fault(each)
-            self._append(f"{mark} {text}" if fault is None else f"# {mark} no message ({fault}): {text[:_SHOWN]}")
-        return [each["id"] for each in messages if is_object(each) and "method" not in each and is_id(each.get("id"))]
-
-    def comment(self, text: str) -> None:
-        self._append("# " + " ".join(text.split()))
+            self._append(f"{mark} {text}" if is_object(each) else f"# {mark} no message: {text[:_SHOWN]}")
 
     def _append(self, line: str) -> None:
         self._size += len(line.encode()) + 1
@@ -196,59 +182,69 @@ class Recording:
 
 
 @final
-class RecordingChannel(WrappingChannel):
-    """Records what passes."""
+class RecordingChannel(Channel):
+    """Passes everything on to another channel and back, and records it."""
 
     def __init__(self, make_inner: ChannelFactory, events: ChannelEvents, recording: Recording) -> None:
-        super().__init__(make_inner, events)
+        super().__init__(events)
+        self.on_failure, self.on_lost = events.on_failure, events.on_lost
+        self.on_login, self.note = events.on_login, events.note
+        self._inner = inner = make_inner(self)
+        self.shared, self.handshake_only = inner.shared, inner.handshake_only
         self._recording = recording
         self._begun = False
-        self._waiting: set[Id] = set()
-        """Requests without an answer: over HTTP a stream may also break after its answer."""
+
+    # These change when the server is reached.
+
+    @property
+    def label(self) -> str:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self._inner.label
+
+    @property
+    def congested(self) -> bool:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self._inner.congested
+
+    @property
+    def ended(self) -> bool:
+        return self._inner.ended
 
     async def open(self) -> None:
         self._recording.begin()
         self._begun = True
-        await super().open()
+        await self._inner.open()
 
     def on_frame(self, frame: bytes) -> None:
         if frame.strip():
-            self._waiting.difference_update(self._add("<", frame))
-        super().on_frame(frame)
-
-    def on_failure(self, id: Id, problem: ClientError) -> None:
-        if id in self._waiting:
-            self._recording.comment(f"the request {id!r} failed: {problem.what}")
-        super().on_failure(id, problem)
-
-    def on_lost(self, problem: ClientError) -> None:
-        self._recording.comment(f"the connection was lost: {problem.what}")
-        super().on_lost(problem)
+            self._add("<", frame)
+        self.events.on_frame(frame)
 
     def send(self, frame: bytes, info: FrameInfo) -> None:
         self._add(">", frame)
-        if info.id is not None:
-            self._waiting.add(info.id)
-        super().send(frame, info)
+        self._inner.send(frame, info)
 
     def cancel(self, id: Id, frame: bytes) -> None:
         self._add(">", frame)  # over HTTP the stream is closed instead, which means the same
-        super().cancel(id, frame)
+        self._inner.cancel(id, frame)
 
-    def _add(self, mark: str, frame: bytes) -> list[Id]:
+    def _add(self, mark: str, frame: bytes) -> None:
         was_too_long = self._recording.too_long
-        answered = self._recording.add(mark, frame)
+        self._recording.add(mark, frame)
         if self._recording.too_long and not was_too_long:
-            self.events.on_lost(ClientError(self._recording.problem, self.label))
-        return answered
+            self.events.on_lost(ClientError(self._recording.too_long, self.label))
+
+    async def ready(self) -> None:
+        await self._inner.ready()
+
+    def stderr_tail(self) -> str:
+        return self._inner.stderr_tail()
 
     def speak(self, revision: Revision) -> None:
         self._recording.agreed = True
-        super().speak(revision)
+        self._inner.speak(revision)
 
     async def close(self) -> None:
         try:
-            await super().close()
+            await self._inner.close()
         finally:
             if self._begun:
                 self._begun = False
