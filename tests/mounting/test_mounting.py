@@ -507,7 +507,7 @@ def test_a_name_freed_by_unmounting_goes_to_the_next_mount() -> None:
             await anext(changes)
             assert "test://thing" in {each.uri for each in await client.list_resources(fresh=True)}
             assert (await client.read("test://thing"))[0].text == "it"
-            assert gate.catalog.resources["test://thing"].entry.toolset is mounts["b"].holder
+            assert gate.catalog.resources["test://thing"].toolset is mounts["b"].holder
             assert "left_out" not in mounts["b"].status()
             assert "test://thing: the name is taken" in mounts["c"].status()["left_out"]
 
@@ -528,7 +528,7 @@ def test_a_name_freed_by_a_list_change_goes_to_the_next_mount() -> None:
             first.catalog.changed({"resources"})
             await until(
                 "the second's",
-                lambda: (thing := gate.catalog.resources.get("test://thing")) and thing.entry.toolset is second,
+                lambda: (thing := gate.catalog.resources.get("test://thing")) and thing.toolset is second,
             )
             assert (await client.read("test://thing"))[0].text == "it"
 

@@ -16,7 +16,7 @@ from longshore.protocol.content import CallResult, lower_block
 from longshore.protocol.peer import SERVER_INFO
 from longshore.protocol.revisions import PROMPT, RESOURCE, TEMPLATE, TOOL
 from longshore.registry.catalog import Part
-from longshore.registry.resource import Resource, Template, TemplateProblem
+from longshore.registry.resource import Template, TemplateProblem
 from longshore.registry.source_location import caller
 from longshore.registry.tool import ILLEGAL, Effects, Entry, report_problem
 from longshore.schema.header_params import HeaderProblem, header_params
@@ -64,10 +64,9 @@ class RemoteList(Struct):
     """One list of a server. `definitions` are the used ones as the server wrote them, to see whether they change."""
 
     part: Part
-    entries: dict[str, Any]
+    entries: dict[str, Entry]
     definitions: dict[str, Any]
     left_out: list[str]
-    completions: dict[tuple[str, str], Entry] = {}
 
 
 async def read_list(client: Client, part: str, entries: RemoteEntries) -> RemoteList:
@@ -86,12 +85,10 @@ async def read_list(client: Client, part: str, entries: RemoteEntries) -> Remote
 async def _read_prompts(client: Client, entries: RemoteEntries) -> RemoteList:
     found = await client.list_prompts(fresh=True)
     made = dict(entries.prompts(found))
-    completions: dict[tuple[str, str], Entry] = {}
     if client.server.can("completions"):
         for own, entry in made.items():
-            ref = {"type": "ref/prompt", "name": entries.remote_names[own]}
-            completions |= entries.completions(ref, own, list(entry.parameters))
-    return RemoteList("prompts", made, {each.name: each.record for each in found}, entries.left_out, completions)
+            entries.complete({"type": "ref/prompt", "name": entries.remote_names[own]}, entry)
+    return RemoteList("prompts", made, {each.name: each.record for each in found}, entries.left_out)
 
 
 async def _read_resources(client: Client, entries: RemoteEntries) -> RemoteList:
@@ -101,15 +98,14 @@ async def _read_resources(client: Client, entries: RemoteEntries) -> RemoteList:
     if no_fixed is not None and no_templates is not None:
         raise no_fixed
     made = {**dict(entries.resources(fixed)), **dict(entries.templates(templates))}
-    completions: dict[tuple[str, str], Entry] = {}
     if client.server.can("completions"):
-        for own, resource in made.items():
-            completions |= entries.completions({"type": "ref/resource", "uri": own}, own, resource.template.names)
+        for own, entry in made.items():
+            entries.complete({"type": "ref/resource", "uri": own}, entry)
     definitions = {each.uri: each.record for each in fixed} | {each.uri_template: each.record for each in templates}
     for kind, problem in (("resources", no_fixed), ("templates", no_templates)):
         if problem is not None:
             entries.left_out.append(unlisted(kind, problem))
-    return RemoteList("resources", made, definitions, entries.left_out, completions)
+    return RemoteList("resources", made, definitions, entries.left_out)
 
 
 def unlisted(kind: str, problem: ClientError) -> str:
@@ -147,14 +143,15 @@ class RemoteEntries:
     def prompts(self, found: list[PromptInfo]) -> Iterator[tuple[str, Entry]]:
         yield from self._each("prompt", found, self._prompt)
 
-    def resources(self, found: list[ResourceInfo]) -> Iterator[tuple[str, Resource]]:
+    def resources(self, found: list[ResourceInfo]) -> Iterator[tuple[str, Entry]]:
         yield from self._each("resource", found, self._resource)
 
-    def templates(self, found: list[TemplateInfo]) -> Iterator[tuple[str, Resource]]:
+    def templates(self, found: list[TemplateInfo]) -> Iterator[tuple[str, Entry]]:
         yield from self._each("template", found, self._template)
 
-    def completions(self, ref: dict[str, str], own: str, arguments: list[str]) -> dict[tuple[str, str], Entry]:
-        return {(own, argument): self._completion(ref, own, argument) for argument in arguments}
+    def complete(self, ref: dict[str, str], entry: Entry) -> None:
+        """Have the server complete the arguments of a prompt or template."""
+        entry.completions = {name: self._completion(ref, entry.key, name) for name in entry.parameters}
 
     def _each(self, kind: str, found: list[Any], make: Callable[[Any], tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
         seen: set[str] = set()
@@ -215,15 +212,13 @@ class RemoteEntries:
         entry.parameters = {each["name"]: str for each in info.arguments}
         return name, entry
 
-    def _resource(self, info: ResourceInfo) -> tuple[str, Resource]:
+    def _resource(self, info: ResourceInfo) -> tuple[str, Entry]:
         return self._readable(info.uri, info.name, info.record, RESOURCE, fixed=True)
 
-    def _template(self, info: TemplateInfo) -> tuple[str, Resource]:
+    def _template(self, info: TemplateInfo) -> tuple[str, Entry]:
         return self._readable(info.uri_template, info.name, info.record, TEMPLATE, fixed=False)
 
-    def _readable(
-        self, uri: str, name: str, record: dict[str, Any], fields: Any, *, fixed: bool
-    ) -> tuple[str, Resource]:
+    def _readable(self, uri: str, name: str, record: dict[str, Any], fields: Any, *, fixed: bool) -> tuple[str, Entry]:
         try:
             template = Template(uri)
         except TemplateProblem as problem:
@@ -235,7 +230,8 @@ class RemoteEntries:
         entry.invoke = lambda reading, call: forwarder.ask("resources/read", {"uri": reading.uri}, call)
         entry.render = self._contents
         entry.parameters = dict.fromkeys(template.names, str)
-        return uri, Resource(template=template, entry=entry, max_age=0.0)
+        entry.uri, entry.template = uri, template if template.names else None
+        return uri, entry
 
     def _completion(self, ref: dict[str, str], own: str, argument: str) -> Entry:
         forwarder = self._forwarder
@@ -247,7 +243,6 @@ class RemoteEntries:
             return forwarder.ask("completion/complete", params, call)
 
         entry = self._entry("completion", f"{own} {argument}", {}, {})
-        entry.category = ref["type"]
         entry.invoke = complete
         entry.render = self._completed
         return entry

@@ -11,7 +11,7 @@ from msgspec import ValidationError
 
 from longshore.errors import ClientError, ConnectError, ProtocolError, RegistrationError, ToolError
 from longshore.registry.catalog import Catalog, find_alias
-from longshore.registry.function import no_timeout
+from longshore.registry.function import check_timeout
 from longshore.registry.source_location import caller
 from longshore.registry.tool import Entry, report_problem
 from longshore.registry.toolset import Toolset, ToolsetHandle
@@ -271,7 +271,7 @@ class Mount(Toolset):
                 self._swap(found)
 
     def _swap(self, found: RemoteList) -> None:
-        self._taken[found.part] = self._catalog.swap(self.holder, found.part, found.entries, found.completions)
+        self._taken[found.part] = self._catalog.swap(self.holder, found.part, found.entries)
         self._note_left_out(found)
         if found.part == "resources":
             self._on_resources()
@@ -342,9 +342,7 @@ class Mounts:
         if target is owner:
             raise RegistrationError(caller(), "a server can't be mounted in itself", "mount another one")
         check_prefix(prefix, [each.prefix for each in self.all])
-        wrong = no_timeout(timeout)
-        if wrong is not None:
-            raise RegistrationError(caller(), *wrong)
+        check_timeout(timeout)
         self._catalog.check_toolset_name(prefix)
         mount = Mount(target, prefix, timeout, self._catalog, self._recorder, self._on_updated, self.refit)
         self._made += 1
@@ -407,7 +405,7 @@ class Mounts:
 
     def _owner_of(self, uri: str) -> ToolsetHandle | None:
         found = self._catalog.find_resource(uri)
-        return None if found is None else found[0].entry.toolset
+        return None if found is None else found[0].toolset
 
     def _pass_watched(self) -> None:
         for mount in self.all:

@@ -94,14 +94,14 @@ def _read_resource(engine: Engine, request: MethodRequest) -> bytes | None:
             if arrived is None:
                 _refuse_missing(engine, request, params.uri)
             call.max_age = arrived[0].max_age
-            return continue_as(call, arrived[0].entry, ReadRequest(params.uri, arrived[1]))
+            return continue_as(call, arrived[0], ReadRequest(params.uri, arrived[1]))
 
         return after_mounts(engine, request, go_on)
     if found is None:
         _refuse_missing(engine, request, params.uri)
-    resource, values = found
-    call = make_call(engine, request, resource.entry, ReadRequest(params.uri, values), params.meta)
-    call.max_age = resource.max_age
+    entry, values = found
+    call = make_call(engine, request, entry, ReadRequest(params.uri, values), params.meta)
+    call.max_age = entry.max_age
     return _run(engine, call, params)
 
 
@@ -162,7 +162,7 @@ def _find_prompt(engine: Engine, name: str) -> Entry:
 
 
 def _complete(engine: Engine, request: MethodRequest) -> bytes | None:
-    from longshore.registry.text_arguments import CompletionRequest, render_completion
+    from longshore.registry.prompt import CompletionRequest, render_completion
 
     if engine.rates is not None and (wait := engine.rates.take(request.link.principal.name, request.method)):
         from longshore.server.rate_limits import rate_failure
@@ -184,7 +184,7 @@ def _complete(engine: Engine, request: MethodRequest) -> bytes | None:
     return engine.replies.result(request.id, request.sender, render_completion(found))
 
 
-def _completed_in(engine: Engine, params: CompleteParams) -> tuple[str, dict[str, Any]]:
+def _completed_in(engine: Engine, params: CompleteParams) -> tuple[str, dict[str, Entry]]:
     """The name or URI that a completion refers to, and the table to find it in."""
     if isinstance(params.ref, PromptRef):
         return params.ref.name, engine.catalog.prompts
@@ -193,17 +193,16 @@ def _completed_in(engine: Engine, params: CompleteParams) -> tuple[str, dict[str
 
 def _find_completion(engine: Engine, params: CompleteParams) -> Entry | list[str]:
     """The function that completes an argument, or the choices of the argument's type."""
-    from longshore.registry.text_arguments import choices, matching
+    from longshore.registry.prompt import choices, matching
 
     ref, known = _completed_in(engine, params)
     if ref not in known:
         raise ProtocolError(INVALID_PARAMS, f"nothing to complete: no {ref[:100]!r}{hint(ref, known)}")
     name = params.argument.name
-    entry = engine.catalog.completions.get((ref, name))
-    if entry is not None:
-        return entry
-    owner: Any = known[ref]
-    parameters: dict[str, Any] = getattr(owner, "entry", owner).parameters
+    owner = known[ref]
+    if name in owner.completions:
+        return owner.completions[name]
+    parameters = owner.parameters
     if name not in parameters:
         raise ProtocolError(INVALID_PARAMS, f"{ref[:100]!r} has no argument {name[:100]!r}{hint(name, parameters)}")
     return matching(choices(parameters[name]) or [], params.argument.value)

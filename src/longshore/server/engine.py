@@ -407,7 +407,7 @@ class Engine:
             names.add("resources")
         if catalog.prompts:
             names.add("prompts")
-        if catalog.completions or catalog.prompts or any(not each.fixed for each in tuple(catalog.resources.values())):
+        if catalog.prompts or any(each.template is not None for each in tuple(catalog.resources.values())):
             names.add("completions")
         return frozenset(names)
 

@@ -222,7 +222,7 @@ def _entries(engine: Engine, method: str) -> list[Entry]:
             return list(engine.catalog.prompts.values())
         case _:
             fixed = method == "resources/list"
-            return [resource.entry for resource in engine.catalog.resources.values() if resource.fixed is fixed]
+            return [entry for entry in engine.catalog.resources.values() if (entry.template is None) is fixed]
 
 
 # -- waiting for mounted servers

@@ -23,7 +23,7 @@ from longshore.client.memory import MemoryChannel
 from longshore.client.targets import Target
 from longshore.errors import ClientError
 from longshore.protocol.revisions import Revision
-from longshore.registry.arity import check_callback
+from longshore.registry.function import check_callback
 from longshore.registry.toolset import ToolsetHandle
 from longshore.wire.messages import Id
 

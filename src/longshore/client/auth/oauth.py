@@ -89,7 +89,7 @@ class OAuth(TokenAuthorizer):
         self._method = token_endpoint_auth_method
         self._application = Application(client_name, application_type, token_endpoint_auth_method)
         if redirect is not None:
-            from longshore.registry.arity import check_callback
+            from longshore.registry.function import check_callback
 
             check_callback(redirect, "redirect", "url")
         self._redirect = redirect
