@@ -133,7 +133,7 @@ def test_log_messages_are_dropped_while_several_callers_are_served() -> None:
                 await begun.wait()
                 assert (await bob.call("b_steps")).text == "done"
                 waiting.cancel()
-                await until("the end of her call", lambda: not mount._calls.pending.requests)
+                await until("the end of her call", lambda: not mount._calls.requests)
                 assert (await bob.call("b_steps")).text == "done"
                 await until("the log", lambda: len(logged["bob"]) >= 3)
             assert [each.data for each in logged["bob"]] == ["at 1", "at 2", "at 3"] and not logged["ann"]

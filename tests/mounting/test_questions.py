@@ -154,7 +154,7 @@ def test_a_question_never_reaches_another_caller(outer: str) -> None:
                 hers = asyncio.ensure_future(ann.call("b_go"))
                 await thinking.wait()
                 his = asyncio.ensure_future(bob.call("b_other"))
-                await until("his call", lambda: len(mount._calls.pending._pending) == 2)
+                await until("his call", lambda: len(mount._calls.pending) == 2)
                 go_on.set()
                 told = json.loads((await hers).text)
                 assert told == json.loads((await his).text)
@@ -375,7 +375,7 @@ def test_a_result_that_comes_while_the_question_leaves_is_not_lost(seconds: str)
         async with through(gate, on_elicit=lambda _: "x") as client:
             for _ in range(10):
                 assert (await client.call("b_go")).text == "went without an answer"
-            assert mount._calls.pending._pending == {}
+            assert mount._calls.pending == {}
 
     run(main)
 
@@ -384,7 +384,7 @@ def test_a_result_that_comes_while_the_question_leaves_is_not_lost(seconds: str)
 def test_calls_are_held_up_to_a_bound_whether_they_have_ended_or_not(
     held: int, asks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longshore.mounting.pending_calls.HELD", 2)
+    monkeypatch.setattr("longshore.mounting.calls.HELD", 2)
 
     async def main() -> None:
         gate = Server("gate")
@@ -394,7 +394,7 @@ def test_calls_are_held_up_to_a_bound_whether_they_have_ended_or_not(
             await client.list_tools()
             for _ in range(held):
                 await client.request("tools/call", {"name": "b_go", "arguments": {}})
-            pending = mount._calls.pending._pending
+            pending = mount._calls.pending
             await until("their ends", lambda: all(each.task.done() for each in pending.values()))
             last = await client.request("tools/call", {"name": "b_go", "arguments": {}})
             assert (last["resultType"] == "input_required") is asks
@@ -469,7 +469,7 @@ def test_a_server_that_does_not_wait_for_the_answer(outer: str) -> None:
         answered = asyncio.Event()
 
         async def think(_: Any) -> str:
-            pending = mount._calls.pending._pending
+            pending = mount._calls.pending
             await until(
                 "the end of the call behind", lambda: not pending or all(f.task.done() for f in pending.values())
             )
@@ -479,7 +479,7 @@ def test_a_server_that_does_not_wait_for_the_answer(outer: str) -> None:
         async with through(gate, outer, on_elicit=think) as client:
             assert (await client.call("b_go")).text == "went without an answer"
             assert outer == "legacy" or answered.is_set()
-            assert mount._calls.pending._pending == {}
+            assert mount._calls.pending == {}
 
     run(main)
 
@@ -491,7 +491,7 @@ def test_an_answer_in_another_process_fails_with_the_reason() -> None:
             await client.list_tools()
             first = await client.request("tools/call", {"name": "b_greet", "arguments": {}})
             mount: Any = gate.catalog.toolsets["b"].toolset
-            mount._calls.pending._pending.clear()  # as if it were held elsewhere
+            mount._calls.pending.clear()  # as if it were held elsewhere
             params = {"name": "b_greet", "arguments": {}, "requestState": first["requestState"], "inputResponses": {}}
             late = await client.request("tools/call", params)
             assert "came too late, or to another process; call again" in late["content"][0]["text"]
@@ -518,7 +518,7 @@ def test_a_held_call_is_cancelled_without_a_retry() -> None:
 @pytest.mark.parametrize(
     ("method", "params", "text"),
     [
-        ("elicitation/create", {"message": "x"}, "form that can't be read"),
+        ("elicitation/create", {"message": "x"}, "can't be read"),
         ("elicitation/create", {"message": "x", "requestedSchema": {"properties": {"a": 1}}}, "can't be read"),
         ("elicitation/create", {"mode": "url", "message": "x", "url": "javascript:alert(1)"}, "no web page"),
         ("elicitation/create", {"mode": "url", "message": "x"}, "no web page"),
@@ -610,7 +610,7 @@ def test_a_held_call_belongs_to_its_session() -> None:
         async with through(gate, on_elicit=lambda _: "x") as client:
             await client.list_tools()
             await client.request("tools/call", {"name": "b_greet", "arguments": {}})
-            (held,) = mount._calls.pending._pending.values()
+            (held,) = mount._calls.pending.values()
             assert held.call is None
             assert isinstance(held.caller, Session)
 
@@ -653,7 +653,7 @@ def test_a_question_too_many_leaves_nothing_behind(rounds: int, fails: bool) -> 
         async with through(gate, on_elicit=lambda _: "x") as client:
             answer = await client.call("b_often", {"rounds": rounds}, check=False)
             assert answer.text == ("b_often asked in 8 rounds and still has questions" if fails else "x" * rounds)
-            assert mount._calls.pending._pending == {}
+            assert mount._calls.pending == {}
             async with Client(gate, on_elicit=lambda _: "y") as other:
                 assert (await other.call("b_often", {"rounds": 1})).text == "y"
 

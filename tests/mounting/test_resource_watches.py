@@ -99,25 +99,6 @@ def test_a_refused_resource_affects_no_other(outer: str) -> None:
     run(main)
 
 
-def test_a_stateless_server_that_refuses_one_stream_gets_one_for_each_resource() -> None:
-    async def main() -> None:
-        from longshore.limits import Limits
-
-        behind = Server("behind", limits=Limits(subscriptions=2))
-        for name in ("one", "two", "three"):
-            behind.resource(f"test://{name}")(lambda: "it")
-        gate = Server("gate")
-        heard = problems(gate)
-        gate.mount(Client(behind, era="modern"), prefix="b")
-        async with through(gate) as client:
-            await client.list_resources()
-            async with client.watch(uris=["test://one", "test://two", "test://three"]):
-                await until("two of three", lambda: len(behind.engine.subscriptions.watched()) == 2)
-                await until("word of the third", lambda: any("are not reported" in text for text in heard))
-
-    run(main)
-
-
 @theirs
 def test_another_watch_looks_up_no_more_than_itself(inner: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else each costs more than the one before it."""

@@ -121,7 +121,7 @@ class Mount(Toolset):
     def absence(self) -> str | None:
         """Why the server can't be used, if that is known."""
         supervisor = self._alive
-        if supervisor is None or supervisor.is_ready or supervisor.pending:
+        if supervisor is None or supervisor.state == "ready" or supervisor.pending:
             return None
         return supervisor.absence()
 
@@ -157,10 +157,11 @@ class Mount(Toolset):
 
     async def ready_client(self, call: Call) -> Client:
         """Wait until the server is there, without a place in the executor. Raises ToolError with the reason."""
-        from longshore.mounting.supervisor import seconds_for
+        from longshore.mounting.supervisor import CALL_SECONDS
 
         supervisor = self.supervisor()
-        seconds = seconds_for(call)
+        # A call should fail with the reason before its own time is up.
+        seconds = min(CALL_SECONDS, 0.8 * (call.deadline - monotonic()))
         if supervisor.is_ready or not call.running:
             return await supervisor.ready(seconds)
         call.executor.pause(call)
@@ -192,7 +193,7 @@ class Mount(Toolset):
 
         if self._client is None:
             calls = Calls(self.prefix, self.ready_client, lambda: self._supervisor is None, self._warn)
-            relay = Relay(RELAYED, calls.pending.ask, calls.pending.log, self._on_lost)
+            relay = Relay(RELAYED, calls.put_question, calls.log)
             target = self._target
             self._client = take_over(target, relay) if isinstance(target, Client) else Client(target, relay=relay)
             self._calls = calls
@@ -206,12 +207,8 @@ class Mount(Toolset):
             fix = "mount a client of its own: app.mount(Client(…), prefix=…)"
             raise RegistrationError(caller(), "this client is open already, or mounted", fix) from None
 
-    def _on_lost(self, problem: ClientError) -> None:
-        if self._supervisor is not None:
-            self._supervisor.on_lost(problem)
-
     def _warn(self, text: str) -> None:
-        self._log("warning", f"mounted {self.prefix}: {text}")
+        self._log("warning", text)
 
     def _log(self, level: Any, text: str) -> None:
         """Log a problem, within a limit: a bad server could fill any log."""
@@ -220,7 +217,7 @@ class Mount(Toolset):
             self._logged_since, self._logged = now, 0
         self._logged += 1
         if self._logged <= LOGGED:
-            self._recorder.problem(level, text)
+            self._recorder.problem(level, f"mounted {self.prefix}: {text}")
         elif self._logged == LOGGED + 1:
             self._recorder.problem("warning", f"mounted {self.prefix}: more problems are not logged within a minute")
 
@@ -245,7 +242,7 @@ class Mount(Toolset):
         for text in [each for each in client.problems if each not in known]:
             if len(self._noted) < LOGGED:
                 self._noted.append(text)
-                self._log("notice", f"mounted {self.prefix}: {text}")
+                self._log("notice", text)
 
     def _aliases_of(self, name: str) -> tuple[str, ...]:
         """The earlier names of a tool. No list has them, so they are known only of a server in this process."""
