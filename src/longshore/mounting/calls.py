@@ -146,7 +146,7 @@ class Calls:
             return await client.request(method, {**params, "_meta": meta}, timeout=None)
 
         with self._forwarding(call):
-            record = await self._send(call, send, lambda *_: True)
+            record = await self._send(call, send)
             if record.get("resultType", "complete") != "complete":
                 raise ToolError(f"{self._prefix} asks something before it answers {method}, which only tools may do")
             return record
@@ -184,14 +184,14 @@ class Calls:
         self,
         call: Call,
         send: Callable[[Client], Awaitable[Any]],
-        again: Callable[[Client, ConnectionLost], bool],
+        again: Callable[[Client, ConnectionLost], bool] | None = None,
     ) -> Record:
-        """Forward a request; once more if the server was lost and that does no harm."""
+        """Forward a request; once more if the server was lost and that does no harm: `again` says whether it does."""
         client = await self._ready(call)
         try:
             return dict(await send(client))
         except ConnectionLost as lost:
-            if self._ending() or not again(client, lost):
+            if self._ending() or not (again is None or again(client, lost)):
                 raise
         return dict(await send(await self._ready(call)))
 
