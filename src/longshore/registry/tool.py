@@ -242,15 +242,9 @@ def _hints(options: ToolOptions) -> dict[str, Json]:
 def check_name(name: Any, kind: str, fn: Callable[..., Any]) -> None:
     """Refuse a name that some client would drop, rename or fail on."""
     if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARACTERS or not _LEGAL.issuperset(name):
-        refuse(
-            fn,
-            f"{name!r} can't be a {kind}'s name: 1 to {NAME_CHARACTERS} of A-Z a-z 0-9 _ - .",
-            f"name={_legal(str(name))!r}",
-        )
-
-
-def _legal(name: str) -> str:
-    return re.sub(f"{ILLEGAL.pattern}+", "_", name).strip("_")[:NAME_CHARACTERS] or "tool"
+        legal = re.sub(f"{ILLEGAL.pattern}+", "_", str(name)).strip("_")[:NAME_CHARACTERS] or "tool"
+        what = f"{name!r} can't be a {kind}'s name: 1 to {NAME_CHARACTERS} of A-Z a-z 0-9 _ - ."
+        refuse(fn, what, f"name={legal!r}")
 
 
 def hint(name: str, names: Iterable[str]) -> str:
