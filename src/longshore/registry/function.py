@@ -17,7 +17,7 @@ from longshore.registry.tool import Entry, Json, Run, ToolOptions, check_name, d
 from longshore.schema.kinds import NAME_CHARACTERS
 from longshore.schema.output import Output, read_output
 from longshore.schema.parameter import Parameter, Patterns, SignatureProblem
-from longshore.schema.signature import Signature, read
+from longshore.schema.signature import Signature, find_callee, read
 
 if TYPE_CHECKING:
     from longshore.protocol.http_headers import HeaderParam
@@ -332,25 +332,15 @@ def _check_holes(parameter: Parameter, text: str, names: list[str]) -> None:
 _VARARGS = 0x04
 
 
-class Arity(Struct, frozen=True):
-    """How many positional arguments a callable takes, and whether it is async.
+def read_arity(fn: Callable[..., Any]) -> tuple[float, float, bool]:
+    """The fewest and the most positional arguments that a callable takes, and whether it is async.
 
-    `fewest` is infinite if a keyword-only parameter has no default.
+    Any number where it can't be read; the fewest is infinite if a keyword-only parameter has no default.
     """
-
-    fewest: float
-    most: float
-    is_async: bool
-
-
-def read_arity(fn: Callable[..., Any]) -> Arity:
-    """The arity of a function, a method, a partial or a callable object; any number where it can't be read."""
-    from longshore.schema.signature import find_callee
-
     try:
         callee = find_callee(fn)
     except SignatureProblem:
-        return Arity(0, inf, False)
+        return 0, inf, False
     function: Any = callee.function
     code, defaults = function.__code__, function.__defaults__ or ()
     free = [name for name in code.co_varnames[callee.skip : code.co_argcount] if name not in callee.bound]
@@ -359,7 +349,7 @@ def read_arity(fn: Callable[..., Any]) -> Arity:
     by_name = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     if any(name not in callee.bound and name not in (function.__kwdefaults__ or ()) for name in by_name):
         fewest = inf
-    return Arity(fewest, inf if code.co_flags & _VARARGS else len(free), callee.is_async)
+    return fewest, inf if code.co_flags & _VARARGS else len(free), callee.is_async
 
 
 def check_callback(callback: Any, name: str, *given: str) -> None:
@@ -367,8 +357,8 @@ def check_callback(callback: Any, name: str, *given: str) -> None:
     fix = f"def {name}({', '.join(('self', *given) if hasattr(callback, '__self__') else given)})"
     if not callable(callback):
         raise RegistrationError(caller(), f"{name} is no function: {callback!r:.100}", fix)
-    arity = read_arity(callback)
-    if not arity.fewest <= len(given) <= arity.most:
+    fewest, most, _ = read_arity(callback)
+    if not fewest <= len(given) <= most:
         arguments = f"{len(given)} argument{'s' if len(given) > 1 else ''} ({', '.join(given)})"
         what = f"{name} is called with {arguments if given else 'no arguments'}, which this function does not take"
         refuse(callback, what, fix)

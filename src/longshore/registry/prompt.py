@@ -16,7 +16,7 @@ from longshore.protocol.content import Message, lower_block
 from longshore.registry.function import check_timeout, invoker, name_of, read_arity, read_signature, run_mode
 from longshore.registry.results import to_block
 from longshore.registry.source_location import SourceLocation, refuse
-from longshore.registry.tool import Entry, Json, Options, check_name, report_problem
+from longshore.registry.tool import Entry, Json, Options, check_name, describe, report_problem
 from longshore.schema.output import OutputMismatch
 from longshore.schema.signature import Signature
 from longshore.wire.codec import INVALID_PARAMS, too_deep
@@ -30,29 +30,21 @@ def prompt_entry(fn: Callable[..., Any], options: Options, context_type: type) -
     check_name(name, "prompt", fn)
     signature = read_signature(fn, context_type)
 
-    def describe() -> dict[str, Json]:
+    def about() -> dict[str, Json]:
         from longshore.schema.docstring import parse
 
         doc = parse(fn.__doc__, [p.name for p in signature.parameters])
         arguments: list[dict[str, Json]] = []
         for parameter in signature.parameters:
             text = parameter.description or doc.parameters.get(parameter.name)
-            about = {"description": text} if text else {}
-            arguments.append({"name": parameter.name, **about, "required": parameter.required})
-        described = {
-            "name": name,
-            "title": options.title,
-            "description": options.description or doc.summary or None,
-            "icons": list(options.icons) or None,
-            "_meta": options.meta,
-            "arguments": arguments or None,
-        }
-        return {key: value for key, value in described.items() if value is not None}
+            described = {"description": text} if text else {}
+            arguments.append({"name": parameter.name, **described, "required": parameter.required})
+        return describe(name, options, options.description or doc.summary, {"arguments": arguments or None})
 
     def render(value: Any, call: Any) -> dict[str, Any]:
         items = list(cast(list[Any], value)) if isinstance(value, (list, tuple)) else [value]
         result: dict[str, Any] = {"messages": [_message(item, call) for item in items]}
-        description = describe().get("description")
+        description = about().get("description")
         return {"description": description, **result} if description else result
 
     return Entry(
@@ -61,7 +53,7 @@ def prompt_entry(fn: Callable[..., Any], options: Options, context_type: type) -
         decode=lambda raw: read_texts(_read_strings(raw), signature),
         invoke=invoker(fn, signature),
         render=render,
-        describe=describe,
+        describe=about,
         **text_fields(fn, options, signature),
     )
 
@@ -160,17 +152,16 @@ class CompletionRequest(Struct):
 
 def completion_entry(ref: str, argument: str, fn: Callable[..., Any]) -> Entry:
     """The entry of a completion. The function takes the text so far, and may take the other arguments."""
-    arity = read_arity(fn)
-    if arity.fewest > 2 or arity.most < 1:
+    fewest, most, is_async = read_arity(fn)
+    if fewest > 2 or most < 1:
         refuse(fn, "a completion takes the text so far, and maybe the other arguments", "def complete(text, given)")
-    both = arity.most >= 2
     return Entry(
         kind="completion",
         name=f"{ref} {argument}",
         where=SourceLocation(fn),
-        run="async" if arity.is_async else "thread",
+        run="async" if is_async else "thread",
         decode=lambda request: request,
-        invoke=lambda c, _: fn(c.value, c.given) if both else fn(c.value),
+        invoke=lambda c, _: fn(c.value, c.given) if most >= 2 else fn(c.value),
         render=lambda values, _: render_completion(values),
         explain=report_problem,
         describe=dict,

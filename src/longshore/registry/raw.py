@@ -39,12 +39,12 @@ def raw_entry(tool: Tool, handler: Any) -> Entry:
     if not callable(handler):
         what = f"the handler of {tool.name!r} is no function"
         raise RegistrationError(repr(handler), what, "def handler(arguments, ctx)")
-    arity = read_arity(handler)
-    if arity.fewest > 2 or arity.most < 2:
+    fewest, most, is_async = read_arity(handler)
+    if fewest > 2 or most < 2:
         refuse(handler, "a raw handler takes the arguments and the context", "def handler(arguments, ctx)")
-    if tool.run == "async" and not arity.is_async:
+    if tool.run == "async" and not is_async:
         refuse(handler, 'run="async" is for async def, and this is def', "leave `run` out")
-    run = run_mode(handler, tool.run if tool.run != "async" else None, arity.is_async)
+    run = run_mode(handler, tool.run if tool.run != "async" else None, is_async)
     arguments = _Arguments(tool, handler)
     return Entry(
         kind="tool",

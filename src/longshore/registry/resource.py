@@ -13,7 +13,7 @@ from longshore.protocol.content import Annotations, Contents
 from longshore.registry.function import invoker, read_signature
 from longshore.registry.prompt import read_texts, text_fields
 from longshore.registry.source_location import refuse
-from longshore.registry.tool import Entry, Json, Options
+from longshore.registry.tool import Entry, Json, Options, describe
 from longshore.schema.output import OutputMismatch, encode
 from longshore.schema.signature import Signature
 
@@ -59,21 +59,16 @@ def resource_entry(uri: str, fn: Callable[..., Any], options: ResourceOptions, c
     name = options.name or (uri if found == "<lambda>" else found)
     read = invoker(fn, signature)
 
-    def describe() -> dict[str, Json]:
+    def about() -> dict[str, Json]:
         from longshore.schema.docstring import parse
 
-        described = {
+        fields = {
             "uriTemplate" if template.names else "uri": uri,
-            "name": name,
-            "title": options.title,
-            "description": options.description or parse(fn.__doc__, template.names).summary or None,
             "mimeType": options.mime_type,
             "size": None if template.names else options.size,
             "annotations": options.annotations,
-            "icons": list(options.icons) or None,
-            "_meta": options.meta,
         }
-        return {key: value for key, value in described.items() if value is not None}
+        return describe(name, options, options.description or parse(fn.__doc__, template.names).summary, fields)
 
     return Entry(
         kind="resource",
@@ -84,7 +79,7 @@ def resource_entry(uri: str, fn: Callable[..., Any], options: ResourceOptions, c
         decode=lambda request: ReadRequest(request.uri, read_texts(request.values, signature)),
         invoke=lambda request, call: read(request.values, call),
         render=lambda value, call: _render(value, call.arguments.uri, options.mime_type),
-        describe=describe,
+        describe=about,
         **text_fields(fn, options, signature),
     )
 

@@ -202,28 +202,26 @@ def category_of(entry: Entry) -> str | None:
     return entry.category or (entry.toolset.name if entry.toolset is not None else None)
 
 
-def describe_tool(
-    name: str, options: ToolOptions, description: str | None, input_schema: Json, output_schema: Json
-) -> dict[str, Json]:
-    """A tool as `tools/list` shows it."""
-    meta: dict[str, Json] = {} if options.category is None else {"longshore/category": options.category}
-    if options.tags:
-        meta["longshore/tags"] = list(options.tags)
+def describe(name: str, options: Options, description: str | None, fields: dict[str, Json]) -> dict[str, Json]:
+    """A tool, a resource or a prompt as a list shows it. `fields` are those of its kind; None is left out."""
     described = {
         "name": name,
         "title": options.title,
         "description": description or None,
         "icons": list(options.icons) or None,
-        "inputSchema": input_schema,
-        "outputSchema": output_schema,
-        "annotations": _hints(options) or None,
-        "_meta": (meta | dict(options.meta or {})) or None,
+        "_meta": options.meta,
+        **fields,
     }
     return {key: value for key, value in described.items() if value is not None}
 
 
-def _hints(options: ToolOptions) -> dict[str, Json]:
-    """The standard annotations for the declared effects, and the author's own."""
+def describe_tool(
+    name: str, options: ToolOptions, description: str | None, input_schema: Json, output_schema: Json
+) -> dict[str, Json]:
+    """A tool as `tools/list` shows it, with the standard annotations for its effects and the author's own."""
+    meta: dict[str, Json] = {} if options.category is None else {"longshore/category": options.category}
+    if options.tags:
+        meta["longshore/tags"] = list(options.tags)
     hints: dict[str, Json] = {}
     if options.effects is not None:
         hints["readOnlyHint"] = options.effects == "read"
@@ -233,7 +231,13 @@ def _hints(options: ToolOptions) -> dict[str, Json]:
         hints["idempotentHint"] = options.idempotent
     if options.open_world is not None:
         hints["openWorldHint"] = options.open_world
-    return hints | dict(options.annotations or {})
+    fields = {
+        "inputSchema": input_schema,
+        "outputSchema": output_schema,
+        "annotations": (hints | dict(options.annotations or {})) or None,
+        "_meta": (meta | dict(options.meta or {})) or None,
+    }
+    return describe(name, options, description, fields)
 
 
 # -- names
