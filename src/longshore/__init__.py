@@ -6,55 +6,28 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-# Where each public name lives. They are loaded when they are first used: an import should cost what is used of it.
-_HOMES = {
-    "Server": "longshore.app",
-    "Context": "longshore.server.context",
-    "Toolset": "longshore.registry.toolset",
-    "tool": "longshore.registry.toolset",
-    "resource": "longshore.registry.toolset",
-    "prompt": "longshore.registry.toolset",
-    "Tool": "longshore.registry.tool",
-    "CallResult": "longshore.protocol.content",
-    "Text": "longshore.protocol.content",
-    "Image": "longshore.protocol.content",
-    "Audio": "longshore.protocol.content",
-    "ResourceLink": "longshore.protocol.content",
-    "EmbeddedResource": "longshore.protocol.content",
-    "Contents": "longshore.protocol.content",
-    "Message": "longshore.protocol.content",
-    "Icon": "longshore.protocol.content",
-    "Annotations": "longshore.protocol.content",
-    "Ask": "longshore.protocol.questions",
-    "Header": "longshore.schema.header_params",
-    "Was": "longshore.schema.annotations",
-    "Elicit": "longshore.protocol.questions",
-    "ElicitAnswer": "longshore.protocol.questions",
-    "Sample": "longshore.protocol.questions",
-    "SampleAnswer": "longshore.protocol.questions",
-    "ListRoots": "longshore.protocol.questions",
-    "Root": "longshore.protocol.questions",
-    "Limits": "longshore.limits",
-    "LongshoreError": "longshore.errors",
-    "RegistrationError": "longshore.errors",
-    "ConfigError": "longshore.errors",
-    "ToolError": "longshore.errors",
-    "ResourceNotFound": "longshore.errors",
-    "Cancelled": "longshore.errors",
-    "Declined": "longshore.errors",
-    "Client": "longshore.client.client",
-    "SyncClient": "longshore.client.sync",
-    "ClientError": "longshore.errors",
-    "ConnectError": "longshore.errors",
-    "ConnectionLost": "longshore.errors",
-    "CallTimeout": "longshore.errors",
-    "ServerError": "longshore.errors",
-    "BadAnswer": "longshore.errors",
-    "Unanswerable": "longshore.errors",
-    "ToolFailed": "longshore.errors",
-    "HttpRefused": "longshore.errors",
-    "AuthorizationError": "longshore.errors",
+# The modules of the public names. They are loaded when they are first used: an import should cost what is used of it.
+_MODULES = {
+    "longshore.app": "Server",
+    "longshore.server.context": "Context",
+    "longshore.registry.toolset": "Toolset tool resource prompt",
+    "longshore.registry.tool": "Tool",
+    "longshore.protocol.content": (
+        "CallResult Text Image Audio ResourceLink EmbeddedResource Contents Message Icon Annotations"
+    ),
+    "longshore.protocol.questions": "Ask Elicit ElicitAnswer Sample SampleAnswer ListRoots Root",
+    "longshore.schema.header_params": "Header",
+    "longshore.schema.annotations": "Was",
+    "longshore.limits": "Limits",
+    "longshore.client.client": "Client",
+    "longshore.client.sync": "SyncClient",
+    "longshore.errors": (
+        "LongshoreError RegistrationError ConfigError ToolError ResourceNotFound Cancelled Declined ClientError "
+        "ConnectError ConnectionLost CallTimeout ServerError BadAnswer Unanswerable ToolFailed HttpRefused "
+        "AuthorizationError"
+    ),
 }
+_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 if TYPE_CHECKING:
     from longshore.app import Server as Server

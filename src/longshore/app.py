@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, final, overload
 
 from longshore.errors import ConfigError, LongshoreError
 from longshore.registry.catalog import Catalog
-from longshore.registry.function import check_function, check_uri, read_options, tool_entry
-from longshore.registry.tool import Tool, ToolOptions
+from longshore.registry.function import check_uri, read_options, tool_entry
+from longshore.registry.tool import Options, Tool, ToolOptions
 from longshore.runtime import Runtime, check_no_loop, http_flags, is_inspected
 from longshore.server.context import Context
 from longshore.server.policy import Admission, Policy, declare
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from longshore.config import Config
     from longshore.limits import Limits
     from longshore.protocol.content import Icon
-    from longshore.registry.decorator_keywords import PromptKeywords, ResourceKeywords, ToolKeywords
+    from longshore.registry.resource import ResourceKeywords
+    from longshore.registry.tool import OptionKeywords, ToolKeywords
     from longshore.registry.tool_lint import LintPolicy
     from longshore.registry.toolset import Toolset
     from longshore.server.engine import Engine
@@ -75,24 +76,23 @@ class Server:
     def tool(self, /, *, replace: bool = False, **options: Unpack[ToolKeywords]) -> Callable[[F], F]: ...
     def tool(self, fn: F | None = None, /, *, replace: bool = False, **options: Any) -> F | Callable[[F], F]:
         """Declare a tool. Its parameters, their descriptions and its result follow from the function."""
-        check_function(fn, "@app.tool")
-        made = read_options(ToolOptions, options, "@app.tool(…)")
+        made = read_options(ToolOptions, options, "@app.tool", fn)
 
         def add(function: F) -> F:
-            declare(lambda: self.catalog.add_tool(tool_entry(function, made, Context), replace=replace))
+            declare(lambda: self.catalog.add(tool_entry(function, made, Context), replace=replace))
             return function
 
         return add if fn is None else add(fn)
 
     def resource(self, uri: str, *, replace: bool = False, **options: Unpack[ResourceKeywords]) -> Callable[[F], F]:
         """Declare a resource at a URI, or at all URIs of a template: `@app.resource("weather://{city}/now")`."""
-        from longshore.registry.resource import ResourceOptions, make_resource
+        from longshore.registry.resource import ResourceOptions, resource_entry
 
         check_uri(uri, "@app.resource")
-        made = read_options(ResourceOptions, options, "@app.resource(…)")
+        made = read_options(ResourceOptions, options, "@app.resource")
 
         def add(function: F) -> F:
-            declare(lambda: self.catalog.add_resource(make_resource(uri, function, made, Context), replace=replace))
+            declare(lambda: self.catalog.add(resource_entry(uri, function, made, Context), replace=replace))
             return function
 
         return add
@@ -100,23 +100,22 @@ class Server:
     @overload
     def prompt(self, fn: F, /) -> F: ...
     @overload
-    def prompt(self, /, *, replace: bool = False, **options: Unpack[PromptKeywords]) -> Callable[[F], F]: ...
+    def prompt(self, /, *, replace: bool = False, **options: Unpack[OptionKeywords]) -> Callable[[F], F]: ...
     def prompt(self, fn: F | None = None, /, *, replace: bool = False, **options: Any) -> F | Callable[[F], F]:
         """Declare a prompt. The function returns a text, a message, or a list of them."""
-        from longshore.registry.prompt import PromptOptions, prompt_entry
+        from longshore.registry.prompt import prompt_entry
 
-        check_function(fn, "@app.prompt")
-        made = read_options(PromptOptions, options, "@app.prompt(…)")
+        made = read_options(Options, options, "@app.prompt", fn)
 
         def add(function: F) -> F:
-            declare(lambda: self.catalog.add_prompt(prompt_entry(function, made, Context), replace=replace))
+            declare(lambda: self.catalog.add(prompt_entry(function, made, Context), replace=replace))
             return function
 
         return add if fn is None else add(fn)
 
     def completion(self, ref: str, argument: str) -> Callable[[F], F]:
         """Declare a completion for an argument of a prompt (by name) or a variable of a resource template (by URI)."""
-        from longshore.registry.text_arguments import completion_entry
+        from longshore.registry.prompt import completion_entry
 
         def add(function: F) -> F:
             declare(lambda: self.catalog.add_completion(ref, argument, completion_entry(ref, argument, function)))
@@ -128,7 +127,7 @@ class Server:
         """Add a raw tool: the author's own schema, a handler of `(arguments, context)`, a whole result."""
         from longshore.registry.raw import raw_entry
 
-        declare(lambda: self.catalog.add_tool(raw_entry(tool, handler), replace=replace))
+        declare(lambda: self.catalog.add(raw_entry(tool, handler), replace=replace))
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool."""
@@ -178,7 +177,7 @@ class Server:
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Pass every telemetry record to a listener from now on; call the result to stop."""
-        from longshore.registry.arity import check_callback
+        from longshore.registry.function import check_callback
 
         check_callback(listener, "listener", "record")
         return self.recorder.add(listener)

@@ -85,12 +85,7 @@ class Runtime:
 
         if self.mounts is None:
             self.mounts = Mounts(
-                self._catalog,
-                self._recorder,
-                lambda: self.engine.tools,
-                self.policy.time_limit,
-                self.resource_changed,
-                lambda entry, call: self.engine.guard(entry, call.link, call.frame),
+                self._catalog, self._recorder, lambda: self.engine, self.policy.time_limit, self.resource_changed
             )
         self.mounts.add(target, prefix, timeout, owner)
         self._catalog.pending_mounts = self.mounts

@@ -10,7 +10,7 @@ import pytest
 from msgspec import Meta
 
 from longshore import Server
-from talk import ERAS, Client, Refused, call, converse, talk, text
+from talk import Client, Refused, call, converse, talk, text
 
 
 class Size(enum.Enum):
@@ -77,12 +77,9 @@ BAD: list[tuple[Any, list[str]]] = [
 
 
 @pytest.mark.parametrize(("arguments", "words"), BAD)
-@pytest.mark.parametrize("revision", ERAS)
-def test_wrong_arguments_are_an_error_result_with_a_line_for_each_fault(
-    arguments: Any, words: list[str], revision: str
-) -> None:
+def test_wrong_arguments_are_an_error_result_with_a_line_for_each_fault(arguments: Any, words: list[str]) -> None:
     app, seen = shop()
-    answer = call(app, "order", arguments, revision)
+    answer = call(app, "order", arguments)
     assert answer["isError"] is True
     first, *lines = text(answer).splitlines()
     assert first == "order: invalid arguments"
@@ -105,10 +102,9 @@ def test_wrong_arguments_are_an_error_result_with_a_line_for_each_fault(
         (GOOD | {"size": "large"}, 3, Size.L),
     ],
 )
-@pytest.mark.parametrize("revision", ERAS)
-def test_arguments_with_an_obvious_meaning_are_repaired(arguments: Any, index: int, value: Any, revision: str) -> None:
+def test_arguments_with_an_obvious_meaning_are_repaired(arguments: Any, index: int, value: Any) -> None:
     app, seen = shop()
-    assert text(call(app, "order", arguments, revision)) == "ordered"
+    assert text(call(app, "order", arguments)) == "ordered"
     assert seen[0][index] == value
 
 
@@ -128,10 +124,9 @@ def test_repeated_calls_give_the_same_answers() -> None:
 
 
 @pytest.mark.parametrize("params", [{}, {"arguments": None}, {"arguments": {}}])
-@pytest.mark.parametrize("revision", ERAS)
-def test_no_arguments_may_be_left_out_null_or_empty(params: dict[str, Any], revision: str) -> None:
+def test_no_arguments_may_be_left_out_null_or_empty(params: dict[str, Any]) -> None:
     app, _ = shop()
-    answers = talk(app, *[("tools/call", {"name": "nothing"} | params)] * 8, revision=revision)
+    answers = talk(app, *[("tools/call", {"name": "nothing"} | params)] * 8)
     assert [text(answer["result"]) for answer in answers] == ["nothing"] * 8
     assert text(call(app, "order", None)).count("missing") == 2
 
@@ -141,7 +136,6 @@ def test_a_tool_without_parameters_says_so() -> None:
     assert "x: unknown argument (nothing takes no arguments)" in text(answer)
 
 
-@pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize(
     ("params", "words"),
     [
@@ -153,11 +147,9 @@ def test_a_tool_without_parameters_says_so() -> None:
         ({"name": None}, "name"),
     ],
 )
-def test_an_unknown_tool_or_a_malformed_call_is_an_invalid_parameter(
-    params: dict[str, Any], words: str, revision: str
-) -> None:
+def test_an_unknown_tool_or_a_malformed_call_is_an_invalid_parameter(params: dict[str, Any], words: str) -> None:
     app, _ = shop()
-    [answer] = talk(app, ("tools/call", params), revision=revision)
+    [answer] = talk(app, ("tools/call", params))
     assert answer["error"]["code"] == -32602
     assert words in answer["error"]["message"] and len(answer["error"]["message"]) < 300
 

@@ -147,7 +147,6 @@ def test_a_function_wins_over_the_type() -> None:
     assert complete(app, TEMPLATE, "tone", "w")["values"] == ["warm", "wild"]
 
 
-@pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize(
     ("params", "words"),
     [
@@ -162,9 +161,9 @@ def test_a_function_wins_over_the_type() -> None:
         ({"ref": PROMPT, "argument": {"name": "city", "value": ""}, "context": {"arguments": {"a": 1}}}, "context"),
     ],
 )
-def test_an_unknown_completion_is_an_invalid_parameter(params: dict[str, Any], words: str, revision: str) -> None:
+def test_an_unknown_completion_is_an_invalid_parameter(params: dict[str, Any], words: str) -> None:
     with pytest.raises(Refused) as caught:
-        result(server(), "completion/complete", params, revision)
+        result(server(), "completion/complete", params)
     assert caught.value.code == -32602 and words in caught.value.message
 
 

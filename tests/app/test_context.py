@@ -137,13 +137,12 @@ def test_progress_goes_out_before_the_answer_and_only_grows(run: str, revision: 
 
 
 @pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize("revision", ERAS)
-def test_without_a_token_there_is_no_progress(run: str, revision: str) -> None:
+def test_without_a_token_there_is_no_progress(run: str) -> None:
     async def script(client: Client) -> None:
         await client.call("work")
         assert client.notes == []
 
-    converse(server(lambda ctx: ctx.progress(1), run), script, revision)
+    converse(server(lambda ctx: ctx.progress(1), run), script)
 
 
 def test_progress_and_log_may_be_awaited_or_not() -> None:
@@ -244,8 +243,7 @@ def test_an_unknown_level_is_the_authors_mistake() -> None:
 # -- cancellation
 
 
-@pytest.mark.parametrize("revision", ERAS)
-def test_a_cancelled_def_sees_the_cancel_and_gets_no_answer(revision: str) -> None:
+def test_a_cancelled_def_sees_the_cancel_and_gets_no_answer() -> None:
     app = Server("t")
     started, ended = threading.Event(), threading.Event()
     seen: list[Any] = []
@@ -271,7 +269,7 @@ def test_a_cancelled_def_sees_the_cancel_and_gets_no_answer(revision: str) -> No
         await client.request("tools/list")  # whatever was to come would have come before this
         assert client.answers == {} and client.notes == []
 
-    converse(app, script, revision)
+    converse(app, script)
 
 
 def test_a_cancelled_coroutine_is_stopped_where_it_waits() -> None:

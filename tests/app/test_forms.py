@@ -12,7 +12,7 @@ from longshore import Server, Tool
 from longshore.config import load
 from longshore.config.sections import SchemaForm
 from longshore.schema.client_forms import lower
-from talk import ERAS, call, listed, text
+from talk import call, listed, text
 
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -48,36 +48,32 @@ def server(form: str | None, folder: Path) -> Server:
     return app
 
 
-@pytest.mark.parametrize("era", ERAS)
-def test_an_authors_schema_goes_out_as_it_was_written(tmp_path: Path, era: str) -> None:
-    found = listed(server(None, tmp_path), "fetch", era)
+def test_an_authors_schema_goes_out_as_it_was_written(tmp_path: Path) -> None:
+    found = listed(server(None, tmp_path), "fetch")
     assert json.dumps(found["inputSchema"]) == json.dumps(SCHEMA)
     assert found["description"] == "Fetch a page."
 
 
 @pytest.mark.parametrize("form", get_args(SchemaForm))
-@pytest.mark.parametrize("era", ERAS)
-def test_tools_are_listed_in_the_form_that_was_asked_for(tmp_path: Path, form: Any, era: str) -> None:
+def test_tools_are_listed_in_the_form_that_was_asked_for(tmp_path: Path, form: Any) -> None:
     plain, app = server(None, tmp_path), server(form, tmp_path)
     for name in ("fetch", "add"):
-        assert listed(app, name, era) == lower(listed(plain, name, era), form)
-    found = listed(app, "fetch", era)
+        assert listed(app, name) == lower(listed(plain, name), form)
+    found = listed(app, "fetch")
     assert "anyOf" not in found["inputSchema"]
     assert found["description"] == "Fetch a page. At least one of these must be given: path; url."
     assert ("input_schema" in found) is (form == "brooklyn")
 
 
-@pytest.mark.parametrize("era", ERAS)
-def test_arguments_are_checked_against_the_authors_schema(tmp_path: Path, era: str) -> None:
+def test_arguments_are_checked_against_the_authors_schema(tmp_path: Path) -> None:
     app = server("claude", tmp_path)
-    assert text(call(app, "fetch", {"url": "http://a"}, era)) == "fetched"
+    assert text(call(app, "fetch", {"url": "http://a"})) == "fetched"
     for wrong in ({}, {"url": "ftp://a"}):
-        assert call(app, "fetch", wrong, era)["isError"] is True
+        assert call(app, "fetch", wrong)["isError"] is True
 
 
-@pytest.mark.parametrize("era", ERAS)
-def test_null_is_taken_for_what_strict_mode_makes_a_model_give(tmp_path: Path, era: str) -> None:
+def test_null_is_taken_for_what_strict_mode_makes_a_model_give(tmp_path: Path) -> None:
     app = server("openai-strict", tmp_path)
-    found = listed(app, "add", era)["inputSchema"]
+    found = listed(app, "add")["inputSchema"]
     assert found["required"] == ["a", "b"] and found["properties"]["b"] == {"type": ["integer", "null"]}
-    assert call(app, "add", {"a": 1, "b": None}, era)["structuredContent"] in (1, {"result": 1})
+    assert call(app, "add", {"a": 1, "b": None})["structuredContent"] in (1, {"result": 1})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from longshore import Limits, Server
-from talk import ERAS, NEWEST, Client, Refused, converse, result
+from talk import NEWEST, Client, Refused, converse, result
 
 LISTS = {
     "tools/list": "tools",
@@ -46,19 +46,17 @@ async def pages(client: Client, method: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("method", LISTS)
-@pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize(("count", "sizes"), [(1, [1]), (2, [2]), (3, [3]), (4, [3, 1]), (6, [3, 3]), (7, [3, 3, 1])])
-def test_the_pages_of_a_list_are_the_list(method: str, revision: str, count: int, sizes: list[int]) -> None:
+def test_the_pages_of_a_list_are_the_list(method: str, count: int, sizes: list[int]) -> None:
     async def script(client: Client) -> None:
         found = await pages(client, method)
         assert [len(page) for page in found] == sizes
         assert [name for page in found for name in page] == [f"t{n}" for n in range(count)]
 
-    converse(server(count), script, revision)
+    converse(server(count), script)
 
 
 @pytest.mark.parametrize("method", LISTS)
-@pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize(
     "cursor",
     [
@@ -74,9 +72,9 @@ def test_the_pages_of_a_list_are_the_list(method: str, revision: str, count: int
         {},
     ],
 )
-def test_a_cursor_that_we_never_gave_is_an_invalid_parameter(method: str, revision: str, cursor: Any) -> None:
+def test_a_cursor_that_we_never_gave_is_an_invalid_parameter(method: str, cursor: Any) -> None:
     with pytest.raises(Refused) as caught:
-        result(server(7), method, {"cursor": cursor}, revision)
+        result(server(7), method, {"cursor": cursor})
     assert caught.value.code == -32602
 
 
@@ -86,8 +84,7 @@ def test_a_forged_position_gives_a_true_page_or_none() -> None:
         assert [tool["name"] for tool in page["tools"]] == ["t6"]
 
 
-@pytest.mark.parametrize("revision", ERAS)
-def test_a_cursor_stays_good_while_others_come_and_go(revision: str) -> None:
+def test_a_cursor_stays_good_while_others_come_and_go() -> None:
     app = server(7)
 
     async def script(client: Client) -> None:
@@ -99,7 +96,7 @@ def test_a_cursor_stays_good_while_others_come_and_go(revision: str) -> None:
         third = await client.request("tools/list", {"cursor": second["nextCursor"]})
         assert [tool["name"] for tool in third["tools"]] == ["t6", "t7"]
 
-    converse(app, script, revision)
+    converse(app, script)
 
 
 def test_a_cursor_to_a_removed_entry_is_refused_with_the_fix() -> None:

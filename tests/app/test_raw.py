@@ -90,10 +90,9 @@ def test_every_keyword_of_the_schema_stands_in_the_list_as_it_was_written(revisi
         lambda *args: echo(*args),
     ],
 )
-@pytest.mark.parametrize("revision", ERAS)
-def test_a_handler_gets_the_arguments_as_they_came_and_the_context(handler: Any, revision: str) -> None:
+def test_a_handler_gets_the_arguments_as_they_came_and_the_context(handler: Any) -> None:
     arguments = {"kind": "book", "pages": 3, "x-more": "1"}
-    answer = call(app_with(handler), "order", arguments, revision)
+    answer = call(app_with(handler), "order", arguments)
     assert answer["structuredContent"] == {"given": arguments, "tool": "order"}
     assert text(answer) == "done"
 
@@ -114,15 +113,14 @@ def test_a_handler_gets_the_arguments_as_they_came_and_the_context(handler: Any,
         (7, "object"),
     ],
 )
-@pytest.mark.parametrize("revision", ERAS)
-def test_arguments_that_break_the_schema_never_reach_the_handler(arguments: Any, words: str, revision: str) -> None:
+def test_arguments_that_break_the_schema_never_reach_the_handler(arguments: Any, words: str) -> None:
     calls: list[Any] = []
 
     def handler(arguments: dict[str, Any], ctx: Context) -> CallResult:
         calls.append(arguments)
         return CallResult([])
 
-    answer = call(app_with(handler), "order", arguments, revision)
+    answer = call(app_with(handler), "order", arguments)
     assert answer["isError"] is True
     assert text(answer).startswith("order: invalid arguments\n") and words in text(answer)
     assert calls == []
@@ -167,12 +165,11 @@ def test_a_whole_result_as_an_object_goes_out_untouched(revision: str) -> None:
 
 @pytest.mark.parametrize("value", ["text", None, 5, [Text("a")], Image(b""), {"no": "content"}, {"content": "text"}])
 @pytest.mark.parametrize("output", [None, {"type": "object"}])
-@pytest.mark.parametrize("revision", ERAS)
-def test_anything_but_a_whole_result_is_an_error(value: Any, output: Any, revision: str) -> None:
+def test_anything_but_a_whole_result_is_an_error(value: Any, output: Any) -> None:
     app = app_with(lambda a, c: value, output_schema=output)
     heard: list[Any] = []
     app.listen(heard.append)
-    answer = call(app, "order", {"kind": "car"}, revision)
+    answer = call(app, "order", {"kind": "car"})
     assert answer["isError"] is True
     assert "a raw handler returns a CallResult or an object with `content`" in text(answer)
     assert [type(record) for record in heard].count(Problem) == 1

@@ -169,14 +169,11 @@ def test_a_declared_type_gives_text_and_structured_content_that_keep_the_schema(
         (None, [object()]),
     ],
 )
-@pytest.mark.parametrize("revision", ERAS)
-def test_a_wrong_result_is_an_error_for_the_model_and_a_line_in_the_log(
-    annotation: Any, value: Any, run: str, revision: str
-) -> None:
+def test_a_wrong_result_is_an_error_for_the_model_and_a_line_in_the_log(annotation: Any, value: Any, run: str) -> None:
     app = returning(annotation, value, run=run)
     heard: list[Any] = []
     app.listen(heard.append)
-    answer = call(app, "f", revision=revision)
+    answer = call(app, "f")
     assert answer["isError"] is True
     assert "f returned an invalid result: " in text(answer)
     assert "structuredContent" not in answer
@@ -439,11 +436,10 @@ def configured(app: Server, tmp_path: Any, toml: str) -> Server:
 
 
 @pytest.mark.parametrize(("size", "cut"), [(9, False), (10, False), (11, True)])
-@pytest.mark.parametrize("revision", ERAS)
-def test_a_result_is_cut_at_result_bytes_and_says_so(tmp_path: Any, size: int, cut: bool, revision: str) -> None:
+def test_a_result_is_cut_at_result_bytes_and_says_so(tmp_path: Any, size: int, cut: bool) -> None:
     for value in ("a" * size, {"type": "text", "text": "a" * size}, [Text("a" * size), Image(PNG)]):
         app = configured(returning(..., value), tmp_path, "[tools.f]\nresult_bytes = 10\n")
-        content = call(app, "f", revision=revision)["content"]
+        content = call(app, "f")["content"]
         assert content[0] == {"type": "text", "text": "a" * min(size, 10)}
         note = {"type": "text", "text": f"[cut: {size - 10} bytes more; this tool's result_bytes is 10]"}
         assert (note in content) is cut
@@ -461,11 +457,10 @@ def test_a_structured_result_that_had_to_be_cut_is_an_error(tmp_path: Any) -> No
 
 
 @pytest.mark.parametrize("run", ["inline", "thread"])
-@pytest.mark.parametrize("revision", ERAS)
-def test_a_result_that_fits_no_frame_is_an_error_that_says_so(revision: str, run: str) -> None:
+def test_a_result_that_fits_no_frame_is_an_error_that_says_so(run: str) -> None:
     app = Server("t", limits=Limits(frame_bytes=2000))
     app.tool(name="f", run=run)(lambda: "a" * 3000)  # type: ignore[call-overload]
-    answer = call(app, "f", revision=revision)
+    answer = call(app, "f")
     assert answer["isError"] is True and "the limit is 2,000" in text(answer)
 
 

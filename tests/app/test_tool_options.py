@@ -12,7 +12,7 @@ from longshore import Context, Icon, RegistrationError, Server, Tool
 from longshore.protocol.revisions import NAMES
 from longshore.registry.tool import ToolOptions
 from longshore.toolsets.discovery.tools import Discovery
-from talk import ERAS, NEWEST, NEWEST_LEGACY, call, converse, listed, result, talk, text
+from talk import NEWEST, NEWEST_LEGACY, call, converse, listed, result, talk, text
 
 
 def from_town(town: str) -> dict[str, str]:
@@ -265,12 +265,11 @@ def _lend(shop: str, item: str) -> str:
         (wrapped(wrapped(Shop.weigh)), "weigh", "weighed tea"),
     ],
 )
-@pytest.mark.parametrize("revision", ERAS)
-def test_methods_partials_callables_and_wrappers_are_tools(fn: Any, name: str, answer: str, revision: str) -> None:
+def test_methods_partials_callables_and_wrappers_are_tools(fn: Any, name: str, answer: str) -> None:
     app = Server("t")
     assert app.tool(fn) is fn
     assert listed(app, name)["inputSchema"]["required"] == ["item"]
-    assert text(call(app, name, {"item": "tea"}, revision)) == answer
+    assert text(call(app, name, {"item": "tea"})) == answer
 
 
 def test_a_lambda_with_a_name_is_a_tool() -> None:
@@ -312,8 +311,7 @@ def test_each_way_of_running_gets_its_own_thread_or_none() -> None:
     assert seen == {"inline": True, "thread": False, "plain": False, "coroutine": True}
 
 
-@pytest.mark.parametrize("revision", ERAS)
-def test_a_tool_that_takes_too_long_is_stopped_at_its_own_timeout(revision: str) -> None:
+def test_a_tool_that_takes_too_long_is_stopped_at_its_own_timeout() -> None:
     app = Server("t")
     stopped: list[bool] = []
 
@@ -325,7 +323,7 @@ def test_a_tool_that_takes_too_long_is_stopped_at_its_own_timeout(revision: str)
             stopped.append(True)
         return "never"
 
-    answer = call(app, "slow", revision=revision)
+    answer = call(app, "slow")
     assert answer["isError"] is True
     assert "slow did not finish within 0.05 s" in text(answer)
     assert stopped == [True]

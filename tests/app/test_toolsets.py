@@ -80,7 +80,6 @@ def names(app: Server) -> list[str]:
     return [found["name"] for found in result(app, "tools/list")["tools"]]
 
 
-@pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize(
     ("method", "params", "answer"),
     [
@@ -91,12 +90,12 @@ def names(app: Server) -> list[str]:
         ("prompts/get", {"name": "ask", "arguments": {"how": "why"}}, "why 100"),
     ],
 )
-def test_whatever_is_used_first_opens_the_state(method: str, params: Any, answer: str, revision: str) -> None:
+def test_whatever_is_used_first_opens_the_state(method: str, params: Any, answer: str) -> None:
     app, counter = Server("t"), Counter()
     app.add(counter)
-    talk(app, ("tools/list", {}), ("resources/templates/list", {}), ("prompts/list", {}), revision=revision)
+    talk(app, ("tools/list", {}), ("resources/templates/list", {}), ("prompts/list", {}))
     assert counter.events == []
-    [found] = talk(app, (method, params), revision=revision)
+    [found] = talk(app, (method, params))
     assert answer in str(found["result"])
     assert counter.events == ["start"]
 
@@ -113,8 +112,7 @@ def test_the_state_of_a_toolset_is_shared_by_its_calls() -> None:
     assert counter.events == ["start"]
 
 
-@pytest.mark.parametrize("revision", ERAS)
-def test_twenty_calls_at_once_open_it_once(revision: str) -> None:
+def test_twenty_calls_at_once_open_it_once() -> None:
     async def script(client: Client) -> None:
         slow = Slow()
         client.app.add(slow)
@@ -128,7 +126,7 @@ def test_twenty_calls_at_once_open_it_once(revision: str) -> None:
         assert all("100" in text(answer["result"]) for answer in answers)
         assert slow.events == ["start"]
 
-    converse(Server("t"), script, revision)
+    converse(Server("t"), script)
 
 
 def test_a_blocking_start_runs_once_and_off_the_loop() -> None:

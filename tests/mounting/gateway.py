@@ -57,6 +57,13 @@ def hostile(mode: str, *more: str) -> list[str]:
     return [sys.executable, str(BEHIND.with_name("hostile.py")), mode, *more]
 
 
+def gate_to(target: Any, era: str | None = None, **options: Any) -> Server:
+    """A server with another one mounted as `b`, by a client of this era."""
+    gate = Server("gate", version="1.0")
+    gate.mount(target if era is None else Client(target, era=era, **options), prefix="b")
+    return gate
+
+
 @contextmanager
 def behind(way: str) -> Iterator[Any]:
     """What to point a client at."""

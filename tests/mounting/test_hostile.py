@@ -86,22 +86,19 @@ def test_tools_that_require_tasks_are_left_out() -> None:
     assert "the tool 'long': it can only be called as a task" in told[0]
 
 
-def test_lists_that_it_does_not_have_take_no_others_with_them() -> None:
-    async def main() -> None:
-        gate = Server("gate")
-        told = problems(gate)
-        gate.mount(hostile("half"), prefix="h")
-        async with through(gate) as client:
-            assert [tool.name for tool in await client.list_tools()] == ["h_go"]
-            assert {each.uri for each in await client.list_resources()} == {"test://good", "test://bad"}
-            assert (await client.call("h_go")).text == "went"
-            everything = "\n".join(told)
-            for kind in ("templates", "prompts"):
-                assert f"left out: all {kind}: no such method (-32601)" in everything
-            assert "gone" not in everything
-            assert gate.catalog.toolsets["h"].toolset.status()["state"] == "ready"
-
-    run(main)
+async def test_lists_that_it_does_not_have_take_no_others_with_them() -> None:
+    gate = Server("gate")
+    told = problems(gate)
+    gate.mount(hostile("half"), prefix="h")
+    async with through(gate) as client:
+        assert [tool.name for tool in await client.list_tools()] == ["h_go"]
+        assert {each.uri for each in await client.list_resources()} == {"test://good", "test://bad"}
+        assert (await client.call("h_go")).text == "went"
+        everything = "\n".join(told)
+        for kind in ("templates", "prompts"):
+            assert f"left out: all {kind}: no such method (-32601)" in everything
+        assert "gone" not in everything
+        assert gate.catalog.toolsets["h"].toolset.status()["state"] == "ready"
 
 
 def test_names_that_no_client_takes() -> None:
@@ -126,85 +123,72 @@ def test_malformed_definitions_are_left_out_alone() -> None:
         assert name in everything
 
 
-def test_a_changed_definition_is_logged() -> None:
-    async def main() -> None:
-        gate = Server("gate")
-        told = problems(gate)
-        gate.mount(hostile("rug"), prefix="h")
-        async with through(gate) as client:
-            before = {tool.name: tool.description for tool in await client.list_tools()}
-            assert before["h_go"] == "version 1"
+async def test_a_changed_definition_is_logged() -> None:
+    gate = Server("gate")
+    told = problems(gate)
+    gate.mount(hostile("rug"), prefix="h")
+    async with through(gate) as client:
+        before = {tool.name: tool.description for tool in await client.list_tools()}
+        assert before["h_go"] == "version 1"
+        await client.call("h_go")
+        await until("the change", lambda: told)
+        assert told == ["warning: mounted h: other tools under the same name: go"]
+        after = {tool.name: tool.description for tool in await client.list_tools(fresh=True)}
+        assert after["h_go"] != "version 1"
+
+
+async def test_a_result_that_is_too_large() -> None:
+    gate = Server("gate")
+    gate.mount(hostile("result"), prefix="h")
+    async with through(gate) as client:
+        await client.list_tools()
+        with pytest.raises(ToolFailed, match="the limit is"):
             await client.call("h_go")
-            await until("the change", lambda: told)
-            assert told == ["warning: mounted h: other tools under the same name: go"]
-            after = {tool.name: tool.description for tool in await client.list_tools(fresh=True)}
-            assert after["h_go"] != "version 1"
-
-    run(main)
-
-
-def test_a_result_that_is_too_large() -> None:
-    async def main() -> None:
-        gate = Server("gate")
-        gate.mount(hostile("result"), prefix="h")
-        async with through(gate) as client:
-            await client.list_tools()
-            with pytest.raises(ToolFailed, match="the limit is"):
-                await client.call("h_go")
-
-    run(main)
 
 
 @pytest.mark.parametrize(
     ("mode", "text"),
     [("nonsense", "h answered with something that is no result"), ("fault", r"h: between us \(-32022\)")],
 )
-def test_answers_that_are_none(mode: str, text: str) -> None:
-    async def main() -> None:
-        gate = Server("gate")
-        gate.mount(hostile(mode), prefix="h")
-        async with through(gate) as client:
-            await client.list_tools()
-            with pytest.raises(ToolFailed, match=text):
-                await client.call("h_go")
-
-    run(main)
+async def test_answers_that_are_none(mode: str, text: str) -> None:
+    gate = Server("gate")
+    gate.mount(hostile(mode), prefix="h")
+    async with through(gate) as client:
+        await client.list_tools()
+        with pytest.raises(ToolFailed, match=text):
+            await client.call("h_go")
 
 
-def test_arguments_go_through_as_they_were_written() -> None:
+async def test_arguments_go_through_as_they_were_written() -> None:
     """Also what Python has no number for. What is no object is refused here."""
+    from longshore.transports.memory import Memory
 
-    async def main() -> None:
-        from longshore.transports.memory import Memory
+    inner = Server("inner")
+    from longshore.registry.tool import Tool
 
-        inner = Server("inner")
-        from longshore.registry.tool import Tool
+    def take(arguments: Any, _: Any) -> dict[str, Any]:
+        return {"content": [{"type": "text", "text": json.dumps(arguments)}]}
 
-        def take(arguments: Any, _: Any) -> dict[str, Any]:
-            return {"content": [{"type": "text", "text": json.dumps(arguments)}]}
-
-        inner.add_tool(Tool(name="take", input_schema={"type": "object"}, validate=False), take)
-        gate = Server("gate")
-        gate.mount(inner, prefix="i")
-        async with through(gate, "legacy") as client:
-            await client.list_tools()
-            link = Memory(gate.engine)
-            hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {}}
-            link.put(json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}).encode())
-            await link.get()
-            for written, text in (
-                (b'{"n": 12345678901234567890123, "f": 1.10}', '{"n": 12345678901234567890123, "f": 1.1}'),
-                (b"null", "{}"),
-                (b" { } ", "{}"),
-                (b"[1]", "i_take: invalid arguments\narguments must be an object"),
-            ):
-                params = b'{"name":"i_take","arguments":%s}' % written
-                link.put(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%s}' % params)
-                answer = json.loads(await link.get())
-                assert answer["result"]["content"][0]["text"] == text
-            link.close()
-
-    run(main)
+    inner.add_tool(Tool(name="take", input_schema={"type": "object"}, validate=False), take)
+    gate = Server("gate")
+    gate.mount(inner, prefix="i")
+    async with through(gate, "legacy") as client:
+        await client.list_tools()
+        link = Memory(gate.engine)
+        hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {}}
+        link.put(json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}).encode())
+        await link.get()
+        for written, text in (
+            (b'{"n": 12345678901234567890123, "f": 1.10}', '{"n": 12345678901234567890123, "f": 1.1}'),
+            (b"null", "{}"),
+            (b" { } ", "{}"),
+            (b"[1]", "i_take: invalid arguments\narguments must be an object"),
+        ):
+            params = b'{"name":"i_take","arguments":%s}' % written
+            link.put(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%s}' % params)
+            answer = json.loads(await link.get())
+            assert answer["result"]["content"][0]["text"] == text
+        link.close()
 
 
 @pytest.mark.parametrize("code", [0x200B, 0x2060, 0x2064, 0x206A, 0x206F, 0xE0001, 0xE0041, 0xE0100, 0xE01EF, 0xE0FFF])

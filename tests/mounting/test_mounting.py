@@ -15,7 +15,7 @@ from longshore.telemetry.records import Record, ToolCompleted
 from serving import serve
 from waiting import is_alive
 
-from .gateway import COMMAND, ERAS, WAYS, behind, problems, run, through, until, until_async
+from .gateway import COMMAND, ERAS, WAYS, behind, gate_to, problems, run, through, until, until_async
 from .mounted_server import make_server
 
 every_way = pytest.mark.parametrize("way", WAYS)
@@ -23,15 +23,12 @@ theirs = pytest.mark.parametrize("inner", ERAS)
 ours = pytest.mark.parametrize("outer", ERAS)
 
 
-def gate_to(target: Any, inner: str, **options: Any) -> Server:
-    gate = Server("gate", version="1.0")
-
+def with_own_tool(gate: Server) -> Server:
     @gate.tool
     def add(a: int) -> str:
         """Our own."""
         return f"ours {a}"
 
-    gate.mount(Client(target, era=inner, **options), prefix="b")
     return gate
 
 
@@ -42,7 +39,7 @@ def test_everything_is_listed_and_works(way: str, inner: str, outer: str) -> Non
     with behind(way) as target:
 
         async def main() -> None:
-            gate = gate_to(target, inner)
+            gate = with_own_tool(gate_to(target, inner))
             async with through(gate, outer) as client:
                 tools = {tool.name: tool for tool in await client.list_tools()}
                 assert next(iter(tools)) == "add"
@@ -133,7 +130,7 @@ def test_log_messages_are_dropped_while_several_callers_are_served() -> None:
                 await begun.wait()
                 assert (await bob.call("b_steps")).text == "done"
                 waiting.cancel()
-                await until("the end of her call", lambda: not mount._calls.pending.requests)
+                await until("the end of her call", lambda: not mount._calls.requests)
                 assert (await bob.call("b_steps")).text == "done"
                 await until("the log", lambda: len(logged["bob"]) >= 3)
             assert [each.data for each in logged["bob"]] == ["at 1", "at 2", "at 3"] and not logged["ann"]
@@ -202,101 +199,86 @@ def test_a_new_tool_of_a_mounted_server_notifies_our_clients(way: str, inner: st
         run(main)
 
 
-def test_calls_are_recorded_like_our_own() -> None:
-    async def main() -> None:
-        gate = gate_to(make_server(), "modern")
-        records: list[Record] = []
-        gate.listen(records.append)
-        async with through(gate) as client:
-            await client.call("b_add", {"a": 1, "b": 2})
-            await client.call("b_fail", check=False)
-        done = [each for each in records if isinstance(each, ToolCompleted)]
-        assert [(each.tool, each.outcome) for each in done] == [("b_add", "ok"), ("b_fail", "failed")]
-
-    run(main)
+async def test_calls_are_recorded_like_our_own() -> None:
+    gate = gate_to(make_server(), "modern")
+    records: list[Record] = []
+    gate.listen(records.append)
+    async with through(gate) as client:
+        await client.call("b_add", {"a": 1, "b": 2})
+        await client.call("b_fail", check=False)
+    done = [each for each in records if isinstance(each, ToolCompleted)]
+    assert [(each.tool, each.outcome) for each in done] == [("b_add", "ok"), ("b_fail", "failed")]
 
 
 @theirs
-def test_one_server_under_two_names_and_one_behind_two(inner: str) -> None:
-    async def main() -> None:
-        middle = gate_to(make_server(), inner)
-        gate = Server("front")
-        told = problems(gate)
-        gate.mount(Client(middle, era=inner), prefix="m")
-        gate.mount(Client(make_server(), era=inner), prefix="x")
-        gate.mount(make_server(), prefix="y")
-        async with through(gate) as client:
-            names = [tool.name for tool in await client.list_tools()]
-            assert [name for name in names if name.endswith("_add")] == ["m_add", "m_b_add", "x_add", "y_add"]
-            for name in ("m_b_add", "x_add", "y_add"):
-                assert (await client.call(name, {"a": 2, "b": 3})).text == "5"
-            assert (await client.call("m_add", {"a": 7})).text == "ours 7"
-            assert (await client.read("test://thing"))[0].text == "it"
-            assert [each.name for each in await client.list_prompts()] == ["m_b_poem", "x_poem", "y_poem"]
-            assert any("test://thing: the name is taken" in text for text in told)
-        for each in (middle, gate):
-            for holder in each.catalog.toolsets.values():
-                await holder.close()
-
-    run(main)
+async def test_one_server_under_two_names_and_one_behind_two(inner: str) -> None:
+    middle = with_own_tool(gate_to(make_server(), inner))
+    gate = Server("front")
+    told = problems(gate)
+    gate.mount(Client(middle, era=inner), prefix="m")
+    gate.mount(Client(make_server(), era=inner), prefix="x")
+    gate.mount(make_server(), prefix="y")
+    async with through(gate) as client:
+        names = [tool.name for tool in await client.list_tools()]
+        assert [name for name in names if name.endswith("_add")] == ["m_add", "m_b_add", "x_add", "y_add"]
+        for name in ("m_b_add", "x_add", "y_add"):
+            assert (await client.call(name, {"a": 2, "b": 3})).text == "5"
+        assert (await client.call("m_add", {"a": 7})).text == "ours 7"
+        assert (await client.read("test://thing"))[0].text == "it"
+        assert [each.name for each in await client.list_prompts()] == ["m_b_poem", "x_poem", "y_poem"]
+        assert any("test://thing: the name is taken" in text for text in told)
+    for each in (middle, gate):
+        for holder in each.catalog.toolsets.values():
+            await holder.close()
 
 
-def test_the_first_mount_owns_a_shared_uri() -> None:
-    async def main() -> None:
-        gate = Server("front")
-        slow = Server("slow")
+async def test_the_first_mount_owns_a_shared_uri() -> None:
+    gate = Server("front")
+    slow = Server("slow")
 
-        @slow.resource("test://thing")
-        def thing() -> str:
-            return "slow"
+    @slow.resource("test://thing")
+    def thing() -> str:
+        return "slow"
 
-        gate.mount(slow, prefix="first")
-        gate.mount(make_server(), prefix="second")
-        second = gate.catalog.toolsets["second"].toolset
-        async with through(gate) as client:
-            second.supervisor()  # type: ignore[attr-defined]
-            await until("the second", lambda: "test://thing" in gate.catalog.resources)
-            assert (await client.list_resources())[0].uri == "test://thing"
-            assert (await client.read("test://thing"))[0].text == "slow"
-
-    run(main)
+    gate.mount(slow, prefix="first")
+    gate.mount(make_server(), prefix="second")
+    second = gate.catalog.toolsets["second"].toolset
+    async with through(gate) as client:
+        second.supervisor()  # type: ignore[attr-defined]
+        await until("the second", lambda: "test://thing" in gate.catalog.resources)
+        assert (await client.list_resources())[0].uri == "test://thing"
+        assert (await client.read("test://thing"))[0].text == "slow"
 
 
-def test_unmounting_removes_the_tools_and_notifies() -> None:
-    async def main() -> None:
-        gate = gate_to(make_server(), "modern")
-        async with through(gate) as client:
-            assert len(await client.list_tools()) > 5
-            async with client.watch(tools=True) as changes:
-                gate.unmount("b")
-                async for _ in changes:
-                    break
-            assert [tool.name for tool in await client.list_tools(fresh=True)] == ["add"]
-            with pytest.raises(ServerError, match="no tool"):
-                await client.call("b_add", {"a": 1, "b": 2})
-            with pytest.raises(ServerError):
-                await client.complete("b_poem", "about", "s")
-            gate.mount(make_server(), prefix="b")
-            assert (await client.call("b_add", {"a": 1, "b": 2})).text == "3"
-
-    run(main)
-
-
-@theirs
-def test_a_call_in_flight_fails_when_its_server_is_unmounted(inner: str) -> None:
-    async def main() -> None:
-        gate = gate_to(COMMAND, inner)
-        async with through(gate) as client:
-            pid = (await client.call("b_counts", returns=dict))["pid"]
-            begun = asyncio.Event()
-            call = asyncio.ensure_future(client.call("b_wait", on_progress=lambda *_: begun.set()))
-            await begun.wait()
+async def test_unmounting_removes_the_tools_and_notifies() -> None:
+    gate = with_own_tool(gate_to(make_server(), "modern"))
+    async with through(gate) as client:
+        assert len(await client.list_tools()) > 5
+        async with client.watch(tools=True) as changes:
             gate.unmount("b")
-            with pytest.raises(ToolFailed, match="was taken away before it had answered"):
-                await call
-            await until("its end", lambda: not is_alive(pid))
+            async for _ in changes:
+                break
+        assert [tool.name for tool in await client.list_tools(fresh=True)] == ["add"]
+        with pytest.raises(ServerError, match="no tool"):
+            await client.call("b_add", {"a": 1, "b": 2})
+        with pytest.raises(ServerError):
+            await client.complete("b_poem", "about", "s")
+        gate.mount(make_server(), prefix="b")
+        assert (await client.call("b_add", {"a": 1, "b": 2})).text == "3"
 
-    run(main)
+
+@theirs
+async def test_a_call_in_flight_fails_when_its_server_is_unmounted(inner: str) -> None:
+    gate = gate_to(COMMAND, inner)
+    async with through(gate) as client:
+        pid = (await client.call("b_counts", returns=dict))["pid"]
+        begun = asyncio.Event()
+        call = asyncio.ensure_future(client.call("b_wait", on_progress=lambda *_: begun.set()))
+        await begun.wait()
+        gate.unmount("b")
+        with pytest.raises(ToolFailed, match="was taken away before it had answered"):
+            await call
+        await until("its end", lambda: not is_alive(pid))
 
 
 @every_way
@@ -350,71 +332,59 @@ def test_arguments_in_headers_are_checked_here_and_repeated_there(way: str, oute
             run(main)
 
 
-def test_a_late_call_does_not_restart_an_unmounted_server() -> None:
-    async def main() -> None:
-        gate = gate_to(COMMAND, "modern")
-        async with through(gate) as client:
-            await client.list_tools()
-            mount: Any = gate.catalog.toolsets["b"].toolset
-            gate.unmount("b")
-            with pytest.raises(ToolError, match="'b' was unmounted"):
-                mount.supervisor()
-            await until("its end", lambda: not gate._runtime._closer._closing)
-
-    run(main)
+async def test_a_late_call_does_not_restart_an_unmounted_server() -> None:
+    gate = gate_to(COMMAND, "modern")
+    async with through(gate) as client:
+        await client.list_tools()
+        mount: Any = gate.catalog.toolsets["b"].toolset
+        gate.unmount("b")
+        with pytest.raises(ToolError, match="'b' was unmounted"):
+            mount.supervisor()
+        await until("its end", lambda: not gate._runtime._closer._closing)
 
 
-def test_a_result_says_that_it_is_ours_and_keeps_the_rest() -> None:
-    async def main() -> None:
-        inner = Server("inner")
+async def test_a_result_says_that_it_is_ours_and_keeps_the_rest() -> None:
+    inner = Server("inner")
 
-        def marked(_: Any, __: Any) -> dict[str, Any]:
-            return {"content": [], "_meta": {"example.org/mark": 1}}
+    def marked(_: Any, __: Any) -> dict[str, Any]:
+        return {"content": [], "_meta": {"example.org/mark": 1}}
 
-        inner.add_tool(Tool(name="marked", input_schema={"type": "object"}), marked)
-        gate = gate_to(inner, "modern")
-        async with through(gate) as client:
-            meta = (await client.call("b_marked")).meta
-            assert meta["example.org/mark"] == 1
-            assert meta["io.modelcontextprotocol/serverInfo"]["name"] == "gate"
-
-    run(main)
+    inner.add_tool(Tool(name="marked", input_schema={"type": "object"}), marked)
+    gate = gate_to(inner, "modern")
+    async with through(gate) as client:
+        meta = (await client.call("b_marked")).meta
+        assert meta["example.org/mark"] == 1
+        assert meta["io.modelcontextprotocol/serverInfo"]["name"] == "gate"
 
 
-def test_a_mount_while_serving_notifies_the_clients() -> None:
-    async def main() -> None:
-        gate = Server("gate")
-        async with through(gate) as client:
-            assert await client.list_tools() == []
-            async with client.watch(tools=True) as changes:
-                gate.mount(make_server(), prefix="late")
-                async for _ in changes:
-                    break
-            assert "late_add" in {tool.name for tool in await client.list_tools(fresh=True)}
-
-    run(main)
+async def test_a_mount_while_serving_notifies_the_clients() -> None:
+    gate = Server("gate")
+    async with through(gate) as client:
+        assert await client.list_tools() == []
+        async with client.watch(tools=True) as changes:
+            gate.mount(make_server(), prefix="late")
+            async for _ in changes:
+                break
+        assert "late_add" in {tool.name for tool in await client.list_tools(fresh=True)}
 
 
-def test_a_crash_behind_us_is_a_problem_of_ours() -> None:
-    async def main() -> None:
-        gate, inner = Server("gate"), Server("inner")
-        told = problems(gate)
+async def test_a_crash_behind_us_is_a_problem_of_ours() -> None:
+    gate, inner = Server("gate"), Server("inner")
+    told = problems(gate)
 
-        @inner.tool
-        def crash() -> int:
-            """Crash."""
-            return 1 // 0
+    @inner.tool
+    def crash() -> int:
+        """Crash."""
+        return 1 // 0
 
-        gate.mount(inner, prefix="b")
-        async with through(gate) as client:
-            with pytest.raises(ToolFailed, match="crash failed unexpectedly"):
-                await client.call("b_crash")
-            assert any("crash() raised ZeroDivisionError" in each for each in told)
-
-    run(main)
+    gate.mount(inner, prefix="b")
+    async with through(gate) as client:
+        with pytest.raises(ToolFailed, match="crash failed unexpectedly"):
+            await client.call("b_crash")
+        assert any("crash() raised ZeroDivisionError" in each for each in told)
 
 
-def test_an_unusable_mount_is_refused_at_registration() -> None:
+async def test_an_unusable_mount_is_refused_at_registration() -> None:
     gate = Server("gate")
     gate.mount(make_server(), prefix="one")
     for prefix, text in (
@@ -435,26 +405,19 @@ def test_an_unusable_mount_is_refused_at_registration() -> None:
     assert "test_mounting.py" in wrong.value.where  # not in our own files
     with pytest.raises(KeyError, match="no toolset 'three'"):
         gate.unmount("three")
-
-    async def main() -> None:
-        async with Client(make_server()) as client:
-            with pytest.raises(RegistrationError, match="open already"):
-                gate.mount(client, prefix="two")
-
-    run(main)
+    async with Client(make_server()) as client:
+        with pytest.raises(RegistrationError, match="open already"):
+            gate.mount(client, prefix="two")
 
 
-def test_a_client_is_mounted_once() -> None:
-    async def main() -> None:
-        client = Client(make_server())
-        gate = Server("gate")
-        gate.mount(client, prefix="one")
-        async with through(gate) as caller:
-            await caller.list_tools()
-            with pytest.raises(RegistrationError, match="open already, or mounted"):
-                gate.mount(client, prefix="two")
-
-    run(main)
+async def test_a_client_is_mounted_once() -> None:
+    client = Client(make_server())
+    gate = Server("gate")
+    gate.mount(client, prefix="one")
+    async with through(gate) as caller:
+        await caller.list_tools()
+        with pytest.raises(RegistrationError, match="open already, or mounted"):
+            gate.mount(client, prefix="two")
 
 
 def test_a_gateway_serves_one_loop_after_the_other() -> None:
@@ -493,64 +456,54 @@ def test_it_can_be_unmounted_when_its_loop_has_closed() -> None:
     assert told == []
 
 
-def test_a_name_freed_by_unmounting_goes_to_the_next_mount() -> None:
-    async def main() -> None:
-        gate, first = Server("gate"), Server("first")
-        first.resource("test://thing")(lambda: "first")
-        gate.mount(first, prefix="a")
-        for prefix in ("b", "c"):
-            gate.mount(make_server(prefix), prefix=prefix)
-        mounts: Any = {name: holder.toolset for name, holder in gate.catalog.toolsets.items()}
-        async with through(gate) as client, client.watch(resources=True) as changes:
-            assert (await client.read("test://thing"))[0].text == "first"
-            gate.unmount("a")
-            await anext(changes)
-            assert "test://thing" in {each.uri for each in await client.list_resources(fresh=True)}
-            assert (await client.read("test://thing"))[0].text == "it"
-            assert gate.catalog.resources["test://thing"].entry.toolset is mounts["b"].holder
-            assert "left_out" not in mounts["b"].status()
-            assert "test://thing: the name is taken" in mounts["c"].status()["left_out"]
-
-    run(main)
+async def test_a_name_freed_by_unmounting_goes_to_the_next_mount() -> None:
+    gate, first = Server("gate"), Server("first")
+    first.resource("test://thing")(lambda: "first")
+    gate.mount(first, prefix="a")
+    for prefix in ("b", "c"):
+        gate.mount(make_server(prefix), prefix=prefix)
+    mounts: Any = {name: holder.toolset for name, holder in gate.catalog.toolsets.items()}
+    async with through(gate) as client, client.watch(resources=True) as changes:
+        assert (await client.read("test://thing"))[0].text == "first"
+        gate.unmount("a")
+        await anext(changes)
+        assert "test://thing" in {each.uri for each in await client.list_resources(fresh=True)}
+        assert (await client.read("test://thing"))[0].text == "it"
+        assert gate.catalog.resources["test://thing"].toolset is mounts["b"].holder
+        assert "left_out" not in mounts["b"].status()
+        assert "test://thing: the name is taken" in mounts["c"].status()["left_out"]
 
 
-def test_a_name_freed_by_a_list_change_goes_to_the_next_mount() -> None:
-    async def main() -> None:
-        gate, first = Server("gate"), Server("first")
-        first.resource("test://thing")(lambda: "first")
-        first.resource("test://other")(lambda: "other")
-        gate.mount(first, prefix="a")
-        gate.mount(make_server(), prefix="b")
-        second = gate.catalog.toolsets["b"]
-        async with through(gate) as client:
-            assert (await client.read("test://thing"))[0].text == "first"
-            del first.catalog.resources["test://thing"]
-            first.catalog.changed({"resources"})
-            await until(
-                "the second's",
-                lambda: (thing := gate.catalog.resources.get("test://thing")) and thing.entry.toolset is second,
-            )
-            assert (await client.read("test://thing"))[0].text == "it"
-
-    run(main)
+async def test_a_name_freed_by_a_list_change_goes_to_the_next_mount() -> None:
+    gate, first = Server("gate"), Server("first")
+    first.resource("test://thing")(lambda: "first")
+    first.resource("test://other")(lambda: "other")
+    gate.mount(first, prefix="a")
+    gate.mount(make_server(), prefix="b")
+    second = gate.catalog.toolsets["b"]
+    async with through(gate) as client:
+        assert (await client.read("test://thing"))[0].text == "first"
+        del first.catalog.resources["test://thing"]
+        first.catalog.changed({"resources"})
+        await until(
+            "the second's",
+            lambda: (thing := gate.catalog.resources.get("test://thing")) and thing.toolset is second,
+        )
+        assert (await client.read("test://thing"))[0].text == "it"
 
 
 @pytest.mark.parametrize("turns", range(12))
-def test_unmounting_while_a_list_waits_ends_the_wait(turns: int) -> None:
+async def test_unmounting_while_a_list_waits_ends_the_wait(turns: int) -> None:
     """The list is made without it, whatever point it had come to, and nothing that failed is left lying about."""
-
-    async def main() -> None:
-        left: list[Any] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, what: left.append(what))
-        gate = gate_to(make_server(), "auto")
-        gate.mount(make_server(), prefix="c")
-        async with through(gate) as client:
-            listing = asyncio.ensure_future(client.list_tools())
-            for _ in range(turns):
-                await asyncio.sleep(0)
-            gate.unmount("b")
-            assert "c_add" in {tool.name for tool in await listing}
-        gc.collect()
-        assert left == []
-
-    run(main)
+    left: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: left.append(what))
+    gate = gate_to(make_server(), "auto")
+    gate.mount(make_server(), prefix="c")
+    async with through(gate) as client:
+        listing = asyncio.ensure_future(client.list_tools())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        gate.unmount("b")
+        assert "c_add" in {tool.name for tool in await listing}
+    gc.collect()
+    assert left == []

@@ -16,12 +16,11 @@ from typing import Any
 import pytest
 
 from http_process.serverproc import start
-from longshore import Server
 from longshore.client import Client
 from process.peer import PYTHON, Peer, failed, request, text_of
 from waiting import eventually, is_alive
 
-from .gateway import BEHIND, hostile, run, through, until_async
+from .gateway import BEHIND, gate_to, hostile, run, through, until_async
 
 GATE = """
     import sys
@@ -213,7 +212,7 @@ SERVED_OVER_HTTP = """
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
-def test_a_server_over_http_that_goes_and_comes_back(era: str, tmp_path: Path) -> None:
+async def test_a_server_over_http_that_goes_and_comes_back(era: str, tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -223,26 +222,22 @@ def test_a_server_over_http_that_goes_and_comes_back(era: str, tmp_path: Path) -
     def serve() -> subprocess.Popen[bytes]:
         return subprocess.Popen([sys.executable, str(script)], cwd=tmp_path, stderr=subprocess.DEVNULL)
 
-    async def main() -> None:
-        gate = Server("gate")
-        gate.mount(Client(f"http://127.0.0.1:{port}/mcp", era=era), prefix="b")
-        process = serve()
-        try:
-            async with through(gate) as client:
+    gate = gate_to(f"http://127.0.0.1:{port}/mcp", era)
+    process = serve()
+    try:
+        async with through(gate) as client:
 
-                async def works() -> bool:
-                    return (await client.call("b_add", {"a": 1, "b": 2}, check=False)).text == "3"
+            async def works() -> bool:
+                return (await client.call("b_add", {"a": 1, "b": 2}, check=False)).text == "3"
 
-                await until_async("the server", works)
-                process.kill()
-                process.wait()
-                lost = await client.call("b_counts", check=False)
-                assert lost.is_error
-                assert "mounted server 'b'" in lost.text
-                process = serve()
-                await until_async("its return", works)
-        finally:
+            await until_async("the server", works)
             process.kill()
             process.wait()
-
-    run(main)
+            lost = await client.call("b_counts", check=False)
+            assert lost.is_error
+            assert "mounted server 'b'" in lost.text
+            process = serve()
+            await until_async("its return", works)
+    finally:
+        process.kill()
+        process.wait()

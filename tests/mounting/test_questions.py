@@ -23,17 +23,11 @@ from longshore.protocol.session import Session
 from longshore.retry import Backoff
 from serving import serve
 
-from .gateway import COMMAND, ERAS, WAYS, behind, close, hostile, problems, run, through, until
+from .gateway import COMMAND, ERAS, WAYS, behind, close, gate_to, hostile, problems, run, through, until
 from .mounted_server import make_server
 
 theirs = pytest.mark.parametrize("inner", ERAS)
 ours = pytest.mark.parametrize("outer", ERAS)
-
-
-def gate_to(target: Any, inner: str, **options: Any) -> Server:
-    gate = Server("gate")
-    gate.mount(Client(target, era=inner, **options), prefix="b")
-    return gate
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -61,78 +55,62 @@ def test_a_person_is_asked_through_us(way: str, inner: str, outer: str) -> None:
 
 @theirs
 @ours
-def test_models_and_folders_are_asked_through_us(inner: str, outer: str) -> None:
-    async def main() -> None:
-        prompts: list[Any] = []
+async def test_models_and_folders_are_asked_through_us(inner: str, outer: str) -> None:
+    prompts: list[Any] = []
 
-        def sample(params: Any) -> str:
-            prompts.append(params)
-            return "a rhyme"
+    def sample(params: Any) -> str:
+        prompts.append(params)
+        return "a rhyme"
 
-        gate = gate_to(make_server(), inner)
-        async with through(gate, outer, on_sample=sample, roots=["file:///work"]) as client:
-            assert (await client.call("b_rhyme")).text == "a rhyme in file:///work"
-            assert prompts[0]["messages"][0]["content"]["text"] == "rhyme on sea"
-            assert prompts[0]["metadata"] == {"longshore/mount": "b"}
-
-    run(main)
+    gate = gate_to(make_server(), inner)
+    async with through(gate, outer, on_sample=sample, roots=["file:///work"]) as client:
+        assert (await client.call("b_rhyme")).text == "a rhyme in file:///work"
+        assert prompts[0]["messages"][0]["content"]["text"] == "rhyme on sea"
+        assert prompts[0]["metadata"] == {"longshore/mount": "b"}
 
 
 @theirs
 @ours
-def test_a_declined_question_ends_the_call(inner: str, outer: str) -> None:
-    async def main() -> None:
-        async with through(gate_to(make_server(), inner), outer, on_elicit=lambda _: False) as client:
-            with pytest.raises(ToolFailed, match="decline"):
-                await client.call("b_greet")
-
-    run(main)
+async def test_a_declined_question_ends_the_call(inner: str, outer: str) -> None:
+    async with through(gate_to(make_server(), inner), outer, on_elicit=lambda _: False) as client:
+        with pytest.raises(ToolFailed, match="decline"):
+            await client.call("b_greet")
 
 
 @theirs
 @ours
-def test_a_caller_without_the_capability_is_not_asked(inner: str, outer: str) -> None:
-    async def main() -> None:
-        async with through(gate_to(make_server(), inner), outer) as client:
-            with pytest.raises((ToolFailed, ServerError), match="did not declare"):
-                await client.call("b_greet")
-            assert (await client.call("b_add", {"a": 1, "b": 1})).text == "2"
-
-    run(main)
+async def test_a_caller_without_the_capability_is_not_asked(inner: str, outer: str) -> None:
+    async with through(gate_to(make_server(), inner), outer) as client:
+        with pytest.raises((ToolFailed, ServerError), match="did not declare"):
+            await client.call("b_greet")
+        assert (await client.call("b_add", {"a": 1, "b": 1})).text == "2"
 
 
 @theirs
 @ours
-def test_a_mounted_client_with_handlers_answers_instead_of_the_caller(inner: str, outer: str) -> None:
-    async def main() -> None:
-        gate = gate_to(make_server(), inner, on_elicit=lambda _: "the gateway")
-        async with through(gate, outer, on_elicit=lambda _: pytest.fail("it was asked")) as client:
-            assert (await client.call("b_greet")).text == "hello the gateway"
-
-    run(main)
+async def test_a_mounted_client_with_handlers_answers_instead_of_the_caller(inner: str, outer: str) -> None:
+    gate = gate_to(make_server(), inner, on_elicit=lambda _: "the gateway")
+    async with through(gate, outer, on_elicit=lambda _: pytest.fail("it was asked")) as client:
+        assert (await client.call("b_greet")).text == "hello the gateway"
 
 
 @theirs
 @ours
-def test_questions_come_through_two_servers(inner: str, outer: str) -> None:
-    async def main() -> None:
-        middle = gate_to(make_server(), inner)
-        gate = Server("front")
-        gate.mount(Client(middle, era=outer), prefix="f")
-        asked: list[str] = []
-        async with through(gate, inner, on_elicit=lambda q: asked.append(q.message) or "Bob") as client:
-            assert (await client.call("f_b_greet")).text == "hello Bob"
-            assert asked == ["[f] [b] What is your name?"]
-        await close(middle)
-
-    run(main)
+async def test_questions_come_through_two_servers(inner: str, outer: str) -> None:
+    middle = gate_to(make_server(), inner)
+    gate = Server("front")
+    gate.mount(Client(middle, era=outer), prefix="f")
+    asked: list[str] = []
+    async with through(gate, inner, on_elicit=lambda q: asked.append(q.message) or "Bob") as client:
+        assert (await client.call("f_b_greet")).text == "hello Bob"
+        assert asked == ["[f] [b] What is your name?"]
+    await close(middle)
 
 
 @ours
 def test_a_question_never_reaches_another_caller(outer: str) -> None:
     """While one caller thinks, the server may ask for more on their behalf, and nothing says on whose it does."""
-    gate = Server("gate")
-    gate.mount(hostile("later"), prefix="b")
+    gate = gate_to(hostile("later"))
     mount: Any = gate.catalog.toolsets["b"].toolset
     with serve(gate.asgi(rate=0)) as served:
 
@@ -154,7 +132,7 @@ def test_a_question_never_reaches_another_caller(outer: str) -> None:
                 hers = asyncio.ensure_future(ann.call("b_go"))
                 await thinking.wait()
                 his = asyncio.ensure_future(bob.call("b_other"))
-                await until("his call", lambda: len(mount._calls.pending._pending) == 2)
+                await until("his call", lambda: len(mount._calls.pending) == 2)
                 go_on.set()
                 told = json.loads((await hers).text)
                 assert told == json.loads((await his).text)
@@ -269,97 +247,80 @@ def test_no_caller_is_asked_while_another_reads_or_gets_a_prompt(kind: str) -> N
 
 
 @ours
-def test_our_own_handlers_run_once_however_often_the_caller_is_asked(outer: str) -> None:
-    async def main() -> None:
-        inner = Server("inner")
+async def test_our_own_handlers_run_once_however_often_the_caller_is_asked(outer: str) -> None:
+    inner = Server("inner")
 
-        @inner.tool(replay=True)
-        async def both(ctx: Context) -> str:
-            """Ask a model and a person at once, then the person again."""
-            first = await ctx.ask(tone=Sample("rhyme"), one=Elicit("one?", str))
-            two = await ctx.elicit("two?", str, key="two")
-            return f"{first['tone'].text} {first['one'].value} {two.value}"
+    @inner.tool(replay=True)
+    async def both(ctx: Context) -> str:
+        """Ask a model and a person at once, then the person again."""
+        first = await ctx.ask(tone=Sample("rhyme"), one=Elicit("one?", str))
+        two = await ctx.elicit("two?", str, key="two")
+        return f"{first['tone'].text} {first['one'].value} {two.value}"
 
-        sampled: list[Any] = []
+    sampled: list[Any] = []
 
-        def sample(params: Any) -> str:
-            sampled.append(params)
-            return f"sample {len(sampled)}"
+    def sample(params: Any) -> str:
+        sampled.append(params)
+        return f"sample {len(sampled)}"
 
-        gate = gate_to(inner, "modern", on_sample=sample)
-        async with through(gate, outer, on_elicit=lambda q: q.message[4:7]) as client:
-            assert (await client.call("b_both")).text == "sample 1 one two"
-            assert len(sampled) == 1
-
-    run(main)
+    gate = gate_to(inner, "modern", on_sample=sample)
+    async with through(gate, outer, on_elicit=lambda q: q.message[4:7]) as client:
+        assert (await client.call("b_both")).text == "sample 1 one two"
+        assert len(sampled) == 1
 
 
 @ours
-def test_an_exception_of_our_handler_is_logged_and_shows_no_secrets(outer: str) -> None:
-    async def main() -> None:
-        def sample(_: Any) -> str:
-            raise RuntimeError("the key is 123")
+async def test_an_exception_of_our_handler_is_logged_and_shows_no_secrets(outer: str) -> None:
+    def sample(_: Any) -> str:
+        raise RuntimeError("the key is 123")
 
-        gate = gate_to(make_server(), "modern", on_sample=sample)
-        told = problems(gate)
-        async with through(gate, outer, roots=["file:///work"]) as client:
-            failed = await client.call("b_rhyme", check=False)
-            assert failed.is_error
-            assert "what b asks could not be answered: RuntimeError" in failed.text
-            assert any("the key is 123" in text for text in told)
-
-    run(main)
+    gate = gate_to(make_server(), "modern", on_sample=sample)
+    told = problems(gate)
+    async with through(gate, outer, roots=["file:///work"]) as client:
+        failed = await client.call("b_rhyme", check=False)
+        assert failed.is_error
+        assert "what b asks could not be answered: RuntimeError" in failed.text
+        assert any("the key is 123" in text for text in told)
 
 
 @ours
-def test_a_servers_state_is_carried_once(outer: str) -> None:
+async def test_a_servers_state_is_carried_once(outer: str) -> None:
     """Its state goes into ours. If that grew with each round, a long conversation would not fit."""
+    inner = Server("inner")
 
-    async def main() -> None:
-        inner = Server("inner")
+    @inner.tool(replay=True)
+    async def big(ctx: Context) -> str:
+        """Remember much, and ask often."""
+        await ctx.once("much", lambda: "x" * 6000)
+        return " ".join([(await ctx.elicit(f"q{n}?", str, key=f"k{n}")).value for n in range(6)])
 
-        @inner.tool(replay=True)
-        async def big(ctx: Context) -> str:
-            """Remember much, and ask often."""
-            await ctx.once("much", lambda: "x" * 6000)
-            return " ".join([(await ctx.elicit(f"q{n}?", str, key=f"k{n}")).value for n in range(6)])
-
-        async with through(gate_to(inner, "modern"), outer, on_elicit=lambda q: q.message[4:6]) as client:
-            assert (await client.call("b_big")).text == "q0 q1 q2 q3 q4 q5"
-
-    run(main)
+    async with through(gate_to(inner, "modern"), outer, on_elicit=lambda q: q.message[4:6]) as client:
+        assert (await client.call("b_big")).text == "q0 q1 q2 q3 q4 q5"
 
 
 @ours
-def test_the_same_question_in_two_rounds_is_asked_twice(outer: str) -> None:
-    async def main() -> None:
-        answers: list[str] = []
+async def test_the_same_question_in_two_rounds_is_asked_twice(outer: str) -> None:
+    answers: list[str] = []
 
-        def answer(_: Any) -> str:
-            answers.append("x")
-            return f"answer {len(answers)}"
+    def answer(_: Any) -> str:
+        answers.append("x")
+        return f"answer {len(answers)}"
 
-        gate = Server("gate")
-        gate.mount(Client(hostile("insists"), era="modern"), prefix="b")
-        async with through(gate, outer, on_elicit=answer) as client:
-            assert (await client.call("b_go")).text == "answer 1, answer 2"
-
-    run(main)
+    gate = gate_to(hostile("insists"), "modern")
+    async with through(gate, outer, on_elicit=answer) as client:
+        assert (await client.call("b_go")).text == "answer 1, answer 2"
 
 
 @pytest.mark.parametrize(("rounds", "fails"), [(15, False), (16, False), (17, True)])
-def test_repeated_requests_to_call_again_are_bounded(rounds: int, fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_repeated_requests_to_call_again_are_bounded(
+    rounds: int, fails: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("longshore.client.reconnecting_session.BACKOFF", Backoff(0.0, 0.0))
-
-    async def main() -> None:
-        gate = Server("gate")
-        gate.mount(Client(hostile("round", str(rounds)), era="modern"), prefix="b")
-        async with through(gate) as client:
-            answer = await client.call("b_go", check=False)
-            assert answer.is_error is fails
-            assert answer.text == ("b asked in 16 rounds and still has questions" if fails else f"after {rounds}")
-
-    run(main)
+    gate = gate_to(hostile("round", str(rounds)), "modern")
+    async with through(gate) as client:
+        answer = await client.call("b_go", check=False)
+        assert answer.is_error is fails
+        assert answer.text == ("b asked in 16 rounds and still has questions" if fails else f"after {rounds}")
 
 
 def test_the_delay_doubles_when_a_server_asks_to_call_again() -> None:
@@ -367,158 +328,126 @@ def test_the_delay_doubles_when_a_server_asks_to_call_again() -> None:
 
 
 @pytest.mark.parametrize("seconds", ["0", "0.0001", "0.0005", "0.002", "0.01"])
-def test_a_result_that_comes_while_the_question_leaves_is_not_lost(seconds: str) -> None:
-    async def main() -> None:
-        gate = Server("gate")
-        gate.mount(hostile("impatient", seconds), prefix="b")
-        mount: Any = gate.catalog.toolsets["b"].toolset
-        async with through(gate, on_elicit=lambda _: "x") as client:
-            for _ in range(10):
-                assert (await client.call("b_go")).text == "went without an answer"
-            assert mount._calls.pending._pending == {}
-
-    run(main)
+async def test_a_result_that_comes_while_the_question_leaves_is_not_lost(seconds: str) -> None:
+    gate = gate_to(hostile("impatient", seconds))
+    mount: Any = gate.catalog.toolsets["b"].toolset
+    async with through(gate, on_elicit=lambda _: "x") as client:
+        for _ in range(10):
+            assert (await client.call("b_go")).text == "went without an answer"
+        assert mount._calls.pending == {}
 
 
 @pytest.mark.parametrize(("held", "asks"), [(1, True), (2, False), (3, False)])
-def test_calls_are_held_up_to_a_bound_whether_they_have_ended_or_not(
+async def test_calls_are_held_up_to_a_bound_whether_they_have_ended_or_not(
     held: int, asks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longshore.mounting.pending_calls.HELD", 2)
-
-    async def main() -> None:
-        gate = Server("gate")
-        gate.mount(hostile("impatient", "0.05"), prefix="b")
-        mount: Any = gate.catalog.toolsets["b"].toolset
-        async with through(gate, on_elicit=lambda _: "x") as client:
-            await client.list_tools()
-            for _ in range(held):
-                await client.request("tools/call", {"name": "b_go", "arguments": {}})
-            pending = mount._calls.pending._pending
-            await until("their ends", lambda: all(each.task.done() for each in pending.values()))
-            last = await client.request("tools/call", {"name": "b_go", "arguments": {}})
-            assert (last["resultType"] == "input_required") is asks
-            assert len(pending) <= 2
-
-    run(main)
+    monkeypatch.setattr("longshore.mounting.calls.HELD", 2)
+    gate = gate_to(hostile("impatient", "0.05"))
+    mount: Any = gate.catalog.toolsets["b"].toolset
+    async with through(gate, on_elicit=lambda _: "x") as client:
+        await client.list_tools()
+        for _ in range(held):
+            await client.request("tools/call", {"name": "b_go", "arguments": {}})
+        pending = mount._calls.pending
+        await until("their ends", lambda: all(each.task.done() for each in pending.values()))
+        last = await client.request("tools/call", {"name": "b_go", "arguments": {}})
+        assert (last["resultType"] == "input_required") is asks
+        assert len(pending) <= 2
 
 
 @pytest.mark.parametrize("mode", ["string content", "one of"])
 @ours
-def test_a_malformed_question_is_refused_and_the_call_goes_on(mode: str, outer: str) -> None:
-    async def main() -> None:
-        gate = Server("gate")
-        gate.mount(hostile(mode), prefix="b")
-        options: Any = {"on_elicit": lambda _: "x", "on_sample": lambda _: "x"}
-        async with through(gate, outer if outer == "modern" else "2025-06-18", **options) as client:
-            refusal = json.loads((await client.call("b_go")).text)
-            assert refusal["code"] == -32602
-            assert "can't be read" in refusal["message"]
-
-    run(main)
+async def test_a_malformed_question_is_refused_and_the_call_goes_on(mode: str, outer: str) -> None:
+    gate = gate_to(hostile(mode))
+    options: Any = {"on_elicit": lambda _: "x", "on_sample": lambda _: "x"}
+    async with through(gate, outer if outer == "modern" else "2025-06-18", **options) as client:
+        refusal = json.loads((await client.call("b_go")).text)
+        assert refusal["code"] == -32602
+        assert "can't be read" in refusal["message"]
 
 
 @ours
-def test_an_unexpected_question_is_refused_and_logged(outer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unexpected_question_is_refused_and_logged(outer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a check of ours had let one through that can't be put."""
 
     def broken(*_: Any) -> Any:
         raise KeyError("const")
 
     monkeypatch.setattr("longshore.server.questions.refuse_secrets", broken)
-
-    async def main() -> None:
-        gate = gate_to(COMMAND, "legacy")
-        told = problems(gate)
-        async with through(gate, outer, on_elicit=lambda _: "x") as client:
-            assert "the question can't be read" in (await client.call("b_greet", check=False)).text
-            assert any("could not be put: KeyError" in text for text in told)
-
-    run(main)
+    gate = gate_to(COMMAND, "legacy")
+    told = problems(gate)
+    async with through(gate, outer, on_elicit=lambda _: "x") as client:
+        assert "the question can't be read" in (await client.call("b_greet", check=False)).text
+        assert any("could not be put: KeyError" in text for text in told)
 
 
-def test_a_late_answer_fails_with_the_reason() -> None:
-    async def main() -> None:
-        gate = gate_to(make_server(), "legacy")
-        async with through(gate, on_elicit=lambda _: "x") as client:
-            await client.list_tools()
-            first = await client.request("tools/call", {"name": "b_greet", "arguments": {}})
-            assert first["resultType"] == "input_required"
-            await close(gate)  # and with it the call that was held
-            params = {
-                "name": "b_greet",
-                "arguments": {},
-                "requestState": first["requestState"],
-                "inputResponses": {key: {"action": "accept", "content": {}} for key in first["inputRequests"]},
-            }
-            late = await client.request("tools/call", params)
-            assert late["isError"] is True
-            assert "the mounted server 'b' was lost while it worked on this" in late["content"][0]["text"]
-            with pytest.raises(ServerError, match="used already"):
-                await client.request("tools/call", params)
-
-    run(main)
+async def test_a_late_answer_fails_with_the_reason() -> None:
+    gate = gate_to(make_server(), "legacy")
+    async with through(gate, on_elicit=lambda _: "x") as client:
+        await client.list_tools()
+        first = await client.request("tools/call", {"name": "b_greet", "arguments": {}})
+        assert first["resultType"] == "input_required"
+        await close(gate)  # and with it the call that was held
+        params = {
+            "name": "b_greet",
+            "arguments": {},
+            "requestState": first["requestState"],
+            "inputResponses": {key: {"action": "accept", "content": {}} for key in first["inputRequests"]},
+        }
+        late = await client.request("tools/call", params)
+        assert late["isError"] is True
+        assert "the mounted server 'b' was lost while it worked on this" in late["content"][0]["text"]
+        with pytest.raises(ServerError, match="used already"):
+            await client.request("tools/call", params)
 
 
 @ours
-def test_a_server_that_does_not_wait_for_the_answer(outer: str) -> None:
-    async def main() -> None:
-        gate = Server("gate")
-        gate.mount(hostile("impatient"), prefix="b")
+async def test_a_server_that_does_not_wait_for_the_answer(outer: str) -> None:
+    gate = gate_to(hostile("impatient"))
+    mount: Any = gate.catalog.toolsets["b"].toolset
+    answered = asyncio.Event()
+
+    async def think(_: Any) -> str:
+        pending = mount._calls.pending
+        await until("the end of the call behind", lambda: not pending or all(f.task.done() for f in pending.values()))
+        answered.set()
+        return "Rome"
+
+    async with through(gate, outer, on_elicit=think) as client:
+        assert (await client.call("b_go")).text == "went without an answer"
+        assert outer == "legacy" or answered.is_set()
+        assert mount._calls.pending == {}
+
+
+async def test_an_answer_in_another_process_fails_with_the_reason() -> None:
+    gate = gate_to(make_server(), "legacy")
+    async with through(gate, on_elicit=lambda _: "x") as client:
+        await client.list_tools()
+        first = await client.request("tools/call", {"name": "b_greet", "arguments": {}})
         mount: Any = gate.catalog.toolsets["b"].toolset
-        answered = asyncio.Event()
-
-        async def think(_: Any) -> str:
-            pending = mount._calls.pending._pending
-            await until(
-                "the end of the call behind", lambda: not pending or all(f.task.done() for f in pending.values())
-            )
-            answered.set()
-            return "Rome"
-
-        async with through(gate, outer, on_elicit=think) as client:
-            assert (await client.call("b_go")).text == "went without an answer"
-            assert outer == "legacy" or answered.is_set()
-            assert mount._calls.pending._pending == {}
-
-    run(main)
+        mount._calls.pending.clear()  # as if it were held elsewhere
+        params = {"name": "b_greet", "arguments": {}, "requestState": first["requestState"], "inputResponses": {}}
+        late = await client.request("tools/call", params)
+        assert "came too late, or to another process; call again" in late["content"][0]["text"]
 
 
-def test_an_answer_in_another_process_fails_with_the_reason() -> None:
-    async def main() -> None:
-        gate = gate_to(make_server(), "legacy")
-        async with through(gate, on_elicit=lambda _: "x") as client:
-            await client.list_tools()
-            first = await client.request("tools/call", {"name": "b_greet", "arguments": {}})
-            mount: Any = gate.catalog.toolsets["b"].toolset
-            mount._calls.pending._pending.clear()  # as if it were held elsewhere
-            params = {"name": "b_greet", "arguments": {}, "requestState": first["requestState"], "inputResponses": {}}
-            late = await client.request("tools/call", params)
-            assert "came too late, or to another process; call again" in late["content"][0]["text"]
+async def test_a_held_call_is_cancelled_without_a_retry() -> None:
+    from longshore.limits import Limits
 
-    run(main)
-
-
-def test_a_held_call_is_cancelled_without_a_retry() -> None:
-    async def main() -> None:
-        from longshore.limits import Limits
-
-        inner = make_server()
-        gate = Server("gate", limits=Limits(state_seconds=0.2))
-        gate.mount(Client(inner, era="legacy"), prefix="b")
-        async with through(gate, on_elicit=lambda _: "x") as client:
-            await client.list_tools()
-            first = await client.request("tools/call", {"name": "b_greet", "arguments": {}})
-            assert first["resultType"] == "input_required"
-            await until("the end of the call behind", lambda: not inner.engine.executor.live)
-
-    run(main)
+    inner = make_server()
+    gate = Server("gate", limits=Limits(state_seconds=0.2))
+    gate.mount(Client(inner, era="legacy"), prefix="b")
+    async with through(gate, on_elicit=lambda _: "x") as client:
+        await client.list_tools()
+        first = await client.request("tools/call", {"name": "b_greet", "arguments": {}})
+        assert first["resultType"] == "input_required"
+        await until("the end of the call behind", lambda: not inner.engine.executor.live)
 
 
 @pytest.mark.parametrize(
     ("method", "params", "text"),
     [
-        ("elicitation/create", {"message": "x"}, "form that can't be read"),
+        ("elicitation/create", {"message": "x"}, "can't be read"),
         ("elicitation/create", {"message": "x", "requestedSchema": {"properties": {"a": 1}}}, "can't be read"),
         ("elicitation/create", {"mode": "url", "message": "x", "url": "javascript:alert(1)"}, "no web page"),
         ("elicitation/create", {"mode": "url", "message": "x"}, "no web page"),
@@ -553,41 +482,28 @@ def test_a_question_names_the_server_and_hides_no_text() -> None:
 
 
 @ours
-def test_a_secret_is_not_asked_for(outer: str) -> None:
-    async def main() -> None:
-        gate = Server("gate")
-        gate.mount(hostile("secret"), prefix="b")
-        async with through(gate, outer, on_elicit=lambda _: pytest.fail("it was asked")) as client:
-            said = (await client.call("b_go")).text
-            assert "secrets must not pass through the client" in said
-
-    run(main)
+async def test_a_secret_is_not_asked_for(outer: str) -> None:
+    gate = gate_to(hostile("secret"))
+    async with through(gate, outer, on_elicit=lambda _: pytest.fail("it was asked")) as client:
+        said = (await client.call("b_go")).text
+        assert "secrets must not pass through the client" in said
 
 
 @ours
-def test_concurrent_questions_are_answered_and_one_can_be_cancelled(outer: str) -> None:
-    async def main() -> None:
-        asked: list[str] = []
-        gate = Server("gate")
-        gate.mount(hostile("both"), prefix="b")
-        async with through(gate, outer, on_elicit=lambda q: asked.append(q.message) or q.message) as client:
-            assert (await client.call("b_go")).text == "[b] q1 [b] q2"
-            assert sorted(asked) == ["[b] q1", "[b] q2"]
-
-    run(main)
+async def test_concurrent_questions_are_answered_and_one_can_be_cancelled(outer: str) -> None:
+    asked: list[str] = []
+    gate = gate_to(hostile("both"))
+    async with through(gate, outer, on_elicit=lambda q: asked.append(q.message) or q.message) as client:
+        assert (await client.call("b_go")).text == "[b] q1 [b] q2"
+        assert sorted(asked) == ["[b] q1", "[b] q2"]
 
 
 @ours
-def test_a_question_that_the_caller_can_not_answer_takes_no_other_with_it(outer: str) -> None:
-    gate = Server("gate")
-    gate.mount(hostile("roots too"), prefix="b")
-
-    async def main() -> None:
-        async with through(gate, outer, on_elicit=lambda _: "Ann") as client:
-            answered = (await client.call("b_go")).text
-            assert answered == "Ann, this client did not declare that it can list its roots"
-
-    run(main)
+async def test_a_question_that_the_caller_can_not_answer_takes_no_other_with_it(outer: str) -> None:
+    gate = gate_to(hostile("roots too"))
+    async with through(gate, outer, on_elicit=lambda _: "Ann") as client:
+        answered = (await client.call("b_go")).text
+        assert answered == "Ann, this client did not declare that it can list its roots"
 
 
 def test_declared_capabilities_are_those_of_the_caller() -> None:
@@ -601,63 +517,51 @@ def test_declared_capabilities_are_those_of_the_caller() -> None:
     assert able("2026-07-28", sampling={"tools": {}}, roots={}) == {"sampling": {"tools": {}}, "roots": {}}
 
 
-def test_a_held_call_belongs_to_its_session() -> None:
+async def test_a_held_call_belongs_to_its_session() -> None:
     """A session that is gone leaves its address to the next one, so an address names nobody."""
-
-    async def main() -> None:
-        gate = gate_to(make_server(), "legacy")
-        mount: Any = gate.catalog.toolsets["b"].toolset
-        async with through(gate, on_elicit=lambda _: "x") as client:
-            await client.list_tools()
-            await client.request("tools/call", {"name": "b_greet", "arguments": {}})
-            (held,) = mount._calls.pending._pending.values()
-            assert held.call is None
-            assert isinstance(held.caller, Session)
-
-    run(main)
+    gate = gate_to(make_server(), "legacy")
+    mount: Any = gate.catalog.toolsets["b"].toolset
+    async with through(gate, on_elicit=lambda _: "x") as client:
+        await client.list_tools()
+        await client.request("tools/call", {"name": "b_greet", "arguments": {}})
+        (held,) = mount._calls.pending.values()
+        assert held.call is None
+        assert isinstance(held.caller, Session)
 
 
 @ours
-def test_answers_that_have_arrived_do_not_travel_on(outer: str) -> None:
+async def test_answers_that_have_arrived_do_not_travel_on(outer: str) -> None:
     """The call that was held has them. Else three long answers would not fit into a state."""
+    inner = Server("inner")
 
-    async def main() -> None:
-        inner = Server("inner")
+    @inner.tool(replay=True)
+    async def poem(ctx: Context) -> str:
+        """Ask for three long verses."""
+        verses = [(await ctx.ask(**{f"k{n}": Sample(f"verse {n}")}))[f"k{n}"].text for n in range(3)]
+        return str(sum(map(len, verses)))
 
-        @inner.tool(replay=True)
-        async def poem(ctx: Context) -> str:
-            """Ask for three long verses."""
-            verses = [(await ctx.ask(**{f"k{n}": Sample(f"verse {n}")}))[f"k{n}"].text for n in range(3)]
-            return str(sum(map(len, verses)))
-
-        async with through(gate_to(inner, "legacy"), outer, on_sample=lambda _: "x" * 14_000) as client:
-            assert (await client.call("b_poem")).text == "42000"
-
-    run(main)
+    async with through(gate_to(inner, "legacy"), outer, on_sample=lambda _: "x" * 14_000) as client:
+        assert (await client.call("b_poem")).text == "42000"
 
 
 @pytest.mark.parametrize(("rounds", "fails"), [(7, False), (8, False), (9, True)])
-def test_a_question_too_many_leaves_nothing_behind(rounds: int, fails: bool) -> None:
+async def test_a_question_too_many_leaves_nothing_behind(rounds: int, fails: bool) -> None:
     """Nobody comes back to such a call, and while it is held nobody else could be asked."""
+    inner = Server("inner", limits=Limits(questions=30))
 
-    async def main() -> None:
-        inner = Server("inner", limits=Limits(questions=30))
+    @inner.tool(replay=True)
+    async def often(ctx: Context, rounds: int) -> str:
+        """Ask again and again."""
+        return "".join([(await ctx.elicit(f"q{n}?", str, key=f"k{n}")).value for n in range(rounds)])
 
-        @inner.tool(replay=True)
-        async def often(ctx: Context, rounds: int) -> str:
-            """Ask again and again."""
-            return "".join([(await ctx.elicit(f"q{n}?", str, key=f"k{n}")).value for n in range(rounds)])
-
-        gate = gate_to(inner, "legacy")
-        mount: Any = gate.catalog.toolsets["b"].toolset
-        async with through(gate, on_elicit=lambda _: "x") as client:
-            answer = await client.call("b_often", {"rounds": rounds}, check=False)
-            assert answer.text == ("b_often asked in 8 rounds and still has questions" if fails else "x" * rounds)
-            assert mount._calls.pending._pending == {}
-            async with Client(gate, on_elicit=lambda _: "y") as other:
-                assert (await other.call("b_often", {"rounds": 1})).text == "y"
-
-    run(main)
+    gate = gate_to(inner, "legacy")
+    mount: Any = gate.catalog.toolsets["b"].toolset
+    async with through(gate, on_elicit=lambda _: "x") as client:
+        answer = await client.call("b_often", {"rounds": rounds}, check=False)
+        assert answer.text == ("b_often asked in 8 rounds and still has questions" if fails else "x" * rounds)
+        assert mount._calls.pending == {}
+        async with Client(gate, on_elicit=lambda _: "y") as other:
+            assert (await other.call("b_often", {"rounds": 1})).text == "y"
 
 
 @pytest.mark.parametrize(("length", "kept"), [(3999, 3999), (4000, 4000), (4001, 4000)])

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from longshore import Server
 from longshore.client import Client
 from longshore.client.watches import Watch
 from longshore.registry.catalog import Catalog
 
-from .gateway import ERAS, hostile, problems, run, through, until, until_async
+from .gateway import ERAS, gate_to, hostile, problems, through, until, until_async
 from .mounted_server import make_server
 
 theirs = pytest.mark.parametrize("inner", ERAS)
@@ -31,129 +30,84 @@ async def told(client: Client, tool: str, changes: Watch) -> Any:
 
 @theirs
 @ours
-def test_a_watch_that_is_older_than_the_list(inner: str, outer: str) -> None:
-    async def main() -> None:
-        gate = Server("gate")
-        gate.mount(Client(make_server(), era=inner), prefix="b")
-        async with through(gate, outer) as client, client.watch(uris=["test://thing"]) as changes:
-            change = await until_async("the change", lambda: told(client, "b_touch", changes))
-            assert change.uri == "test://thing"
-
-    run(main)
+async def test_a_watch_that_is_older_than_the_list(inner: str, outer: str) -> None:
+    gate = gate_to(make_server(), inner)
+    async with through(gate, outer) as client, client.watch(uris=["test://thing"]) as changes:
+        change = await until_async("the change", lambda: told(client, "b_touch", changes))
+        assert change.uri == "test://thing"
 
 
 @theirs
 @ours
-def test_a_resource_without_watchers_is_unsubscribed(inner: str, outer: str) -> None:
-    async def main() -> None:
-        behind = make_server()
-        gate = Server("gate")
-        gate.mount(Client(behind, era=inner), prefix="b")
-        watched = behind.engine.subscriptions.watched
-        async with through(gate, outer) as client:
-            await client.list_resources()
-            async with client.watch(uris=["test://thing"]):
-                await until("the watch", lambda: watched() == {"test://thing"})
-                async with client.watch(uris=["test://parts/one"]):
-                    await until("both", lambda: watched() == {"test://thing", "test://parts/one"})
-                await until("the first alone", lambda: watched() == {"test://thing"})
-            await until("no watch", lambda: watched() == set())
-
-    run(main)
+async def test_a_resource_without_watchers_is_unsubscribed(inner: str, outer: str) -> None:
+    behind = make_server()
+    gate = gate_to(behind, inner)
+    watched = behind.engine.subscriptions.watched
+    async with through(gate, outer) as client:
+        await client.list_resources()
+        async with client.watch(uris=["test://thing"]):
+            await until("the watch", lambda: watched() == {"test://thing"})
+            async with client.watch(uris=["test://parts/one"]):
+                await until("both", lambda: watched() == {"test://thing", "test://parts/one"})
+            await until("the first alone", lambda: watched() == {"test://thing"})
+        await until("no watch", lambda: watched() == set())
 
 
 @theirs
 @ours
-def test_a_client_that_disconnects_watches_nothing(inner: str, outer: str) -> None:
-    async def main() -> None:
-        behind = make_server()
-        gate = Server("gate")
-        gate.mount(Client(behind, era=inner), prefix="b")
-        watched = behind.engine.subscriptions.watched
-        async with through(gate) as client:
-            await client.list_resources()
-            async with Client(gate, era=outer) as other:
-                await other.watch(uris=["test://thing"]).__aenter__()
-                await until("the watch", lambda: watched() == {"test://thing"})
-            await until("no watch", lambda: watched() == set())
-
-    run(main)
+async def test_a_client_that_disconnects_watches_nothing(inner: str, outer: str) -> None:
+    behind = make_server()
+    gate = gate_to(behind, inner)
+    watched = behind.engine.subscriptions.watched
+    async with through(gate) as client:
+        await client.list_resources()
+        async with Client(gate, era=outer) as other:
+            await other.watch(uris=["test://thing"]).__aenter__()
+            await until("the watch", lambda: watched() == {"test://thing"})
+        await until("no watch", lambda: watched() == set())
 
 
 @ours
-def test_a_refused_resource_affects_no_other(outer: str) -> None:
-    async def main() -> None:
-        gate = Server("gate")
-        heard = problems(gate)
-        gate.mount(hostile("watch"), prefix="b")
-        async with through(gate, outer) as client:
-            await client.list_resources()
-            async with (
-                client.watch(uris=["test://good"]) as changes,
-                Client(gate, era=outer) as other,
-                other.watch(uris=["test://bad"]),
-            ):
-                await until("the refusal", lambda: any("'test://bad' are not reported" in text for text in heard))
-                assert await until_async("the change", lambda: told(client, "b_go", changes))
-
-    run(main)
-
-
-def test_a_stateless_server_that_refuses_one_stream_gets_one_for_each_resource() -> None:
-    async def main() -> None:
-        from longshore.limits import Limits
-
-        behind = Server("behind", limits=Limits(subscriptions=2))
-        for name in ("one", "two", "three"):
-            behind.resource(f"test://{name}")(lambda: "it")
-        gate = Server("gate")
-        heard = problems(gate)
-        gate.mount(Client(behind, era="modern"), prefix="b")
-        async with through(gate) as client:
-            await client.list_resources()
-            async with client.watch(uris=["test://one", "test://two", "test://three"]):
-                await until("two of three", lambda: len(behind.engine.subscriptions.watched()) == 2)
-                await until("word of the third", lambda: any("are not reported" in text for text in heard))
-
-    run(main)
+async def test_a_refused_resource_affects_no_other(outer: str) -> None:
+    gate = gate_to(hostile("watch"))
+    heard = problems(gate)
+    async with through(gate, outer) as client:
+        await client.list_resources()
+        async with (
+            client.watch(uris=["test://good"]) as changes,
+            Client(gate, era=outer) as other,
+            other.watch(uris=["test://bad"]),
+        ):
+            await until("the refusal", lambda: any("'test://bad' are not reported" in text for text in heard))
+            assert await until_async("the change", lambda: told(client, "b_go", changes))
 
 
 @theirs
-def test_another_watch_looks_up_no_more_than_itself(inner: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_another_watch_looks_up_no_more_than_itself(inner: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else each costs more than the one before it."""
-
-    async def main() -> None:
-        gate = Server("gate")
-        gate.mount(Client(make_server(), era=inner), prefix="b")
-        looked_up: list[str] = []
-        async with through(gate, "legacy") as client:
-            await client.list_resources()
-            find = gate.catalog.find_resource
-            monkeypatch.setattr(Catalog, "find_resource", lambda _, uri: looked_up.append(uri) or find(uri))
-            mounts: Any = gate.catalog.pending_mounts
-            for n in range(10):
-                mounts.watch({f"test://parts/{part}" for part in range(n + 1)})
-            mounts.watch({"test://parts/3"})
-            assert sorted(looked_up) == [f"test://parts/{n}" for n in range(10)]
-
-    run(main)
+    gate = gate_to(make_server(), inner)
+    looked_up: list[str] = []
+    async with through(gate, "legacy") as client:
+        await client.list_resources()
+        find = gate.catalog.find_resource
+        monkeypatch.setattr(Catalog, "find_resource", lambda _, uri: looked_up.append(uri) or find(uri))
+        mounts: Any = gate.catalog.pending_mounts
+        for n in range(10):
+            mounts.watch({f"test://parts/{part}" for part in range(n + 1)})
+        mounts.watch({"test://parts/3"})
+        assert sorted(looked_up) == [f"test://parts/{n}" for n in range(10)]
 
 
 @pytest.mark.parametrize(("wanted", "heard"), [(2, 2), (3, 3), (4, 3)])
 @theirs
-def test_watched_resources_at_one_server_are_bounded(
+async def test_watched_resources_at_one_server_are_bounded(
     wanted: int, heard: int, inner: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("longshore.mounting.supervisor.FOLLOWED", 3)
-
-    async def main() -> None:
-        behind = make_server()
-        gate = Server("gate")
-        gate.mount(Client(behind, era=inner), prefix="b")
-        watched = behind.engine.subscriptions.watched
-        async with through(gate) as client:
-            await client.list_resources()
-            async with client.watch(uris=[f"test://parts/{n}" for n in range(wanted)]):
-                await until("those", lambda: watched() == {f"test://parts/{n}" for n in range(heard)})
-
-    run(main)
+    behind = make_server()
+    gate = gate_to(behind, inner)
+    watched = behind.engine.subscriptions.watched
+    async with through(gate) as client:
+        await client.list_resources()
+        async with client.watch(uris=[f"test://parts/{n}" for n in range(wanted)]):
+            await until("those", lambda: watched() == {f"test://parts/{n}" for n in range(heard)})

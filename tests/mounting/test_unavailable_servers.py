@@ -26,7 +26,7 @@ from longshore.mounting.mount import LOGGED
 from longshore.mounting.supervisor import stderr_of
 from serving import serve
 
-from .gateway import COMMAND, ERAS, SECONDS, hostile, problems, run, through, until, until_async
+from .gateway import COMMAND, ERAS, SECONDS, gate_to, hostile, problems, run, through, until, until_async
 from .mounted_server import make_server
 
 JSON = "application/json"
@@ -41,105 +41,88 @@ def supervisor(gate: Server, prefix: str = "b") -> Any:
 
 @theirs
 @ours
-def test_a_server_that_dies_in_a_call_is_restarted(inner: str, outer: str) -> None:
-    async def main() -> None:
-        gate = Server("gate")
-        told = problems(gate)
-        gate.mount(Client(COMMAND, era=inner), prefix="b")
-        async with through(gate, outer) as client:
-            first = (await client.call("b_counts", returns=dict))["pid"]
-            with pytest.raises(ToolFailed) as lost:
-                await client.call("b_die")
-            text = lost.value.what
-            assert "the mounted server 'b' was lost while it worked on this: it ended with exit code 3" in text
-            assert "whether it was done is not known" in text
-            assert "I am going" in text
+async def test_a_server_that_dies_in_a_call_is_restarted(inner: str, outer: str) -> None:
+    gate = gate_to(COMMAND, inner)
+    told = problems(gate)
+    async with through(gate, outer) as client:
+        first = (await client.call("b_counts", returns=dict))["pid"]
+        with pytest.raises(ToolFailed) as lost:
+            await client.call("b_die")
+        text = lost.value.what
+        assert "the mounted server 'b' was lost while it worked on this: it ended with exit code 3" in text
+        assert "whether it was done is not known" in text
+        assert "I am going" in text
 
-            async def back() -> bool:
-                return (await client.call("b_counts", check=False)).is_error is False
+        async def back() -> bool:
+            return (await client.call("b_counts", check=False)).is_error is False
 
-            await until_async("the new one", back)
-            assert (await client.call("b_counts", returns=dict))["pid"] != first
-            await until("the news", lambda: len(told) == 2)
-            assert "warning: mounted b: the server is down" in told[0]
-            assert "notice: mounted b: the server is back" in told[1]
-
-    run(main)
+        await until_async("the new one", back)
+        assert (await client.call("b_counts", returns=dict))["pid"] != first
+        await until("the news", lambda: len(told) == 2)
+        assert "warning: mounted b: the server is down" in told[0]
+        assert "notice: mounted b: the server is back" in told[1]
 
 
 @theirs
-def test_a_mounted_server_killed_between_calls_serves_the_next(inner: str) -> None:
-    async def main() -> None:
-        gate = Server("gate")
-        gate.mount(Client(COMMAND, era=inner), prefix="b")
-        async with through(gate) as client:
-            for _ in range(2):
-                pid = (await client.call("b_counts", returns=dict))["pid"]
-                os.kill(pid, signal.SIGKILL)
-                await until("the loss", lambda: supervisor(gate).state != "ready")
-                assert (await client.call("b_add", {"a": 1, "b": 2})).text == "3"
-
-    run(main)
+async def test_a_mounted_server_killed_between_calls_serves_the_next(inner: str) -> None:
+    gate = gate_to(COMMAND, inner)
+    async with through(gate) as client:
+        for _ in range(2):
+            pid = (await client.call("b_counts", returns=dict))["pid"]
+            os.kill(pid, signal.SIGKILL)
+            await until("the loss", lambda: supervisor(gate).state != "ready")
+            assert (await client.call("b_add", {"a": 1, "b": 2})).text == "3"
 
 
 @pytest.mark.parametrize("reconnect", [True, False])
 @theirs
-def test_watched_resources_are_watched_again_after_a_restart(inner: str, reconnect: bool) -> None:
-    async def main() -> None:
-        gate = Server("gate")
-        gate.mount(Client(COMMAND, era=inner, reconnect=reconnect), prefix="b")
-        async with through(gate) as client:
-            await client.list_resources()
-            async with client.watch(uris=["test://thing"]) as changes:
+async def test_watched_resources_are_watched_again_after_a_restart(inner: str, reconnect: bool) -> None:
+    gate = gate_to(Client(COMMAND, era=inner, reconnect=reconnect))
+    async with through(gate) as client:
+        await client.list_resources()
+        async with client.watch(uris=["test://thing"]) as changes:
 
-                async def told() -> Any:
-                    await client.call("b_touch", check=False)
-                    try:
-                        async with asyncio.timeout(0.1):
-                            return await anext(changes)
-                    except TimeoutError:
-                        return None
+            async def told() -> Any:
+                await client.call("b_touch", check=False)
+                try:
+                    async with asyncio.timeout(0.1):
+                        return await anext(changes)
+                except TimeoutError:
+                    return None
 
-                assert await until_async("the first change", told)
-                os.kill((await client.call("b_counts", returns=dict))["pid"], signal.SIGKILL)
-                await until("the loss", lambda: supervisor(gate).state != "ready")
-                assert await until_async("a change at the new one", told)
-
-    run(main)
+            assert await until_async("the first change", told)
+            os.kill((await client.call("b_counts", returns=dict))["pid"], signal.SIGKILL)
+            await until("the loss", lambda: supervisor(gate).state != "ready")
+            assert await until_async("a change at the new one", told)
 
 
 @ours
-def test_a_server_that_cannot_be_started_is_explained(outer: str) -> None:
-    async def main() -> None:
-        gate = Server("gate")
-        told = problems(gate)
-        gate.mount(hostile("crash"), prefix="b")
+async def test_a_server_that_cannot_be_started_is_explained(outer: str) -> None:
+    gate = gate_to(hostile("crash"))
+    told = problems(gate)
 
-        @gate.tool
-        def own() -> str:
-            """Ours."""
-            return "ours"
+    @gate.tool
+    def own() -> str:
+        """Ours."""
+        return "ours"
 
-        async with through(gate, outer) as client:
-            assert [tool.name for tool in await client.list_tools()] == ["own"]
-            assert (await client.call("own")).text == "ours"
-            with pytest.raises(ToolFailed) as absent:
-                await client.call("b_anything")
-            assert "mounted server 'b' has been down for" in absent.value.what
-            assert "exit code 7" in absent.value.what
-            assert "no key was given" in absent.value.what
-            assert len(told) == 1
-            assert "warning: mounted b: the server can't be reached" in told[0]
-            status = gate.catalog.toolsets["b"].toolset.status()
-            assert status["state"] == "absent"
-            assert "exit code 7" in status["problem"]
-
-    run(main)
+    async with through(gate, outer) as client:
+        assert [tool.name for tool in await client.list_tools()] == ["own"]
+        assert (await client.call("own")).text == "ours"
+        with pytest.raises(ToolFailed) as absent:
+            await client.call("b_anything")
+        assert "mounted server 'b' has been down for" in absent.value.what
+        assert "exit code 7" in absent.value.what
+        assert "no key was given" in absent.value.what
+        assert len(told) == 1
+        assert "warning: mounted b: the server can't be reached" in told[0]
+        status = gate.catalog.toolsets["b"].toolset.status()
+        assert status["state"] == "absent"
+        assert "exit code 7" in status["problem"]
 
 
 def test_mcp_rest_and_the_command_line_give_the_same_reason() -> None:
-    gate = Server("gate")
-    gate.mount(hostile("crash"), prefix="b")
+    gate = gate_to(hostile("crash"))
     with serve(gate.asgi(rate=0)) as served:
 
         async def over_mcp() -> tuple[str, str]:
@@ -164,80 +147,63 @@ def test_mcp_rest_and_the_command_line_give_the_same_reason() -> None:
             assert re.search(reason + "it last said:\nno key was given", text), text
 
 
-def test_the_tools_of_a_lost_server_stay_listed_and_fail_with_the_reason(tmp_path: Path) -> None:
-    async def main() -> None:
-        script = tmp_path / "once.py"
-        behind = Path(__file__).with_name("mounted_server.py")
-        script.write_text(
-            "import os, runpy, sys\n"
-            f"if os.path.exists({str(tmp_path / 'gone')!r}): sys.exit('not today')\n"
-            f"runpy.run_path({str(behind)!r}, run_name='__main__')\n"
-        )
-        gate = Server("gate")
-        gate.mount([sys.executable, str(script)], prefix="b")
-        async with through(gate) as client:
-            pid = (await client.call("b_counts", returns=dict))["pid"]
-            (tmp_path / "gone").touch()
-            os.kill(pid, signal.SIGTERM)
-            await until("its absence", lambda: "exit code 1" in getattr(supervisor(gate).problem, "what", ""))
-            assert "b_add" in {tool.name for tool in await client.list_tools(fresh=True)}
-            with pytest.raises(ToolFailed, match=r"(?s)has been down for.*not today"):
-                await client.call("b_add", {"a": 1, "b": 2})
-            with pytest.raises(ServerError, match="has been down for"):
-                await client.read("test://thing")
-            (tmp_path / "gone").unlink()
+async def test_the_tools_of_a_lost_server_stay_listed_and_fail_with_the_reason(tmp_path: Path) -> None:
+    script = tmp_path / "once.py"
+    behind = Path(__file__).with_name("mounted_server.py")
+    script.write_text(
+        "import os, runpy, sys\n"
+        f"if os.path.exists({str(tmp_path / 'gone')!r}): sys.exit('not today')\n"
+        f"runpy.run_path({str(behind)!r}, run_name='__main__')\n"
+    )
+    gate = gate_to([sys.executable, str(script)])
+    async with through(gate) as client:
+        pid = (await client.call("b_counts", returns=dict))["pid"]
+        (tmp_path / "gone").touch()
+        os.kill(pid, signal.SIGTERM)
+        await until("its absence", lambda: "exit code 1" in getattr(supervisor(gate).problem, "what", ""))
+        assert "b_add" in {tool.name for tool in await client.list_tools(fresh=True)}
+        with pytest.raises(ToolFailed, match=r"(?s)has been down for.*not today"):
+            await client.call("b_add", {"a": 1, "b": 2})
+        with pytest.raises(ServerError, match="has been down for"):
+            await client.read("test://thing")
+        (tmp_path / "gone").unlink()
 
-            async def back() -> bool:
-                return (await client.call("b_add", {"a": 1, "b": 2}, check=False)).text == "3"
+        async def back() -> bool:
+            return (await client.call("b_add", {"a": 1, "b": 2}, check=False)).text == "3"
 
-            await until_async("its return", back)
-
-    run(main)
+        await until_async("its return", back)
 
 
 @ours
-def test_a_silent_mounted_server_delays_only_the_first_list(outer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_mounted_server_delays_only_the_first_list(outer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longshore.mounting.supervisor.FIRST_LIST_SECONDS", 0.3)
     monkeypatch.setattr("longshore.mounting.supervisor.CALL_SECONDS", 0.3)
-
-    async def main() -> None:
-        gate = Server("gate")
-        gate.mount(hostile("never"), prefix="b")
-        gate.mount(make_server(), prefix="good")
-        async with through(gate, outer) as client:
-            assert "good_add" in {tool.name for tool in await client.list_tools()}
-            assert not gate.catalog.pending_mounts.pending  # type: ignore[union-attr]
-            assert (await client.call("good_add", {"a": 1, "b": 2})).text == "3"
-            with pytest.raises(ToolFailed, match="has not answered yet: it was started"):
-                await client.call("b_go")
-
-    run(main)
+    gate = gate_to(hostile("never"))
+    gate.mount(make_server(), prefix="good")
+    async with through(gate, outer) as client:
+        assert "good_add" in {tool.name for tool in await client.list_tools()}
+        assert not gate.catalog.pending_mounts.pending  # type: ignore[union-attr]
+        assert (await client.call("good_add", {"a": 1, "b": 2})).text == "3"
+        with pytest.raises(ToolFailed, match="has not answered yet: it was started"):
+            await client.call("b_go")
 
 
 @ours
-def test_a_call_before_the_first_list_waits_for_its_server(outer: str) -> None:
-    async def main() -> None:
-        gate = Server("gate")
-        gate.mount(Client(COMMAND), prefix="b")
-        async with through(gate, outer, on_elicit=lambda _: "Bob") as client:
-            assert (await client.call("b_greet")).text == "hello Bob"
-            with pytest.raises(ServerError, match="no tool 'b_nothing'"):
-                await client.call("b_nothing")
-
-    run(main)
+async def test_a_call_before_the_first_list_waits_for_its_server(outer: str) -> None:
+    gate = gate_to(Client(COMMAND))
+    async with through(gate, outer, on_elicit=lambda _: "Bob") as client:
+        assert (await client.call("b_greet")).text == "hello Bob"
+        with pytest.raises(ServerError, match="no tool 'b_nothing'"):
+            await client.call("b_nothing")
 
 
-def test_a_list_can_be_cancelled_while_it_waits() -> None:
-    async def main() -> None:
-        gate = Server("gate")
-        gate.mount(hostile("never"), prefix="b")
-        async with through(gate) as client:
-            listing = asyncio.ensure_future(client.list_tools())
-            await until("the list", lambda: gate.engine.executor.live)
-            listing.cancel()
-            await until("its end", lambda: not gate.engine.executor.live)
-
-    run(main)
+async def test_a_list_can_be_cancelled_while_it_waits() -> None:
+    gate = gate_to(hostile("never"))
+    async with through(gate) as client:
+        listing = asyncio.ensure_future(client.list_tools())
+        await until("the list", lambda: gate.engine.executor.live)
+        listing.cancel()
+        await until("its end", lambda: not gate.engine.executor.live)
 
 
 @pytest.mark.parametrize(
@@ -247,100 +213,80 @@ def test_a_list_can_be_cancelled_while_it_waits() -> None:
         Config(toolsets={"b": ToolsetConfig(enabled=False)}, tools={"b_echo": ToolConfig(enabled=True)}),
     ],
 )
-def test_the_configuration_applies_to_mounted_tools(config: Config) -> None:
-    async def main() -> None:
-        gate = Server("gate")
-        gate.config = config
-        gate.mount(make_server(), prefix="b")
-        async with through(gate) as client:
-            with pytest.raises(ServerError, match="no tool 'b_add'"):
-                await client.call("b_add", {"a": 1, "b": 2})
-            names = {tool.name for tool in await client.list_tools()}
-            assert "b_add" not in names
-            assert "b_echo" in names
-            assert (await client.call("b_echo", {"text": "x"})).text == "x"
-
-    run(main)
+async def test_the_configuration_applies_to_mounted_tools(config: Config) -> None:
+    gate = Server("gate")
+    gate.config = config
+    gate.mount(make_server(), prefix="b")
+    async with through(gate) as client:
+        with pytest.raises(ServerError, match="no tool 'b_add'"):
+            await client.call("b_add", {"a": 1, "b": 2})
+        names = {tool.name for tool in await client.list_tools()}
+        assert "b_add" not in names
+        assert "b_echo" in names
+        assert (await client.call("b_echo", {"text": "x"})).text == "x"
 
 
-def test_a_configured_time_limit_and_size_hold() -> None:
-    async def main() -> None:
-        gate = Server("gate")
-        gate.config = Config(
-            toolsets={"b": ToolsetConfig(timeout=0.2)}, tools={"b_big": ToolConfig(result_bytes=100, timeout=20.0)}
-        )
-        gate.mount(make_server(), prefix="b")
-        async with through(gate) as client:
-            with pytest.raises(ToolFailed, match=r"within 0\.2 s"):
-                await client.call("b_wait")
-            assert "result_bytes is 100" in (await client.call("b_big", {"size": 1000}, check=False)).text
-
-    run(main)
+async def test_a_configured_time_limit_and_size_hold() -> None:
+    gate = Server("gate")
+    gate.config = Config(
+        toolsets={"b": ToolsetConfig(timeout=0.2)}, tools={"b_big": ToolConfig(result_bytes=100, timeout=20.0)}
+    )
+    gate.mount(make_server(), prefix="b")
+    async with through(gate) as client:
+        with pytest.raises(ToolFailed, match=r"within 0\.2 s"):
+            await client.call("b_wait")
+        assert "result_bytes is 100" in (await client.call("b_big", {"size": 1000}, check=False)).text
 
 
 @pytest.mark.parametrize("reconnect", [True, False])
-def test_a_mounted_server_that_keeps_dying_is_restarted_with_pauses(reconnect: bool, tmp_path: Path) -> None:
+async def test_a_mounted_server_that_keeps_dying_is_restarted_with_pauses(reconnect: bool, tmp_path: Path) -> None:
     """Not even a caller who keeps calling has it started more often than once in a while, nor a log filled."""
     starts = tmp_path / "starts"
+    gate = gate_to(Client(hostile("dies", str(starts)), era="modern", reconnect=reconnect))
+    told = problems(gate)
+    async with through(gate) as client:
 
-    async def main() -> None:
-        gate = Server("gate")
-        told = problems(gate)
-        gate.mount(Client(hostile("dies", str(starts)), era="modern", reconnect=reconnect), prefix="b")
-        async with through(gate) as client:
+        async def fourth() -> bool:
+            await client.call("b_go", check=False)
+            return starts.exists() and len(starts.read_text()) >= 4
 
-            async def fourth() -> bool:
-                await client.call("b_go", check=False)
-                return starts.exists() and len(starts.read_text()) >= 4
-
-            await until_async("four starts", fourth)
-            assert len(told) == 3
-            assert "the server is down again; until it runs for 10 s, nothing more is logged" in told[2]
-
-    run(main)
+        await until_async("four starts", fourth)
+        assert len(told) == 3
+        assert "the server is down again; until it runs for 10 s, nothing more is logged" in told[2]
 
 
-def test_calls_cannot_shorten_the_pause_between_two_starts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_calls_cannot_shorten_the_pause_between_two_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """So long a pause that nobody sees its end: however often it is called meanwhile, it is not started."""
     monkeypatch.setattr("longshore.mounting.supervisor.LEAST_PAUSE", 3600.0)
     monkeypatch.setattr("longshore.mounting.supervisor.CALL_SECONDS", 0.05)
     starts = tmp_path / "starts"
-
-    async def main() -> None:
-        gate = Server("gate")
-        gate.mount(Client(hostile("dies", str(starts)), era="modern"), prefix="b")
-        async with through(gate) as client:
-            for _ in range(20):
-                assert (await client.call("b_go", check=False)).is_error
-            await until("its first start", starts.exists)
+    gate = gate_to(hostile("dies", str(starts)), "modern")
+    async with through(gate) as client:
+        for _ in range(20):
             assert (await client.call("b_go", check=False)).is_error
-            assert len(starts.read_text()) == 1
+        await until("its first start", starts.exists)
+        assert (await client.call("b_go", check=False)).is_error
+        assert len(starts.read_text()) == 1
 
-    run(main)
 
-
-def test_the_loss_of_a_stable_server_is_logged_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_loss_of_a_stable_server_is_logged_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longshore.mounting.supervisor.STEADY_SECONDS", 0.0)
     monkeypatch.setattr("longshore.mounting.supervisor.LEAST_PAUSE", 0.0)
-
-    async def main() -> None:
-        gate = Server("gate")
-        told = problems(gate)
-        gate.mount(Client(COMMAND), prefix="b")
-        async with through(gate) as client:
-            for n in range(3):
-                pid = (await client.call("b_counts", returns=dict))["pid"]
-                await until("its stay", lambda: supervisor(gate)._failures == 0)
-                os.kill(pid, signal.SIGKILL)
-                await until("the news", lambda n=n: len(told) == 2 * n + 2 and "is back" in told[-1])
-
-    run(main)
+    gate = gate_to(Client(COMMAND))
+    told = problems(gate)
+    async with through(gate) as client:
+        for n in range(3):
+            pid = (await client.call("b_counts", returns=dict))["pid"]
+            await until("its stay", lambda: supervisor(gate)._failures == 0)
+            os.kill(pid, signal.SIGKILL)
+            await until("the news", lambda n=n: len(told) == 2 * n + 2 and "is back" in told[-1])
 
 
 def test_logged_problems_of_one_server_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = Server("gate")
+    gate = gate_to(make_server())
     told = problems(gate)
-    gate.mount(make_server(), prefix="b")
     mount: Any = gate.catalog.toolsets["b"].toolset
     for n in range(100):
         mount._warn(f"line {n}")
@@ -351,50 +297,41 @@ def test_logged_problems_of_one_server_are_bounded(monkeypatch: pytest.MonkeyPat
     assert told[-1] == "warning: mounted b: after a while"
 
 
-def test_calls_that_wait_for_a_down_server_do_not_block_others() -> None:
-    async def main() -> None:
-        gate = Server("gate", limits=Limits(running=2))
-        gate.mount(hostile("never"), prefix="b")
+async def test_calls_that_wait_for_a_down_server_do_not_block_others() -> None:
+    gate = Server("gate", limits=Limits(running=2))
+    gate.mount(hostile("never"), prefix="b")
 
-        @gate.tool
-        async def own() -> str:
-            """Ours."""
-            return "ours"
+    @gate.tool
+    async def own() -> str:
+        """Ours."""
+        return "ours"
 
-        async with through(gate) as client:
-            calls = [asyncio.ensure_future(client.call(f"b_x{n}", check=False)) for n in range(8)]
-            await until("the calls", lambda: len(gate.engine.executor.live) == 8)
-            assert (await client.call("own")).text == "ours"
-            assert not any(call.done() for call in calls)
-            for call in calls:
-                call.cancel()
-
-    run(main)
+    async with through(gate) as client:
+        calls = [asyncio.ensure_future(client.call(f"b_x{n}", check=False)) for n in range(8)]
+        await until("the calls", lambda: len(gate.engine.executor.live) == 8)
+        assert (await client.call("own")).text == "ours"
+        assert not any(call.done() for call in calls)
+        for call in calls:
+            call.cancel()
 
 
-def test_calls_that_wait_for_one_server_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_calls_that_wait_for_one_server_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longshore.mounting.supervisor.WAITING", 2)
-
-    async def main() -> None:
-        gate = Server("gate")
-        gate.mount(hostile("never"), prefix="b")
-        async with through(gate) as client:
-            calls = [asyncio.ensure_future(client.call(f"b_x{n}", check=False)) for n in range(2)]
-            await until("the calls", lambda: supervisor(gate)._waiting == 2)
-            refused = await client.call("b_one_more", check=False)
-            assert "has not answered yet" in refused.text
-            assert "2 calls wait for it already" in refused.text
-            assert not any(call.done() for call in calls)
-            for call in calls:
-                call.cancel()
-
-    run(main)
+    gate = gate_to(hostile("never"))
+    async with through(gate) as client:
+        calls = [asyncio.ensure_future(client.call(f"b_x{n}", check=False)) for n in range(2)]
+        await until("the calls", lambda: supervisor(gate)._waiting == 2)
+        refused = await client.call("b_one_more", check=False)
+        assert "has not answered yet" in refused.text
+        assert "2 calls wait for it already" in refused.text
+        assert not any(call.done() for call in calls)
+        for call in calls:
+            call.cancel()
 
 
 def test_calls_of_an_absent_server_are_counted_together() -> None:
     """Else whoever makes names up calls as often as they like."""
-    gate = Server("gate")
-    gate.mount(hostile("crash"), prefix="b")
+    gate = gate_to(hostile("crash"))
     with serve(gate.asgi(rate=1, burst=2)) as served:
 
         async def main() -> None:
@@ -406,55 +343,47 @@ def test_calls_of_an_absent_server_are_counted_together() -> None:
 
 
 @ours
-def test_everything_can_be_asked_for_before_the_server_is_there(outer: str) -> None:
+async def test_everything_can_be_asked_for_before_the_server_is_there(outer: str) -> None:
     """Not only tools: many clients read or fill in what they know from before, without a list."""
 
     async def first(use: Callable[[Client], Awaitable[Any]]) -> Any:
-        gate = Server("gate")
-        gate.mount(Client(COMMAND), prefix="b")
+        gate = gate_to(Client(COMMAND))
         async with through(gate, outer) as client:
             return await use(client)
 
-    async def main() -> None:
-        assert (await first(lambda client: client.read("test://thing")))[0].text == "it"
-        assert (await first(lambda client: client.read("test://parts/two")))[0].text == "part two"
-        poem = await first(lambda client: client.prompt("b_poem", {"about": "sea"}))
-        assert poem.messages[0].content.text == "write about sea"
-        assert (await first(lambda client: client.complete("b_poem", "about", "su"))).values == ["sun"]
-        for use in (
-            lambda client: client.read("test://nothing"),
-            lambda client: client.prompt("b_nothing"),
-            lambda client: client.complete("b_nothing", "about", "s"),
-        ):
-            with pytest.raises(ServerError, match="nothing"):
-                await first(use)
-
-    run(main)
+    assert (await first(lambda client: client.read("test://thing")))[0].text == "it"
+    assert (await first(lambda client: client.read("test://parts/two")))[0].text == "part two"
+    poem = await first(lambda client: client.prompt("b_poem", {"about": "sea"}))
+    assert poem.messages[0].content.text == "write about sea"
+    assert (await first(lambda client: client.complete("b_poem", "about", "su"))).values == ["sun"]
+    for use in (
+        lambda client: client.read("test://nothing"),
+        lambda client: client.prompt("b_nothing"),
+        lambda client: client.complete("b_nothing", "about", "s"),
+    ):
+        with pytest.raises(ServerError, match="nothing"):
+            await first(use)
 
 
-def test_a_resource_that_is_waited_for_has_its_time_limit() -> None:
-    async def main() -> None:
-        inner = Server("inner")
+async def test_a_resource_that_is_waited_for_has_its_time_limit() -> None:
+    inner = Server("inner")
 
-        @inner.resource("test://slow", timeout=60)
-        async def slow() -> str:
-            """Take long."""
-            await asyncio.sleep(60)
-            return "never"
+    @inner.resource("test://slow", timeout=60)
+    async def slow() -> str:
+        """Take long."""
+        await asyncio.sleep(60)
+        return "never"
 
-        gate = Server("gate")
-        gate.mount(inner, prefix="b", timeout=0.2)
-        async with through(gate) as client:
-            with pytest.raises(ServerError, match=r"within 0\.2 s"):
-                await client.read("test://slow")
-
-    run(main)
+    gate = Server("gate")
+    gate.mount(inner, prefix="b", timeout=0.2)
+    async with through(gate) as client:
+        with pytest.raises(ServerError, match=r"within 0\.2 s"):
+            await client.read("test://slow")
 
 
 def test_headers_are_checked_also_for_the_first_call() -> None:
     """Which comes before anybody knows that they have to be."""
-    gate = Server("gate")
-    gate.mount(Client(COMMAND), prefix="b")
+    gate = gate_to(Client(COMMAND))
     with serve(gate.asgi(rate=0)) as served:
         prefix = "io.modelcontextprotocol/"
         meta = {f"{prefix}protocolVersion": "2026-07-28", f"{prefix}clientCapabilities": {}}
@@ -476,69 +405,52 @@ def test_headers_are_checked_also_for_the_first_call() -> None:
             assert json.loads(refused.value.read())["error"]["code"] == -32020
 
 
-def test_arguments_that_are_none_are_refused_before_the_server_is_there_too() -> None:
-    async def main() -> None:
-        gate = Server("gate")
-        gate.mount(Client(COMMAND), prefix="b")
-        async with through(gate) as client:
-            for _ in range(2):
-                answer = await client.request("tools/call", {"name": "b_add", "arguments": [1]})
-                assert answer["isError"] is True
-                assert "b_add: invalid arguments\narguments must be an object" in answer["content"][0]["text"]
-
-    run(main)
+async def test_arguments_that_are_none_are_refused_before_the_server_is_there_too() -> None:
+    gate = gate_to(Client(COMMAND))
+    async with through(gate) as client:
+        for _ in range(2):
+            answer = await client.request("tools/call", {"name": "b_add", "arguments": [1]})
+            assert answer["isError"] is True
+            assert "b_add: invalid arguments\narguments must be an object" in answer["content"][0]["text"]
 
 
-def test_a_mounted_server_with_slow_lists_counts_as_down(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_mounted_server_with_slow_lists_counts_as_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longshore.mounting.supervisor.LIST_SECONDS", 0.2)
-
-    async def main() -> None:
-        gate = Server("gate")
-        gate.mount(hostile("slow"), prefix="b")
-        async with through(gate) as client:
-            with pytest.raises(ToolFailed, match=r"it took more than 0\.2 s over its lists"):
-                await client.call("b_go")
-
-    run(main)
+    gate = gate_to(hostile("slow"))
+    async with through(gate) as client:
+        with pytest.raises(ToolFailed, match=r"it took more than 0\.2 s over its lists"):
+            await client.call("b_go")
 
 
 @pytest.mark.parametrize(("seconds", "again"), [(0.0, True), (3600.0, False)])
-def test_a_server_that_reports_no_changes_is_relisted(
+async def test_a_server_that_reports_no_changes_is_relisted(
     seconds: float, again: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("longshore.mounting.supervisor.RELIST_SECONDS", seconds)
-
-    async def main() -> None:
-        gate = Server("gate")
-        gate.mount(Client(hostile("old"), era="modern"), prefix="b")
-        async with through(gate) as client:
-            assert [tool.name for tool in await client.list_tools()] == ["b_go1"]
-            if again:
-                await until("the next list", lambda: gate.catalog.tools and "b_go1" not in gate.catalog.tools)
-            else:
-                assert supervisor(gate)._expiry({"tools"}) - supervisor(gate)._listed_at == pytest.approx(seconds)
-
-    run(main)
+    gate = gate_to(hostile("old"), "modern")
+    async with through(gate) as client:
+        assert [tool.name for tool in await client.list_tools()] == ["b_go1"]
+        if again:
+            await until("the next list", lambda: gate.catalog.tools and "b_go1" not in gate.catalog.tools)
+        else:
+            assert supervisor(gate)._expiry({"tools"}) - supervisor(gate)._listed_at == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("how", ["refuses", "tells of nothing", "ends", "never says"])
-def test_a_server_that_does_not_report_declared_changes_is_relisted(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_does_not_report_declared_changes_is_relisted(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It works all the same: its lists are read again at times."""
     monkeypatch.setattr("longshore.mounting.supervisor.RELIST_SECONDS", 0.05)
     monkeypatch.setattr("longshore.mounting.supervisor.SUBSCRIBE_SECONDS", 0.2)
-
-    async def main() -> None:
-        gate = Server("gate")
-        told = problems(gate)
-        gate.mount(Client(hostile("untold", how), era="modern"), prefix="b")
-        async with through(gate) as client:
-            first = [tool.name for tool in await client.list_tools()]
-            assert (await client.call("b_go")).text == "went"
-            await until("the next list", lambda: gate.catalog.tools and [*gate.catalog.tools] != first)
-            assert len(told) == 1
-            assert "notice: mounted b: it does not report changes, so its lists are read again at times: " in told[0]
-
-    run(main)
+    gate = gate_to(hostile("untold", how), "modern")
+    told = problems(gate)
+    async with through(gate) as client:
+        first = [tool.name for tool in await client.list_tools()]
+        assert (await client.call("b_go")).text == "went"
+        await until("the next list", lambda: gate.catalog.tools and [*gate.catalog.tools] != first)
+        assert len(told) == 1
+        assert "notice: mounted b: it does not report changes, so its lists are read again at times: " in told[0]
 
 
 @pytest.mark.parametrize(("printed", "kept"), [(999, 999), (1000, 1000), (1001, 1000)])

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from longshore import Ask, CallResult, Context, Header, RegistrationError, Server, Text, Tool, Toolset, tool
 from longshore.protocol.http_headers import HeaderParam
-from talk import ERAS, call, listed, text
+from talk import call, listed, text
 
 REGION = HeaderParam(("region",), b"mcp-param-region", "string")
 
@@ -101,8 +101,7 @@ def test_a_marked_parameter_says_so_in_its_schema(annotation: Any, kind: Any, wr
 
 
 @pytest.mark.parametrize("default", [None, "eu"])
-@pytest.mark.parametrize("era", ERAS)
-def test_an_optional_header_argument_keeps_its_plain_type_and_is_not_required(default: str | None, era: str) -> None:
+def test_an_optional_header_argument_keeps_its_plain_type_and_is_not_required(default: str | None) -> None:
     app = registered(Annotated[str | None, Header("Region"), "where it runs"], default)
     said = {} if default is None else {"default": default}
     assert schema(app)["properties"]["region"] == {
@@ -114,15 +113,14 @@ def test_an_optional_header_argument_keeps_its_plain_type_and_is_not_required(de
     assert "required" not in schema(app)
     assert headers(app) == (REGION,)
     for given, got in (({}, default), ({"region": None}, None), ({"region": "us"}, "us")):
-        assert text(call(app, "look", given, era)) == repr(got)
+        assert text(call(app, "look", given)) == repr(got)
 
 
-@pytest.mark.parametrize("era", ERAS)
-def test_validation_is_as_it_was(era: str) -> None:
+def test_validation_is_as_it_was() -> None:
     marked = registered(Annotated[int, Meta(ge=1), Header("Region")], 3)
     plain = registered(Annotated[int, Meta(ge=1)], 3)
     for given in ({}, {"region": 5}, {"region": 0}, {"region": "x"}, {"region": None}, {"other": 1}):
-        assert call(marked, "look", given, era) == call(plain, "look", given, era)
+        assert call(marked, "look", given) == call(plain, "look", given)
 
 
 def test_the_other_ways_to_say_it_are_the_same() -> None:
@@ -135,14 +133,13 @@ def test_the_other_ways_to_say_it_are_the_same() -> None:
 
 
 @pytest.mark.parametrize("record", [Place, Site, Spot, Model, Wide, Extra])
-@pytest.mark.parametrize("era", ERAS)
-def test_a_field_of_a_record_may_be_marked(record: Any, era: str) -> None:
+def test_a_field_of_a_record_may_be_marked(record: Any) -> None:
     app = registered(record)
     assert headers(app) == (HeaderParam(("region", "region"), b"mcp-param-region", "string"),)
     written = schema(app)["properties"]["region"]["properties"]["region"]
     assert written["type"] == "string" and written["x-mcp-header"] == "Region"
-    assert not call(app, "look", {"region": {"region": "eu"}}, era).get("isError")
-    assert call(app, "look", {"region": {"region": 5}}, era)["isError"]
+    assert not call(app, "look", {"region": {"region": "eu"}}).get("isError")
+    assert call(app, "look", {"region": {"region": 5}})["isError"]
     perhaps = registered(record | None, None)
     assert headers(perhaps) == headers(app)
 

@@ -17,7 +17,7 @@ from longshore.schema.repair import MAX_PARSED_BYTES, MAX_ROUNDS, RepairResult
 from longshore.schema.validate import compile
 from longshore.schema.violations import COUNTED_LINES, MAX_COPIES, MAX_NODES, SHOWN_LINES
 from longshore.telemetry.records import ArgumentsMended
-from talk import ERAS, call, result
+from talk import call, result
 
 FILTER = {
     "type": "object",
@@ -204,20 +204,19 @@ def serving() -> Server:
     return app
 
 
-@pytest.mark.parametrize("revision", ERAS)
-def test_repairs_are_in_the_result_and_in_the_log(revision: str) -> None:
+def test_repairs_are_in_the_result_and_in_the_log() -> None:
     app, heard = serving(), list[Any]()
     app.listen(heard.append)
     parsed = "`tags` came as a JSON string; it was parsed"
-    done = call(app, "typed", {"tags": '["a"]', "limit": None}, revision=revision)
+    done = call(app, "typed", {"tags": '["a"]', "limit": None})
     assert done["content"][0]["text"] == "a3"
     assert done["_meta"]["longshore/notes"] == [parsed, "`limit` came as null; it was left out"]
-    failed = call(app, "typed", {"tags": '["a"]', "limit": 13}, revision=revision)
+    failed = call(app, "typed", {"tags": '["a"]', "limit": 13})
     assert (failed["isError"], failed["_meta"]["longshore/notes"]) == (True, [parsed])
-    found = call(app, "raw", {"query": "q", "limit": None}, revision=revision)
+    found = call(app, "raw", {"query": "q", "limit": None})
     assert found["structuredContent"] == {"query": "q"}
     assert found["_meta"]["longshore/notes"] == ["`limit` came as null; it was left out"]
-    assert "longshore/notes" not in call(app, "typed", {"tags": ["a"]}, revision=revision).get("_meta", {})
+    assert "longshore/notes" not in call(app, "typed", {"tags": ["a"]}).get("_meta", {})
     assert [(each.tool, len(each.notes)) for each in heard if isinstance(each, ArgumentsMended)] == [
         ("typed", 2),
         ("typed", 1),

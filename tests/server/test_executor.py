@@ -310,7 +310,7 @@ def test_a_completion_declared_while_the_server_runs_has_its_time() -> None:
         while answers[-1].get("id") != 1:
             answers.append(await peer.get())
         assert answers[-1]["result"]["completion"]["values"] == ["Ada"]
-        assert app.engine.limits.timeout_seconds == app.catalog.completions["greet", "name"].limit
+        assert app.engine.limits.timeout_seconds == app.catalog.prompts["greet"].completions["name"].limit
 
     run(body())
 

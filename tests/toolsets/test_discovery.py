@@ -49,8 +49,7 @@ def test_hello_describes_the_server_and_names_the_next_tools(revision: str) -> N
     )
 
 
-@pytest.mark.parametrize("revision", ERAS)
-def test_the_status_counts_what_runs_and_what_is_open(revision: str) -> None:
+def test_the_status_counts_what_runs_and_what_is_open() -> None:
     class Store(Toolset):
         def start(self) -> None: ...
 
@@ -63,7 +62,7 @@ def test_the_status_counts_what_runs_and_what_is_open(revision: str) -> None:
 
     app = anybodys()
     app.add(Store())
-    status = call(app, "server_status", revision=revision)["structuredContent"]
+    status = call(app, "server_status")["structuredContent"]
     assert status["name"] == "longshore" and status["version"] == __version__
     assert status["revisions"] == ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]
     assert (status["tools"], status["running"], status["parked"], status["abandoned_threads"]) == (5, 0, 0, 0)
@@ -72,8 +71,8 @@ def test_the_status_counts_what_runs_and_what_is_open(revision: str) -> None:
         {"name": "discovery", "tools": 4, "open": True, "details": {}},
         {"name": "store", "tools": 1, "open": False, "details": {"rows": 3}},
     ]
-    call(app, "put", revision=revision)
-    later = call(app, "server_status", revision=revision)["structuredContent"]
+    call(app, "put")
+    later = call(app, "server_status")["structuredContent"]
     assert later["toolsets"][1]["open"] is True
     assert later["calls"] > status["calls"]
 
@@ -230,9 +229,8 @@ def test_every_built_in_tool_has_help_that_is_short(name: str) -> None:
     ("name", "answer"),
     [("list_tool", "no tool 'list_tool'; did you mean 'list_tools'?"), ("zzz", "no tool 'zzz'; list_tools shows all")],
 )
-@pytest.mark.parametrize("revision", ERAS)
-def test_help_for_an_unknown_tool_names_the_nearest(name: str, answer: str, revision: str) -> None:
-    found = call(make(), "tool_help", {"name": name}, revision)
+def test_help_for_an_unknown_tool_names_the_nearest(name: str, answer: str) -> None:
+    found = call(make(), "tool_help", {"name": name})
     assert found["isError"] is True and text(found) == answer
 
 
@@ -293,9 +291,8 @@ def test_the_pages_of_the_list_are_the_list(tools: int) -> None:
 # -- what it costs, and what it tells
 
 
-@pytest.mark.parametrize("revision", ERAS)
-def test_the_list_of_the_built_in_tools_costs_few_tokens(revision: str) -> None:
-    tools = result(make(), "tools/list", revision=revision)["tools"]
+def test_the_list_of_the_built_in_tools_costs_few_tokens() -> None:
+    tools = result(make(), "tools/list")["tools"]
     assert len(json.dumps(tools, separators=(",", ":"))) / 4 <= BUDGET_TOKENS
 
 

@@ -50,14 +50,13 @@ class Relay(Struct, frozen=True):
     """A gateway's part in a client that it owns.
 
     `ask` answers the server's questions for which the client has no handler, or raises Unanswerable; `log` gets its log
-    messages, `lost` the reason of a lost connection. The gateway reconnects, not the client.
+    messages. The gateway reconnects, not the client.
     """
 
     capabilities: Mapping[str, Any]
     """What a server may ask, beside what the client has handlers for."""
     ask: Callable[[str, Mapping[str, Any]], Awaitable[Any]]
     log: Callable[[LogMessage], Any]
-    lost: Callable[[ClientError], Any]
 
 
 @final
@@ -130,7 +129,6 @@ class Client:
                 limits=self.limits,
                 on_log=relay.log if on_log is None and relay is not None else on_log,
                 on_change=on_change,
-                on_lost=None if relay is None else relay.lost,
                 log_level=log_level,
             ),
             self.handlers,

@@ -47,7 +47,7 @@ def check_callbacks(given: Mapping[str, Any]) -> None:
     for name, arguments in CALLBACKS.items():
         callback = given.get(name)
         if callback is not None and (name != "roots" or callable(callback)):
-            from longshore.registry.arity import check_callback
+            from longshore.registry.function import check_callback
 
             check_callback(callback, name, *arguments)
 

@@ -91,7 +91,6 @@ class ConnectionOptions(Struct, frozen=True):
     limits: Limits
     on_log: Callable[[LogMessage], Any] | None
     on_change: Callable[[Change], Any] | None
-    on_lost: Callable[[ClientError], Any] | None
     log_level: str | None
 
 
@@ -354,8 +353,6 @@ class ReconnectingSession:
 
     def on_session_lost(self, session: ClientSession) -> None:
         self._handlers.on_lost(session)
-        if self._options.on_lost is not None and session.closed is not None:
-            self._options.on_lost(session.closed)
         for watch in self.watches:
             watch.on_lost(session)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable
 from time import monotonic
@@ -11,7 +12,7 @@ from msgspec import ValidationError
 
 from longshore.errors import ClientError, ConnectError, ProtocolError, RegistrationError, ToolError
 from longshore.registry.catalog import Catalog, find_alias
-from longshore.registry.function import no_timeout
+from longshore.registry.function import check_timeout
 from longshore.registry.source_location import caller
 from longshore.registry.tool import Entry, report_problem
 from longshore.registry.toolset import Toolset, ToolsetHandle
@@ -26,15 +27,17 @@ if TYPE_CHECKING:
     from longshore.mounting.entries import RemoteList
     from longshore.mounting.supervisor import MountSupervisor
     from longshore.server.call import Call
+    from longshore.server.engine import Engine
 
 LOGGED = 20
 LOGGED_SECONDS = 60.0
 """Problems of one server that are logged: at most so many within so long."""
 LAST_SECONDS = 0.2
 """Time for tasks to notice that their child processes have been ended."""
+MAX_PREFIX_CHARACTERS = 24
+"""Leaves 39 for the name behind it, which is more than nine of ten names have."""
 
 Timeout = float | Literal[False] | None
-Offered = Callable[[], dict[str, Entry]]
 Limit = Callable[[str, str | None, Timeout], float]
 
 
@@ -66,79 +69,75 @@ class Mount(Toolset):
         self._on_updated, self._on_resources = on_updated, on_resources
         self._watched: frozenset[str] = frozenset()
         self._lists: dict[str, RemoteList] = {}
-        self._taken: dict[str, list[str]] = {}
-        """For each list, the names that other entries have."""
-        self._noted: list[str] = []
+        self._noted: set[str] = set()
         """Problems of the client that were logged."""
         self._logged, self._logged_since = 0, monotonic()
         self.left_out: dict[str, list[str]] = {}
         """For each list, the entries that could not be used, and why."""
-        if _is_client(target):
-            self._take_client()
-        else:
-            _check(target)
+        self._check_target()
 
-    # -- for the server
+    def _check_target(self) -> None:
+        """Refuse an unusable target at registration, and take over an author's client so that others can't open it."""
+        module = sys.modules.get("longshore.client.client")  # an author who gives a client has imported it
+        if module is not None and isinstance(self._target, module.Client):
+            try:
+                self._connected_client()
+            except ClientError:
+                fix = "mount a client of its own: app.mount(Client(…), prefix=…)"
+                raise RegistrationError(caller(), "this client is open already, or mounted", fix) from None
+            return
+        from longshore.client.targets import TransportOptions, find
+
+        try:
+            find(self._target, TransportOptions())
+        except ConnectError as problem:
+            fix = "give a Server, a Client, a command, a URL or an entry of mcpServers"
+            raise RegistrationError(caller(), f"this can't be mounted: {problem.what}", fix) from None
+
+    # -- the connection
 
     def supervisor(self) -> MountSupervisor:
         """The supervisor of the connection, started on the running loop if there is none."""
-        from longshore.mounting.supervisor import MountSupervisor
-
         if self.holder.removed:
             raise ToolError(f"the mounted server {self.prefix!r} was unmounted")
-        supervisor = self._supervisor
-        if supervisor is None or not supervisor.alive:
-            self._collect_problems()
-            client = self._connected_client()
-            supervisor = MountSupervisor(self.prefix, client, self._take_lists, self._log, self._on_updated)
-            self._supervisor = supervisor
-            supervisor.resources.watch(self._watched)
-        return supervisor
+        if self.running is not None:
+            return self.running
+        from longshore.mounting.supervisor import MountSupervisor
 
-    def _collect_problems(self) -> None:
-        """Report the problems of a `Server` in this process as our own."""
         recorder: Recorder | None = getattr(self._target, "recorder", None)
         if recorder is not None and recorder.fallback is None:
-            recorder.fallback = lambda: self._recorder.report
+            recorder.fallback = lambda: self._recorder.report  # problems of a `Server` in this process are ours
+        client = self._connected_client()
+        supervisor = MountSupervisor(self.prefix, client, self._take_lists, self._log, self._on_updated)
+        self._supervisor = supervisor
+        supervisor.resources.watch(self._watched)
+        return supervisor
 
     @property
-    def _alive(self) -> MountSupervisor | None:
+    def running(self) -> MountSupervisor | None:
         supervisor = self._supervisor
         return supervisor if supervisor is not None and supervisor.alive else None
 
     @property
     def pending(self) -> bool:
         """Whether a list should still wait for the server's first answer."""
-        supervisor = self._alive
-        return supervisor is None or supervisor.pending
-
-    @property
-    def ready(self) -> bool:
-        supervisor = self._alive
-        return supervisor is not None and supervisor.is_ready
+        return self.running is None or self.running.pending
 
     @property
     def absence(self) -> str | None:
         """Why the server can't be used, if that is known."""
-        supervisor = self._alive
-        if supervisor is None or supervisor.is_ready or supervisor.pending:
+        if self.running is None or self.running.state == "ready" or self.running.pending:
             return None
-        return supervisor.absence()
-
-    async def wait_listed(self) -> None:
-        """Wait until the server has listed its entries, or for as long as a list waits for that."""
-        if not self.holder.removed:
-            await self.supervisor().wait_listed()
+        return self.running.absence()
 
     def watch(self, uris: frozenset[str]) -> None:
         """Watch these resources of the server's."""
         self._watched = uris
-        supervisor = self._alive
-        if supervisor is not None:
-            supervisor.resources.watch(uris)
+        if self.running is not None:
+            self.running.resources.watch(uris)
 
     async def stop(self) -> None:
-        supervisor, self._supervisor = self._alive, None
+        supervisor, self._supervisor = self.running, None
         if supervisor is not None:
             await supervisor.stop()
 
@@ -157,10 +156,10 @@ class Mount(Toolset):
 
     async def ready_client(self, call: Call) -> Client:
         """Wait until the server is there, without a place in the executor. Raises ToolError with the reason."""
-        from longshore.mounting.supervisor import seconds_for
+        from longshore.mounting.supervisor import CALL_SECONDS
 
         supervisor = self.supervisor()
-        seconds = seconds_for(call)
+        seconds = min(CALL_SECONDS, 0.8 * (call.deadline - monotonic()))  # to fail with the reason before its own time
         if supervisor.is_ready or not call.running:
             return await supervisor.ready(seconds)
         call.executor.pause(call)
@@ -169,20 +168,11 @@ class Mount(Toolset):
         finally:
             call.executor.resume(call)
 
-    # -- for its entries
-
-    async def call_tool(self, name: str, arguments: Any, call: Call) -> dict[str, Any]:
-        return await self._forwarder().call_tool(name, arguments, call)
-
-    async def ask(self, method: str, params: dict[str, Any], call: Call) -> dict[str, Any]:
-        return await self._forwarder().ask(method, params, call)
-
-    def _forwarder(self) -> Calls:
+    def calls(self) -> Calls:
+        """The calls of its entries. Starts the supervisor if there is none."""
         self.supervisor()
         assert self._calls is not None
         return self._calls
-
-    # -- the client
 
     def _connected_client(self) -> Client:
         """The client, with us as its relay. The same one on every loop."""
@@ -192,26 +182,14 @@ class Mount(Toolset):
 
         if self._client is None:
             calls = Calls(self.prefix, self.ready_client, lambda: self._supervisor is None, self._warn)
-            relay = Relay(RELAYED, calls.pending.ask, calls.pending.log, self._on_lost)
+            relay = Relay(RELAYED, calls.put_question, calls.log)
             target = self._target
             self._client = take_over(target, relay) if isinstance(target, Client) else Client(target, relay=relay)
             self._calls = calls
         return self._client
 
-    def _take_client(self) -> None:
-        """Take over the author's client at once, so that its use elsewhere fails."""
-        try:
-            self._connected_client()
-        except ClientError:
-            fix = "mount a client of its own: app.mount(Client(…), prefix=…)"
-            raise RegistrationError(caller(), "this client is open already, or mounted", fix) from None
-
-    def _on_lost(self, problem: ClientError) -> None:
-        if self._supervisor is not None:
-            self._supervisor.on_lost(problem)
-
     def _warn(self, text: str) -> None:
-        self._log("warning", f"mounted {self.prefix}: {text}")
+        self._log("warning", text)
 
     def _log(self, level: Any, text: str) -> None:
         """Log a problem, within a limit: a bad server could fill any log."""
@@ -220,7 +198,7 @@ class Mount(Toolset):
             self._logged_since, self._logged = now, 0
         self._logged += 1
         if self._logged <= LOGGED:
-            self._recorder.problem(level, text)
+            self._recorder.problem(level, f"mounted {self.prefix}: {text}")
         elif self._logged == LOGGED + 1:
             self._recorder.problem("warning", f"mounted {self.prefix}: more problems are not logged within a minute")
 
@@ -228,26 +206,23 @@ class Mount(Toolset):
 
     async def _take_lists(self, client: Client, kinds: set[str]) -> None:
         """Put the server's lists into the catalog."""
-        from longshore.mounting.entries import REFUSED, RemoteEntries, read_list, unlisted
+        from longshore.mounting.entries import REFUSED, read_list, unlisted
 
         for kind in sorted(kinds):
-            entries = RemoteEntries(self.prefix, self.holder, self, self.timeout, self._aliases_of)
             try:
-                found = await read_list(client, kind, entries)
+                found = await read_list(client, kind, self)
             except REFUSED as problem:
                 self._note(kind, [unlisted(kind, problem)])  # the entries of before may still be there
                 continue
             if not self.holder.removed:
                 self._take_list(found)
-        left_out = client.left_out
-        self._note("entries", left_out)
-        known = {*left_out, *self._noted, *client.absent.values()}
-        for text in [each for each in client.problems if each not in known]:
-            if len(self._noted) < LOGGED:
-                self._noted.append(text)
-                self._log("notice", f"mounted {self.prefix}: {text}")
+        self._note("entries", client.left_out)
+        problems = {*client.problems}.difference(client.left_out, client.absent.values())
+        for text in sorted(problems - self._noted):
+            self._log("notice", text)
+        self._noted = problems
 
-    def _aliases_of(self, name: str) -> tuple[str, ...]:
+    def aliases_of(self, name: str) -> tuple[str, ...]:
         """The earlier names of a tool. No list has them, so they are known only of a server in this process."""
         engine: Any = getattr(self._target, "engine", None)
         entry: Entry | None = None if engine is None else engine.tools.get(name)
@@ -255,30 +230,33 @@ class Mount(Toolset):
 
     def _take_list(self, found: RemoteList) -> None:
         before = self._lists.get(found.part)
-        if found.definitions == ({} if before is None else before.definitions):
+        old = {} if before is None else before.definitions
+        found.taken = [] if before is None else before.taken
+        self._lists[found.part] = found
+        if found.definitions == old:
             self._note_left_out(found)
             return
-        self._lists[found.part] = found
         self._swap(found)
-        if before is not None:
-            self._warn_of_changes(found.part, before.definitions, found.definitions)
+        # A person may have agreed to the old definition.
+        other = sorted(name for name in old.keys() & found.definitions.keys() if old[name] != found.definitions[name])
+        if other:
+            self._warn(f"other {found.part} under the same name: {', '.join(other[:10])}")
 
     def refit(self) -> None:
         """Add the entries whose names have become free."""
         for found in tuple(self._lists.values()):
-            names: dict[str, Any] = getattr(self._catalog, found.part)
-            if any(name not in names for name in self._taken.get(found.part, ())):
+            names: dict[str, Entry] = getattr(self._catalog, found.part)
+            if any(name not in names for name in found.taken):
                 self._swap(found)
 
     def _swap(self, found: RemoteList) -> None:
-        self._taken[found.part] = self._catalog.swap(self.holder, found.part, found.entries, found.completions)
+        found.taken = self._catalog.swap(self.holder, found.part, found.entries)
         self._note_left_out(found)
         if found.part == "resources":
             self._on_resources()
 
     def _note_left_out(self, found: RemoteList) -> None:
-        taken = [f"{name}: the name is taken" for name in self._taken.get(found.part, ())]
-        self._note(found.part, [*found.left_out, *taken])
+        self._note(found.part, [*found.left_out, *(f"{name}: the name is taken" for name in found.taken)])
 
     def _note(self, part: str, left_out: list[str]) -> None:
         new = [line for line in left_out if line not in self.left_out.get(part, [])]
@@ -287,70 +265,47 @@ class Mount(Toolset):
             shown = "; ".join(new[:10]) + (f"; and {len(new) - 10} more" if len(new) > 10 else "")
             self._warn(f"left out: {shown}")
 
-    def _warn_of_changes(self, part: str, before: dict[str, Any], after: dict[str, Any]) -> None:
-        """Warn of definitions that have changed under the same name: a person may have agreed to the old ones."""
-        other = [name for name in before.keys() & after.keys() if before[name] != after[name]]
-        if other:
-            names = ", ".join(sorted(other)[:10])
-            self._warn(f"other {part} under the same name: {names}")
-
-
-def _is_client(target: Any) -> bool:
-    """Whether the target is a `Client`. Its module is not imported for that: its author has, then."""
-    module = sys.modules.get("longshore.client.client")
-    return module is not None and isinstance(target, module.Client)
-
-
-def _check(target: Any) -> None:
-    """Refuse an unusable target at registration: later it would fail every list."""
-    from longshore.client.targets import TransportOptions, find
-
-    try:
-        find(target, TransportOptions())
-    except ConnectError as problem:
-        fix = "give a Server, a Client, a command, a URL or an entry of mcpServers"
-        raise RegistrationError(caller(), f"this can't be mounted: {problem.what}", fix) from None
-
 
 @final
 class Mounts:
     """All servers that are mounted in one of ours.
 
-    `offered` gives the tools that the configuration allows, `limit` the time limit of one, `on_updated` gets resources
-    that have changed, `guard` refuses a call that is not allowed.
+    `engine` gives the engine that serves them, `limit` the time limit of a tool, `on_updated` gets resources that have
+    changed.
     """
 
     def __init__(
         self,
         catalog: Catalog,
         recorder: Recorder,
-        offered: Offered,
+        engine: Callable[[], Engine],
         limit: Limit,
         on_updated: Callable[[str], None],
-        guard: Callable[[Entry, Call], None],
     ) -> None:
-        self._catalog, self._recorder, self._offered, self._limit = catalog, recorder, offered, limit
-        self._on_updated, self._guard = on_updated, guard
+        self._catalog, self._recorder, self._engine = catalog, recorder, engine
+        self._limit, self._on_updated = limit, on_updated
         self._watched: dict[str, ToolsetHandle | None] = {}
         """The watched resources and their owners. To look all up at each watch would take too long."""
         self._made = 0
 
-    def add(self, target: Any, prefix: str, timeout: Timeout, owner: Any) -> Mount:
+    def add(self, target: Any, prefix: Any, timeout: Timeout, owner: Any) -> None:
         """Mount a server. It is not connected to yet."""
-        from longshore.mounting.entries import check_prefix
-
         if target is owner:
             raise RegistrationError(caller(), "a server can't be mounted in itself", "mount another one")
-        check_prefix(prefix, [each.prefix for each in self.all])
-        wrong = no_timeout(timeout)
-        if wrong is not None:
-            raise RegistrationError(caller(), *wrong)
+        if not isinstance(prefix, str) or not re.fullmatch(rf"[A-Za-z0-9_-]{{1,{MAX_PREFIX_CHARACTERS}}}", prefix):
+            what = f"{prefix!r} can't be a prefix: 1 to {MAX_PREFIX_CHARACTERS} of A-Z a-z 0-9 _ -"
+            raise RegistrationError(caller(), what, 'app.mount(…, prefix="files")')
+        for other in self.all:
+            first, second = sorted((prefix, other.prefix), key=len)
+            if second.startswith(first + "_"):
+                what = f"the prefixes {first!r} and {second!r} could give two tools one name"
+                raise RegistrationError(caller(), what, "take a prefix that is not the beginning of another")
+        check_timeout(timeout)
         self._catalog.check_toolset_name(prefix)
         mount = Mount(target, prefix, timeout, self._catalog, self._recorder, self._on_updated, self.refit)
         self._made += 1
         mount.holder.rank = self._made
         self._catalog.add_handle(mount.holder)
-        return mount
 
     @property
     def all(self) -> list[Mount]:
@@ -386,7 +341,7 @@ class Mounts:
         """Wait until every server has listed its entries, or its time is up."""
         from asyncio import gather
 
-        await gather(*(mount.wait_listed() for mount in self.all))
+        await gather(*(mount.supervisor().wait_listed() for mount in self.all if not mount.holder.removed))
 
     def unavailable(self) -> dict[str, str]:
         return {mount.prefix: why for mount in self.all if (why := mount.absence) is not None}
@@ -395,42 +350,41 @@ class Mounts:
         """Watch these resources at the servers that they belong to, now and later."""
         known = self._watched
         if uris != set(known):
-            self._watched = {uri: known[uri] if uri in known else self._owner_of(uri) for uri in uris}
-            self._pass_watched()
+            self._set_watched({uri: known[uri] if uri in known else self._owner_of(uri) for uri in uris})
 
     def refit(self) -> None:
         """The entries have changed: names may be free, and watched resources may have other owners."""
         for mount in self.all:
             mount.refit()
-        self._watched = {uri: self._owner_of(uri) for uri in self._watched}
-        self._pass_watched()
+        self._set_watched({uri: self._owner_of(uri) for uri in self._watched})
 
     def _owner_of(self, uri: str) -> ToolsetHandle | None:
         found = self._catalog.find_resource(uri)
-        return None if found is None else found[0].entry.toolset
+        return None if found is None else found[0].toolset
 
-    def _pass_watched(self) -> None:
+    def _set_watched(self, watched: dict[str, ToolsetHandle | None]) -> None:
+        self._watched = watched
         for mount in self.all:
-            mount.watch(frozenset(uri for uri, owner in self._watched.items() if owner is mount.holder))
+            mount.watch(frozenset(uri for uri, owner in watched.items() if owner is mount.holder))
 
     def placeholder(self, name: str) -> Entry | None:
         """A placeholder for a tool that is not known, but may belong to a server that has not listed its tools."""
         for mount in self.all:
-            if name.startswith(mount.prefix + "_") and not mount.ready:
+            if name.startswith(mount.prefix + "_") and (mount.running is None or not mount.running.is_ready):
                 return self._placeholder(mount, name)
         return None
 
     def _placeholder(self, mount: Mount, name: str) -> Entry:
         async def call_later(arguments: Any, call: Call) -> Any:
             await mount.ready_client(call)
-            offered = self._offered()
-            entry = offered.get(name) or find_alias(offered, name)
+            engine = self._engine()
+            entry = engine.tools.get(name) or find_alias(engine.tools, name)
             if entry is None:
                 raise ProtocolError(INVALID_PARAMS, f"no tool {name[:100]!r}")
             if entry.name != name:
                 call.remarks = (f"{name} is now {entry.name}",)
             if entry.guarded:
-                self._guard(entry, call)
+                engine.guard(entry, call.link, call.frame)
             call.entry = entry
             try:
                 call.arguments = entry.decode(arguments)

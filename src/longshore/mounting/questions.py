@@ -35,47 +35,39 @@ _KINDS: dict[str, tuple[Question, dict[str, Any]]] = {
 }
 
 
+_SAMPLE = {
+    "messages": "prompt",
+    "maxTokens": "max_tokens",
+    "systemPrompt": "system",
+    "temperature": "temperature",
+    "stopSequences": "stop",
+    "modelPreferences": "preferences",
+    "tools": "tools",
+    "toolChoice": "tool_choice",
+    "metadata": "metadata",
+}
+
+
 class _Choice(Struct):
     const: str
-    title: str = ""
-
-
-class _Items(Struct, rename="camel"):
-    any_of: list[_Choice] = []
-    enum: list[str] = []
 
 
 class _Field(Struct, rename="camel"):
-    """The part of a form's field that is checked."""
+    """The part of a form's field that is read here. The rest is the client's to check."""
 
     type: str = "string"
     title: str = ""
     description: str = ""
     one_of: list[_Choice] = []
-    enum: list[str | int | float] = []
-    items: _Items | None = None
 
 
 class _Form(Struct):
     properties: dict[str, _Field] = {}
-    required: list[str] = []
 
 
 class _Message(Struct):
     role: Literal["user", "assistant"]
     content: dict[str, Any] | list[dict[str, Any]]
-
-
-class _Sampling(Struct, rename="camel"):
-    messages: list[_Message]
-    max_tokens: int = 1000
-    system_prompt: str | None = None
-    temperature: float | None = None
-    stop_sequences: list[str] | None = None
-    model_preferences: dict[str, Any] | None = None
-    tools: list[dict[str, Any]] | None = None
-    tool_choice: dict[str, Any] | None = None
-    metadata: dict[str, Any] | None = None
 
 
 def capabilities_of(peer: Peer) -> dict[str, Any]:
@@ -95,15 +87,21 @@ def capabilities_of(peer: Peer) -> dict[str, Any]:
 
 def read_question(prefix: str, method: str, params: Mapping[str, Any]) -> Question:
     """A question of a mounted server. Raises ToolError for one that can't be put."""
-    match method:
-        case "elicitation/create":
-            return _read_elicit(prefix, params)
-        case "sampling/createMessage":
-            return _read_sample(prefix, params)
-        case "roots/list":
-            return ListRoots()
-        case _:
-            raise ToolError(f"{prefix} asks {method[:100]!r}, which nobody here can answer")
+    try:
+        match method:
+            case "elicitation/create":
+                return _read_elicit(prefix, params)
+            case "sampling/createMessage":
+                msgspec.convert(params.get("messages"), list[_Message])
+                fields = {ours: params[theirs] for theirs, ours in _SAMPLE.items() if theirs in params}
+                sample = msgspec.convert(fields, Sample)
+                return msgspec.structs.replace(sample, metadata={**(sample.metadata or {}), "longshore/mount": prefix})
+            case "roots/list":
+                return ListRoots()
+            case _:
+                raise ToolError(f"{prefix} asks {method[:100]!r}, which nobody here can answer")
+    except msgspec.ValidationError as problem:
+        raise ToolError(f"{prefix} asks by a {method} that can't be read: {problem}") from None
 
 
 def _read_elicit(prefix: str, params: Mapping[str, Any]) -> Elicit:
@@ -114,29 +112,8 @@ def _read_elicit(prefix: str, params: Mapping[str, Any]) -> Elicit:
             raise ToolError(f"{prefix} wants to send the person to {str(url)[:100]!r}, which is no web page")
         return Elicit(message, url=url)
     form: Any = params.get("requestedSchema")
-    try:
-        msgspec.convert(form, _Form)
-    except msgspec.ValidationError as problem:
-        raise ToolError(f"{prefix} asks by a form that can't be read: {problem}") from None
+    msgspec.convert(form, _Form)
     return Elicit(message, schema=visible_in(form))
-
-
-def _read_sample(prefix: str, params: Mapping[str, Any]) -> Sample:
-    try:
-        asked = msgspec.convert(dict(params), _Sampling)
-    except msgspec.ValidationError as problem:
-        raise ToolError(f"{prefix} asks the client's model by something that can't be read: {problem}") from None
-    return Sample(
-        prompt=list(params["messages"]),
-        max_tokens=asked.max_tokens,
-        system=asked.system_prompt,
-        temperature=asked.temperature,
-        stop=asked.stop_sequences,
-        preferences=asked.model_preferences,
-        tools=asked.tools,
-        tool_choice=asked.tool_choice,
-        metadata={**(asked.metadata or {}), "longshore/mount": prefix},
-    )
 
 
 def write_answer(answer: Any) -> dict[str, Any]:

@@ -8,14 +8,12 @@ ends with us. A call that finds the server down wakes it, waits a moment, and fa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from time import monotonic
-from typing import Any, Literal, final
+from typing import Literal, final
 
 from longshore.client.client import Client
-from longshore.client.models import Change
-from longshore.client.watches import Watch
 from longshore.errors import BadAnswer, ClientError, ConnectionLost, ToolError
 from longshore.protocol.revisions import MODERN
 from longshore.retry import Backoff
@@ -50,15 +48,9 @@ STDERR_CHARACTERS = 1000
 KINDS = ("tools", "resources", "prompts")
 FOLLOWED = 1000
 """Resources of one server that are watched there. Each caller of ours may watch as many."""
-STREAMS = 32
-"""Streams to a stateless server that refuses one stream for all resources."""
 
 TakeLists = Callable[[Client, set[str]], Awaitable[None]]
 Group = frozenset[str]
-
-
-class NoChanges(ClientError):
-    """The server is there, but does not report changes, or not any more."""
 
 
 @final
@@ -75,13 +67,13 @@ class MountSupervisor:
     ) -> None:
         self.prefix = prefix
         self.client = client
-        self.resources = ResourceWatches(client, on_updated, lambda text: self._log("notice", text))
+        self.resources = ResourceWatches(client, on_updated, lambda text: log("notice", text))
         self.state: State = "starting"
         self.problem: ClientError | None = None
         self.loop = asyncio.get_running_loop()
         self.since = monotonic()
         self._pending_until = self.loop.time() + FIRST_LIST_SECONDS
-        self._take_lists, self._report = take_lists, log
+        self._take_lists, self._log = take_lists, log
         self._failures = 0
         """Connections that failed or were lost since one was stable."""
         self._failed_starts = 0
@@ -89,11 +81,6 @@ class MountSupervisor:
         self._started = 0.0
         self._due = 0.0
         self._listed_at = 0.0
-        self._connected = False
-        """Whether there is a connection that can be lost, rather than one that is being made."""
-        self._was_ready = False
-        """Whether the server was ready on this connection."""
-        self._closing: asyncio.Task[None] | None = None
         self._steady: asyncio.TimerHandle | None = None
         self._changed = asyncio.Event()
         self._wanted = asyncio.Event()
@@ -104,38 +91,33 @@ class MountSupervisor:
         """Whether it still works, on a loop that is not closed."""
         return not self.task.done() and not self.loop.is_closed()
 
-    # -- for calls
-
-    async def ready(self, seconds: float = CALL_SECONDS) -> Client:
-        """The client, once the server is there. Raises ToolError with the reason why it is not."""
-        if self.is_ready:
-            return self.client
-        if self._waiting >= WAITING:
-            raise ToolError(f"{self.absence()}\n{WAITING} calls wait for it already")
-        self._waiting += 1
-        try:
-            await self._wait_ready(seconds)
-        finally:
-            self._waiting -= 1
-        return self.client
-
-    async def _wait_ready(self, seconds: float) -> None:
-        if self.problem is not None:
-            seconds = min(seconds, AGAIN_SECONDS)
-        failures, end = self._failed_starts, self.loop.time() + seconds
-        while not self.is_ready:
-            self._wanted.set()  # the next attempt is made as soon as possible
-            if self._failed_starts > failures or not await self._wait_change(end):
-                raise ToolError(self.absence())
-
     @property
     def is_ready(self) -> bool:
-        return self.state == "ready"
+        return self.state == "ready" and self.client.connected
 
     @property
     def pending(self) -> bool:
         """Whether a list should still wait for the server's first answer."""
-        return self.state == "starting" and self.problem is None and self.loop.time() < self._pending_until
+        return self.state == "starting" and self.loop.time() < self._pending_until
+
+    # -- for calls
+
+    async def ready(self, seconds: float) -> Client:
+        """The client, once the server is there. Raises ToolError with the reason why it is not."""
+        if self._waiting >= WAITING and not self.is_ready:
+            raise ToolError(f"{self.absence()}\n{WAITING} calls wait for it already")
+        if self.problem is not None:
+            seconds = min(seconds, AGAIN_SECONDS)
+        failures, end = self._failed_starts, self.loop.time() + seconds
+        self._waiting += 1
+        try:
+            while not self.is_ready:
+                self._wanted.set()  # the next attempt is made as soon as possible
+                if self._failed_starts > failures or not await self._wait_change(end):
+                    raise ToolError(self.absence())
+        finally:
+            self._waiting -= 1
+        return self.client
 
     async def wait_listed(self) -> None:
         """Wait while it is pending."""
@@ -162,7 +144,7 @@ class MountSupervisor:
         """The reason, what happens next, and the end of the server's stderr."""
         if self.problem is None:
             return f"{self.reason()}; try again later"
-        later = self._due - monotonic() if self.state == "absent" else 0.0
+        later = self._due - monotonic()
         again = f"it is tried again in {later:.0f} s" if later > 0.5 else "it is being started again"
         return f"{self.reason()}; {again}{stderr_of(self.problem)}"
 
@@ -171,79 +153,67 @@ class MountSupervisor:
     async def _run(self) -> None:
         try:
             while True:
-                self._started, self._was_ready = monotonic(), False
+                self._started = monotonic()
                 try:
-                    await self._connect()
+                    await self._follow()
                 except ClientError as problem:
                     self._on_failure(problem)
                 except Exception as problem:  # a bug of ours must not end the mount silently
                     self._on_failure(BadAnswer(f"its messages could not be handled: {problem!r}"))
-                self._connected = False
                 await self.client.close()
                 await self._pause()
         finally:
-            self._connected = False
             self.resources.stop()
             self._stop_timer()
             await self.client.close()
 
-    async def _connect(self) -> None:
-        """Connect, and follow the server's lists until the connection is lost."""
+    async def _follow(self) -> None:
+        """Connect, and take over the server's lists as they change, until the connection is lost.
+
+        In the handshake era a server may report all changes, unasked, and can't say how long a list is valid. A
+        stateless server that does not report them has its lists read again at times.
+        """
         client = self.client
         await client.open()
-        self._connected = True
         if not client.connected:
             raise ConnectionLost("the connection was lost at once", self.prefix)
-        reported, silent = self._kinds(client)
-        try:
-            await self._follow(reported, silent)
-        except NoChanges as problem:
-            self._log("notice", f"it does not report changes, so its lists are read again at times: {problem.what}")
-            await self._follow([], silent.union(reported))
-
-    async def _follow(self, reported: list[str], silent: set[str]) -> None:
-        """Take over the lists as they change. Raises NoChanges."""
+        server = client.server
+        has = [kind for kind in KINDS if server.can(kind)]
+        reported = [kind for kind in has if server.revision not in MODERN or server.can(kind, "listChanged")]
+        silent = set(has) - set(reported)
         async with AsyncExitStack() as watching:
-            watch = self.client.watch(**dict.fromkeys(reported, True))  # type: ignore[arg-type]
-            changes = await self._subscribe(watching.enter_async_context(watch))
+            changes = loss = await watching.enter_async_context(client.watch())
+            try:
+                async with asyncio.timeout(SUBSCRIBE_SECONDS):
+                    watch = client.watch(**dict.fromkeys(reported, True))  # type: ignore[arg-type]
+                    changes = await watching.enter_async_context(watch)
+            except (ClientError, TimeoutError) as problem:
+                self._on_no_changes(problem)
+                silent.update(reported)
             await self._list(set(KINDS))
             while True:
-                change = await self._next(changes, self._expiry(silent))
-                if change is None:
+                try:
+                    async with asyncio.timeout_at(self._expiry(silent)):
+                        change = await anext(changes)
+                except ClientError as problem:
+                    self._on_no_changes(problem)
+                    changes = loss
+                    silent.update(reported)
                     await self._list(silent)
-                    continue
-                quiet = self._listed_at + LIST_PAUSE - self.loop.time()
-                await asyncio.sleep(max(QUIET_SECONDS, quiet))
-                await self._list({change.kind} & set(KINDS))
+                except TimeoutError:
+                    await self._list(silent)
+                else:
+                    quiet = self._listed_at + LIST_PAUSE - self.loop.time()
+                    await asyncio.sleep(max(QUIET_SECONDS, quiet))
+                    await self._list({change.kind} & set(KINDS))
 
-    async def _subscribe(self, watching: Awaitable[Watch]) -> Watch:
-        try:
-            async with asyncio.timeout(SUBSCRIBE_SECONDS):
-                with self._no_changes():
-                    return await watching
-        except TimeoutError:
-            raise NoChanges(f"it did not acknowledge that within {SUBSCRIBE_SECONDS:g} s", self.prefix) from None
-
-    @contextmanager
-    def _no_changes(self) -> Generator[None]:
-        """Turn an error of a subscription into NoChanges, unless the connection was lost."""
-        try:
-            yield
-        except ClientError as problem:
-            if not self.client.connected:
-                raise
-            raise NoChanges(problem.what, self.prefix) from problem
-
-    def _kinds(self, client: Client) -> tuple[list[str], set[str]]:
-        """The lists whose changes the server reports, and the others.
-
-        In the handshake era a server may report all, unasked, and can't say how long a list is valid.
-        """
-        has = [kind for kind in KINDS if client.server.can(kind)]
-        if client.server.revision not in MODERN:
-            return has, set()
-        reported = [kind for kind in has if client.server.can(kind, "listChanged")]
-        return reported, set(has) - set(reported)
+    def _on_no_changes(self, problem: Exception) -> None:
+        """The server does not report changes, or not any more. Raises the problem if it was lost."""
+        if not self.client.connected:
+            raise problem
+        late = f"it did not acknowledge that within {SUBSCRIBE_SECONDS:g} s"
+        why = problem.what if isinstance(problem, ClientError) else late
+        self._log("notice", f"it does not report changes, so its lists are read again at times: {why}")
 
     def _expiry(self, silent: set[str]) -> float | None:
         """When to read the lists again whose changes are not reported."""
@@ -251,29 +221,16 @@ class MountSupervisor:
             return None
         return self._listed_at + max(RELIST_SECONDS, self.client.listing.lifetime(silent))
 
-    async def _next(self, changes: Any, end: float | None) -> Change | None:
-        """The next change. None: the time is up."""
-        clock = asyncio.timeout_at(end)
-        try:
-            async with clock:
-                with self._no_changes():
-                    found: Change = await anext(changes)
-                    return found
-        except TimeoutError:
-            if not clock.expired():
-                raise
-            return None
-
     async def _list(self, kinds: set[str]) -> None:
         if kinds:
             try:
                 async with asyncio.timeout(LIST_SECONDS):
                     await self._take_lists(self.client, kinds)
-                self._listed_at = self.loop.time()
             except TimeoutError as problem:
                 if isinstance(problem, ClientError):
                     raise
                 raise BadAnswer(f"it took more than {LIST_SECONDS:g} s over its lists", self.prefix) from None
+            self._listed_at = self.loop.time()
         if self.state != "ready" and self.client.connected:
             self._on_ready()
 
@@ -290,32 +247,18 @@ class MountSupervisor:
         except TimeoutError:
             pass
         self._wanted.clear()
+        self._due = 0.0
 
     # -- changes of the state
 
-    def on_lost(self, problem: ClientError) -> None:
-        """The connection was lost. Closing the client ends `_follow`, and then it is made again."""
-        if self._connected:
-            self._connected = False
-            self._closing = self.loop.create_task(self.client.close())
-            if self.is_ready:
-                self._on_down(problem)
-
-    def _on_down(self, problem: ClientError) -> None:
-        self._stop_timer()
-        self._set_state("starting", problem)
-        if self._failures == 0:
-            self._log("warning", f"the server is down, and is started again: {problem}")
-        elif self._failures == 1:
-            text = f"the server is down again; until it runs for {STEADY_SECONDS:g} s, nothing more is logged"
-            self._log("warning", f"{text}: {problem}")
-
     def _on_failure(self, problem: ClientError) -> None:
-        """A connection has ended, or could not be made."""
-        if self.is_ready:
-            self._on_down(problem)
-        if self._was_ready:
-            problem = self.problem or problem  # the reason of the loss says more than that it was closed
+        """The connection was lost, or could not be made."""
+        if self.state == "ready":
+            self._stop_timer()
+            again = f"the server is down again; until it runs for {STEADY_SECONDS:g} s, nothing more is logged"
+            text = again if self._failures else "the server is down, and is started again"
+            if self._failures < 2:
+                self._log("warning", f"{text}: {problem}")
         else:
             self._failed_starts += 1
             if self._failures == 0:
@@ -324,15 +267,13 @@ class MountSupervisor:
         self._set_state("absent", problem)
 
     def _on_ready(self) -> None:
-        was_down = self.problem is not None
         seconds = monotonic() - self.since
-        self._was_ready = True
+        if self.problem is not None and self._failures == 1:
+            self._log("notice", f"the server is back after {seconds:.1f} s")
         self._wanted.clear()
         self._set_state("ready", None)
         self._steady = self.loop.call_later(STEADY_SECONDS, self._on_steady)
         self.resources.restart()
-        if was_down and self._failures == 1:
-            self._log("notice", f"the server is back after {seconds:.1f} s")
 
     def _on_steady(self) -> None:
         if self._failures > 1:
@@ -343,9 +284,6 @@ class MountSupervisor:
         if self._steady is not None:
             self._steady.cancel()
             self._steady = None
-
-    def _log(self, level: str, text: str) -> None:
-        self._report(level, f"mounted {self.prefix}: {text}")
 
     def _set_state(self, state: State, problem: ClientError | None) -> None:
         if state == "ready" or self.state == "ready":
@@ -368,27 +306,21 @@ def stderr_of(problem: ClientError) -> str:
     return f"\nit last said:\n{problem.said[-STDERR_CHARACTERS:]}" if problem.said else ""
 
 
-def seconds_for(call: Any) -> float:
-    """How long a call may wait for a server: it should fail with the reason before its own time is up."""
-    left: float = call.deadline - monotonic()
-    return min(CALL_SECONDS, 0.8 * left)
-
-
 @final
 class ResourceWatches:
     """Watches the resources of a mounted server that clients of ours watch.
 
     A server of the handshake era is subscribed to for each of them, so one that it refuses affects no other. A
-    stateless server has one stream for all; only if it refuses that has each its own.
+    stateless server has one stream for all.
     """
 
     def __init__(self, client: Client, on_updated: Callable[[str], None], note: Callable[[str], None]) -> None:
         self._client, self._on_updated, self._note = client, on_updated, note
         self._loop = asyncio.get_running_loop()
         self._uris: Group = frozenset()
-        self._refused: set[Group] = set()
         self._tasks: dict[Group, asyncio.Task[None]] = {}
-        self._begun: set[Group] = set()
+        self._answered: set[Group] = set()
+        """The groups that the server reports, or refuses to."""
         self._restarted = False
 
     def watch(self, uris: Group) -> None:
@@ -400,7 +332,6 @@ class ResourceWatches:
     def restart(self) -> None:
         """Watch on a new connection. Changes since the last one are unknown, so all count as changed."""
         self.stop()
-        self._refused.clear()
         if self._restarted:
             for uri in sorted(self._uris):
                 self._on_updated(uri)
@@ -411,49 +342,34 @@ class ResourceWatches:
         for task in self._tasks.values():
             task.cancel()
         self._tasks.clear()
-        self._begun.clear()
+        self._answered.clear()
 
     def _update(self) -> None:
         """Begin the wanted subscriptions; end the others once the new ones have begun."""
-        wanted = self._wanted()
-        for group in wanted:
-            if group not in self._tasks:
-                self._tasks[group] = self._loop.create_task(self._watch(group))
-        if all(group in self._begun for group in wanted):
-            for group in [each for each in self._tasks if each not in wanted]:
-                self._begun.discard(group)
-                self._tasks.pop(group).cancel()
-
-    def _wanted(self) -> list[Group]:
         client = self._client
-        if not self._uris or not client.connected or not client.server.can("resources", "subscribe"):
-            return []
-        uris = sorted(self._uris)[:FOLLOWED]
-        whole = frozenset(uris)
-        if client.server.revision in MODERN:
-            if whole not in self._refused:
-                return [whole]
-            uris = uris[:STREAMS]
-        return [group for group in (frozenset((uri,)) for uri in uris) if group not in self._refused]
+        wanted: set[Group] = set()
+        if self._uris and client.connected and client.server.can("resources", "subscribe"):
+            uris = sorted(self._uris)[:FOLLOWED]
+            one_stream = client.server.revision in MODERN
+            wanted = {frozenset(uris)} if one_stream else {frozenset((uri,)) for uri in uris}
+        for group in wanted.difference(self._tasks):
+            self._tasks[group] = self._loop.create_task(self._watch(group))
+        if wanted <= self._answered:
+            for group in self._tasks.keys() - wanted:
+                self._answered.discard(group)
+                self._tasks.pop(group).cancel()
 
     async def _watch(self, group: Group) -> None:
         try:
             async with self._client.watch(uris=sorted(group)) as changes:
-                self._begun.add(group)
+                self._answered.add(group)
                 self._update()
                 async for change in changes:
                     if change.uri is not None:
                         self._on_updated(change.uri)
         except ClientError as problem:
-            self._on_refused(group, problem)
-
-    def _on_refused(self, group: Group, problem: ClientError) -> None:
-        """The server refuses these. If it was lost, they are watched again when it is back."""
-        if not self._client.connected or self._tasks.get(group) is not asyncio.current_task():
-            return
-        self._refused.add(group)
-        self._begun.discard(group)
-        del self._tasks[group]
-        if len(group) == 1:
-            self._note(f"changes of {min(group)[:200]!r} are not reported: {problem.what[:200]}")
-        self._update()
+            if self._client.connected:  # else they are watched again when it is back
+                self._answered.add(group)
+                more = f" and {len(group) - 1} more" if len(group) > 1 else ""
+                self._note(f"changes of {min(group)[:200]!r}{more} are not reported: {problem.what[:200]}")
+                self._update()

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from msgspec import UNSET, Struct
 
 from longshore.errors import RegistrationError
-from longshore.protocol.questions import Ask
+from longshore.protocol.questions import Ask, Elicit, Sample
 from longshore.registry.results import PASSTHROUGH, render_data, renderer, schema_renderer
-from longshore.registry.source_location import SourceLocation, caller, refuse
-from longshore.registry.tool import (
-    Entry,
-    Json,
-    Run,
-    ToolOptions,
-    check_name,
-    describe_tool,
-    tool_fields,
-)
+from longshore.registry.source_location import SourceLocation, caller, locate, refuse
+from longshore.registry.tool import Entry, Json, Run, ToolOptions, check_name, describe_tool
 from longshore.schema.kinds import NAME_CHARACTERS
 from longshore.schema.output import Output, read_output
-from longshore.schema.signature import Parameter, Patterns, Signature, SignatureProblem, read
+from longshore.schema.signature import Parameter, Patterns, Signature, SignatureProblem, find_callee, read
 
 if TYPE_CHECKING:
     from longshore.protocol.http_headers import HeaderParam
@@ -35,8 +28,13 @@ UNBOUNDED_RULE: Final = "E13"
 Options = TypeVar("Options", bound=Struct)
 
 
-def read_options(kind: type[Options], options: Mapping[str, Any], what: str) -> Options:
-    """The options of a declaration. An unknown option is refused with the most similar known one."""
+def read_options(kind: type[Options], options: Mapping[str, Any], what: str, fn: Any = None) -> Options:
+    """The options of a declaration. An unknown option is refused with the most similar known one.
+
+    `fn` is what the decorator was given: not a function in `@app.tool("name")`.
+    """
+    if fn is not None and not callable(fn) and not hasattr(fn, "__func__"):
+        raise RegistrationError(caller(), f"{what}({fn!r}) is given no function", f"{what}(name={str(fn)!r})")
     names = kind.__struct_fields__
     for option in options:
         if option not in names:
@@ -44,14 +42,8 @@ def read_options(kind: type[Options], options: Mapping[str, Any], what: str) -> 
 
             near = nearest(option, names)
             fix = f"did you mean {near}=?" if near else f"there are {', '.join(names)}"
-            raise RegistrationError(caller(), f"{what} takes no {option}=", fix)
+            raise RegistrationError(caller(), f"{what}(…) takes no {option}=", fix)
     return kind(**options)
-
-
-def check_function(fn: Any, what: str) -> None:
-    """Refuse `@app.tool("name")`, which has a name in the function's place."""
-    if fn is not None and not callable(fn) and not hasattr(fn, "__func__"):
-        raise RegistrationError(caller(), f"{what}({fn!r}) is given no function", f"{what}(name={str(fn)!r})")
 
 
 def check_uri(uri: Any, what: str) -> None:
@@ -66,40 +58,55 @@ def tool_entry(fn: Callable[..., Any], options: ToolOptions, context_type: type)
     check_name(name, "tool", fn)
     patterns: Patterns = "any" if isinstance(options.waive, Mapping) and UNBOUNDED_RULE in options.waive else "waivable"
     signature = read_signature(fn, context_type, tool=True, patterns=patterns)
-    check_options(fn, options, signature.is_async)
-    output = _output(fn, signature, options)
-    describe = _Describe(fn, name, options, signature, output)
+    fields = tool_fields(fn, name, options, run_mode(fn, options.run, signature.is_async))
+    schema = options.output_schema
+    try:
+        output = read_output(UNSET if schema is not None else signature.returns, passthrough=PASSTHROUGH)
+    except SignatureProblem as problem:
+        refuse(fn, problem.what, problem.fix)
+    render = renderer(output)
+    if schema is not None:
+        from longshore.registry.raw import compile_schema
+
+        render = schema_renderer(compile_schema(schema, fn, options.waive).errors, schema, render_data)
     parameters = (*signature.parameters, *signature.asked)
+    described: dict[str, Json] = {}
+
+    def describe() -> dict[str, Json]:
+        """Made when it is first wanted: it costs more than a start may."""
+        if not described:
+            from longshore.schema.docstring import parse
+            from longshore.schema.infer import input_schema
+
+            doc = parse(getattr(fn, "__doc__", None), [p.name for p in signature.parameters])
+            given = input_schema(signature, doc.parameters)
+            gives = output.schema() if schema is None else schema
+            described.update(describe_tool(name, options, options.description or doc.summary, given, gives))
+        return {**described}
+
+    def explain(raw: Any, _: Exception) -> RepairResult:
+        from longshore.schema.repair import repair_typed
+
+        return repair_typed(name, signature, bytes(raw))
+
     return Entry(
         kind="tool",
         name=name,
         where=SourceLocation(fn),
-        run=run_mode(fn, options.run, signature.is_async),
         decode=signature.decode,
         invoke=invoker(fn, signature),
-        render=_renderer(fn, options, output),
-        explain=with_migrations(fn, explainer(name, signature), signature.decode, parameters, options.earlier),
+        render=render,
+        explain=with_migrations(fn, explain, signature.decode, parameters, options.earlier),
         describe=describe,
-        scopes=read_scopes(fn, options.scopes),
         asked=signature.asked,
         arguments=signature.arguments,
         headers=_headers(fn, signature, describe) if any(each.in_header for each in parameters) else (),
-        typed_result=options.output_schema is None and (output.structured or output.exact is str),
+        typed_result=schema is None and (output.structured or output.exact is str),
         keeps_frame=signature.context is not None or bool(signature.asked),
-        aliases=read_aliases(fn, name, options.aliases),
         authored=_authored(name, options, signature, output),
         documented=bool(options.description or getattr(fn, "__doc__", None)),
-        **tool_fields(options),
+        **fields,
     )
-
-
-def _renderer(fn: Callable[..., Any], options: ToolOptions, output: Output) -> Callable[[Any, Any], Any]:
-    if options.output_schema is None:
-        return renderer(output)
-    from longshore.registry.raw import compile_schema
-
-    validator = compile_schema(options.output_schema, fn, options.waive)
-    return schema_renderer(validator.errors, options.output_schema, render_data)
 
 
 def _authored(
@@ -110,16 +117,13 @@ def _authored(
         return True
     own = (options.output_schema, options.annotations, options.waive, options.meta, options.icons or None)
     names = [name.replace("-", "_"), *(p.name for p in signature.parameters)]
-    if not any(each is not None for each in own) and all(_is_plain(each) for each in names):
-        return None
-    return [names, *own]
+    plain = all(each.isascii() and len(each) <= NAME_CHARACTERS and each.isidentifier() for each in names)
+    return None if plain and all(each is None for each in own) else [names, *own]
 
 
-def _is_plain(name: str) -> bool:
-    return name.isascii() and len(name) <= NAME_CHARACTERS and name.isidentifier()
-
-
-def _headers(fn: Callable[..., Any], signature: Signature, describe: _Describe) -> tuple[HeaderParam, ...]:
+def _headers(
+    fn: Callable[..., Any], signature: Signature, describe: Callable[[], dict[str, Json]]
+) -> tuple[HeaderParam, ...]:
     """The arguments that clients repeat in headers, in the parameters or in the records that they hold."""
     from longshore.schema.header_params import ANNOTATION
 
@@ -143,25 +147,6 @@ def schema_headers(fn: Callable[..., Any], schema: dict[str, Any]) -> tuple[Head
         refuse(fn, problem.what, problem.fix)
 
 
-def read_aliases(fn: Callable[..., Any], name: str, aliases: Sequence[str]) -> tuple[str, ...]:
-    """The earlier names of a tool, each a legal name, and none twice."""
-    for alias in aliases:
-        check_name(alias, "tool", fn)
-    if aliases and len({name, *aliases}) <= len(aliases):
-        refuse(fn, f"aliases={list(aliases)!r} names {name!r} itself, or one name twice", "name each earlier name once")
-    return tuple(aliases)
-
-
-def read_scopes(fn: Any, scopes: Sequence[str]) -> frozenset[str]:
-    """The scopes that a tool needs, each a word as OAuth defines it."""
-    if isinstance(scopes, str):
-        refuse(fn, f"scopes={scopes!r} is one text", f"scopes={scopes.split()!r}")
-    for scope in scopes:
-        if not scope or not all("!" <= letter <= "~" and letter not in '"\\' for letter in scope):
-            refuse(fn, f"{scope!r} is no scope", 'a scope is a word such as "items:write"')
-    return frozenset(scopes)
-
-
 def read_signature(
     fn: Callable[..., Any], context_type: type, *, tool: bool = False, patterns: Patterns = "linear"
 ) -> Signature:
@@ -169,8 +154,6 @@ def read_signature(
     try:
         signature = read(fn, context_type=context_type, marker_type=Ask, patterns=patterns)
         if signature.asked:
-            from longshore.registry.ask_parameters import check_asked
-
             check_asked(signature)
     except SignatureProblem as problem:
         refuse(fn, problem.what, problem.fix)
@@ -208,17 +191,6 @@ def run_mode(fn: Callable[..., Any], wanted: str | None, is_async: bool) -> Run:
     return "inline" if wanted == "inline" else "thread"
 
 
-def explainer(name: str, signature: Signature) -> Callable[[Any, Exception], RepairResult]:
-    """Repairs arguments that the decoder refused, or says what is wrong with each of them."""
-
-    def explain(raw: Any, _: Exception) -> RepairResult:
-        from longshore.schema.repair import repair_typed
-
-        return repair_typed(name, signature, bytes(raw))
-
-    return explain
-
-
 def with_migrations(
     fn: Callable[..., Any],
     explain: Callable[[Any, Exception], RepairResult],
@@ -242,71 +214,150 @@ def name_of(fn: Callable[..., Any]) -> str:
     return str(name)
 
 
-def check_options(fn: Callable[..., Any], options: ToolOptions, is_async: bool) -> None:
-    """Refuse options that an author can't have meant."""
+_FORMS: Final[tuple[tuple[tuple[str, ...], Callable[[Any], bool], str, str], ...]] = (
+    (("title", "description", "category", "help"), lambda value: isinstance(value, (str, NoneType)), "no text", '"…"'),
+    (
+        ("tags", "examples", "aliases", "earlier"),
+        lambda value: not isinstance(value, (str, bytes, Mapping)) and not callable(value),
+        "one thing, not a list",
+        "[…]",
+    ),
+    (
+        ("errors", "meta", "annotations", "waive"),
+        lambda value: isinstance(value, (Mapping, NoneType)),
+        "no mapping",
+        "{…: …}",
+    ),
+)
+
+
+def tool_fields(fn: Callable[..., Any], name: str, options: ToolOptions, run: Run) -> dict[str, Any]:
+    """The fields of an entry that are the same at the typed and at the raw level, checked."""
     if options.effects is not None and options.effects not in EFFECTS:
         refuse(fn, f"effects={options.effects!r} is unknown", 'effects="read", "write" or "destroy"')
-    check_timeout(fn, options.timeout)
-    if options.replay and not is_async:
+    check_timeout(options.timeout, fn)
+    if options.replay and run != "async":
         refuse(fn, "replay=True is for a body that asks, and only async def can wait", "make it async def")
+    for names, is_valid, what, form in _FORMS:
+        for option in names:
+            value = getattr(options, option)
+            if not is_valid(value):
+                refuse(fn, f"{option}={value!r} is {what}", f"{option}={form}")
+    aliases, scopes = options.aliases, options.scopes
+    for alias in aliases:
+        check_name(alias, "tool", fn)
+    if aliases and len({name, *aliases}) <= len(aliases):
+        refuse(fn, f"aliases={list(aliases)!r} names {name!r} itself, or one name twice", "name each earlier name once")
+    if isinstance(scopes, str):
+        refuse(fn, f"scopes={scopes!r} is one text", f"scopes={scopes.split()!r}")
+    for scope in scopes:
+        if not scope or not all("!" <= letter <= "~" and letter not in '"\\' for letter in scope):
+            refuse(fn, f"{scope!r} is no scope", 'a scope is a word such as "items:write"')
+    return {
+        "run": run,
+        "timeout": options.timeout,
+        "replay": options.replay,
+        "effects": options.effects,
+        "idempotent": options.idempotent,
+        "category": options.category,
+        "tags": tuple(options.tags),
+        "examples": tuple(options.examples),
+        "errors": dict(options.errors or {}),
+        "help": options.help,
+        "aliases": tuple(aliases),
+        "scopes": frozenset(scopes),
+        "waived": dict(options.waive or {}),
+    }
 
-    for option in ("title", "description", "category", "help"):
-        if not isinstance(getattr(options, option), (str, NoneType)):
-            refuse(fn, f"{option}={getattr(options, option)!r} is no text", f'{option}="…"')
-    for option in ("tags", "examples", "aliases", "earlier"):
-        if isinstance(getattr(options, option), (str, bytes, Mapping)) or callable(getattr(options, option)):
-            refuse(fn, f"{option}={getattr(options, option)!r} is one thing, not a list", f"{option}=[…]")
-    for option in ("errors", "meta", "annotations", "waive"):
-        if not isinstance(getattr(options, option), (Mapping, NoneType)):
-            refuse(fn, f"{option}={getattr(options, option)!r} is no mapping", f"{option}={{…: …}}")
 
-
-def check_timeout(fn: Callable[..., Any], timeout: Any) -> None:
+def check_timeout(timeout: Any, fn: Callable[..., Any] | None = None) -> None:
     """Refuse a time limit that is neither a number of seconds nor False."""
-    wrong = no_timeout(timeout)
-    if wrong is not None:
-        refuse(fn, *wrong)
-
-
-def no_timeout(timeout: Any) -> tuple[str, str] | None:
-    """The problem of a time limit and its fix; None if it is valid."""
     is_number = isinstance(timeout, (int, float)) and timeout is not True and timeout > 0
-    if timeout is None or timeout is False or is_number:
-        return None
-    return f"timeout={timeout!r} is no number of seconds", "timeout=30, or timeout=False for no limit"
+    if timeout is not None and timeout is not False and not is_number:
+        where = caller() if fn is None else locate(fn)
+        what = f"timeout={timeout!r} is no number of seconds"
+        raise RegistrationError(where, what, "timeout=30, or timeout=False for no limit")
 
 
-def _output(fn: Callable[..., Any], signature: Signature, options: ToolOptions) -> Output:
+# -- parameters with `Ask`
+
+
+def check_asked(signature: Signature) -> None:
+    """Refuse a question that names no parameter of the call, or that asks for what no form can hold."""
+    names = [parameter.name for parameter in signature.parameters]
+    for parameter in signature.asked:
+        ask: Ask = parameter.marker
+        texts: list[str | None] = []
+        form: Any = None  # the type that a form asks for, if there is a form
+        match ask.question:
+            case str() as question:
+                texts = [question, ask.url]
+                form = parameter.type if ask.url is None else None
+            case Elicit(message=message, url=url, schema=schema, type=kind):
+                texts = [message, ask.url or url]
+                form = None if ask.url or url or schema else kind
+            case Sample(prompt=str() as prompt):
+                texts = [prompt]
+            case _:
+                pass
+        for text in texts:
+            if text is not None:
+                _check_holes(parameter, text, names)
+        if form is not None and form not in (bool, str, int, float):
+            from longshore.schema.elicitation_form import form_schema
+
+            form_schema(form, parameter.name)
+
+
+def _check_holes(parameter: Parameter, text: str, names: list[str]) -> None:
+    from string import Formatter
+
+    from longshore.nearest import nearest
+
     try:
-        return read_output(UNSET if options.output_schema is not None else signature.returns, passthrough=PASSTHROUGH)
-    except SignatureProblem as problem:
-        refuse(fn, problem.what, problem.fix)
+        holes = [hole for _, hole, _, _ in Formatter().parse(text) if hole is not None]
+    except ValueError as problem:
+        raise SignatureProblem(f"the question for {parameter.name!r}: {problem}", "write {{ for a brace") from None
+    for hole in holes:
+        name = hole.split(".")[0].split("[")[0]
+        if name not in names:
+            near = nearest(name, names)
+            fix = f"did you mean {{{near}}}?" if near else f"it can name: {', '.join(names) or 'nothing'}"
+            raise SignatureProblem(f"the question for {parameter.name!r} names {{{hole}}}, which is no argument", fix)
 
 
-class _Describe:
-    """The description of a tool for clients, made when it is first wanted: it costs more than a start may."""
+# -- the number of arguments that a callable takes: raw handlers, completions and callbacks
 
-    __slots__ = ("_described", "_fn", "_name", "_options", "_output", "_signature")
+_VARARGS = 0x04
 
-    def __init__(
-        self, fn: Callable[..., Any], name: str, options: ToolOptions, signature: Signature, output: Output
-    ) -> None:
-        self._fn, self._name, self._options = fn, name, options
-        self._signature, self._output = signature, output
-        self._described: dict[str, Json] | None = None
 
-    def __call__(self) -> dict[str, Json]:
-        if self._described is None:
-            from longshore.schema.docstring import parse
-            from longshore.schema.infer import input_schema
+def read_arity(fn: Callable[..., Any]) -> tuple[float, float, bool]:
+    """The fewest and the most positional arguments that a callable takes, and whether it is async.
 
-            options = self._options
-            doc = parse(getattr(self._fn, "__doc__", None), [p.name for p in self._signature.parameters])
-            self._described = describe_tool(
-                self._name,
-                options,
-                options.description or doc.summary,
-                input_schema(self._signature, doc.parameters),
-                self._output.schema() if options.output_schema is None else options.output_schema,
-            )
-        return {**self._described}
+    Any number where it can't be read; the fewest is infinite if a keyword-only parameter has no default.
+    """
+    try:
+        callee = find_callee(fn)
+    except SignatureProblem:
+        return 0, inf, False
+    function: Any = callee.function
+    code, defaults = function.__code__, function.__defaults__ or ()
+    free = [name for name in code.co_varnames[callee.skip : code.co_argcount] if name not in callee.bound]
+    optional = set(code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount])
+    fewest: float = sum(name not in optional for name in free)
+    by_name = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    if any(name not in callee.bound and name not in (function.__kwdefaults__ or ()) for name in by_name):
+        fewest = inf
+    return fewest, inf if code.co_flags & _VARARGS else len(free), callee.is_async
+
+
+def check_callback(callback: Any, name: str, *given: str) -> None:
+    """Raise RegistrationError for a callback that can't be called with these arguments."""
+    fix = f"def {name}({', '.join(('self', *given) if hasattr(callback, '__self__') else given)})"
+    if not callable(callback):
+        raise RegistrationError(caller(), f"{name} is no function: {callback!r:.100}", fix)
+    fewest, most, _ = read_arity(callback)
+    if not fewest <= len(given) <= most:
+        arguments = f"{len(given)} argument{'s' if len(given) > 1 else ''} ({', '.join(given)})"
+        what = f"{name} is called with {arguments if given else 'no arguments'}, which this function does not take"
+        refuse(callback, what, fix)

@@ -54,18 +54,10 @@ class Migrations:
         return reading
 
     def _rename(self, raw: Any, problem: Exception) -> RepairResult:
-        """Explain the arguments under their current names."""
+        """Explain the arguments under their current names. One that is given under both names is a fault."""
         given = _members(raw) if self.renames else None
         if given is None or self.renames.keys().isdisjoint(given):
             return self._explain(raw, problem)
-        renamed, notes, both = self._renamed(given)
-        reading = self._explain(msgspec.json.encode(renamed), problem)
-        if both:
-            return RepairResult(faults=(*both, *reading.faults))
-        return RepairResult(reading.arguments, reading.faults, (*notes, *reading.notes))
-
-    def _renamed(self, given: dict[str, Raw]) -> tuple[dict[str, Raw], list[str], list[str]]:
-        """The arguments under their current names, a note for each that was renamed, and those given under both."""
         renamed = {name: value for name, value in given.items() if name not in self.renames}
         notes: list[str] = []
         both: list[str] = []
@@ -76,7 +68,10 @@ class Migrations:
             else:
                 renamed[new] = given[old]
                 notes.append(f"{old} is now {new}")
-        return renamed, notes, both
+        reading = self._explain(msgspec.json.encode(renamed), problem)
+        if both:
+            return RepairResult(faults=(*both, *reading.faults))
+        return RepairResult(reading.arguments, reading.faults, (*notes, *reading.notes))
 
     def _migrate(self, migration: Migration, raw: Any) -> RepairResult | None:
         """The current arguments, if these are of that earlier form and the migration makes valid ones of them."""
@@ -124,20 +119,19 @@ class _NoContext:
     """The context type of migrations, which get no context."""
 
 
-def read_migrations(fn: Callable[..., Any], earlier: Sequence[Callable[..., Any]]) -> tuple[Migration, ...]:
+def read_migrations(fn: Callable[..., Any], earlier: Sequence[Any]) -> tuple[Migration, ...]:
     """The migrations in their order, each with its signature."""
-    return tuple(_read_migration(fn, each) for each in earlier)
-
-
-def _read_migration(fn: Callable[..., Any], migration: Any) -> Migration:
-    if not callable(migration):
-        refuse(fn, f"earlier=[{migration!r}] is no function", "def from_v1(…): return {…}")
-    try:
-        signature = read(migration, context_type=_NoContext, marker_type=Ask)
-    except SignatureProblem as problem:
-        refuse(migration, f"as a migration of {locate(fn)}: {problem.what}", problem.fix)
-    if signature.is_async:
-        refuse(migration, "a migration can't be async: it only makes one dict of another", "make it a def")
-    if signature.asked:
-        refuse(migration, f"a migration can't ask the client, and {signature.asked[0].name!r} does", "take it out")
-    return Migration(migration, signature)
+    read_in_order: list[Migration] = []
+    for migration in earlier:
+        if not callable(migration):
+            refuse(fn, f"earlier=[{migration!r}] is no function", "def from_v1(…): return {…}")
+        try:
+            signature = read(migration, context_type=_NoContext, marker_type=Ask)
+        except SignatureProblem as problem:
+            refuse(migration, f"as a migration of {locate(fn)}: {problem.what}", problem.fix)
+        if signature.is_async:
+            refuse(migration, "a migration can't be async: it only makes one dict of another", "make it a def")
+        if signature.asked:
+            refuse(migration, f"a migration can't ask the client, and {signature.asked[0].name!r} does", "take it out")
+        read_in_order.append(Migration(migration, signature))
+    return tuple(read_in_order)

@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from longshore.errors import RegistrationError
-from longshore.registry.arity import read_arity
 from longshore.registry.function import (
     UNBOUNDED_RULE,
-    check_options,
-    read_aliases,
-    read_scopes,
+    read_arity,
     run_mode,
     schema_headers,
+    tool_fields,
     with_migrations,
 )
 from longshore.registry.results import render_raw, schema_renderer
 from longshore.registry.source_location import SourceLocation, refuse
-from longshore.registry.tool import Entry, Tool, check_name, describe_tool, tool_fields
+from longshore.registry.tool import Entry, Tool, check_name, describe_tool
 
 if TYPE_CHECKING:
     from longshore.schema.repair import RepairResult
@@ -33,44 +31,35 @@ class _InvalidArguments(Exception):
     """The arguments don't match the author's schema."""
 
 
-def raw_entry(tool: Tool, handler: Callable[..., Any]) -> Entry:
+def raw_entry(tool: Tool, handler: Any) -> Entry:
     """The entry of a raw tool. The handler takes `(arguments, context)` and returns a whole result."""
     check_name(tool.name, "tool", handler)
     if not isinstance(tool.input_schema, dict) or tool.input_schema.get("type") != "object":  # pyright: ignore[reportUnnecessaryIsInstance]
         refuse(handler, f"the input schema of {tool.name!r} has no object at its root", 'give it "type": "object"')
-    is_async = _check_handler(tool, handler)
-    check_options(handler, tool, is_async)
+    if not callable(handler):
+        what = f"the handler of {tool.name!r} is no function"
+        raise RegistrationError(repr(handler), what, "def handler(arguments, ctx)")
+    fewest, most, is_async = read_arity(handler)
+    if fewest > 2 or most < 2:
+        refuse(handler, "a raw handler takes the arguments and the context", "def handler(arguments, ctx)")
+    if tool.run == "async" and not is_async:
+        refuse(handler, 'run="async" is for async def, and this is def', "leave `run` out")
+    run = run_mode(handler, tool.run if tool.run != "async" else None, is_async)
     arguments = _Arguments(tool, handler)
     return Entry(
         kind="tool",
         name=tool.name,
         where=SourceLocation(handler),
-        run=run_mode(handler, tool.run if tool.run != "async" else None, is_async),
         decode=arguments.decode,
         invoke=lambda values, call: handler(values, call.context),
         render=_renderer(tool, handler),
         explain=with_migrations(handler, arguments.explain, arguments.decode, (), tool.earlier),
         describe=lambda: describe_tool(tool.name, tool, tool.description, tool.input_schema, tool.output_schema),
-        scopes=read_scopes(handler, tool.scopes),
         headers=schema_headers(handler, tool.input_schema),
         raw=True,
         checks=tool.validate,
-        aliases=read_aliases(handler, tool.name, tool.aliases),
-        **tool_fields(tool),
+        **tool_fields(handler, tool.name, tool, run),
     )
-
-
-def _check_handler(tool: Tool, handler: Any) -> bool:
-    """Whether the handler is async. Refuses one that can't be called with two arguments."""
-    if not callable(handler):
-        what = f"the handler of {tool.name!r} is no function"
-        raise RegistrationError(repr(handler), what, "def handler(arguments, ctx)")
-    arity = read_arity(handler)
-    if arity.fewest > 2 or arity.most < 2:
-        refuse(handler, "a raw handler takes the arguments and the context", "def handler(arguments, ctx)")
-    if tool.run == "async" and not arity.is_async:
-        refuse(handler, 'run="async" is for async def, and this is def', "leave `run` out")
-    return arity.is_async
 
 
 class _Arguments:

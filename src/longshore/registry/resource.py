@@ -3,36 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, cast, final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast, final
 
 import msgspec
 from msgspec import UNSET, Struct
 
-from longshore.protocol.content import Annotations, Contents, Icon
-from longshore.registry.function import check_timeout, invoker, read_signature, run_mode
-from longshore.registry.source_location import SourceLocation, refuse
-from longshore.registry.text_arguments import read_texts
-from longshore.registry.tool import Entry, Json, report_problem
+from longshore.protocol.content import Annotations, Contents
+from longshore.registry.function import invoker, read_signature
+from longshore.registry.prompt import read_texts, text_fields
+from longshore.registry.source_location import refuse
+from longshore.registry.tool import Entry, Json, Options, describe
 from longshore.schema.output import OutputMismatch, encode
 from longshore.schema.signature import Signature
 
+if TYPE_CHECKING:
+    from longshore.registry.tool import OptionKeywords
 
-class ResourceOptions(Struct, kw_only=True):
+
+class ResourceOptions(Options, kw_only=True):
     """The options of `@app.resource(uri, …)`."""
 
-    name: str | None = None
-    title: str | None = None
-    description: str | None = None
     mime_type: str | None = None
     size: int | None = None
     annotations: Annotations | None = None
-    icons: Sequence[Icon] = ()
-    meta: Mapping[str, Json] | None = None
-    timeout: float | Literal[False] | None = None
-    run: Literal["thread", "inline"] | None = None
     max_age: float = 0.0
     """Seconds for which a client may cache the contents."""
+
+
+if TYPE_CHECKING:
+
+    class ResourceKeywords(OptionKeywords, total=False):
+        mime_type: str | None
+        size: int | None
+        annotations: Annotations | None
+        max_age: float
 
 
 class ReadRequest(Struct):
@@ -42,24 +47,8 @@ class ReadRequest(Struct):
     values: Any
 
 
-class Resource(Struct, kw_only=True):
-    """A registered resource. `resources/list` has those without variables, `resources/templates/list` the others."""
-
-    template: Template
-    entry: Entry
-    max_age: float
-
-    @property
-    def uri(self) -> str:
-        return self.template.text
-
-    @property
-    def fixed(self) -> bool:
-        return not self.template.names
-
-
-def make_resource(uri: str, fn: Callable[..., Any], options: ResourceOptions, context_type: type) -> Resource:
-    """The resource of a function. Raises RegistrationError if URI and parameters don't match."""
+def resource_entry(uri: str, fn: Callable[..., Any], options: ResourceOptions, context_type: type) -> Entry:
+    """The entry of a resource. Raises RegistrationError if URI and parameters don't match."""
     try:
         template = Template(uri)
     except TemplateProblem as problem:
@@ -68,28 +57,31 @@ def make_resource(uri: str, fn: Callable[..., Any], options: ResourceOptions, co
     _check_names(fn, template, signature)
     found = str(getattr(fn, "__name__", uri))
     name = options.name or (uri if found == "<lambda>" else found)
-    check_timeout(fn, options.timeout)
-    entry = Entry(
+    read = invoker(fn, signature)
+
+    def about() -> dict[str, Json]:
+        from longshore.schema.docstring import parse
+
+        fields = {
+            "uriTemplate" if template.names else "uri": uri,
+            "mimeType": options.mime_type,
+            "size": None if template.names else options.size,
+            "annotations": options.annotations,
+        }
+        return describe(name, options, options.description or parse(fn.__doc__, template.names).summary, fields)
+
+    return Entry(
         kind="resource",
         name=name,
-        where=SourceLocation(fn),
-        run=run_mode(fn, options.run, signature.is_async),
+        uri=uri,
+        template=template if template.names else None,
+        max_age=options.max_age,
         decode=lambda request: ReadRequest(request.uri, read_texts(request.values, signature)),
-        invoke=_invoker(fn, signature),
-        render=_Render(options.mime_type),
-        explain=report_problem,
-        describe=lambda: _describe(template, name, fn, options),
-        timeout=options.timeout,
-        asked=signature.asked,
-        parameters={p.name: p.type for p in signature.parameters},
-        effects="read",
+        invoke=lambda request, call: read(request.values, call),
+        render=lambda value, call: _render(value, call.arguments.uri, options.mime_type),
+        describe=about,
+        **text_fields(fn, options, signature),
     )
-    return Resource(template=template, entry=entry, max_age=options.max_age)
-
-
-def _invoker(fn: Callable[..., Any], signature: Signature) -> Callable[[Any, Any], Any]:
-    inner = invoker(fn, signature)
-    return lambda request, call: inner(request.values, call)
 
 
 def _check_names(fn: Callable[..., Any], template: Template, signature: Signature) -> None:
@@ -110,51 +102,24 @@ def _check_names(fn: Callable[..., Any], template: Template, signature: Signatur
             refuse(fn, f"parameter {name!r} comes from the query, which may be absent", f"give {name} a default")
 
 
-def _describe(template: Template, name: str, fn: Callable[..., Any], options: ResourceOptions) -> dict[str, Json]:
-    from longshore.schema.docstring import parse
-
-    described = {
-        "uriTemplate" if template.names else "uri": template.text,
-        "name": name,
-        "title": options.title,
-        "description": options.description or parse(fn.__doc__, template.names).summary or None,
-        "mimeType": options.mime_type,
-        "size": None if template.names else options.size,
-        "annotations": options.annotations,
-        "icons": list(options.icons) or None,
-        "_meta": options.meta,
-    }
-    return {key: value for key, value in described.items() if value is not None}
+def _render(value: Any, uri: str, mime_type: str | None) -> dict[str, Any]:
+    """The contents of a return value: text, bytes, plain data as JSON, or ready-made contents."""
+    items: list[Any] = list(cast(list[Any], value)) if isinstance(value, (list, tuple)) else []
+    if not items or not all(isinstance(item, Contents) for item in items):
+        items = [value]
+    return {"contents": [_contents(item, uri, mime_type) for item in items]}
 
 
-class _Render:
-    """Makes contents of a return value: text, bytes, plain data as JSON, or ready-made contents."""
-
-    __slots__ = ("_mime_type",)
-
-    def __init__(self, mime_type: str | None) -> None:
-        self._mime_type = mime_type
-
-    def __call__(self, value: Any, call: Any) -> dict[str, Any]:
-        uri = call.arguments.uri
-        if (
-            isinstance(value, (list, tuple))
-            and value
-            and all(isinstance(item, Contents) for item in cast(list[Any], value))
-        ):
-            return {"contents": [self._contents(uri, item) for item in cast(list[Any], value)]}
-        return {"contents": [self._contents(uri, value)]}
-
-    def _contents(self, uri: str, value: Any) -> Contents:
-        if value is None:
-            raise OutputMismatch("a resource is text, bytes or data, not None; raise ResourceNotFound if there is none")
-        if isinstance(value, Contents):
-            return value if value.uri else msgspec.structs.replace(value, uri=uri)
-        if isinstance(value, str):
-            return Contents(uri, text=value, mime_type=self._mime_type or "text/plain")
-        if isinstance(value, (bytes, bytearray, memoryview)):
-            return Contents(uri, blob=bytes(value), mime_type=self._mime_type or "application/octet-stream")  # pyright: ignore[reportUnknownArgumentType]
-        return Contents(uri, text=encode(value).decode(), mime_type=self._mime_type or "application/json", meta=UNSET)
+def _contents(value: Any, uri: str, mime_type: str | None) -> Contents:
+    if value is None:
+        raise OutputMismatch("a resource is text, bytes or data, not None; raise ResourceNotFound if there is none")
+    if isinstance(value, Contents):
+        return value if value.uri else msgspec.structs.replace(value, uri=uri)
+    if isinstance(value, str):
+        return Contents(uri, text=value, mime_type=mime_type or "text/plain")
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return Contents(uri, blob=bytes(value), mime_type=mime_type or "application/octet-stream")  # pyright: ignore[reportUnknownArgumentType]
+    return Contents(uri, text=encode(value).decode(), mime_type=mime_type or "application/json", meta=UNSET)
 
 
 # -- URI templates

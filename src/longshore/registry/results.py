@@ -188,30 +188,18 @@ def cut_text(result: CallResult, limit: int) -> CallResult:
     """
     left, content, lost = limit, list[Any](), 0
     for block in result.content:
-        text = _text_of(block)
-        if text is None:
+        is_dict = isinstance(block, dict)
+        text: Any = cast(dict[str, Any], block).get("text") if is_dict else getattr(block, "text", None)
+        if not isinstance(text, str) or block_kind(block) != "text":
             content.append(block)
             continue
         data = text.encode()
         kept = data[: max(left, 0)].decode(errors="ignore")
         lost += len(data) - len(kept.encode())
         left -= len(data)
-        content.append(_with_text(block, kept) if len(kept) < len(text) else block)
+        content.append({**block, "text": kept} if is_dict else msgspec.structs.replace(block, text=kept))
     if not lost:
         return result
     content.append(Text(f"[cut: {lost:,} bytes more; this tool's result_bytes is {limit:,}]"))
     failed = result.is_error if result.structured is UNSET else True
     return msgspec.structs.replace(result, content=content, structured=UNSET, is_error=failed)
-
-
-def _text_of(block: Any) -> str | None:
-    if isinstance(block, dict):
-        text = cast(dict[str, Any], block).get("text")
-        return text if isinstance(text, str) and block_kind(block) == "text" else None
-    return block.text if isinstance(block, Text) else None
-
-
-def _with_text(block: Any, text: str) -> Any:
-    if isinstance(block, dict):
-        return {**cast(dict[str, Any], block), "text": text}
-    return msgspec.structs.replace(block, text=text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from msgspec import Struct
 
@@ -25,30 +25,35 @@ ILLEGAL = re.compile(r"[^A-Za-z0-9_.-]")
 _LEGAL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
 
 
-class ToolOptions(Struct, kw_only=True):
+class Options(Struct, kw_only=True):
+    """The options that tools, resources and prompts have in common, and all options of a prompt."""
+
+    name: str | None = None
+    title: str | None = None
+    description: str | None = None
+    icons: Sequence[Icon] = ()
+    meta: Mapping[str, Json] | None = None
+    timeout: float | Literal[False] | None = None
+    run: Run | None = None
+
+
+class ToolOptions(Options, kw_only=True):
     """The options of a tool, at the typed and at the raw level. At the typed level the rest follows from the function.
 
     - `effects` and `idempotent` become the standard annotations; `annotations` adds to or replaces them.
     - `output_schema`, where given, is enforced on `structured` of the result.
     """
 
-    name: str | None = None
-    title: str | None = None
-    description: str | None = None
     category: str | None = None
     tags: Sequence[str] = ()
     effects: Effects | None = None
     idempotent: bool | None = None
     open_world: bool | None = None
-    timeout: float | Literal[False] | None = None
-    run: Run | None = None
     replay: bool = False
     examples: Sequence[Any] = ()
     errors: Mapping[str, str] | None = None
     output_schema: dict[str, Json] | None = None
     annotations: Mapping[str, Json] | None = None
-    icons: Sequence[Icon] = ()
-    meta: Mapping[str, Json] | None = None
     scopes: Sequence[str] = ()
     """The scopes that an authenticated caller's token must have."""
     help: str | None = None
@@ -59,6 +64,36 @@ class ToolOptions(Struct, kw_only=True):
     """Migrations: functions that turn arguments of earlier versions into today's, the newest first."""
     waive: Mapping[str, str] | None = None
     """Lint rule → why it does not apply to this tool."""
+
+
+if TYPE_CHECKING:
+    # The same options as keyword arguments of the decorators, for type checkers and editors.
+
+    class OptionKeywords(TypedDict, total=False):
+        name: str | None
+        title: str | None
+        description: str | None
+        icons: Sequence[Icon]
+        meta: Mapping[str, Json] | None
+        timeout: float | Literal[False] | None
+        run: Literal["thread", "inline"] | None
+
+    class ToolKeywords(OptionKeywords, total=False):
+        category: str | None
+        tags: Sequence[str]
+        effects: Effects | None
+        idempotent: bool | None
+        open_world: bool | None
+        replay: bool
+        examples: Sequence[Any]
+        errors: Mapping[str, str] | None
+        output_schema: dict[str, Json] | None
+        annotations: Mapping[str, Json] | None
+        scopes: Sequence[str]
+        help: str | None
+        aliases: Sequence[str]
+        earlier: Sequence[Callable[..., Any]]
+        waive: Mapping[str, str] | None
 
 
 class Tool(ToolOptions, kw_only=True):
@@ -91,6 +126,14 @@ class Entry(Struct, kw_only=True):
     """Repairs arguments that `decode` refused, or says what is wrong with each of them."""
     describe: Callable[[], dict[str, Json]]
     toolset: Any = None
+    uri: str = ""
+    """The URI of a resource, or its template."""
+    template: Any = None
+    """The template that a resource's URIs match, if it has variables."""
+    max_age: float = 0.0
+    """Seconds for which a client may cache a resource's contents."""
+    completions: dict[str, Entry] = {}
+    """The functions that complete its arguments."""
     timeout: float | Literal[False] | None = None
     limit: float = inf
     """The time limit in seconds, from the configuration, the declaration and the default; infinite for none."""
@@ -141,6 +184,11 @@ class Entry(Struct, kw_only=True):
     calls: int = 0
     failures: int = 0
 
+    @property
+    def key(self) -> str:
+        """The name that the catalog has it by, unique among its kind."""
+        return self.uri or self.name
+
 
 def report_problem(_: Any, problem: Exception) -> RepairResult:
     """The `explain` of an entry that repairs nothing."""
@@ -154,44 +202,26 @@ def category_of(entry: Entry) -> str | None:
     return entry.category or (entry.toolset.name if entry.toolset is not None else None)
 
 
-def tool_fields(options: ToolOptions) -> dict[str, Json]:
-    """The fields of an entry that are the same at the typed and at the raw level."""
-    return {
-        "timeout": options.timeout,
-        "replay": options.replay,
-        "effects": options.effects,
-        "idempotent": options.idempotent,
-        "category": options.category,
-        "tags": tuple(options.tags),
-        "examples": tuple(options.examples),
-        "errors": dict(options.errors or {}),
-        "help": options.help,
-        "waived": dict(options.waive or {}),
-    }
-
-
-def describe_tool(
-    name: str, options: ToolOptions, description: str | None, input_schema: Json, output_schema: Json
-) -> dict[str, Json]:
-    """A tool as `tools/list` shows it."""
-    meta: dict[str, Json] = {} if options.category is None else {"longshore/category": options.category}
-    if options.tags:
-        meta["longshore/tags"] = list(options.tags)
+def describe(name: str, options: Options, description: str | None, fields: dict[str, Json]) -> dict[str, Json]:
+    """A tool, a resource or a prompt as a list shows it. `fields` are those of its kind; None is left out."""
     described = {
         "name": name,
         "title": options.title,
         "description": description or None,
         "icons": list(options.icons) or None,
-        "inputSchema": input_schema,
-        "outputSchema": output_schema,
-        "annotations": _hints(options) or None,
-        "_meta": (meta | dict(options.meta or {})) or None,
+        "_meta": options.meta,
+        **fields,
     }
     return {key: value for key, value in described.items() if value is not None}
 
 
-def _hints(options: ToolOptions) -> dict[str, Json]:
-    """The standard annotations for the declared effects, and the author's own."""
+def describe_tool(
+    name: str, options: ToolOptions, description: str | None, input_schema: Json, output_schema: Json
+) -> dict[str, Json]:
+    """A tool as `tools/list` shows it, with the standard annotations for its effects and the author's own."""
+    meta: dict[str, Json] = {} if options.category is None else {"longshore/category": options.category}
+    if options.tags:
+        meta["longshore/tags"] = list(options.tags)
     hints: dict[str, Json] = {}
     if options.effects is not None:
         hints["readOnlyHint"] = options.effects == "read"
@@ -201,7 +231,13 @@ def _hints(options: ToolOptions) -> dict[str, Json]:
         hints["idempotentHint"] = options.idempotent
     if options.open_world is not None:
         hints["openWorldHint"] = options.open_world
-    return hints | dict(options.annotations or {})
+    fields = {
+        "inputSchema": input_schema,
+        "outputSchema": output_schema,
+        "annotations": (hints | dict(options.annotations or {})) or None,
+        "_meta": (meta | dict(options.meta or {})) or None,
+    }
+    return describe(name, options, description, fields)
 
 
 # -- names
@@ -210,15 +246,9 @@ def _hints(options: ToolOptions) -> dict[str, Json]:
 def check_name(name: Any, kind: str, fn: Callable[..., Any]) -> None:
     """Refuse a name that some client would drop, rename or fail on."""
     if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARACTERS or not _LEGAL.issuperset(name):
-        refuse(
-            fn,
-            f"{name!r} can't be a {kind}'s name: 1 to {NAME_CHARACTERS} of A-Z a-z 0-9 _ - .",
-            f"name={_legal(str(name))!r}",
-        )
-
-
-def _legal(name: str) -> str:
-    return re.sub(f"{ILLEGAL.pattern}+", "_", name).strip("_")[:NAME_CHARACTERS] or "tool"
+        legal = re.sub(f"{ILLEGAL.pattern}+", "_", str(name)).strip("_")[:NAME_CHARACTERS] or "tool"
+        what = f"{name!r} can't be a {kind}'s name: 1 to {NAME_CHARACTERS} of A-Z a-z 0-9 _ - ."
+        refuse(fn, what, f"name={legal!r}")
 
 
 def hint(name: str, names: Iterable[str]) -> str:

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Unpack, cast,
 
 from msgspec import Struct
 
-from longshore.errors import ToolError
-from longshore.registry.function import check_function, check_uri, read_options
-from longshore.registry.prompt import PromptOptions
-from longshore.registry.resource import ResourceOptions
-from longshore.registry.tool import ToolOptions
+from longshore.errors import RegistrationError, ToolError
+from longshore.registry.function import check_callback, check_uri, read_options, tool_entry
+from longshore.registry.tool import Entry, Options, ToolOptions
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
 
-    from longshore.registry.decorator_keywords import PromptKeywords, ResourceKeywords, ToolKeywords
+    from longshore.registry.resource import ResourceKeywords
+    from longshore.registry.tool import OptionKeywords, ToolKeywords
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__longshore__"
@@ -58,24 +57,24 @@ def tool(fn: F, /) -> F: ...
 def tool(**options: Unpack[ToolKeywords]) -> Callable[[F], F]: ...
 def tool(fn: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
     """Mark a method of a toolset as a tool, with the options of `@app.tool`."""
-    check_function(fn, "@tool")
-    return cast(F, _marking(fn, Mark("tool", read_options(ToolOptions, options, "@tool(…)"))))
+    return cast(F, _marking(fn, Mark("tool", read_options(ToolOptions, options, "@tool", fn))))
 
 
 @overload
 def prompt(fn: F, /) -> F: ...
 @overload
-def prompt(**options: Unpack[PromptKeywords]) -> Callable[[F], F]: ...
+def prompt(**options: Unpack[OptionKeywords]) -> Callable[[F], F]: ...
 def prompt(fn: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
     """Mark a method of a toolset as a prompt, with the options of `@app.prompt`."""
-    check_function(fn, "@prompt")
-    return cast(F, _marking(fn, Mark("prompt", read_options(PromptOptions, options, "@prompt(…)"))))
+    return cast(F, _marking(fn, Mark("prompt", read_options(Options, options, "@prompt", fn))))
 
 
 def resource(uri: str, **options: Unpack[ResourceKeywords]) -> Callable[[F], F]:
     """Mark a method of a toolset as a resource, with the options of `@app.resource`."""
+    from longshore.registry.resource import ResourceOptions
+
     check_uri(uri, "@resource")
-    made = read_options(ResourceOptions, options, "@resource(…)")
+    made = read_options(ResourceOptions, options, "@resource")
     return cast(Callable[[F], F], _marking(None, Mark("resource", made, uri)))
 
 
@@ -87,21 +86,39 @@ def _marking(fn: Callable[..., Any] | None, mark: Mark) -> Any:
     return attach if fn is None else attach(fn)
 
 
-def marked(toolset: Toolset) -> Iterator[tuple[Mark, Callable[..., Any]]]:
-    """The methods that a toolset offers, bound, in the order in which they are written."""
+def make_entries(handle: ToolsetHandle, context_type: type) -> Iterator[Entry]:
+    """The entries of the marked methods, in the order in which they are written."""
+    cls = type(handle.toolset)
     seen: set[str] = set()
-    for cls in reversed(type(toolset).__mro__):
-        for name in cls.__dict__:
-            mark = None if name in seen else _mark_of(type(toolset), name)
-            if isinstance(mark, Mark):
-                seen.add(name)
-                yield mark, getattr(toolset, name)
+    for name in [name for each in reversed(cls.__mro__) for name in each.__dict__]:
+        # Not by `getattr` of the toolset: the attribute may be a property with side effects.
+        written: Any = next(each.__dict__[name] for each in cls.__mro__ if name in each.__dict__)
+        mark = getattr(written, _MARK, None) or getattr(getattr(written, "__func__", None), _MARK, None)
+        if name in seen or not isinstance(mark, Mark):
+            continue
+        seen.add(name)
+        try:
+            entry = _make_entry(mark, getattr(handle.toolset, name), context_type)
+        except RegistrationError as problem:
+            from longshore.registry.tool_lint import collect
+
+            if not collect(problem):
+                raise
+            continue
+        entry.toolset = handle
+        yield entry
 
 
-def _mark_of(cls: type, name: str) -> Any:
-    """The mark of an attribute, without evaluating it: it may be a property with side effects."""
-    written: Any = next(each.__dict__[name] for each in cls.__mro__ if name in each.__dict__)
-    return getattr(written, _MARK, None) or getattr(getattr(written, "__func__", None), _MARK, None)
+def _make_entry(mark: Mark, method: Any, context_type: type) -> Entry:
+    if mark.kind == "tool":
+        return tool_entry(method, mark.options, context_type)
+    if mark.kind == "prompt":
+        from longshore.registry.prompt import prompt_entry
+
+        return prompt_entry(method, mark.options, context_type)
+    from longshore.registry.resource import resource_entry
+
+    return resource_entry(mark.uri, method, mark.options, context_type)
 
 
 @final
@@ -114,7 +131,9 @@ class ToolsetHandle:
         self.stateless = type(toolset).start is Toolset.start
         """Whether there is nothing to open, so that it is always ready."""
         self.ready = self.stateless
-        _check_hooks(toolset)
+        for hook in ("start", "stop"):
+            if getattr(type(toolset), hook) is not getattr(Toolset, hook):
+                check_callback(getattr(toolset, hook), hook)
         self.rank = 0
         """Of two equal names, that of the lower rank wins. Each mounted server has its own rank, all others 0."""
         self.removed = False
@@ -158,24 +177,12 @@ class ToolsetHandle:
         return (self.ready or self._opening is not None) and type(self.toolset).stop is not Toolset.stop
 
 
-def _check_hooks(toolset: Toolset) -> None:
-    for name in ("start", "stop"):
-        if getattr(type(toolset), name) is not getattr(Toolset, name):
-            from longshore.registry.arity import check_callback
-
-            check_callback(getattr(toolset, name), name)
-
-
 async def _call(method: Callable[[], Awaitable[None] | None]) -> None:
+    """Run `start` or `stop`: a blocking one off the loop, on a thread that can't hold the process at its end."""
     code = getattr(getattr(method, "__func__", method), "__code__", None)
     if code is not None and code.co_flags & 0x80:
         await method()  # type: ignore[misc]
-    else:
-        await _in_daemon_thread(method)
-
-
-async def _in_daemon_thread(method: Callable[[], Any]) -> None:
-    """Blocking work off the loop, on a thread that can't hold the process at its end."""
+        return
     from asyncio import get_running_loop
     from threading import Thread
 

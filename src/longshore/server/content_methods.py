@@ -10,7 +10,7 @@ from longshore.errors import ProtocolError, ResourceNotFound
 from longshore.limits import Limits
 from longshore.protocol.dialect import Failure
 from longshore.protocol.peer import SUBSCRIPTION_ID, Envelope
-from longshore.registry.tool import hint
+from longshore.registry.tool import Entry, hint
 from longshore.server.call import Call
 from longshore.server.link import Link
 from longshore.server.methods import MethodHandler, MethodRequest
@@ -91,9 +91,9 @@ def _read_resource(engine: Engine, request: MethodRequest) -> bytes | None:
     found = engine.catalog.find_resource(params.uri)
     if found is None:
         _refuse_missing(engine, request, params.uri)
-    resource, values = found
-    call = request.call(engine, resource.entry, ReadRequest(params.uri, values), params.meta)
-    call.max_age = resource.max_age
+    entry, values = found
+    call = request.call(engine, entry, ReadRequest(params.uri, values), params.meta)
+    call.max_age = entry.max_age
     return _run(engine, call, params)
 
 
@@ -149,7 +149,7 @@ def _lacks_prompt(engine: Engine, params: GetParams) -> bool:
 
 def _complete(engine: Engine, request: MethodRequest) -> bytes | None:
     """Complete an argument by the function declared for it, or by the choices of its type."""
-    from longshore.registry.text_arguments import CompletionRequest, choices, matching, render_completion
+    from longshore.registry.prompt import CompletionRequest, choices, matching, render_completion
 
     if engine.rates is not None and (wait := engine.rates.take(request.link.principal.name, request.method)):
         from longshore.server.engine import rate_failure
@@ -160,18 +160,18 @@ def _complete(engine: Engine, request: MethodRequest) -> bytes | None:
     if ref not in known:
         raise ProtocolError(INVALID_PARAMS, f"nothing to complete: no {ref[:100]!r}{hint(ref, known)}")
     name, value = params.argument.name, params.argument.value
-    entry = engine.catalog.completions.get((ref, name))
-    if entry is not None:
-        return engine.run(request.call(engine, entry, CompletionRequest(value, params.context.arguments)))
-    owner: Any = known[ref]
-    parameters: dict[str, Any] = getattr(owner, "entry", owner).parameters
+    owner = known[ref]
+    if name in owner.completions:
+        completion = CompletionRequest(value, params.context.arguments)
+        return engine.run(request.call(engine, owner.completions[name], completion))
+    parameters = owner.parameters
     if name not in parameters:
         raise ProtocolError(INVALID_PARAMS, f"{ref[:100]!r} has no argument {name[:100]!r}{hint(name, parameters)}")
     found = matching(choices(parameters[name]) or [], value)
     return engine.replies.result(request.id, request.sender, render_completion(found))
 
 
-def _completed_in(engine: Engine, params: CompleteParams) -> tuple[str, dict[str, Any]]:
+def _completed_in(engine: Engine, params: CompleteParams) -> tuple[str, dict[str, Entry]]:
     """The name or URI that a completion refers to, and the table to find it in."""
     if isinstance(params.ref, PromptRef):
         return params.ref.name, engine.catalog.prompts

@@ -422,13 +422,13 @@ class Engine:
         """
         if self._capabilities is None:
             catalog, mounted = self.catalog, self.catalog.pending_mounts is not None
-            templates = any(not resource.fixed for resource in tuple(catalog.resources.values()))
+            templates = any(entry.template is not None for entry in tuple(catalog.resources.values()))
             declared = {
                 "tools": True,
                 "logging": True,
                 "resources": mounted or catalog.resources,
                 "prompts": mounted or catalog.prompts,
-                "completions": mounted or catalog.completions or catalog.prompts or templates,
+                "completions": mounted or catalog.prompts or templates,
             }
             self._capabilities = frozenset(name for name, value in declared.items() if value)
         return self._capabilities

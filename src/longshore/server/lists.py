@@ -99,7 +99,7 @@ class Lists:
                 return list(catalog.prompts.values())
             case _:
                 fixed = method == "resources/list"
-                return [resource.entry for resource in catalog.resources.values() if resource.fixed is fixed]
+                return [entry for entry in catalog.resources.values() if (entry.template is None) is fixed]
 
     def _start(self, method: str, cursor: str) -> int:
         try:

@@ -21,7 +21,7 @@ from longshore.client.client import Client
 from longshore.client.handlers import ElicitQuestion
 from longshore.client.memory import MemoryChannel
 from longshore.client.targets import Target
-from longshore.registry.arity import check_callback
+from longshore.registry.function import check_callback
 from longshore.registry.toolset import ToolsetHandle
 
 

@@ -158,7 +158,7 @@ class EnterpriseManaged(TokenAuthorizer):
 
 def _checked(source: Source, what: str) -> Source:
     if callable(source):
-        from longshore.registry.arity import check_callback
+        from longshore.registry.function import check_callback
 
         check_callback(source, what)
     return source

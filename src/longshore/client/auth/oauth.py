@@ -133,7 +133,7 @@ class OAuth(TokenAuthorizer):
             if parts.scheme != "https" or parts.path in ("", "/"):
                 raise ValueError("client_metadata_url: expected an https URL with a path")
         if redirect is not None:
-            from longshore.registry.arity import check_callback
+            from longshore.registry.function import check_callback
 
             check_callback(redirect, "redirect", "url")
         profile = client_id or client_metadata_url or ""
