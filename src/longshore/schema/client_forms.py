@@ -171,10 +171,7 @@ def _describe_default(schema: Schema) -> Schema:
 
 
 def _describe_values(schema: Schema, sentence: str, values: list[Any]) -> Schema:
-    try:
-        return add_sentence(schema, sentence.format(", ".join(msgspec.json.encode(each).decode() for each in values)))
-    except Exception:  # the author's value may have no JSON form
-        return schema
+    return add_sentence(schema, sentence.format(", ".join(msgspec.json.encode(each).decode() for each in values)))
 
 
 # -- Gemini's older field for parameters: a record of its own, which refuses keywords that it has no member for

@@ -345,7 +345,7 @@ def incompatibilities(old: Any, new: Any, *, result: bool = False) -> list[str]:
 
 
 def _close(schema: Schema) -> Schema:
-    """Closed, if it says nothing about additional properties: callers sent none."""
+    """Closed, if it says nothing about additional properties: callers sent none, and one that was removed is lost."""
     return {"additionalProperties": False, **schema} if "properties" in schema else schema
 
 
@@ -385,10 +385,10 @@ class _Comparison:
                 self._assumed.add(pair)
                 yield from self.fit(_follow(given, self._given), _follow(taken, self._taken), at)
         elif "anyOf" in given or "anyOf" in taken:
-            closed = given if self._result else rewrite(given, _close)
-            if not _covers(rewrite(taken, _open) if self._result else taken, closed):
+            sides = (given, rewrite(taken, _open)) if self._result else (rewrite(given, _close), rewrite(taken, _close))
+            if not _is_covered(*sides):
                 yield self._differ("anyOf", given.get("anyOf", UNSET), taken.get("anyOf", UNSET), at)
-        elif {"const", "enum"}.isdisjoint(given) or not _covers(taken, given):
+        elif {"const", "enum"}.isdisjoint(given) or not _is_covered(given, taken):
             yield from self._fit_keywords(given, taken, at)
             yield from self._fit_members(given, taken, at)
 
@@ -453,17 +453,17 @@ def _follow(schema: Schema, root: Any) -> Any:
 
 def _is_looser(key: str, one: Any, other: Any) -> bool:
     """Whether a changed or removed keyword refuses nothing that it accepted."""
-    return key in _ALONE and _covers({} if other is UNSET else {key: other}, {} if one is UNSET else {key: one})
+    return key in _ALONE and _is_covered({} if one is UNSET else {key: one}, {} if other is UNSET else {key: other})
 
 
-def _covers(taken: Schema, given: Schema) -> bool:
+def _is_covered(given: Schema, taken: Schema) -> bool:
     """Whether all values of `given` are certainly valid by `taken`."""
     import jsonschema_rs
 
-    if '"$ref"' in pretty([taken, given]):
+    if '"$ref"' in pretty([given, taken]):
         return False
     try:
-        whole, part = (jsonschema_rs.canonicalize(each, offline=True) for each in (taken, given))
+        part, whole = (jsonschema_rs.canonicalize(each, offline=True) for each in (given, taken))
         return whole.covers(part) == jsonschema_rs.canonical.Containment.YES
     except ValueError:  # not a schema, or none that the library can compare
         return False

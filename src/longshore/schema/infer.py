@@ -1,4 +1,4 @@
-"""A type -> its JSON Schema, in the plain form that all clients take.
+"""A type -> its JSON Schema, in the plain form that all clients take, and the form that asks a person for it.
 
 Models are written where they are used; `$defs` appear only for recursive ones and for those used very often. There are
 no titles, no boolean sub-schemas but `additionalProperties: false`; every array has `items` and every object

@@ -48,9 +48,9 @@ class RepairResult(Struct, frozen=True):
 def repair_raw(tool: str, raw: bytes | Raw, find: Find | None) -> RepairResult:
     """Repair the arguments of a raw tool. `find` lists the violations of its schema; None if it validates nothing."""
     value, whole = _open(tool, raw)
-    if whole.faults or find is None:
-        return whole if whole.faults else RepairResult(value, notes=whole.notes)
-    violations, notes = repair(value, find)
+    if whole.faults:
+        return whole
+    violations, notes = ([], ()) if find is None else repair(value, find)
     if violations:
         return RepairResult(faults=tuple(shorten([each.line for each in violations])))
     return RepairResult(value, notes=(*whole.notes, *notes))

@@ -48,6 +48,11 @@ BREAKING = {
     "values instead of forms": (MAYBE, {"enum": [1]}, "the whole: anyOf was"),
     "a value instead of forms": (MAYBE, {"const": 1}, "the whole: anyOf was"),
     "a form more, of which one must hold": ({"oneOf": [INT]}, {"oneOf": [INT, NUMBER]}, "oneOf was"),
+    "one of several forms has a member less": (
+        {"anyOf": [holding({"a": INT}, closed=False), {"type": "null"}]},
+        {"anyOf": [holding({}, closed=False), {"type": "null"}]},
+        "the whole: anyOf was",
+    ),
     "an alternative less": ({"anyOf": [INT, TEXT]}, {"anyOf": [INT]}, "the whole: anyOf was"),
     "closed": (holding({}, closed=False), holding({}), "parameter '.*': it was true and is false"),
     "a name that anything was taken under": (
