@@ -10,10 +10,12 @@ from longshore.cli.completion import complete_rule, complete_target, complete_wa
 from longshore.cli.options import Options, TargetOrCommand, command_of, utf8, with_options
 from longshore.cli.screen import Screen
 from longshore.schema.lint.clients import CLIENTS
-from longshore.schema.lint.rule import COMMON, LEVELS, PROFILES
+from longshore.schema.lint.rule import COMMON, LEVELS, PROFILES, Level, Profile
 
 if TYPE_CHECKING:
+    from longshore.cli.describe import Described
     from longshore.cli.findings import Report
+    from longshore.schema.lint.tool_list import ToolList
 
 FOUND: Final = 1
 FORMS: Final = ("text", "json", "sarif", "markdown")
@@ -89,19 +91,39 @@ def lint(ctx: click.Context, /, target: str | None, form: str, explain: str | No
 
         show(server, client, form, screen)
         return 0
+    if fix:
+        server = _mend(server, profiles, waived, screen)
+    report = _check(found, server, profiles, waived, level)
+    _print(report, "left" if fix else form, screen)
+    return FOUND if report.count("error") or (strict and report.count("warning")) else 0
 
+
+def _mend(server: ToolList, profiles: tuple[Profile, ...], waived: dict[str, str], screen: Screen) -> ToolList:
+    """Print the mended tools, and name on stderr what was mended."""
+    from longshore.cli.screen import one_line
+    from longshore.schema.lint.run import mend
+
+    mended, done = mend(server, profiles, waived)
+    screen.json({"tools": list(mended.tools)})
+    for tool, ids in list(done.items())[:NOTED]:
+        screen.note(f"mended {one_line(tool[:100])}: {', '.join(ids)}")
+    if len(done) > NOTED:
+        screen.note(f"… and {len(done) - NOTED:,} more")
+    return mended
+
+
+def _check(
+    found: Described, server: ToolList, profiles: tuple[Profile, ...], waived: dict[str, str], level: Level
+) -> Report:
     from msgspec.structs import replace
 
-    from longshore.cli.findings import Report, summary
+    from longshore.cli.findings import Report
     from longshore.schema.lint import run
     from longshore.schema.output import count_tokens
 
-    done: dict[str, list[str]] = {}
-    if fix:
-        server, done = run.mend(server, profiles, waived)
     refused = [replace(each, waived=waived.get(each.rule, "")) for each in found.refused]
     linted = run.lint(server, profiles=profiles, waived=waived)
-    report = Report(
+    return Report(
         server=server.name,
         tools=len(server.tools),
         tokens=count_tokens(server.tools),
@@ -109,22 +131,6 @@ def lint(ctx: click.Context, /, target: str | None, form: str, explain: str | No
         level=level,
         file=found.file,
     )
-    if fix:
-        screen.json({"tools": list(server.tools)})
-        _note_mended(done, screen)
-        screen.note(f"left: {summary(report)}")
-    else:
-        _print(report, form, screen)
-    return FOUND if report.count("error") or (strict and report.count("warning")) else 0
-
-
-def _note_mended(done: dict[str, list[str]], screen: Screen) -> None:
-    from longshore.cli.screen import one_line
-
-    for tool, ids in list(done.items())[:NOTED]:
-        screen.note(f"mended {one_line(tool[:100])}: {', '.join(ids)}")
-    if len(done) > NOTED:
-        screen.note(f"… and {len(done) - NOTED:,} more")
 
 
 def _print(report: Report, form: str, screen: Screen) -> None:
@@ -135,6 +141,8 @@ def _print(report: Report, form: str, screen: Screen) -> None:
             screen.json(findings.as_json(report))
         case "sarif":
             screen.json(findings.as_sarif(report))
+        case "left":  # stdout has the mended tools
+            screen.note(f"left: {findings.summary(report)}")
         case "markdown":
             screen.data(findings.as_markdown(report))
         case _:

@@ -5,7 +5,6 @@ Servers with raw tools load this on a cold start, so the rules are imported only
 
 from __future__ import annotations
 
-import _thread
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, final
@@ -34,34 +33,34 @@ ENFORCED: Final = frozenset({"E03"})
 MIXED: Final = frozenset({"W27", "B53", "B58"})
 """Warning rules with faults at error level. Other warning rules are not run at registration: they cost the most."""
 
-_collecting = _thread._local()  # pyright: ignore[reportPrivateUsage]  (importing threading costs a millisecond)
+_collecting: Final[list[list[RegistrationError]]] = []
+"""The lists that collect refusals now. The last one gets them."""
 
 
 @contextmanager
 def collect_refusals() -> Generator[list[RegistrationError], None, None]:
-    """On this thread, leave out tools that are refused, list the refusals here, and lint nothing.
+    """Leave out tools that are refused, list the refusals here, and lint nothing.
 
     For the linter, which reports everything that is wrong with a server, not only the first refusal.
     """
     found: list[RegistrationError] = []
-    before, _collecting.found = getattr(_collecting, "found", None), found
+    _collecting.append(found)
     try:
         yield found
     finally:
-        _collecting.found = before
+        _collecting.pop()
 
 
 def is_collecting() -> bool:
-    """Whether this thread collects refusals."""
-    return getattr(_collecting, "found", None) is not None
+    """Whether refusals are collected now."""
+    return bool(_collecting)
 
 
 def collect(problem: RegistrationError) -> bool:
-    """Add a refusal to those that this thread collects. False: it collects none."""
-    found = getattr(_collecting, "found", None)
-    if found is not None:
-        found.append(problem)
-    return found is not None
+    """Add a refusal to those that are collected. False: none are."""
+    if _collecting:
+        _collecting[-1].append(problem)
+    return is_collecting()
 
 
 @final

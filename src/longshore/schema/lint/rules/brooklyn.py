@@ -183,12 +183,8 @@ def _restates(name: str, text: str) -> bool:
         return False
     if not text.isascii():  # perhaps another language
         return text.strip() == name
-    said = {_stem(word) for word in find_words(text) if not _EMPTY.fullmatch(word)}
-    return said <= {_stem(word) for word in split_name(name)}
-
-
-def _stem(word: str) -> str:
-    return word.removesuffix("s") if len(word) > 3 else word
+    said = {word.removesuffix("s") for word in find_words(text) if not _EMPTY.fullmatch(word)}
+    return said <= {word.removesuffix("s") for word in split_name(name)}
 
 
 def _find_missing_unit(parameter: ToolParameter, text: str) -> str:

@@ -63,10 +63,6 @@ def _check_nulls(tool: LintedTool) -> Iterator[RuleFault]:
                 yield RuleFault(f"{show(node.path)} may be null", f"{node.path}.{word}")
 
 
-def _is_tuple(node: SchemaNode) -> bool:
-    return "prefixItems" in node.schema or is_array(node.schema.get("items"))
-
-
 def _check_depth(tool: LintedTool) -> Iterator[RuleFault]:
     deepest = max(tool.objects("inputSchema"), key=lambda node: node.depth, default=None)
     if deepest is not None and deepest.depth > MOST_DEPTH:
@@ -187,7 +183,10 @@ def _check_totals(nodes: list[SchemaNode]) -> Iterator[RuleFault]:
 CHECKS: Final[dict[str, Check]] = {
     "W23": _check_references,
     "W24": _check_nulls,
-    "W26": check_inputs(_is_tuple, "{} gives each place of an array a schema of its own"),
+    "W26": check_inputs(
+        lambda node: "prefixItems" in node.schema or is_array(node.schema.get("items")),
+        "{} gives each place of an array a schema of its own",
+    ),
     "W27": _check_drafts,
     "W29": _check_strict,
     "W30": _check_depth,

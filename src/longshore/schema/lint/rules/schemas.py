@@ -41,7 +41,7 @@ def is_opaque(schema: Json) -> bool:
 
 
 def check_inputs(is_broken: Callable[[SchemaNode], bool], message: str) -> Check:
-    """A check that reports each object of the input schema that `is_broken`. `{}` in the message is its path."""
+    """A check that reports each part of the input schema that `is_broken`. `{}` in the message is its path."""
 
     def check(tool: LintedTool) -> Iterator[RuleFault]:
         for node in tool.objects("inputSchema"):
@@ -310,17 +310,15 @@ def _translate_pattern(schema: Json) -> Json:
     return schema if written is None else {**schema, "pattern": written}
 
 
-def _is_bare_array(node: SchemaNode) -> bool:
-    return has_type(node.schema, "array") and "items" not in node.schema
-
-
 CHECKS: Final[dict[str, Check]] = {
     "E01": _check_input_root,
     "E02": _check_subschemas,
     "E03": _check_output_root,
     "E04": _check_combinators,
     "E05": _check_keys,
-    "E08": check_inputs(_is_bare_array, "{} is an array without items"),
+    "E08": check_inputs(
+        lambda node: has_type(node.schema, "array") and "items" not in node.schema, "{} is an array without items"
+    ),
     "E09": _check_references,
     "E10": _check_types,
     "E11": _check_contradictions,
