@@ -607,7 +607,7 @@ CLIENT_ROWS: dict[str, Row] = {
             f"{OAUTH}test_login.py::test_metadata_of_another_issuer_end_the_authorization",
             f"{OAUTH}test_binding.py::test_stored_tokens_of_another_issuer_are_not_used",
             f"{OAUTH}test_renewal.py::test_a_server_that_changes_its_issuer_gets_a_new_login",
-            f"{OAUTH}test_renewal.py::test_a_client_id_is_sent_to_one_issuer_only",
+            f"{OAUTH}test_binding.py::test_a_second_server_does_not_get_a_persons_client",
         ),
     ),
     "AUTH-12": Row(
