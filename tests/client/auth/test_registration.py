@@ -10,6 +10,7 @@ import pytest
 from longshore.client import Client
 from longshore.client.auth import FileStorage, MemoryStorage, OAuth
 from longshore.client.auth.oauth import Registration
+from longshore.client.auth.tokens import Identity
 from longshore.errors import AuthorizationError
 
 from .conftest import login, run, talk
@@ -181,7 +182,7 @@ def test_a_new_registration_that_is_refused_is_an_error(
 
 
 def test_a_registration_shows_no_secret() -> None:
-    assert "hush" not in repr(Registration("x", "y", secret="hush"))
+    assert "hush" not in repr(Registration(Identity("x", secret="hush"), "y"))
 
 
 def test_a_new_registration_is_for_the_earlier_scopes_too(

@@ -97,8 +97,8 @@ class TokenAuthorizer:
         """Get new tokens. Raises AuthorizationError."""
         raise NotImplementedError
 
-    def identify(self, server: AuthServer, tokens: Tokens) -> Identity | None:  # noqa: ARG002
-        """The identity of the client that tokens belong to, to renew them; None if it is not known any more."""
+    def identify(self, server: AuthServer, client: Identity) -> Identity | None:  # noqa: ARG002
+        """The client that tokens belong to, with what proves it, to renew them; None if they can't be renewed."""
         return None
 
     async def refused(self, server: AuthServer, client_id: str, error: str) -> None:
@@ -287,9 +287,10 @@ class ServerCredentials:
                 return False
             if not tokens.is_stale and (before is None or tokens.access != before.access):
                 return True
-            identity = self._grant.identify(server, tokens) if tokens.refresh else None
+            client = tokens.client if tokens.refresh else None
+            identity = self._grant.identify(server, client) if client else None
             error = ""
-            if identity is not None and identity.client_id == tokens.client_id:
+            if client is not None and identity is not None and identity.client_id == client.client_id:
                 is_bound = tokens.kind == "DPoP"
                 context = GrantContext(
                     http, self._server, server, tokens.resource, tokens.asked, self._prover, is_bound
