@@ -246,7 +246,7 @@ FAILURES: list[tuple[Answer, str]] = [
     (lambda request: send(request, {"keys": []}), "/jwks holds no key that can be used"),
     (_cut_short, "it closed the connection in the middle of its answer"),
     (_rubbish, "its answer is no HTTP"),
-    (_long_header, "the head of its answer is longer than 65,536 bytes"),
+    (_long_header, "its answer has more than 65,536 bytes beside the body"),
     (lambda request: request.connection.close(), "it closed the connection without an answer"),
 ]
 

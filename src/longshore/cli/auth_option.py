@@ -96,8 +96,8 @@ class Stored(TokenAuthorizer):
         what = "it wants a login, which needs a terminal"
         raise AuthorizationError(f"{what}; log in with the same command on a terminal")
 
-    def identify(self, server: AuthServer, tokens: Tokens) -> Identity | None:
-        return self._login.identify(server, tokens)
+    def identify(self, server: AuthServer, client: Identity) -> Identity | None:
+        return self._login.identify(server, client)
 
     async def refused(self, server: AuthServer, client_id: str, error: str) -> None:
         await self._login.refused(server, client_id, error)

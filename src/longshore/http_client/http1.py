@@ -160,10 +160,7 @@ class HttpConnection(asyncio.Protocol):
                 self._problem = self._problem or f"its answer is no HTTP ({problem})"
             self._surplus = True
         if not self._problem and self._fed - self._body > HEAD_BYTES + _OVERHEAD * self._body:
-            where = (
-                "the head of its answer is longer than" if self._in_head else "its answer has beside the body more than"
-            )
-            self._problem = f"{where} {HEAD_BYTES:,} bytes"
+            self._problem = f"its answer has more than {HEAD_BYTES:,} bytes beside the body"
         if self._problem:
             self._fail(self._problem)
         elif self._whole:

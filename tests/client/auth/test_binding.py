@@ -67,6 +67,8 @@ def test_an_issuer_that_the_caller_names_overrides_the_bound_one(
     assert talk(server, ClientCredentials("me", "s3cret", issuer=authority.issuer, storage=storage)) == ["hello"]
     with pytest.raises(AuthorizationError, match="never shown to another"):
         talk(evil, ClientCredentials("me", "s3cret", storage=storage))
+    with pytest.raises(AuthorizationError, match="issuer= says"):
+        talk(evil, ClientCredentials("me", "s3cret", issuer=authority.issuer))
     assert evil.authorities[0].count("/token") == 0
 
 

@@ -9,11 +9,10 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from longshore.addresses import is_loopback
 from longshore.client import Client
 from longshore.client.auth import FileStorage, MemoryStorage
 from longshore.client.auth.discovery import resource_metadata_urls, server_metadata_urls
-from longshore.client.auth.oauth_http import MOST_BYTES, UrlPolicy, check_given_url, covers, is_internal
+from longshore.client.auth.oauth_http import MOST_BYTES, UrlPolicy, covers
 from longshore.errors import AuthorizationError
 
 from .conftest import first_headers, login, run, talk
@@ -133,13 +132,6 @@ def test_which_named_urls_are_allowed(server: str, url: str, good: bool) -> None
             UrlPolicy(server).check(url, "the token_endpoint")
         assert str(caught.value).startswith("the token_endpoint ") and len(str(caught.value)) < 400
         assert "\n" not in str(caught.value)
-
-
-def test_which_hosts_are_internal() -> None:
-    assert is_loopback("LOCALHOST") and is_loopback("127.8.9.1") and not is_loopback("localhost.example")
-    assert is_internal("172.16.0.1") and not is_internal("as.example") and not is_internal("8.8.8.8")
-    with pytest.raises(ValueError, match="idp"):
-        check_given_url("http://idp.example", "idp")
 
 
 @pytest.mark.parametrize("name", ["authorization_endpoint", "token_endpoint", "registration_endpoint"])

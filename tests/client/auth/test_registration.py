@@ -10,6 +10,7 @@ import pytest
 from longshore.client import Client
 from longshore.client.auth import FileStorage, MemoryStorage, OAuth
 from longshore.client.auth.oauth import Registration
+from longshore.client.auth.tokens import Identity
 from longshore.errors import AuthorizationError
 
 from .conftest import login, run, talk
@@ -180,39 +181,8 @@ def test_a_new_registration_that_is_refused_is_an_error(
     assert authority.count("/register") == authority.count("/authorize") == 1
 
 
-class ReadOnly:
-    """A storage that keeps what it has."""
-
-    def __init__(self, inner: MemoryStorage) -> None:
-        self.read = inner.read
-
-    def write(self, key: str, record: Any) -> None:
-        raise PermissionError(13, "read-only")
-
-
-def test_a_storage_that_can_not_delete_is_overruled_by_memory(
-    authority: AuthorizationServer, server: ProtectedServer, capfd: Any
-) -> None:
-    storage = MemoryStorage()
-    talk(server, login(storage=storage))
-    known = dict(authority.clients)
-    authority.tokens.clear()
-    authority.refresh_tokens.clear()
-    authorize = authority.authorize
-
-    def kind(received: Received) -> Reply:
-        authority.clients.update({name: known[name] for name in known if name == received.query["client_id"]})
-        return authorize(received)
-
-    authority.authorize = kind  # type: ignore[method-assign]
-    authority.before_token = lambda: [authority.clients.pop(name, None) for name in known] and None
-    assert talk(server, login(storage=ReadOnly(storage))) == ["hello"]
-    assert authority.count("/register") == 2
-    assert capfd.readouterr().err.count("could not be written") == 1
-
-
 def test_a_registration_shows_no_secret() -> None:
-    assert "hush" not in repr(Registration("x", "y", secret="hush"))
+    assert "hush" not in repr(Registration(Identity("x", secret="hush"), "y"))
 
 
 def test_a_new_registration_is_for_the_earlier_scopes_too(

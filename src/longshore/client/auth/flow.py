@@ -97,8 +97,8 @@ class TokenAuthorizer:
         """Get new tokens. Raises AuthorizationError."""
         raise NotImplementedError
 
-    def identify(self, server: AuthServer, tokens: Tokens) -> Identity | None:  # noqa: ARG002
-        """The identity of the client that tokens belong to, to renew them; None if it is not known any more."""
+    def identify(self, server: AuthServer, client: Identity) -> Identity | None:  # noqa: ARG002
+        """The client that tokens belong to, with what proves it, to renew them; None if they can't be renewed."""
         return None
 
     async def refused(self, server: AuthServer, client_id: str, error: str) -> None:
@@ -287,18 +287,20 @@ class ServerCredentials:
                 return False
             if not tokens.is_stale and (before is None or tokens.access != before.access):
                 return True
-            identity = self._grant.identify(server, tokens) if tokens.refresh else None
+            client = tokens.client if tokens.refresh else None
+            identity = self._grant.identify(server, client) if client else None
             error = ""
-            if identity is not None and identity.client_id == tokens.client_id:
+            if client is not None and identity is not None and identity.client_id == client.client_id:
                 is_bound = tokens.kind == "DPoP"
                 context = GrantContext(
                     http, self._server, server, tokens.resource, tokens.asked, self._prover, is_bound
                 )
                 self._must_finish = True
                 try:
-                    self._use(await refresh(context, identity, tokens), self._prover)
-                    self._renewed = self._tokens.access if self._tokens else ""
-                    await self._save()
+                    renewed = await refresh(context, identity, tokens)
+                    self._use(renewed)
+                    self._renewed = renewed.access
+                    await self._store.save_tokens(self._server, renewed)
                     return True
                 except GrantRefused as refused:
                     error = refused.error
@@ -326,17 +328,22 @@ class ServerCredentials:
         # A bound token is never replaced by one that is not: a thief of the token could have asked for that.
         required = challenge.dpop or bool(resource.dpop_required) or (old is not None and old.kind == "DPoP")
         offered = all("ES256" in (each.dpop_algorithms or ()) for each in (resource, server))
-        prover = self._choose_prover(required, offered)
+        if grant.dpop is False and required:
+            raise AuthorizationError("the server takes only tokens that are bound to a key; allow that by dpop=")
+        prover = None
+        if grant.dpop is True or required or (grant.dpop == "auto" and offered and can_sign()):
+            prover = self._prover or Prover()
         insist = prover is not None and (grant.dpop is True or required)
         refused = old is not None and not old.is_expired
         self._budget.spend(server.issuer, scopes, time.monotonic(), refused=refused)
         try:
             context = GrantContext(http, self._server, server, resource.resource, scopes, prover, insist)
-            self._use(await grant.obtain(context), prover)
+            found = await grant.obtain(context)
         except AuthorizationError as problem:
             self._budget.fail(problem.what)
             raise
-        await self._save()
+        self._use(found, prover)
+        await self._store.save_tokens(self._server, found)
 
     # -- small parts
 
@@ -363,10 +370,6 @@ class ServerCredentials:
         provers = (each for each in (prover, self._prover) if each is not None and each.key == tokens.key)
         self._prover = None if tokens.key is None else next(provers, None) or Prover(tokens.key)
 
-    async def _save(self) -> None:
-        if self._tokens is not None:
-            await self._store.save_tokens(self._server, self._tokens)
-
     def _choose_issuer(self, resource: ProtectedResource) -> str:
         """The issuer that the caller named, the one of the current tokens, else the first."""
         wanted = self._grant.issuer
@@ -375,14 +378,6 @@ class ServerCredentials:
             raise AuthorizationError(f"the server takes tokens of {named}, and issuer= says {wanted}; one must change")
         used = wanted or (self._tokens.issuer if self._tokens else None)
         return used if used is not None and resource.has(used) else resource.issuer
-
-    def _choose_prover(self, required: bool, offered: bool) -> Prover | None:
-        dpop = self._grant.dpop
-        if dpop is False and required:
-            raise AuthorizationError("the server takes only tokens that are bound to a key; allow that by dpop=")
-        if dpop is True or required or (offered and dpop == "auto" and can_sign()):
-            return self._prover or Prover()
-        return None
 
 
 def _needs_renewal(tokens: Tokens | None) -> bool:

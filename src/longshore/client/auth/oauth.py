@@ -68,22 +68,13 @@ class Application(Struct, frozen=True, array_like=True):
 
 
 class Registration(Struct, frozen=True, omit_defaults=True):
-    """A registration as it is stored. Its text shows no secret."""
+    """A registration as it is stored."""
 
-    client_id: str
+    client: Identity
     redirect: str
-    secret: str | None = None
-    method: str | None = None
     scopes: tuple[str, ...] = ()
     """Those that were registered: some servers allow no others."""
     expires: float = 0
-
-    def __repr__(self) -> str:
-        return f"Registration({self.client_id!r})"
-
-    @property
-    def identity(self) -> Identity:
-        return Identity(self.client_id, self.secret, method=self.method, registered=True)
 
 
 @final
@@ -157,15 +148,14 @@ class OAuth(TokenAuthorizer):
         assert found is not None  # None is for an earlier registration only
         return found
 
-    def identify(self, server: AuthServer, tokens: Tokens) -> Identity | None:
-        known = self._configured(server)
-        return known or Identity(tokens.client_id, tokens.secret, method=tokens.method, registered=True)
+    def identify(self, server: AuthServer, client: Identity) -> Identity | None:
+        return self._configured(server) or client
 
     async def refused(self, server: AuthServer, client_id: str, error: str) -> None:
         if error in _UNKNOWN_CLIENT:
             key = self._application.key(server.issuer)
             registered = await load_registration(self.store, key)
-            if registered is not None and registered.client_id == client_id:
+            if registered is not None and registered.client.client_id == client_id:
                 await self.store.write(key, None)
 
     async def _log_in(self, context: GrantContext, *, reuse: bool) -> Tokens | None:
@@ -206,7 +196,7 @@ class OAuth(TokenAuthorizer):
         async with self.store.lock():  # concurrent logins register once
             found = await load_registration(self.store, self._application.key(context.server.issuer))
             if reuse and found and found.redirect == redirect and set(context.scopes) <= set(found.scopes):
-                return found.identity, True
+                return found.client, True
             return await register(context, self.store, self._application, redirect), False
 
     def _configured(self, server: AuthServer) -> Identity | None:
@@ -284,7 +274,7 @@ async def load_registration(store: TokenStore, key: str) -> Registration | None:
         found = msgspec.convert(await store.read(key), Registration)
     except msgspec.ValidationError:  # a malformed record counts as none
         return None
-    return found if found.client_id and found.redirect and not 0 < found.expires <= time.time() else None
+    return None if 0 < found.expires <= time.time() else found
 
 
 async def register(context: GrantContext, store: TokenStore, application: Application, redirect: str) -> Identity:
@@ -319,14 +309,14 @@ async def register(context: GrantContext, store: TokenStore, application: Applic
         raise AuthorizationError(f"registration: {shown(server.issuer)} gave no client_id")
     agreed = response.text("token_endpoint_auth_method")
     expires: Any = response.document.get("client_secret_expires_at")
+    # A method without its secret is of no use: then it is chosen when it is needed.
+    usable = agreed in METHODS and (secret is not None or agreed not in (BASIC, POST))
+    client = Identity(client_id, secret, method=agreed if usable else None, registered=True)
     made = Registration(
-        client_id,
+        client,
         redirect,
-        secret,
-        # A method without its secret is of no use: then it is chosen when it is needed.
-        method=agreed if agreed in METHODS and (secret or agreed not in (BASIC, POST)) else None,
         scopes=(*scopes, *split_scopes(response.text("scope"))),
         expires=float(expires) if isinstance(expires, (int, float)) and 0 < expires < 1e12 else 0,
     )
     await store.write(key, msgspec.to_builtins(made))
-    return made.identity
+    return client

@@ -33,6 +33,22 @@ BASIC, POST, NONE, PRIVATE_KEY = "client_secret_basic", "client_secret_post", "n
 METHODS = (BASIC, POST, NONE, PRIVATE_KEY)
 
 
+class Identity(Struct, frozen=True, omit_defaults=True):
+    """A client's identifier at one issuer, with what proves it. Its text shows no secret."""
+
+    client_id: str
+    secret: str | None = None
+    private_key: str | dict[str, Any] | None = None
+    algorithm: str = "ES256"
+    method: str | None = None
+    """How to prove it, if that was agreed on."""
+    registered: bool = False
+    """It was registered for the login, and not given by the caller."""
+
+    def __repr__(self) -> str:
+        return f"Identity({self.client_id!r})"
+
+
 class Tokens(Struct, frozen=True, omit_defaults=True):
     """An access token, its refresh token, and for what they were issued. Its text shows no token."""
 
@@ -42,11 +58,8 @@ class Tokens(Struct, frozen=True, omit_defaults=True):
     issuer: str
     resource: str | None = None
     """None for a server without metadata (2025-03-26)."""
-    client_id: str = ""
-    """The client that the refresh token belongs to."""
-    secret: str | None = None
-    """Of a client that was registered for the login; a secret of the caller's is not stored."""
-    method: str | None = None
+    client: Identity | None = None
+    """The client that the refresh token belongs to. Of one that the caller gave, no secret is stored."""
     asked: tuple[str, ...] = ()
     """The scopes that were requested or granted."""
     expires: float | None = None
@@ -95,22 +108,6 @@ def refusal(what: str, error: str, status: int) -> AuthorizationError:
 
 
 # -- the client's identity
-
-
-class Identity(Struct, frozen=True):
-    """A client's identifier at one issuer, with what proves it. Its text shows no secret."""
-
-    client_id: str
-    secret: str | None = None
-    private_key: str | dict[str, Any] | None = None
-    algorithm: str = "ES256"
-    method: str | None = None
-    """How to prove it, if that was agreed on."""
-    registered: bool = False
-    """It was registered for the login, and not given by the caller."""
-
-    def __repr__(self) -> str:
-        return f"Identity({self.client_id!r})"
 
 
 def _authenticate(identity: Identity, server: AuthServer) -> tuple[Headers, dict[str, str]]:
@@ -227,15 +224,12 @@ def _read_response(response: OAuthResponse, context: GrantContext, identity: Ide
         raise AuthorizationError(f"{what}; allow that by dpop=False, if the server takes such tokens")
     if seconds is not None and not 0 < seconds < 1e10:
         seconds = None
-    own = identity if identity and identity.registered else Identity("")
     return Tokens(
         access=found.access_token,
         kind="DPoP" if kind == "dpop" else "Bearer",
         issuer=context.server.issuer,
         resource=context.resource,
-        client_id=identity.client_id if identity else "",
-        secret=own.secret,
-        method=own.method,
+        client=Identity(identity.client_id) if identity and not identity.registered else identity,
         asked=tuple(dict.fromkeys((*context.scopes, *split_scopes(found.scope)))),
         expires=None if seconds is None else now + seconds,
         renew=None if seconds is None else now + max(seconds - LEEWAY_SECONDS, seconds / 2),

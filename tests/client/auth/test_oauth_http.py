@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from longshore.client.auth.oauth_http import OAuthHttp, OAuthResponse, UrlPolicy
 from longshore.errors import AuthorizationError
 from longshore.http_client.dial import NotAllowed
 from longshore.http_client.pool import HttpClient
+from services import make_certificate
 
 from .conftest import run
 
@@ -79,30 +79,13 @@ class InternalServer:
 
     def __init__(self, folder: Path, *names: str) -> None:
         self.connections = 0
-        self._names = ",".join(f"DNS:{name}" for name in names)
-        self.certificate, self._key = folder / f"{names[0]}.pem", folder / f"{names[0]}.key"
+        self.certificate, key = make_certificate(folder, *names)
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._tls.load_cert_chain(self.certificate, key)
 
-    async def open(self) -> InternalServer:
-        made = [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-            "-nodes",
-            "-days",
-            "1",
-        ]
-        place = ["-subj", "/CN=internal", "-addext", f"subjectAltName={self._names}"]
-        files = ["-keyout", str(self._key), "-out", str(self.certificate)]
-        await asyncio.to_thread(subprocess.run, [*made, *place, *files], check=True, capture_output=True)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self.certificate, self._key)
-        self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0, ssl=context)
+    async def open(self) -> None:
+        self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0, ssl=self._tls)
         self.port = self._server.sockets[0].getsockname()[1]
-        return self
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
