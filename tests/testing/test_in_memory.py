@@ -9,7 +9,6 @@ import pytest
 
 from longshore import Server
 from longshore.testing import connect
-from longshore.testing.in_memory import renew
 from waiting import eventually
 
 
@@ -29,9 +28,9 @@ def test_threads_of_earlier_tests_are_stopped(fresh: bool) -> None:
     before = threading.active_count()
     for _ in range(20):
         if fresh:
-            renew(app)
+            app.renew()
         asyncio.run(work())
-    renew(app)
+    app.renew()
     eventually("the threads end", lambda: threading.active_count() <= before)
 
 

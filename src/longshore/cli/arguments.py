@@ -344,7 +344,8 @@ def take_text(text: str, schema: Any, root: dict[str, Any]) -> Any:
         if wanted == _ANY or listed:
             return text  # of listed values the validator says which there are
     item: Any = next((each["items"] for each in all_parts if "items" in each), None)
-    if "array" in wanted and text[:1] != "[" and types(item, root) != frozenset({"array"}):
+    inner = types(item, root)
+    if "array" in wanted and text[:1] != "[" and (inner == _ANY or "array" not in inner):
         return [take_text(text, item, root)]
     fix = "; write a JSON array, or the key once for each item" if "array" in wanted else ""
     fix = fix or ("; write it as JSON" if "object" in wanted else "")

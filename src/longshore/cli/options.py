@@ -39,6 +39,9 @@ class Options(Struct, frozen=True):
 class TargetCommand(click.Command):
     """A command with a TARGET. It explains options that belong to a command line without quotes."""
 
+    output_failure = FAILED
+    """The exit code if the output can't be written."""
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)
@@ -46,9 +49,23 @@ class TargetCommand(click.Command):
             fix = f"Is it TARGET's? A command line is one word: {ctx.command_path} 'npx -y some-server' …"
             raise click.UsageError(f"{problem.format_message()} {fix}", ctx) from None
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise  # `main.run` handles it
+        except OSError as problem:
+            from longshore.cli.screen import Screen, abandon_stdout
+
+            abandon_stdout()
+            Screen().fail(f"the output could not be written: {problem.strerror or problem}")
+            return self.output_failure
+
 
 class TargetOrCommand(TargetCommand):
     """A command with a TARGET, or with a command line after `--`, which needs no quotes."""
+
+    output_failure = USAGE
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:
@@ -63,18 +80,6 @@ class TargetOrCommand(TargetCommand):
             fix = f"A command comes after --: {ctx.command_path} -- npx some-server"
             raise click.UsageError(f"unexpected extra argument {extra[0]}. {fix}", ctx)
         return extra
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError:
-            raise  # `main.run` handles it
-        except OSError as problem:
-            from longshore.cli.screen import Screen, abandon_stdout
-
-            abandon_stdout()
-            Screen().fail(f"the output could not be written: {problem.strerror or problem}")
-            return USAGE
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return [*super().collect_usage_pieces(ctx), "[-- COMMAND ...]"]

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from longshore.cli.options import FAILED, INTERRUPTED, SIGNALLED, USAGE, Options
-from longshore.cli.screen import Screen, abandon_stdout, json_text, one_line
+from longshore.cli.screen import Screen, json_text, one_line
 from longshore.cli.target import Destination, locate
 from longshore.client.client import Client
 from longshore.client.models import LogMessage
@@ -86,12 +86,6 @@ def run_session(
         problem.said = _readable(client.stderr_tail() or problem.said)  # complete, since the child has ended by now
         screen.fail(_explain(problem, place, options))
         end(problem.exit_code)
-    except BrokenPipeError:
-        raise  # `main.run` handles it
-    except OSError as problem:
-        abandon_stdout()
-        screen.fail(f"the output could not be written: {problem.strerror or problem}")
-        end(FAILED)
     finally:
         screen.clear()
 

@@ -45,15 +45,6 @@ def in_memory(target: Any) -> Any:
     return _InMemory(target.name, (lambda events: _TestChannel(target, events),), engine=target.engine)
 
 
-def renew(target: Any) -> None:
-    """Give a server a new engine, without the calls, subscriptions and rate limits of earlier tests.
-
-    Its declarations, and the variables and toolsets of its author, stay.
-    """
-    if isinstance(target, Server):
-        target.renew()
-
-
 class _LoopUse(Struct):
     """The connections to a server on one loop, and the toolsets that were open before them."""
 

@@ -88,10 +88,11 @@ def mcp_server(pytestconfig: pytest.Config) -> Any:
 
 @pytest.fixture
 def _mcp_target(mcp_server: Any) -> Any:
-    """The server without state of earlier tests."""
-    from longshore.testing.in_memory import renew
+    """The server without the calls, subscriptions and rate limits of earlier tests."""
+    from longshore.app import Server
 
-    renew(mcp_server)
+    if isinstance(mcp_server, Server):
+        mcp_server.renew()
     return mcp_server
 
 
