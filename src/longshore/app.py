@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from longshore.limits import Limits
     from longshore.protocol.content import Icon
     from longshore.registry.resource import ResourceKeywords
-    from longshore.registry.tool import OptionKeywords, ToolKeywords
+    from longshore.registry.tool import Entry, OptionKeywords, ToolKeywords
     from longshore.registry.tool_lint import LintPolicy
     from longshore.registry.toolset import Toolset
     from longshore.server.engine import Engine
@@ -77,11 +77,7 @@ class Server:
     def tool(self, fn: F | None = None, /, *, replace: bool = False, **options: Any) -> F | Callable[[F], F]:
         """Declare a tool. Its parameters, their descriptions and its result follow from the function."""
         made = read_options(ToolOptions, options, "@app.tool", fn)
-
-        def add(function: F) -> F:
-            declare(lambda: self.catalog.add(tool_entry(function, made, Context), replace=replace))
-            return function
-
+        add: Callable[[F], F] = self._adding(lambda function: tool_entry(function, made, Context), replace)
         return add if fn is None else add(fn)
 
     def resource(self, uri: str, *, replace: bool = False, **options: Unpack[ResourceKeywords]) -> Callable[[F], F]:
@@ -90,12 +86,7 @@ class Server:
 
         check_uri(uri, "@app.resource")
         made = read_options(ResourceOptions, options, "@app.resource")
-
-        def add(function: F) -> F:
-            declare(lambda: self.catalog.add(resource_entry(uri, function, made, Context), replace=replace))
-            return function
-
-        return add
+        return self._adding(lambda function: resource_entry(uri, function, made, Context), replace)
 
     @overload
     def prompt(self, fn: F, /) -> F: ...
@@ -106,12 +97,17 @@ class Server:
         from longshore.registry.prompt import prompt_entry
 
         made = read_options(Options, options, "@app.prompt", fn)
+        add: Callable[[F], F] = self._adding(lambda function: prompt_entry(function, made, Context), replace)
+        return add if fn is None else add(fn)
+
+    def _adding(self, make: Callable[[Any], Entry], replace: bool) -> Callable[[F], F]:
+        """A decorator that adds the entry of a function, and returns the function unchanged."""
 
         def add(function: F) -> F:
-            declare(lambda: self.catalog.add(prompt_entry(function, made, Context), replace=replace))
+            declare(lambda: self.catalog.add(make(function), replace=replace))
             return function
 
-        return add if fn is None else add(fn)
+        return add
 
     def completion(self, ref: str, argument: str) -> Callable[[F], F]:
         """Declare a completion for an argument of a prompt (by name) or a variable of a resource template (by URI)."""

@@ -35,168 +35,140 @@ def with_own_tool(gate: Server) -> Server:
 @every_way
 @theirs
 @ours
-def test_everything_is_listed_and_works(way: str, inner: str, outer: str) -> None:
+async def test_everything_is_listed_and_works(way: str, inner: str, outer: str) -> None:
     with behind(way) as target:
+        gate = with_own_tool(gate_to(target, inner))
+        async with through(gate, outer) as client:
+            tools = {tool.name: tool for tool in await client.list_tools()}
+            assert next(iter(tools)) == "add"
+            sum_ = tools["b_add"]
+            assert (sum_.title, sum_.description) == ("Sum", "Add two numbers.")
+            assert sum_.annotations == {"readOnlyHint": True}
+            assert sum_.input_schema["required"] == ["a", "b"]
+            assert sum_.output_schema is not None
 
-        async def main() -> None:
-            gate = with_own_tool(gate_to(target, inner))
-            async with through(gate, outer) as client:
-                tools = {tool.name: tool for tool in await client.list_tools()}
-                assert next(iter(tools)) == "add"
-                sum_ = tools["b_add"]
-                assert (sum_.title, sum_.description) == ("Sum", "Add two numbers.")
-                assert sum_.annotations == {"readOnlyHint": True}
-                assert sum_.input_schema["required"] == ["a", "b"]
-                assert sum_.output_schema is not None
+            assert await client.call("add", {"a": 1}, returns=str) == "ours 1"
+            result = await client.call("b_add", {"a": 1, "b": 2})
+            assert result.structured == {"result": 3}
+            assert result.text == "3"
+            assert (await client.call("b_echo", {"text": "hi"}, meta={"example.org/mark": "m"})).text == "hi m"
 
-                assert await client.call("add", {"a": 1}, returns=str) == "ours 1"
-                result = await client.call("b_add", {"a": 1, "b": 2})
-                assert result.structured == {"result": 3}
-                assert result.text == "3"
-                assert (await client.call("b_echo", {"text": "hi"}, meta={"example.org/mark": "m"})).text == "hi m"
-
-                assert {each.uri for each in await client.list_resources()} == {"test://thing"}
-                assert {each.uri_template for each in await client.list_templates()} == {"test://parts/{part}"}
-                assert (await client.read("test://thing"))[0].text == "it"
-                assert (await client.read("test://parts/two"))[0].text == "part two"
-                assert [each.name for each in await client.list_prompts()] == ["b_poem"]
-                poem = await client.prompt("b_poem", {"about": "sea"})
-                assert poem.messages[0].content.text == "write about sea"
-                assert (await client.complete("b_poem", "about", "se")).values == ["sea", "seal"]
-
-        run(main)
+            assert {each.uri for each in await client.list_resources()} == {"test://thing"}
+            assert {each.uri_template for each in await client.list_templates()} == {"test://parts/{part}"}
+            assert (await client.read("test://thing"))[0].text == "it"
+            assert (await client.read("test://parts/two"))[0].text == "part two"
+            assert [each.name for each in await client.list_prompts()] == ["b_poem"]
+            poem = await client.prompt("b_poem", {"about": "sea"})
+            assert poem.messages[0].content.text == "write about sea"
+            assert (await client.complete("b_poem", "about", "se")).values == ["sea", "seal"]
 
 
 @every_way
 @theirs
 @ours
-def test_failures_stay_failures(way: str, inner: str, outer: str) -> None:
+async def test_failures_stay_failures(way: str, inner: str, outer: str) -> None:
     with behind(way) as target:
-
-        async def main() -> None:
-            async with through(gate_to(target, inner), outer) as client:
-                with pytest.raises(ToolFailed, match="on purpose"):
-                    await client.call("b_fail")
-                with pytest.raises(ToolFailed, match="invalid arguments"):
-                    await client.call("b_add", {"a": "x", "b": 2})
-                with pytest.raises(ServerError, match="no tool 'b_nothing'"):
-                    await client.call("b_nothing")
-                with pytest.raises(ServerError, match="no resource"):
-                    await client.read("test://nothing")
-                with pytest.raises(ServerError):
-                    await client.prompt("b_poem", {})
-
-        run(main)
+        async with through(gate_to(target, inner), outer) as client:
+            with pytest.raises(ToolFailed, match="on purpose"):
+                await client.call("b_fail")
+            with pytest.raises(ToolFailed, match="invalid arguments"):
+                await client.call("b_add", {"a": "x", "b": 2})
+            with pytest.raises(ServerError, match="no tool 'b_nothing'"):
+                await client.call("b_nothing")
+            with pytest.raises(ServerError, match="no resource"):
+                await client.read("test://nothing")
+            with pytest.raises(ServerError):
+                await client.prompt("b_poem", {})
 
 
 @every_way
 @theirs
 @ours
-def test_progress_and_log_messages_come_through(way: str, inner: str, outer: str) -> None:
+async def test_progress_and_log_messages_come_through(way: str, inner: str, outer: str) -> None:
     with behind(way) as target:
-
-        async def main() -> None:
-            steps: list[Any] = []
-            logged: list[Any] = []
-            gate = gate_to(target, inner)
-            async with through(gate, outer, on_log=logged.append, log_level="info") as client:
-                await client.list_tools()
-                told = await client.call("b_steps", on_progress=lambda *news: steps.append(news))
-                assert told.text == "done"
-                assert steps[-1] == (3, 3, "step 3")
-                await until("the log", lambda: len(logged) == 3)
-                assert [(each.level, each.data, each.logger) for each in logged] == [
-                    ("warning", f"at {n}", "b") for n in (1, 2, 3)
-                ]
-                assert (await client.call("b_steps")).text == "done"
-
-        run(main)
+        steps: list[Any] = []
+        logged: list[Any] = []
+        gate = gate_to(target, inner)
+        async with through(gate, outer, on_log=logged.append, log_level="info") as client:
+            await client.list_tools()
+            told = await client.call("b_steps", on_progress=lambda *news: steps.append(news))
+            assert told.text == "done"
+            assert steps[-1] == (3, 3, "step 3")
+            await until("the log", lambda: len(logged) == 3)
+            assert [(each.level, each.data, each.logger) for each in logged] == [
+                ("warning", f"at {n}", "b") for n in (1, 2, 3)
+            ]
+            assert (await client.call("b_steps")).text == "done"
 
 
-def test_log_messages_are_dropped_while_several_callers_are_served() -> None:
+async def test_log_messages_are_dropped_while_several_callers_are_served() -> None:
     gate = gate_to(make_server(), "legacy")
     mount: Any = gate.catalog.toolsets["b"].toolset
     with serve(gate.asgi(rate=0)) as served:
+        begun = asyncio.Event()
+        logged: dict[str, list[Any]] = {"ann": [], "bob": []}
+        options = {"era": "legacy", "log_level": "info"}
+        async with (
+            Client(served.url, **options, on_log=logged["ann"].append) as ann,
+            Client(served.url, **options, on_log=logged["bob"].append) as bob,
+        ):
+            waiting = asyncio.ensure_future(ann.call("b_wait", on_progress=lambda *_: begun.set()))
+            await begun.wait()
+            assert (await bob.call("b_steps")).text == "done"
+            waiting.cancel()
+            await until("the end of her call", lambda: not mount._calls.requests)
+            assert (await bob.call("b_steps")).text == "done"
+            await until("the log", lambda: len(logged["bob"]) >= 3)
+        assert [each.data for each in logged["bob"]] == ["at 1", "at 2", "at 3"] and not logged["ann"]
 
-        async def main() -> None:
+
+@every_way
+@theirs
+@ours
+async def test_a_cancelled_call_is_cancelled_behind_us(way: str, inner: str, outer: str) -> None:
+    with behind(way) as target:
+        async with through(gate_to(target, inner), outer) as client:
             begun = asyncio.Event()
-            logged: dict[str, list[Any]] = {"ann": [], "bob": []}
-            options = {"era": "legacy", "log_level": "info"}
-            async with (
-                Client(served.url, **options, on_log=logged["ann"].append) as ann,
-                Client(served.url, **options, on_log=logged["bob"].append) as bob,
-            ):
-                waiting = asyncio.ensure_future(ann.call("b_wait", on_progress=lambda *_: begun.set()))
-                await begun.wait()
-                assert (await bob.call("b_steps")).text == "done"
-                waiting.cancel()
-                await until("the end of her call", lambda: not mount._calls.requests)
-                assert (await bob.call("b_steps")).text == "done"
-                await until("the log", lambda: len(logged["bob"]) >= 3)
-            assert [each.data for each in logged["bob"]] == ["at 1", "at 2", "at 3"] and not logged["ann"]
+            call = asyncio.ensure_future(client.call("b_wait", on_progress=lambda *_: begun.set()))
+            await begun.wait()
+            call.cancel()
 
-        run(main)
+            async def cancelled() -> bool:
+                return (await client.call("b_counts", returns=dict))["cancelled"] == 1
+
+            await until_async("the cancel", cancelled)
+
+
+@every_way
+@theirs
+async def test_our_time_limit_holds_and_ends_the_call_behind_us(way: str, inner: str) -> None:
+    with behind(way) as target:
+        gate = Server("gate")
+        gate.mount(Client(target, era=inner), prefix="b", timeout=0.3)
+        async with through(gate) as client:
+            await client.list_tools()
+            with pytest.raises(ToolFailed, match=r"b_wait did not finish within 0\.3 s"):
+                await client.call("b_wait")
+
+            async def cancelled() -> bool:
+                return (await client.call("b_counts", returns=dict))["cancelled"] == 1
+
+            await until_async("the cancel", cancelled)
 
 
 @every_way
 @theirs
 @ours
-def test_a_cancelled_call_is_cancelled_behind_us(way: str, inner: str, outer: str) -> None:
+async def test_a_new_tool_of_a_mounted_server_notifies_our_clients(way: str, inner: str, outer: str) -> None:
     with behind(way) as target:
-
-        async def main() -> None:
-            async with through(gate_to(target, inner), outer) as client:
-                begun = asyncio.Event()
-                call = asyncio.ensure_future(client.call("b_wait", on_progress=lambda *_: begun.set()))
-                await begun.wait()
-                call.cancel()
-
-                async def cancelled() -> bool:
-                    return (await client.call("b_counts", returns=dict))["cancelled"] == 1
-
-                await until_async("the cancel", cancelled)
-
-        run(main)
-
-
-@every_way
-@theirs
-def test_our_time_limit_holds_and_ends_the_call_behind_us(way: str, inner: str) -> None:
-    with behind(way) as target:
-
-        async def main() -> None:
-            gate = Server("gate")
-            gate.mount(Client(target, era=inner), prefix="b", timeout=0.3)
-            async with through(gate) as client:
-                await client.list_tools()
-                with pytest.raises(ToolFailed, match=r"b_wait did not finish within 0\.3 s"):
-                    await client.call("b_wait")
-
-                async def cancelled() -> bool:
-                    return (await client.call("b_counts", returns=dict))["cancelled"] == 1
-
-                await until_async("the cancel", cancelled)
-
-        run(main)
-
-
-@every_way
-@theirs
-@ours
-def test_a_new_tool_of_a_mounted_server_notifies_our_clients(way: str, inner: str, outer: str) -> None:
-    with behind(way) as target:
-
-        async def main() -> None:
-            async with through(gate_to(target, inner), outer) as client:
-                await client.list_tools()
-                async with client.watch(tools=True) as changes:
-                    await client.call("b_grow")
-                    async for _ in changes:
-                        if "b_grown" in {tool.name for tool in await client.list_tools(fresh=True)}:
-                            break
-                assert (await client.call("b_grown")).text == "grown"
-
-        run(main)
+        async with through(gate_to(target, inner), outer) as client:
+            await client.list_tools()
+            async with client.watch(tools=True) as changes:
+                await client.call("b_grow")
+                async for _ in changes:
+                    if "b_grown" in {tool.name for tool in await client.list_tools(fresh=True)}:
+                        break
+            assert (await client.call("b_grown")).text == "grown"
 
 
 async def test_calls_are_recorded_like_our_own() -> None:
@@ -284,26 +256,22 @@ async def test_a_call_in_flight_fails_when_its_server_is_unmounted(inner: str) -
 @every_way
 @theirs
 @ours
-def test_a_resource_that_is_watched_here_is_watched_there(way: str, inner: str, outer: str) -> None:
+async def test_a_resource_that_is_watched_here_is_watched_there(way: str, inner: str, outer: str) -> None:
     with behind(way) as target:
+        async with through(gate_to(target, inner), outer) as client:
+            await client.list_resources()
+            async with client.watch(uris=["test://thing"]) as changes:
 
-        async def main() -> None:
-            async with through(gate_to(target, inner), outer) as client:
-                await client.list_resources()
-                async with client.watch(uris=["test://thing"]) as changes:
+                async def told() -> Any:
+                    await client.call("b_touch")  # until the server has been asked to tell, it tells nobody
+                    try:
+                        async with asyncio.timeout(0.1):
+                            return await anext(changes)
+                    except TimeoutError:
+                        return None
 
-                    async def told() -> Any:
-                        await client.call("b_touch")  # until the server has been asked to tell, it tells nobody
-                        try:
-                            async with asyncio.timeout(0.1):
-                                return await anext(changes)
-                        except TimeoutError:
-                            return None
-
-                    change = await until_async("the change", told)
-                    assert change.uri == "test://thing"
-
-        run(main)
+                change = await until_async("the change", told)
+                assert change.uri == "test://thing"
 
 
 async def bare(client: Client, tool: str, arguments: dict[str, Any]) -> Any:

@@ -23,7 +23,7 @@ from longshore.protocol.session import Session
 from longshore.retry import Backoff
 from serving import serve
 
-from .gateway import COMMAND, ERAS, WAYS, behind, close, gate_to, hostile, problems, run, through, until
+from .gateway import COMMAND, ERAS, WAYS, behind, close, gate_to, hostile, problems, through, until
 from .mounted_server import make_server
 
 theirs = pytest.mark.parametrize("inner", ERAS)
@@ -33,24 +33,20 @@ ours = pytest.mark.parametrize("outer", ERAS)
 @pytest.mark.parametrize("way", WAYS)
 @theirs
 @ours
-def test_a_person_is_asked_through_us(way: str, inner: str, outer: str) -> None:
+async def test_a_person_is_asked_through_us(way: str, inner: str, outer: str) -> None:
     with behind(way) as target:
+        asked: list[str] = []
 
-        async def main() -> None:
-            asked: list[str] = []
+        def answer(question: Any) -> str:
+            asked.append(question.message)
+            return {"[b] Where to?": "Rome", "[b] How to Rome?": "boat"}.get(question.message, "Bob")
 
-            def answer(question: Any) -> str:
-                asked.append(question.message)
-                return {"[b] Where to?": "Rome", "[b] How to Rome?": "boat"}.get(question.message, "Bob")
-
-            async with through(gate_to(target, inner), outer, on_elicit=answer) as client:
-                assert (await client.call("b_greet")).text == "hello Bob"
-                assert (await client.call("b_trip")).text == "to Rome by boat"
-                assert asked == ["[b] What is your name?", "[b] Where to?", "[b] How to Rome?"]
-                begun = (await client.call("b_counts", returns=dict))["begun"]
-                assert begun == (3 if inner == "modern" else 1)  # a stateless body runs again; a legacy one must not
-
-        run(main)
+        async with through(gate_to(target, inner), outer, on_elicit=answer) as client:
+            assert (await client.call("b_greet")).text == "hello Bob"
+            assert (await client.call("b_trip")).text == "to Rome by boat"
+            assert asked == ["[b] What is your name?", "[b] Where to?", "[b] How to Rome?"]
+            begun = (await client.call("b_counts", returns=dict))["begun"]
+            assert begun == (3 if inner == "modern" else 1)  # a stateless body runs again; a legacy one must not
 
 
 @theirs
@@ -108,66 +104,58 @@ async def test_questions_come_through_two_servers(inner: str, outer: str) -> Non
 
 
 @ours
-def test_a_question_never_reaches_another_caller(outer: str) -> None:
+async def test_a_question_never_reaches_another_caller(outer: str) -> None:
     """While one caller thinks, the server may ask for more on their behalf, and nothing says on whose it does."""
     gate = gate_to(hostile("later"))
     mount: Any = gate.catalog.toolsets["b"].toolset
     with serve(gate.asgi(rate=0)) as served:
+        thinking, go_on = asyncio.Event(), asyncio.Event()
+        asked: list[str] = []
 
-        async def main() -> None:
-            thinking, go_on = asyncio.Event(), asyncio.Event()
-            asked: list[str] = []
+        async def think(question: Any) -> str:
+            asked.append(question.message)
+            thinking.set()
+            await go_on.wait()
+            return "Ann's"
 
-            async def think(question: Any) -> str:
-                asked.append(question.message)
-                thinking.set()
-                await go_on.wait()
-                return "Ann's"
-
-            async with (
-                Client(served.url, era=outer, on_elicit=think) as ann,
-                Client(served.url, era=outer, on_elicit=lambda _: pytest.fail("a stranger was asked")) as bob,
-            ):
-                await ann.list_tools()
-                hers = asyncio.ensure_future(ann.call("b_go"))
-                await thinking.wait()
-                his = asyncio.ensure_future(bob.call("b_other"))
-                await until("his call", lambda: len(mount._calls.pending) == 2)
-                go_on.set()
-                told = json.loads((await hers).text)
-                assert told == json.loads((await his).text)
-                assert asked == ["[b] a question of go"]
-                assert told["go"] == {"a": "Ann's"}
-                for question in ("other", "more"):
-                    assert "nobody knows whom to ask" in told[question]["message"]
-
-        run(main)
+        async with (
+            Client(served.url, era=outer, on_elicit=think) as ann,
+            Client(served.url, era=outer, on_elicit=lambda _: pytest.fail("a stranger was asked")) as bob,
+        ):
+            await ann.list_tools()
+            hers = asyncio.ensure_future(ann.call("b_go"))
+            await thinking.wait()
+            his = asyncio.ensure_future(bob.call("b_other"))
+            await until("his call", lambda: len(mount._calls.pending) == 2)
+            go_on.set()
+            told = json.loads((await hers).text)
+            assert told == json.loads((await his).text)
+            assert asked == ["[b] a question of go"]
+            assert told["go"] == {"a": "Ann's"}
+            for question in ("other", "more"):
+                assert "nobody knows whom to ask" in told[question]["message"]
 
 
-def test_while_one_thinks_others_are_served() -> None:
+async def test_while_one_thinks_others_are_served() -> None:
     gate = gate_to(make_server(), "legacy")
     with serve(gate.asgi(rate=0)) as served:
+        thinking, go_on = asyncio.Event(), asyncio.Event()
 
-        async def main() -> None:
-            thinking, go_on = asyncio.Event(), asyncio.Event()
+        async def think(_: Any) -> str:
+            thinking.set()
+            await go_on.wait()
+            return "Ann"
 
-            async def think(_: Any) -> str:
-                thinking.set()
-                await go_on.wait()
-                return "Ann"
-
-            async with Client(served.url, on_elicit=think) as ann, Client(served.url) as bob:
-                hers = asyncio.ensure_future(ann.call("b_greet"))
-                await thinking.wait()
-                assert (await bob.call("b_add", {"a": 1, "b": 2})).text == "3"
-                go_on.set()
-                assert (await hers).text == "hello Ann"
-
-        run(main)
+        async with Client(served.url, on_elicit=think) as ann, Client(served.url) as bob:
+            hers = asyncio.ensure_future(ann.call("b_greet"))
+            await thinking.wait()
+            assert (await bob.call("b_add", {"a": 1, "b": 2})).text == "3"
+            go_on.set()
+            assert (await hers).text == "hello Ann"
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_requests_of_one_principal_are_one_caller(known: bool, tmp_path: Path) -> None:
+async def test_requests_of_one_principal_are_one_caller(known: bool, tmp_path: Path) -> None:
     """In the stateless era nothing else says of two requests over HTTP that they are one caller's."""
     gate = gate_to(make_server(), "legacy")
     token = "a-token-for-this-test-alone-0123456789"
@@ -175,50 +163,38 @@ def test_requests_of_one_principal_are_one_caller(known: bool, tmp_path: Path) -
     config.write_text(f'[tokens.ann]\ntoken = "{token}"\n' if known else "")
     config.chmod(0o600)
     with serve(gate.asgi(rate=0, config_path=str(config))) as served:
-
-        async def main() -> None:
-            begun = asyncio.Event()
-            headers = {"Authorization": f"Bearer {token}"} if known else {}
-            async with Client(served.url, era="modern", headers=headers, on_elicit=lambda _: "Bob") as bob:
-                other = asyncio.ensure_future(bob.call("b_wait", on_progress=lambda *_: begun.set()))
-                await begun.wait()
-                greeted = await bob.call("b_greet", check=False)
-                assert greeted.text == "hello Bob" if known else "nobody knows whom to ask" in greeted.text
-                other.cancel()
-
-        run(main)
+        begun = asyncio.Event()
+        headers = {"Authorization": f"Bearer {token}"} if known else {}
+        async with Client(served.url, era="modern", headers=headers, on_elicit=lambda _: "Bob") as bob:
+            other = asyncio.ensure_future(bob.call("b_wait", on_progress=lambda *_: begun.set()))
+            await begun.wait()
+            greeted = await bob.call("b_greet", check=False)
+            assert greeted.text == "hello Bob" if known else "nobody knows whom to ask" in greeted.text
+            other.cancel()
 
 
-def test_a_second_question_reaches_the_caller_of_the_first() -> None:
+async def test_a_second_question_reaches_the_caller_of_the_first() -> None:
     """Over HTTP in the stateless era each request is a session of its own."""
     with serve(gate_to(make_server(), "legacy").asgi(rate=0)) as served:
-
-        async def main() -> None:
-            async with Client(served.url, era="modern", on_elicit=lambda _: "Rome") as client:
-                assert (await client.call("b_trip")).text == "to Rome by Rome"
-
-        run(main)
+        async with Client(served.url, era="modern", on_elicit=lambda _: "Rome") as client:
+            assert (await client.call("b_trip")).text == "to Rome by Rome"
 
 
-def test_no_caller_is_asked_while_another_has_a_call() -> None:
+async def test_no_caller_is_asked_while_another_has_a_call() -> None:
     """Two callers at work at once: nothing says whose question it is."""
     gate = gate_to(make_server(), "legacy")
     with serve(gate.asgi(rate=0)) as served:
-
-        async def main() -> None:
-            begun = asyncio.Event()
-            async with Client(served.url, on_elicit=lambda _: "Bob") as bob, Client(served.url) as ann:
-                hers = asyncio.ensure_future(ann.call("b_wait", on_progress=lambda *_: begun.set()))
-                await begun.wait()
-                with pytest.raises(ToolFailed, match="nobody knows whom to ask"):
-                    await bob.call("b_greet")
-                hers.cancel()
-
-        run(main)
+        begun = asyncio.Event()
+        async with Client(served.url, on_elicit=lambda _: "Bob") as bob, Client(served.url) as ann:
+            hers = asyncio.ensure_future(ann.call("b_wait", on_progress=lambda *_: begun.set()))
+            await begun.wait()
+            with pytest.raises(ToolFailed, match="nobody knows whom to ask"):
+                await bob.call("b_greet")
+            hers.cancel()
 
 
 @pytest.mark.parametrize("kind", ["read", "prompt"])
-def test_no_caller_is_asked_while_another_reads_or_gets_a_prompt(kind: str) -> None:
+async def test_no_caller_is_asked_while_another_reads_or_gets_a_prompt(kind: str) -> None:
     inner, begun = make_server(), threading.Event()
 
     @inner.resource("test://slow", timeout=60)
@@ -232,18 +208,14 @@ def test_no_caller_is_asked_while_another_reads_or_gets_a_prompt(kind: str) -> N
         return await slow_thing()
 
     with serve(gate_to(inner, "legacy").asgi(rate=0)) as served:
-
-        async def main() -> None:
-            async with Client(served.url, on_elicit=lambda _: "Bob") as bob, Client(served.url) as ann:
-                assert (await bob.call("b_greet")).text == "hello Bob"
-                hers = ann.read("test://slow") if kind == "read" else ann.prompt("b_slow_poem")
-                reading = asyncio.ensure_future(hers)
-                await until("her request", begun.is_set)
-                with pytest.raises(ToolFailed, match="nobody knows whom to ask"):
-                    await bob.call("b_greet")
-                reading.cancel()
-
-        run(main)
+        async with Client(served.url, on_elicit=lambda _: "Bob") as bob, Client(served.url) as ann:
+            assert (await bob.call("b_greet")).text == "hello Bob"
+            hers = ann.read("test://slow") if kind == "read" else ann.prompt("b_slow_poem")
+            reading = asyncio.ensure_future(hers)
+            await until("her request", begun.is_set)
+            with pytest.raises(ToolFailed, match="nobody knows whom to ask"):
+                await bob.call("b_greet")
+            reading.cancel()
 
 
 @ours

@@ -329,17 +329,13 @@ async def test_calls_that_wait_for_one_server_are_bounded(monkeypatch: pytest.Mo
             call.cancel()
 
 
-def test_calls_of_an_absent_server_are_counted_together() -> None:
+async def test_calls_of_an_absent_server_are_counted_together() -> None:
     """Else whoever makes names up calls as often as they like."""
     gate = gate_to(hostile("crash"))
     with serve(gate.asgi(rate=1, burst=2)) as served:
-
-        async def main() -> None:
-            async with Client(served.url) as client:
-                answers = await asyncio.gather(*(client.call(f"b_x{n}", check=False) for n in range(3)))
-                assert sum("too often" in answer.text for answer in answers) == 1
-
-        run(main)
+        async with Client(served.url) as client:
+            answers = await asyncio.gather(*(client.call(f"b_x{n}", check=False) for n in range(3)))
+            assert sum("too often" in answer.text for answer in answers) == 1
 
 
 @ours

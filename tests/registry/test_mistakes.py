@@ -131,117 +131,9 @@ def two_contexts(app: Server) -> None:
         return 1
 
 
-def unknown_effects(app: Server) -> None:
-    @app.tool(effects="reads")  # type: ignore[call-overload]
-    def add(a: int) -> int:
-        return a
-
-
-def timeout_of_text(app: Server) -> None:
-    @app.tool(timeout="30")  # type: ignore[call-overload]
-    def add(a: int) -> int:
-        return a
-
-
-def timeout_of_zero(app: Server) -> None:
-    @app.tool(timeout=0)
-    def add(a: int) -> int:
-        return a
-
-
-def timeout_below_zero(app: Server) -> None:
-    @app.tool(timeout=-1)
-    def add(a: int) -> int:
-        return a
-
-
-def timeout_of_true(app: Server) -> None:
-    @app.tool(timeout=True)
-    def add(a: int) -> int:
-        return a
-
-
-def timeout_of_nan(app: Server) -> None:
-    @app.tool(timeout=float("nan"))
-    def add(a: int) -> int:
-        return a
-
-
-def replay_of_def(app: Server) -> None:
-    @app.tool(replay=True)
-    def add(a: int) -> int:
-        return a
-
-
 def inline_of_async(app: Server) -> None:
     @app.tool(run="inline")
     async def add(a: int) -> int:
-        return a
-
-
-def unknown_run(app: Server) -> None:
-    @app.tool(run="process")  # type: ignore[call-overload]
-    def add(a: int) -> int:
-        return a
-
-
-def one_tag(app: Server) -> None:
-    @app.tool(tags="math")
-    def add(a: int) -> int:
-        return a
-
-
-def one_example(app: Server) -> None:
-    @app.tool(examples={"a": 1})  # type: ignore[call-overload]
-    def add(a: int) -> int:
-        return a
-
-
-def listed_errors(app: Server) -> None:
-    @app.tool(errors=["bad"])  # type: ignore[call-overload]
-    def add(a: int) -> int:
-        return a
-
-
-def broken_output_schema(app: Server) -> None:
-    @app.tool(output_schema={"type": "objct"})
-    def add(a: int) -> int:
-        return a
-
-
-def output_schema_elsewhere(app: Server) -> None:
-    @app.tool(output_schema={"$ref": "https://example.com/schema.json"})
-    def add(a: int) -> int:
-        return a
-
-
-def name_with_space(app: Server) -> None:
-    @app.tool(name="add two")
-    def add(a: int) -> int:
-        return a
-
-
-def empty_name(app: Server) -> None:
-    @app.tool(name="")
-    def add(a: int) -> int:
-        return a
-
-
-def long_name(app: Server) -> None:
-    @app.tool(name="a" * 65)
-    def add(a: int) -> int:
-        return a
-
-
-def unicode_name(app: Server) -> None:
-    @app.tool(name="añadir")
-    def add(a: int) -> int:
-        return a
-
-
-def number_as_name(app: Server) -> None:
-    @app.tool(name=5)  # type: ignore[call-overload]
-    def add(a: int) -> int:
         return a
 
 
@@ -265,66 +157,6 @@ def hole_without_parameter(app: Server) -> None:
     @app.resource("users://{user_id}")
     def add(uid: str) -> str:
         return uid
-
-
-def parameter_without_hole(app: Server) -> None:
-    @app.resource("users://{a}")
-    def add(a: str, b: str) -> str:
-        return a
-
-
-def fixed_with_parameter(app: Server) -> None:
-    @app.resource("users://all")
-    def add(a: str) -> str:
-        return a
-
-
-def query_without_default(app: Server) -> None:
-    @app.resource("users://all{?a}")
-    def add(a: str) -> str:
-        return a
-
-
-def no_scheme(app: Server) -> None:
-    @app.resource("/users/{a}")
-    def add(a: str) -> str:
-        return a
-
-
-def open_brace(app: Server) -> None:
-    @app.resource("users://{a")
-    def add(a: str) -> str:
-        return a
-
-
-def empty_hole(app: Server) -> None:
-    @app.resource("users://{}")
-    def add(a: str) -> str:
-        return a
-
-
-def hole_twice(app: Server) -> None:
-    @app.resource("users://{a}/{a}")
-    def add(a: str) -> str:
-        return a
-
-
-def holes_side_by_side(app: Server) -> None:
-    @app.resource("users://{a}{b}")
-    def add(a: str, b: str) -> str:
-        return a
-
-
-def several_names_in_a_hole(app: Server) -> None:
-    @app.resource("users://{a,b}")
-    def add(a: str, b: str) -> str:
-        return a
-
-
-def operator_that_cannot_be_matched(app: Server) -> None:
-    @app.resource("users://x{#a}")
-    def add(a: str) -> str:
-        return a
 
 
 def query_in_the_middle(app: Server) -> None:
@@ -383,6 +215,33 @@ def completion_with_three(app: Server) -> None:
         return []
 
 
+def typed(**options: Any) -> Callable[[Server], None]:
+    def declare(app: Server) -> None:
+        @app.tool(**options)
+        def add(a: int) -> int:
+            return a
+
+    return declare
+
+
+def read_at(uri: str) -> Callable[[Server], None]:
+    def declare(app: Server) -> None:
+        @app.resource(uri)
+        def add(a: str) -> str:
+            return a
+
+    return declare
+
+
+def read_by_two(uri: str) -> Callable[[Server], None]:
+    def declare(app: Server) -> None:
+        @app.resource(uri)
+        def add(a: str, b: str) -> str:
+            return a
+
+    return declare
+
+
 def raw(**options: Any) -> Callable[[Server], None]:
     def declare(app: Server) -> None:
         def add(arguments: dict[str, Any], ctx: Context) -> dict[str, Any]:
@@ -419,38 +278,38 @@ def raw_with_one_parameter(app: Server) -> None:
         (default_breaks_constraint, "add(a)", "'a'", "default"),
         (default_breaks_literal, "add(a)", "'a'", "default"),
         (two_contexts, "add(a, b)", "context", "remove 'b'"),
-        (unknown_effects, "add(a)", "effects='reads' is unknown", 'effects="read"'),
-        (timeout_of_text, "add(a)", "timeout='30'", "timeout=30"),
-        (timeout_of_zero, "add(a)", "timeout=0 ", "timeout=False"),
-        (timeout_below_zero, "add(a)", "timeout=-1 ", "timeout=False"),
-        (timeout_of_true, "add(a)", "timeout=True ", "timeout=False"),
-        (timeout_of_nan, "add(a)", "timeout=nan ", "timeout=False"),
-        (replay_of_def, "add(a)", "replay=True", "make it async def"),
+        (typed(effects="reads"), "add(a)", "effects='reads' is unknown", 'effects="read"'),
+        (typed(timeout="30"), "add(a)", "timeout='30'", "timeout=30"),
+        (typed(timeout=0), "add(a)", "timeout=0 ", "timeout=False"),
+        (typed(timeout=-1), "add(a)", "timeout=-1 ", "timeout=False"),
+        (typed(timeout=True), "add(a)", "timeout=True ", "timeout=False"),
+        (typed(timeout=float("nan")), "add(a)", "timeout=nan ", "timeout=False"),
+        (typed(replay=True), "add(a)", "replay=True", "make it async def"),
         (inline_of_async, "add(a)", "run='inline' is for def", "leave `run` out"),
-        (unknown_run, "add(a)", "run='process'", 'run="thread"'),
-        (one_tag, "add(a)", "tags='math'", "tags=[…]"),
-        (one_example, "add(a)", "examples={'a': 1}", "examples=[…]"),
-        (listed_errors, "add(a)", "errors=['bad']", "errors={…: …}"),
-        (broken_output_schema, "add(a)", "schema is invalid", "correct it"),
-        (output_schema_elsewhere, "add(a)", "never fetched", "$defs"),
-        (name_with_space, "add(a)", "'add two' can't be a tool's name", "name='add_two'"),
-        (empty_name, "add(a)", "'' can't be a tool's name", "name='tool'"),
-        (long_name, "add(a)", "1 to 64", f"name='{'a' * 64}'"),
-        (unicode_name, "add(a)", "'añadir'", "name='a_adir'"),
-        (number_as_name, "add(a)", "5 can't be a tool's name", "name='5'"),
+        (typed(run="process"), "add(a)", "run='process'", 'run="thread"'),
+        (typed(tags="math"), "add(a)", "tags='math'", "tags=[…]"),
+        (typed(examples={"a": 1}), "add(a)", "examples={'a': 1}", "examples=[…]"),
+        (typed(errors=["bad"]), "add(a)", "errors=['bad']", "errors={…: …}"),
+        (typed(output_schema={"type": "objct"}), "add(a)", "schema is invalid", "correct it"),
+        (typed(output_schema={"$ref": "https://example.com/schema.json"}), "add(a)", "never fetched", "$defs"),
+        (typed(name="add two"), "add(a)", "'add two' can't be a tool's name", "name='add_two'"),
+        (typed(name=""), "add(a)", "'' can't be a tool's name", "name='tool'"),
+        (typed(name="a" * 65), "add(a)", "1 to 64", f"name='{'a' * 64}'"),
+        (typed(name="añadir"), "add(a)", "'añadir'", "name='a_adir'"),
+        (typed(name=5), "add(a)", "5 can't be a tool's name", "name='5'"),
         (prompt_with_bad_name, "add(a)", "'a b' can't be a prompt's name", "name='a_b'"),
         (twice, "add(a)", "there is a tool 'add' already, from ", "replace=True"),
         (hole_without_parameter, "add(uid)", "{user_id} in 'users://{user_id}' is no parameter", "name both alike"),
-        (parameter_without_hole, "add(a, b)", "parameter 'b' is not in", "add {b} or a default"),
-        (fixed_with_parameter, "add(a)", "parameter 'a' is not in", "add {a} or a default"),
-        (query_without_default, "add(a)", "parameter 'a'", "default"),
-        (no_scheme, "add(a)", "has no scheme", "data://users/{a}"),
-        (open_brace, "add(a)", "brace without its partner", "close it"),
-        (empty_hole, "add(a)", "is no parameter's name", "use letters"),
-        (hole_twice, "add(a)", "occurs twice", "once"),
-        (holes_side_by_side, "add(a, b)", "nothing separates {b}", "put a /"),
-        (several_names_in_a_hole, "add(a, b)", "holds several names", "its own braces"),
-        (operator_that_cannot_be_matched, "add(a)", "can't be matched", "{+name}"),
+        (read_by_two("users://{a}"), "add(a, b)", "parameter 'b' is not in", "add {b} or a default"),
+        (read_at("users://all"), "add(a)", "parameter 'a' is not in", "add {a} or a default"),
+        (read_at("users://all{?a}"), "add(a)", "parameter 'a'", "default"),
+        (read_at("/users/{a}"), "add(a)", "has no scheme", "data://users/{a}"),
+        (read_at("users://{a"), "add(a)", "brace without its partner", "close it"),
+        (read_at("users://{}"), "add(a)", "is no parameter's name", "use letters"),
+        (read_at("users://{a}/{a}"), "add(a)", "occurs twice", "once"),
+        (read_by_two("users://{a}{b}"), "add(a, b)", "nothing separates {b}", "put a /"),
+        (read_by_two("users://{a,b}"), "add(a, b)", "holds several names", "its own braces"),
+        (read_at("users://x{#a}"), "add(a)", "can't be matched", "{+name}"),
         (query_in_the_middle, "add(a)", "'/y' comes after the query", "at the end"),
         (resource_twice, "add()", "there is a resource 'users://all' already, from ", "replace=True"),
         (completion_of_nothing, "add(text)", "'great' is neither", "did you mean 'greet'?"),
@@ -490,7 +349,7 @@ def test_the_error_for_a_second_tool_of_a_name_has_the_location_of_the_first() -
 
 def test_a_refused_tool_leaves_nothing_behind() -> None:
     app = Server("t")
-    for declare in (star, unknown_effects, name_with_space, broken_output_schema):
+    for declare in (star, typed(effects="reads"), typed(name="add two"), typed(output_schema={"type": "objct"})):
         refusal(functools.partial(declare, app))
     assert result(app, "tools/list")["tools"] == []
 

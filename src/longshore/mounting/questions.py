@@ -27,14 +27,13 @@ MESSAGE_CHARACTERS = 4000
 """Characters of a question to a person. The rest is cut."""
 RELAYED: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
 """The capabilities declared to a server of the handshake era: once, for all callers to come."""
-_KINDS: dict[str, tuple[Question, dict[str, Any]]] = {
-    "form": (Elicit(""), {"elicitation": {"form": {}}}),
-    "url": (Elicit("", url="https:"), {"elicitation": {"url": {}}}),
-    "sampling": (Sample(""), {"sampling": {}}),
-    "roots": (ListRoots(), {"roots": {}}),
-}
-
-
+_KINDS: tuple[tuple[Question, str, str], ...] = (
+    (Elicit(""), "elicitation", "form"),
+    (Elicit("", url="https:"), "elicitation", "url"),
+    (Sample(""), "sampling", ""),
+    (ListRoots(), "roots", ""),
+)
+"""The kinds of questions, each with the capability for it."""
 _SAMPLE = {
     "messages": "prompt",
     "maxTokens": "max_tokens",
@@ -73,13 +72,12 @@ class _Message(Struct):
 def capabilities_of(peer: Peer) -> dict[str, Any]:
     """The capabilities of a caller, as the stateless era declares them."""
     able: dict[str, Any] = {}
-    for question, words in _KINDS.values():
+    for question, name, mode in _KINDS:
         try:
             require(question, peer)
         except CapabilityMissing:
             continue
-        for name, part in words.items():
-            able[name] = {**able.get(name, {}), **part}
+        able.setdefault(name, {}).update({mode: {}} if mode else {})
     if "sampling" in able and peer.can("sampling", "tools"):
         able["sampling"] = {"tools": {}}
     return able

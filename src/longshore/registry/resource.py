@@ -157,7 +157,8 @@ class Template:
         self._multi: set[str] = set()
         self._rooted: set[str] = set()
         """Variables after a slash of the template: a second slash would make an absolute path of the value."""
-        literals, ends = self._read(text)
+        literals = self._read()
+        ends = [_PATH_ENDS if name in self._multi else _SEGMENT_ENDS for name in self.path_names]
         self._refuse_ambiguous(literals, ends)
         variables = [*(f"([^{each}]+)" for each in ends), ""]
         self._regex = re.compile("".join(map("".join, zip(map(re.escape, literals), variables, strict=True))))
@@ -195,54 +196,50 @@ class Template:
                 f"{several} in {self.text!r} may each hold slashes", "let only one of them hold slashes"
             )
 
-    def _read(self, text: str) -> tuple[list[str], list[str]]:
-        """The literals before, between and after the variables, and the characters that each variable can't hold."""
-        literals, ends, end = [""], list[str](), 0
+    def _read(self) -> list[str]:
+        """Read the variables. Returns the literals before, between and after those of the path."""
+        text, literals, end = self.text, [""], 0
         for found in _EXPRESSION.finditer(text):
             literal, expression = text[end : found.start()], found.group(1)
+            operator = expression[:1] if expression[:1] in "+/?&#." else ""
             if end and not literal and expression[:1] not in "/?&":
                 raise TemplateProblem(f"nothing separates {{{expression}}} from what is before it", "put a / between")
-            literals[-1] += literal + ("/" if expression[:1] == "/" else "")
             end = found.end()
-            name = self._variable(expression, text)
-            if name is not None:
-                literals.append("")
-                ends.append(_PATH_ENDS if name in self._multi else _SEGMENT_ENDS)
-                after_slash = literal.endswith("/") and literal != "file://"  # whose paths are absolute
-                if expression[:1] == "/" or after_slash:
-                    self._rooted.add(name)
+            literals[-1] += literal + ("/" if operator == "/" else "")
+            names = self._names_in(expression, operator)
+            if operator in ("?", "&"):
+                self.query_names += [name.rstrip("*") for name in names]
+                continue
+            literals.append("")
+            name = names[0].rstrip("*")
+            self.path_names.append(name)
+            if operator == "+" or names[0].endswith("*"):
+                self._multi.add(name)
+            if operator == "/" or (literal.endswith("/") and literal != "file://"):  # whose paths are absolute
+                self._rooted.add(name)
         rest = text[end:]
         if "{" in rest or "}" in rest:
             raise TemplateProblem(f"{text!r} has a brace without its partner", "close it, or write it as %7B")
         if self.query_names and rest:
             raise TemplateProblem(f"{rest!r} comes after the query", "put {?…} at the end")
         literals[-1] += rest
-        return literals, ends
+        return literals
 
-    def _variable(self, expression: str, text: str) -> str | None:
-        """Read one expression. Returns the name of a path variable, None for a query."""
-        operator = expression[:1] if expression[:1] in "+/?&#." else ""
+    def _names_in(self, expression: str, operator: str) -> list[str]:
+        """The variables of one expression, a path variable alone. Those with a star may hold slashes."""
         names = expression[len(operator) :].split(",")
         if operator in ("#", "."):
             raise TemplateProblem(f"{{{expression}}} uses an operator that can't be matched", "use {name} or {+name}")
-        for name in names:
-            self._check_name(name.rstrip("*"), text)
-        if operator in ("?", "&"):
-            self.query_names += [name.rstrip("*") for name in names]
-            return None
-        if len(names) > 1:
+        for name in (each.rstrip("*") for each in names):
+            if not _NAME.fullmatch(name):
+                raise TemplateProblem(
+                    f"{{{name}}} in {self.text!r} is no parameter's name", "use letters, digits and _"
+                )
+            if name in self.names:
+                raise TemplateProblem(f"{{{name}}} occurs twice in {self.text!r}", "name each variable once")
+        if len(names) > 1 and operator not in ("?", "&"):
             raise TemplateProblem(f"{{{expression}}} holds several names", "give each its own braces")
-        name = names[0].rstrip("*")
-        self.path_names.append(name)
-        if operator == "+" or names[0].endswith("*"):
-            self._multi.add(name)
-        return name
-
-    def _check_name(self, name: str, text: str) -> None:
-        if not _NAME.fullmatch(name):
-            raise TemplateProblem(f"{{{name}}} in {text!r} is no parameter's name", "use letters, digits and _")
-        if name in self.names:
-            raise TemplateProblem(f"{{{name}}} occurs twice in {text!r}", "name each variable once")
+        return names
 
     def _stays(self, name: str, value: str) -> bool:
         """Whether a decoded value stays in its place in the template."""
