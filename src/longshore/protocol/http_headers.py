@@ -140,7 +140,7 @@ def read_value(raw: bytes) -> str | None:
 def write_value(text: str) -> str:
     """A text as a header can hold it: as it is, or in the base64 form."""
     marked = text.startswith(_OPEN) and text.endswith(_CLOSE)
-    if not marked and text.isascii() and text.isprintable() and _plain(text.encode()) == text:
+    if not marked and _plain(text.encode()) == text:
         return text
     from binascii import b2a_base64
 
