@@ -82,28 +82,25 @@ class Headers(Struct):
     def check_params(self, params: tuple[HeaderParam, ...], arguments: Any) -> None:
         """Refuse a call whose `Mcp-Param-*` headers differ from its arguments, a plain JSON object."""
         for param in params:
-            value, raw = _at(arguments, param.path), self.all.get(param.header)
-            if value is None and raw is None:
+            value, spelled = _at(arguments, param.path), _spelled(param.header)
+            if value is None and param.header not in self.all:
                 continue
-            text = None if raw is None or param.header in self.twice else read_value(raw)
-            if text is None or not _agrees(value, text) or _is_too_large(param, value):
-                self._refuse_param(param, value)
+            place = "params.arguments." + ".".join(param.path)
+            if value is _UNREACHABLE:
+                _refuse(f"{place} can't be compared with {spelled}: what holds it is no object; send one")
+            text = self._read(param.header, place, value)
+            if value is None:
+                _refuse(f"{spelled} says {show_value(text)}, the body has no {place}; leave the header out")
+            if param.type == "integer" and isinstance(value, (int, float)) and abs(value) > MOST_INTEGER:
+                limits = "an integer that a header repeats is between -(2^53-1) and 2^53-1"
+                _refuse(f"{place} is {show_value(value)}; {limits}")
+            if not _agrees(value, text):
+                _differ(param.header, text, value, place)
 
     def _compare(self, header: bytes, said: str, place: str) -> None:
         text = self._read(header, place, said)
         if text != said:
             _differ(header, text, said, place)
-
-    def _refuse_param(self, param: HeaderParam, value: Any) -> NoReturn:
-        place = "params.arguments." + ".".join(param.path)
-        if value is _UNREACHABLE:
-            _refuse(f"{place} can't be compared with {_spelled(param.header)}: what holds it is no object; send one")
-        text = self._read(param.header, place, value)
-        if value is None:
-            _refuse(f"{_spelled(param.header)} says {show_value(text)}, the body has no {place}; leave the header out")
-        if _is_too_large(param, value):
-            _refuse(f"{place} is {show_value(value)}; an integer that a header repeats is between -(2^53-1) and 2^53-1")
-        _differ(param.header, text, value, place)
 
     def _read(self, header: bytes, place: str, said: Any) -> str:
         """The value of a header. Raises if it is missing, sent twice, or unreadable."""
@@ -195,10 +192,6 @@ def _agrees(value: Any, text: str) -> bool:
         return False
     whole, fraction = number.groups("")
     return float(text) == value if fraction.strip("0") else int(whole) == value
-
-
-def _is_too_large(param: HeaderParam, value: Any) -> bool:
-    return param.type == "integer" and isinstance(value, (int, float)) and abs(value) > MOST_INTEGER
 
 
 def _spelled(header: bytes) -> str:
