@@ -19,7 +19,6 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias, cast, final
 import msgspec
 from msgspec import Struct
 
-from longshore.addresses import is_loopback_ip
 from longshore.errors import ProtocolError
 from longshore.protocol.revisions import MODERN
 
@@ -282,9 +281,10 @@ Server: TypeAlias = tuple[str, int | None] | None
 _PORTS = {"http": 80, "https": 443}
 _UNIX: Final = ("", None)
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
-_NAME = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
-_PORT = re.compile(r"[1-9][0-9]{0,4}")
-_ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://(.+)")
+# Compiled on first use: a client, which has no use for them, imports this module too.
+_NAME = r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*"
+_PORT = r"[1-9][0-9]{0,4}"
+_ORIGIN = r"([a-z][a-z0-9+.-]*)://(.+)"
 _NAME_CHARS = 253
 
 
@@ -323,7 +323,7 @@ class Hosts:
         """Why a Host header is refused, and the fix."""
         said = "a request without Host" if raw is None else f"the Host {raw[:_SHOWN].decode('latin-1')!a}"
         address, port = server or _UNIX
-        own = f"use localhost:{port}, or " if port is not None and is_loopback_ip(address) else ""
+        own = f"use localhost:{port}, or " if port is not None and _is_loopback(address) else ""
         return (
             f"this server does not answer to {said}; {own}add the host to http.hosts, or set http.public_url "
             "(--public-url) to the address that clients use"
@@ -355,14 +355,14 @@ def parse_host(text: str) -> Host | None:
         return None if address is None else _with_port(f"[{address}]", rest)
     name, colon, port = text.partition(":")
     name = name.lower() if name.isascii() else ""
-    if len(name) > _NAME_CHARS or not _NAME.fullmatch(name):
+    if len(name) > _NAME_CHARS or not re.fullmatch(_NAME, name):
         return None
     return _with_port(name, colon + port)
 
 
 def parse_origin(text: str) -> Origin | None:
     """Parse an Origin header. None for `null` and for anything that is not exactly an origin."""
-    found = _ORIGIN.fullmatch(text.lower()) if text.isascii() else None
+    found = re.fullmatch(_ORIGIN, text.lower()) if text.isascii() else None
     host = parse_host(found[2]) if found else None
     if found is None or host is None:
         return None
@@ -374,13 +374,13 @@ def _with_port(name: str, rest: str) -> Host | None:
     """Parse `rest`: empty, or a colon and a port."""
     if not rest:
         return name, None
-    if rest[0] != ":" or not _PORT.fullmatch(rest[1:]) or int(rest[1:]) > 65535:
+    if rest[0] != ":" or not re.fullmatch(_PORT, rest[1:]) or int(rest[1:]) > 65535:
         return None
     return name, int(rest[1:])
 
 
 def _ipv6(text: str) -> str | None:
-    from ipaddress import AddressValueError, IPv6Address  # slow to import, and of use to servers only
+    from ipaddress import AddressValueError, IPv6Address
 
     try:
         return None if "%" in text else str(IPv6Address(text))
@@ -413,4 +413,10 @@ def _is_own(host: Host, address: str, port: int | None) -> bool:
     """Whether a host is a name of the loopback address that the connection came in on, with its port."""
     name, asked = host
     right_port = asked == port or (asked is None and port in _PORTS.values())
-    return port is not None and right_port and name in (*_LOOPBACK_NAMES, address) and is_loopback_ip(address)
+    return port is not None and right_port and name in (*_LOOPBACK_NAMES, address) and _is_loopback(address)
+
+
+def _is_loopback(address: str) -> bool:
+    from longshore.addresses import is_loopback_ip  # it loads `ipaddress`, which a client does without
+
+    return is_loopback_ip(address)
