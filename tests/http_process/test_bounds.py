@@ -174,7 +174,7 @@ def incoming(server: Bare) -> Any:
 
 
 def held_bytes(server: Bare) -> int:
-    return server.look(lambda: len(incoming(server)._incoming.body))
+    return server.look(lambda: len(incoming(server)._exchange.body))
 
 
 def paused_for_good(server: Bare) -> None:

@@ -131,7 +131,7 @@ def test_while_others_wait_a_slow_body_has_its_time_and_no_more(early: bool) -> 
     with listen(echo, upload_bytes=MOST, body_seconds=LONG, upload_seconds=10 * LONG, body_bytes=1) as server:
         server.look(server.listener.end)
         slow, late = begun(server, ROOM, 100), begun(server, ROOM, 100)
-        now = server.listener.now
+        now = int(server.listener.now)  # whole seconds: sums of them are exact
         for seconds in (0.0, LONG - 1 if early else LONG):
             slow.wire.sendall(b"x")
             server.serves()  # so that it was read

@@ -42,10 +42,6 @@ TOOLS = """
 """
 
 
-def write_user(workshop: Workshop, text: str) -> None:
-    workshop.write(text, "home/.config/longshore/longshore.toml")
-
-
 def write_project(workshop: Workshop, text: str) -> None:
     """In one step, as editors do: a half-written file would be a broken one."""
     path = workshop.write(text, "longshore.part")
@@ -75,21 +71,6 @@ def names(peer: Peer) -> set[str]:
 
 def problems(peer: Peer) -> list[dict[str, Any]]:
     return [json.loads(line) for line in peer.stderr.splitlines() if line.startswith("{")]
-
-
-def test_the_nearest_layer_wins(workshop: Workshop) -> None:
-    options: list[str] = []
-    assert text_of(started(workshop).call("left")) == "30"
-    write_user(workshop, "[server]\ntimeout = 100\n")
-    assert text_of(started(workshop).call("left")) == "100"
-    write_project(workshop, "[server]\ntimeout = 200\n")
-    assert text_of(started(workshop).call("left")) == "200"
-    workshop.env["LONGSHORE_SERVER_TIMEOUT"] = "300"
-    assert text_of(started(workshop).call("left")) == "300"
-    options = ["--timeout", "400"]
-    assert text_of(started(workshop, *options).call("left")) == "400"
-    workshop.env["LONGSHORE_TOOLS_LEFT_TIMEOUT"] = "500"
-    assert text_of(started(workshop, *options).call("left")) == "500"
 
 
 def test_tools_and_toolsets_can_be_disabled_and_timed(workshop: Workshop) -> None:

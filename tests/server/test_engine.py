@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from longshore import Context, Limits, Server, Toolset, tool
+from longshore import Context, Limits, Server
 from longshore.transports.memory import Memory
 
 SECONDS = 60.0
@@ -343,55 +343,5 @@ def test_a_peer_that_hangs_up_ends_its_calls_and_only_its() -> None:
         assert text_of(await two.get()) == "x"
         assert await one.turn() == []
         assert not app.engine.executor.live
-
-    run(body())
-
-
-def test_a_toolset_is_opened_once_by_the_first_of_many_calls() -> None:
-    async def body() -> None:
-        starts = []
-
-        class Slow(Toolset):
-            async def start(self) -> None:
-                starts.append(1)
-                await asyncio.sleep(0.01)
-
-            @tool
-            async def use(self) -> int:
-                return len(starts)
-
-        app = Server("t")
-        app.add(Slow())
-        peer = Peer(app)
-        for id in range(10):
-            peer.call(id, "use")
-        assert [text_of(await peer.get()) for _ in range(10)] == ["1"] * 10
-
-    run(body())
-
-
-def test_a_toolset_whose_start_fails_answers_each_call_and_is_tried_again() -> None:
-    async def body() -> None:
-        class Broken(Toolset):
-            tries = 0
-
-            async def start(self) -> None:
-                self.tries += 1
-                if self.tries < 3:
-                    raise RuntimeError("secret")
-
-            @tool(run="inline")
-            def use(self) -> int:
-                return self.tries
-
-        app = Server("t")
-        app.add(Broken())
-        peer = Peer(app)
-        for id in (1, 2):
-            peer.call(id, "use")
-            answer = await peer.get()
-            assert answer["result"]["isError"] is True and "secret" not in text_of(answer)
-        peer.call(3, "use")
-        assert text_of(await peer.get()) == "3"
 
     run(body())

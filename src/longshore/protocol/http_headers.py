@@ -19,7 +19,6 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias, cast, final
 import msgspec
 from msgspec import Struct
 
-from longshore.addresses import is_loopback_ip
 from longshore.errors import ProtocolError
 from longshore.protocol.revisions import MODERN
 
@@ -82,28 +81,25 @@ class Headers(Struct):
     def check_params(self, params: tuple[HeaderParam, ...], arguments: Any) -> None:
         """Refuse a call whose `Mcp-Param-*` headers differ from its arguments, a plain JSON object."""
         for param in params:
-            value, raw = _at(arguments, param.path), self.all.get(param.header)
-            if value is None and raw is None:
+            value, spelled = _at(arguments, param.path), _spelled(param.header)
+            if value is None and param.header not in self.all:
                 continue
-            text = None if raw is None or param.header in self.twice else read_value(raw)
-            if text is None or not _agrees(value, text) or _is_too_large(param, value):
-                self._refuse_param(param, value)
+            place = "params.arguments." + ".".join(param.path)
+            if value is _UNREACHABLE:
+                _refuse(f"{place} can't be compared with {spelled}: what holds it is no object; send one")
+            text = self._read(param.header, place, value)
+            if value is None:
+                _refuse(f"{spelled} says {show_value(text)}, the body has no {place}; leave the header out")
+            if param.type == "integer" and isinstance(value, (int, float)) and abs(value) > MOST_INTEGER:
+                limits = "an integer that a header repeats is between -(2^53-1) and 2^53-1"
+                _refuse(f"{place} is {show_value(value)}; {limits}")
+            if not _agrees(value, text):
+                _differ(param.header, text, value, place)
 
     def _compare(self, header: bytes, said: str, place: str) -> None:
         text = self._read(header, place, said)
         if text != said:
             _differ(header, text, said, place)
-
-    def _refuse_param(self, param: HeaderParam, value: Any) -> NoReturn:
-        place = "params.arguments." + ".".join(param.path)
-        if value is _UNREACHABLE:
-            _refuse(f"{place} can't be compared with {_spelled(param.header)}: what holds it is no object; send one")
-        text = self._read(param.header, place, value)
-        if value is None:
-            _refuse(f"{_spelled(param.header)} says {show_value(text)}, the body has no {place}; leave the header out")
-        if _is_too_large(param, value):
-            _refuse(f"{place} is {show_value(value)}; an integer that a header repeats is between -(2^53-1) and 2^53-1")
-        _differ(param.header, text, value, place)
 
     def _read(self, header: bytes, place: str, said: Any) -> str:
         """The value of a header. Raises if it is missing, sent twice, or unreadable."""
@@ -140,7 +136,7 @@ def read_value(raw: bytes) -> str | None:
 def write_value(text: str) -> str:
     """A text as a header can hold it: as it is, or in the base64 form."""
     marked = text.startswith(_OPEN) and text.endswith(_CLOSE)
-    if not marked and text.isascii() and text.isprintable() and _plain(text.encode()) == text:
+    if not marked and _plain(text.encode()) == text:
         return text
     from binascii import b2a_base64
 
@@ -195,10 +191,6 @@ def _agrees(value: Any, text: str) -> bool:
         return False
     whole, fraction = number.groups("")
     return float(text) == value if fraction.strip("0") else int(whole) == value
-
-
-def _is_too_large(param: HeaderParam, value: Any) -> bool:
-    return param.type == "integer" and isinstance(value, (int, float)) and abs(value) > MOST_INTEGER
 
 
 def _spelled(header: bytes) -> str:
@@ -289,9 +281,10 @@ Server: TypeAlias = tuple[str, int | None] | None
 _PORTS = {"http": 80, "https": 443}
 _UNIX: Final = ("", None)
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
-_NAME = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
-_PORT = re.compile(r"[1-9][0-9]{0,4}")
-_ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://(.+)")
+# Compiled on first use: a client, which has no use for them, imports this module too.
+_NAME = r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*"
+_PORT = r"[1-9][0-9]{0,4}"
+_ORIGIN = r"([a-z][a-z0-9+.-]*)://(.+)"
 _NAME_CHARS = 253
 
 
@@ -330,7 +323,7 @@ class Hosts:
         """Why a Host header is refused, and the fix."""
         said = "a request without Host" if raw is None else f"the Host {raw[:_SHOWN].decode('latin-1')!a}"
         address, port = server or _UNIX
-        own = f"use localhost:{port}, or " if port is not None and is_loopback_ip(address) else ""
+        own = f"use localhost:{port}, or " if port is not None and _is_loopback(address) else ""
         return (
             f"this server does not answer to {said}; {own}add the host to http.hosts, or set http.public_url "
             "(--public-url) to the address that clients use"
@@ -362,14 +355,14 @@ def parse_host(text: str) -> Host | None:
         return None if address is None else _with_port(f"[{address}]", rest)
     name, colon, port = text.partition(":")
     name = name.lower() if name.isascii() else ""
-    if len(name) > _NAME_CHARS or not _NAME.fullmatch(name):
+    if len(name) > _NAME_CHARS or not re.fullmatch(_NAME, name):
         return None
     return _with_port(name, colon + port)
 
 
 def parse_origin(text: str) -> Origin | None:
     """Parse an Origin header. None for `null` and for anything that is not exactly an origin."""
-    found = _ORIGIN.fullmatch(text.lower()) if text.isascii() else None
+    found = re.fullmatch(_ORIGIN, text.lower()) if text.isascii() else None
     host = parse_host(found[2]) if found else None
     if found is None or host is None:
         return None
@@ -381,13 +374,13 @@ def _with_port(name: str, rest: str) -> Host | None:
     """Parse `rest`: empty, or a colon and a port."""
     if not rest:
         return name, None
-    if rest[0] != ":" or not _PORT.fullmatch(rest[1:]) or int(rest[1:]) > 65535:
+    if rest[0] != ":" or not re.fullmatch(_PORT, rest[1:]) or int(rest[1:]) > 65535:
         return None
     return name, int(rest[1:])
 
 
 def _ipv6(text: str) -> str | None:
-    from ipaddress import AddressValueError, IPv6Address  # slow to import, and of use to servers only
+    from ipaddress import AddressValueError, IPv6Address
 
     try:
         return None if "%" in text else str(IPv6Address(text))
@@ -420,4 +413,10 @@ def _is_own(host: Host, address: str, port: int | None) -> bool:
     """Whether a host is a name of the loopback address that the connection came in on, with its port."""
     name, asked = host
     right_port = asked == port or (asked is None and port in _PORTS.values())
-    return port is not None and right_port and name in (*_LOOPBACK_NAMES, address) and is_loopback_ip(address)
+    return port is not None and right_port and name in (*_LOOPBACK_NAMES, address) and _is_loopback(address)
+
+
+def _is_loopback(address: str) -> bool:
+    from longshore.addresses import is_loopback_ip  # it loads `ipaddress`, which a client does without
+
+    return is_loopback_ip(address)

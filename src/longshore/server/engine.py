@@ -360,12 +360,11 @@ class Engine:
             self._before_request()
         if self.recorder.on:
             self.recorder.request_received(message.method, message.id)
-        return self._answer(methods.MethodRequest(message.id, message.method, message.params, frame, link))
+        return self._answer(methods.MethodRequest(message.id, message.method, message.params, frame, link, monotonic()))
 
     def _answer(self, request: MethodRequest) -> bytes | None:
         from longshore.server.methods import handle_request, invalid_params
 
-        started = monotonic()
         outcome: Outcome = "ok"
         try:
             reply = handle_request(self, request)
@@ -376,7 +375,7 @@ class Engine:
         except BROKEN as problem:
             reply, outcome = error(request.id, INVALID_PARAMS, invalid_params(request.method, problem)), "refused"
         if reply is not None and self.recorder.on:
-            self.recorder.request_completed(request.method, request.id, monotonic() - started, outcome)
+            self.recorder.request_completed(request.method, request.id, monotonic() - request.received, outcome)
         return reply
 
     def answer_later(self, request: MethodRequest) -> None:

@@ -33,6 +33,8 @@ class MethodRequest(Struct):
     raw: Raw
     frame: bytes
     link: Link
+    received: float
+    """When it came, by `monotonic`."""
     peer: Peer | None = None
     params: Any = None
     waited: bool = False

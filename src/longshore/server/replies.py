@@ -51,24 +51,20 @@ class Replies:
         result = entry.render(value, call)
         if call.remarks:
             _remark(result, call.remarks)
-        if revision.plain and entry.plain:
-            frame = encode(Reply(call.id, result))
-            if len(frame) > self._limits.frame_bytes:
-                raise TooLarge(len(frame), self._limits.frame_bytes)
-            return frame
-        if result.__class__ is not CallResult:
-            if call.entry.kind == "resource" and revision.modern:
-                result |= {"ttlMs": int(call.max_age * 1000), "cacheScope": "private"}
-            return self.result(call.id, call.peer, result)
-        if result.is_error is True:
-            call.failed = True
-            entry.failures += 1
-        if call.entry.result_bytes:
-            result = cut_text(result, call.entry.result_bytes)
-        if revision.index >= R2607:
-            self.sign(result)
-        elif revision.index < ICONS or call.entry.raw:
-            result = lower_result(result, revision)
+        if not (revision.plain and entry.plain):
+            if result.__class__ is not CallResult:
+                if entry.kind == "resource" and revision.modern:
+                    result |= {"ttlMs": int(call.max_age * 1000), "cacheScope": "private"}
+                return self.result(call.id, call.peer, result)
+            if result.is_error is True:
+                call.failed = True
+                entry.failures += 1
+            if entry.result_bytes:
+                result = cut_text(result, entry.result_bytes)
+            if revision.index >= R2607:
+                self.sign(result)
+            elif revision.index < ICONS or entry.raw:
+                result = lower_result(result, revision)
         frame = encode(Reply(call.id, result))
         if len(frame) > self._limits.frame_bytes:
             raise TooLarge(len(frame), self._limits.frame_bytes)

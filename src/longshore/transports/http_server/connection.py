@@ -49,8 +49,6 @@ WAITING_BYTES: Final = 1 << 16
 """How much of a body may wait for the app before reading stops."""
 HEADERS: Final = 128
 """Headers of one request. The smallest ones would take forty times their size in memory."""
-PIPELINED: Final = 64
-"""Requests that one connection may have sent ahead of their answers."""
 LINGER_SECONDS: Final = 2.0
 """A refused peer may still be sending, and would lose the refusal to a reset. It has this long to read it."""
 CHUNKED: Final = -1
@@ -345,14 +343,9 @@ class Connection(Protocol):
         # requests and their responses
         self._requests = 0
         self._exchange: Exchange | None = None
-        """The one that is being answered, or was last."""
-        self._incoming: Exchange | None = None
-        """The one that is being read, or was last: another one if the client sends ahead."""
+        """The one that is being read or answered, or was last."""
         self._unstarted: Exchange | None = None
         """A POST whose body is being read, before the app is called."""
-        self._ahead: deque[Exchange] = deque()
-        self._last = False
-        """Whether the connection ends with the current response."""
         self.sent = 0
         # deadlines
         self._place: tuple[Phase, object] = "new", None
@@ -395,9 +388,8 @@ class Connection(Protocol):
         listener.leaving.discard(self)
         listener.leave(self._place_holder)
         self._release()
-        for exchange in (self._exchange, *self._ahead):
-            if exchange is not None and not exchange.complete:
-                exchange.lose()
+        if self._exchange is not None and not self._exchange.complete:
+            self._exchange.lose()
         self.resume_writing()
         self._parser = None  # it refers to this object
 
@@ -437,8 +429,8 @@ class Connection(Protocol):
         self._listener.look_soon()
         if self._held > 2 * self._most:
             self._refuse(self._too_long() if self._in_head else Refused(400, "chunks or trailers without end"))
-        elif not (self._in_head or self._incoming is None or self._incoming.complete):
-            self._hold(self._incoming, size)
+        elif not (self._in_head or self._exchange is None or self._exchange.complete):
+            self._hold(self._exchange, size)
 
     def _hold(self, exchange: Exchange, size: int) -> None:
         """Count a body that does not come in one read against what all of them may hold."""
@@ -449,7 +441,7 @@ class Connection(Protocol):
             # One in chunks counts as a small one until it is larger.
             lengths = [int(value) for name, value in exchange.scope["headers"] if name == b"content-length"]
             length = min(lengths[0], listener.limits.frame_bytes) if lengths else SMALL_BYTES
-            upload = self._upload = Upload(self._address, length, len(exchange.body), self._let_in)
+            upload = self._upload = Upload(self._address, length, len(exchange.body), self._resume_reading)
         else:
             upload.received += size
             if upload.received <= upload.size or upload.size > SMALL_BYTES:
@@ -460,10 +452,6 @@ class Connection(Protocol):
             self._refuse(Refused(503, _FULL))
         elif upload.waits:
             self._pause_reading()
-
-    def _let_in(self) -> None:
-        if not self._ahead:
-            self._resume_reading()
 
     def _release(self) -> None:
         upload, self._upload = self._upload, None
@@ -554,12 +542,11 @@ class Connection(Protocol):
             raise self._too_long()
         if len(headers) > HEADERS:
             raise Refused(431, f"a request has at most {HEADERS} headers")
-        sent_ahead = current is not None and not current.complete
+        if current is not None and not current.complete:
+            raise Refused(400, "a request was sent before the answer to the last one")
         if parser.should_upgrade():
             if method == b"CONNECT":
                 raise Refused(400, "this server is no proxy")
-            if sent_ahead:
-                raise Refused(400, "an offer to change the protocol can't be sent ahead")
             self._upgrading = True
             return
         self._headers = _DISCARD
@@ -574,14 +561,7 @@ class Connection(Protocol):
             scope["http_version"] = version
         _set_target(scope, self._url)
         keep_alive = version == "1.1" and parser.should_keep_alive() and not self._listener.stopping
-        exchange = self._incoming = Exchange(self, scope, keep_alive, self._expects)
-        if sent_ahead:
-            if len(self._ahead) >= PIPELINED:
-                raise Refused(400, f"at most {PIPELINED} requests may be sent ahead of their answers")
-            self._ahead.append(exchange)
-            self._pause_reading()
-            return
-        self._exchange = exchange
+        exchange = self._exchange = Exchange(self, scope, keep_alive, self._expects)
         if self._begin_post is not None and method == b"POST" and not exchange.expects:
             self._unstarted = exchange  # what is left of it is probably in the same read
         else:
@@ -600,7 +580,7 @@ class Connection(Protocol):
             copy_context().run(self._begin_post, exchange)
 
     def on_body(self, body: bytes) -> None:
-        exchange = self._incoming
+        exchange = self._exchange
         self._held = 0
         if self._read_bytes > self._most:
             self._read_bytes = self._most + 1
@@ -615,7 +595,7 @@ class Connection(Protocol):
             self._read_bytes = self._most + 1
         if self._upload is not None:
             self._release()
-        exchange = self._incoming
+        exchange = self._exchange
         if exchange is not None:
             exchange.finish()
             if exchange is self._unstarted:
@@ -629,20 +609,14 @@ class Connection(Protocol):
 
     def read_on(self) -> None:
         """Read more of the body, which the app wants."""
-        if self.read_paused and not self._ahead and not (self._upload is not None and self._upload.waits):
+        if self.read_paused and not (self._upload is not None and self._upload.waits):
             self._resume_reading()
 
     def responded(self, exchange: Exchange) -> None:
-        """Go on to the next request, or to the end, after a response is complete."""
+        """Wait for the next request, or end, after a response is complete."""
         if exchange.more and not self._transport.is_closing():
             self._linger()  # the client still sends, and should not lose the answer for that
         elif not exchange.keep_alive:
-            self._transport.close()
-        elif self._ahead:
-            # By the app: reading has stopped, and the app asks for the rest of the body.
-            self._exchange = self._ahead.popleft()
-            self._exchange.run_app()
-        elif self._last:
             self._transport.close()
         elif self.read_paused:
             self._resume_reading()
@@ -661,19 +635,17 @@ class Connection(Protocol):
     # -- ending
 
     def _refuse(self, refusal: Refused) -> None:
-        """Answer a request that can't be read on, and end the connection. Answers that are due go first."""
+        """Answer a request that can't be read on, and end the connection. An answer that is due is the last one."""
         self._unfinished = False
         self._release()
-        incoming, current = self._incoming, self._exchange
+        current = self._exchange
         self._discarding = self._unusual = True
         if self._transport.is_closing():
             return  # the last answer has been given
-        if current is not None and not current.complete and not (current is incoming and current.more):
-            self._last = True
-            if self._ahead and incoming is not None and incoming.more and self._ahead[-1] is incoming:
-                self._ahead.pop()
-            return
         if current is not None and not current.complete:
+            if not current.more:
+                current.keep_alive = False
+                return
             current.lose()
             if current.started:
                 self._transport.abort()
@@ -718,15 +690,14 @@ class Connection(Protocol):
         if waiting:
             return "stalled", self.sent - waiting
         exchange = self._exchange
-        if self._discarding and not self._last:
+        if self._discarding and (exchange is None or exchange.complete or exchange.gone):
             return "lingering", None
         if self._unfinished:
             if self._in_head:
                 return "head", self._requests
             if self._upload is not None and self._upload.waits:
                 return "waiting", self._requests
-            incoming = self._incoming
-            if incoming is None or incoming.expects or self.read_paused:
+            if exchange is None or exchange.expects or self.read_paused:
                 return "working", None
             if self._received - self._counted >= self._listener.limits.body_bytes:
                 self._counted = self._received

@@ -269,6 +269,8 @@ class Worker:
         self.pid = self._process.pid
         self.started = monotonic()
         self.ready = False
+        self.code = 0
+        """The exit code, once it has ended; negative: the signal that ended it."""
         self.listening = True
         """Whether its end of the control socket is open."""
         with suppress(OSError):  # it has ended, which `_reap` notices
@@ -285,15 +287,10 @@ class Worker:
         self.ready = self.ready or said.startswith(READY)
         self.listening = bool(said)
 
-    def ended(self, status: int) -> str:
-        """Note that it was reaped. Gives a description of how it ended."""
+    def ended(self, status: int) -> None:
+        """Note that it was reaped."""
         self.control.close()
-        code = self._process.returncode = os.waitstatus_to_exitcode(status)
-        return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-
-    @property
-    def code(self) -> int | None:
-        return self._process.returncode
+        self.code = self._process.returncode = os.waitstatus_to_exitcode(status)
 
 
 @final
@@ -335,17 +332,14 @@ class Supervisor:
         before = signal.signal(signal.SIGCHLD, self._interrupt)
         try:
             while not self._stopping:
-                self._start()
+                while len(self._workers) < self._count and monotonic() >= self._not_before:
+                    worker = Worker(self._worker_config)
+                    self._workers[worker.pid] = worker
                 self._wait(_LOOK_SECONDS)
                 self._look_after()
         finally:
             self._end(seconds)
             signal.signal(signal.SIGCHLD, before)
-
-    def _start(self) -> None:
-        while len(self._workers) < self._count and monotonic() >= self._not_before:
-            worker = Worker(self._worker_config)
-            self._workers[worker.pid] = worker
 
     def _wait(self, seconds: float) -> None:
         """Wait until a worker writes or ends, or until `stop`."""
@@ -363,20 +357,21 @@ class Supervisor:
     def _look_after(self) -> None:
         for worker in self._workers.values():
             worker.read_control()
-        for worker, how in self._reap():
-            self._replace(worker, how)
+        for worker in self._reap():
+            self._count_failure(worker)
         if self._ready is not None and sum(worker.ready for worker in self._workers.values()) == self._count:
             self._ready()
             self._ready = None
 
-    def _reap(self) -> list[tuple[Worker, str]]:
+    def _reap(self) -> list[Worker]:
         """The workers that have ended. Their orphaned children are killed."""
-        ended: list[tuple[Worker, str]] = []
+        ended: list[Worker] = []
         try:
             while (found := os.waitpid(-1, os.WNOHANG))[0]:
                 worker = self._workers.pop(found[0], None)
                 if worker is not None:
-                    ended.append((worker, worker.ended(found[1])))
+                    worker.ended(found[1])
+                    ended.append(worker)
         except ChildProcessError:
             pass
         for pid in children(os.getpid()):
@@ -385,29 +380,26 @@ class Supervisor:
                     os.kill(pid, signal.SIGKILL)
         return ended
 
-    def _replace(self, worker: Worker, how: str) -> None:
+    def _count_failure(self, worker: Worker) -> None:
+        """Decide when a worker that has ended is replaced. Raises if that is hopeless.
+
+        Workers that ran when one was counted share its cause, and count once.
+        """
         if self._stopping:
             return
-        if worker.code == _BAD_USE and not worker.ready:
+        code, now = worker.code, monotonic()
+        if code == _BAD_USE and not worker.ready:
             raise SystemExit(_BAD_USE)
-        self._count_failure(worker)
+        if now - worker.started >= SOON_SECONDS:
+            self._failures, self._failed = 1, now
+        elif worker.started >= self._failed:
+            self._failures, self._failed = self._failures + 1, now
+        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         if self._failures >= HOPELESS:
             text = f"{self._failures} times in a row workers ended within {SOON_SECONDS:g} s, the last of them {how}"
             raise WorkersFailed(f"{text}; their errors are above")
-        pause = BACKOFF.pause(self._failures)
-        self._not_before = monotonic() + pause
+        self._not_before = now + BACKOFF.pause(self._failures)
         self._recorder.problem("warning", f"worker {worker.pid} {how}; it is replaced")
-
-    def _count_failure(self, worker: Worker) -> None:
-        """Count a worker that ended soon. Workers that ran when one was counted share its cause, and count once."""
-        now = monotonic()
-        if now - worker.started >= SOON_SECONDS:
-            self._failures = 1
-        elif worker.started >= self._failed:
-            self._failures += 1
-        else:
-            return
-        self._failed = now
 
     def _end(self, seconds: float) -> None:
         """Close the control sockets, which stops the workers, and kill those that do not stop."""

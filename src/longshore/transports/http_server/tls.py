@@ -15,9 +15,12 @@ def make_context(http: HttpConfig) -> ssl.SSLContext | None:
         if key is not None:
             raise ConfigError("http.tls_key: of no use without http.tls_cert")
         return None
-    _check_readable("http.tls_cert", cert)
-    if key is not None:
-        _check_readable("http.tls_key", key)
+    for name, path in (("http.tls_cert", cert), ("http.tls_key", key or cert)):
+        try:
+            open(path, "rb").close()
+        except OSError as problem:
+            raise ConfigError(f"{name}: {path} can't be read: {problem.strerror}") from None
+    key_name, key_path = ("http.tls_cert", cert) if key is None else ("http.tls_key", key)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
@@ -25,11 +28,17 @@ def make_context(http: HttpConfig) -> ssl.SSLContext | None:
         context.load_cert_chain(cert, key, password=_refuse_password)
     except _Encrypted:
         raise ConfigError(
-            f"{_key_name(key)}: {key or cert} is encrypted, and a server can't ask for the passphrase; "
+            f"{key_name}: {key_path} is encrypted, and a server can't ask for the passphrase; "
             "decrypt it:  openssl pkey -in IN -out OUT"
         ) from None
     except (ssl.SSLError, ValueError) as problem:
-        raise ConfigError(_explain(cert, key, problem)) from None
+        if "MISMATCH" in (getattr(problem, "reason", "") or ""):
+            text = f"http.tls_key: {key_path} is not the key of the certificate in {cert}"
+        elif _is_certificate(cert):
+            text = f"{key_name}: {key_path} holds no private key in PEM form"
+        else:
+            text = f"http.tls_cert: {cert} holds no certificate in PEM form"
+        raise ConfigError(text) from None
     return context
 
 
@@ -41,30 +50,9 @@ def _refuse_password() -> str:
     raise _Encrypted
 
 
-def _check_readable(name: str, path: str) -> None:
-    try:
-        with open(path, "rb"):
-            pass
-    except OSError as problem:
-        raise ConfigError(f"{name}: {path} can't be read: {problem.strerror}") from None
-
-
-def _explain(cert: str, key: str | None, problem: ssl.SSLError | ValueError) -> str:
-    reason = getattr(problem, "reason", "") or ""
-    if "MISMATCH" in reason:
-        return f"http.tls_key: {key or cert} is not the key of the certificate in {cert}"
-    if _is_certificate(cert):
-        return f"{_key_name(key)}: {key or cert} holds no private key in PEM form"
-    return f"http.tls_cert: {cert} holds no certificate in PEM form"
-
-
 def _is_certificate(path: str) -> bool:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
     except (ssl.SSLError, OSError, ValueError):
         return False
     return True
-
-
-def _key_name(key: str | None) -> str:
-    return "http.tls_cert" if key is None else "http.tls_key"
