@@ -125,15 +125,6 @@ def test_a_session_that_is_used_lives_on() -> None:
                 idle = Session(server).open(ready=False)
 
 
-def test_a_connected_session_outlives_a_pause_in_which_its_record_expired() -> None:
-    with rigged(session_ttl=2.0) as (rig, server):
-        session, stream = in_time(server, lambda session: session.get().begin())
-        server.do(lambda: rig.app.store.delete(f"session:{session.id}"))  # as after the machine has slept
-        server.until(rig.stored, "its record, anew")
-        assert status(session) == 200
-        stream.drop()
-
-
 def used(server: Served) -> Session:
     session = Session(server).open()
     assert status(session) == 200

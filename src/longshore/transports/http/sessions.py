@@ -320,7 +320,7 @@ class Sessions:
 
     async def find(self, id: str, principal: Principal) -> LoadedSession | None:
         """The session, loaded from the store if need be. None: there is none, or it is another caller's."""
-        raw = await self.store.get(session_key(id)) or await self._revive(id)
+        raw = await self.store.get(session_key(id))
         if raw is None:
             self.forget(id)
             return None
@@ -343,17 +343,6 @@ class Sessions:
         live.touched = monotonic()
         with live.pinned():  # or it might be unloaded meanwhile, and another copy be made
             return await self.store.touch(session_key(live.id), self._stored_seconds)
-
-    async def _revive(self, id: str) -> bytes | None:
-        """Write a record again that expired while a client was connected, because the machine slept, for example.
-
-        Only where no other process could have ended the session.
-        """
-        live = self.loaded.get(id)
-        if live is None or self.store.shared or not live.busy:
-            return None
-        await self.store.set(session_key(id), live.raw, self._stored_seconds)
-        return live.raw
 
     # -- beginning, changing and ending one
 
@@ -405,7 +394,7 @@ class Sessions:
                 raw = self._packed(merge(before, now, live.base))
                 if await self.store.swap(key, live.raw, raw, self._stored_seconds):
                     break
-                current = await self.store.get(key) or await self._revive(live.id)
+                current = await self.store.get(key)
                 if current is None:
                     self.forget(live.id)
                     return False
@@ -456,7 +445,7 @@ class Sessions:
         """Forget sessions that were not used for `ttl`, and renew the records of those with a connection."""
         for live in list(self.loaded.values()):
             if live.busy and monotonic() - live.touched > self.ttl / _TOUCHES:
-                if not await self._touch(live) and await self._revive(live.id) is None:
+                if not await self._touch(live):
                     self.forget(live.id)
             elif self._unused(live):
                 busy_elsewhere = live.session.rows and await self.store.get(session_key(live.id)) is not None
