@@ -12,10 +12,9 @@ on which all processes see claims and changes in the same order.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Awaitable, Generator
 from contextlib import contextmanager
-from heapq import heapify, heappop, heappush
 from itertools import islice
 from math import inf
 from secrets import token_urlsafe
@@ -98,19 +97,15 @@ def choose_surplus(records: dict[str, bytes], count: int, newest: int) -> list[s
         return []
     known = {raw: decode_record(raw) for raw in set(records.values())}
     unused = [key for key, raw in records.items() if not known[raw].used]
-    chosen = unused[: max(0, len(unused) - newest)][:count]
-    owned: dict[str, deque[str]] = {}
-    ending = set(chosen)
+    chosen = dict.fromkeys(unused[: max(0, len(unused) - newest)][:count])
+    owned: dict[str, list[str]] = {}
     for key, raw in records.items():
-        if key not in ending:
-            owned.setdefault(known[raw].owner, deque()).append(key)
-    heap = [(-len(keys), rank, keys) for rank, keys in enumerate(owned.values())]
-    heapify(heap)
-    while len(chosen) < count:
-        size, rank, keys = heappop(heap)
-        chosen.append(keys.popleft())
-        heappush(heap, (size + 1, rank, keys))
-    return chosen
+        if key not in chosen:
+            owned.setdefault(known[raw].owner, []).append(key)
+    # Whoever has the most goes first, one session at a time: so each is ranked by how many its owner has from it on.
+    ranked = [(len(keys) - at, key) for keys in owned.values() for at, key in enumerate(keys)]
+    ranked.sort(key=lambda each: -each[0])
+    return [*chosen, *(key for _, key in ranked[: count - len(chosen)])]
 
 
 @final
