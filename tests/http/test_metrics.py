@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from asgi import WAIT_SECONDS, Answer, configured, opened, request
 
@@ -207,7 +208,8 @@ def test_numbers_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
     async def main() -> dict[tuple[str, str], float]:
         async with opened(one):
             await one.store.set("worker:strange", b"\xc1", 60)
-            await one.store.set("worker:newer", b"\xdc\x00\x0d" + b"\x01" * 10 + b"\x80" + b"\x01\x01", 60)
+            newer = {"started": 1.0, "sums": {"longshore_calls_total": 1, "unknown": 2}, "unknown": 3}
+            await one.store.set("worker:newer", msgspec.msgpack.encode(newer), 60)
             return await scrape(one)
 
     samples = asyncio.run(main())

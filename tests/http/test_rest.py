@@ -477,16 +477,6 @@ def test_who_hangs_up_takes_the_call_back(asgi: Config) -> None:
     assert asyncio.run(main()).status == 499
 
 
-def test_a_closed_socket_takes_the_call_back(asgi: Config) -> None:
-    ended = threading.Event()
-    app, started = hanging(ended.set)
-    with serve(asgi(app)) as site:
-        asked = site.send("POST", "/tools/work", body=b"")
-        assert started.wait(WAIT_SECONDS)
-        asked.drop()
-        assert ended.wait(WAIT_SECONDS)
-
-
 def test_a_real_client_over_a_real_socket(asgi: Config) -> None:
     with serve(asgi(server())) as site:
         client = http.client.HTTPConnection(HOST, site.port, timeout=WAIT_SECONDS)

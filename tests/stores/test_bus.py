@@ -169,21 +169,6 @@ def test_topics_may_be_anything(place: Place) -> None:
     place.run(body)
 
 
-def test_many_listen_and_stop_at_once(place: Place) -> None:
-    async def body(store: Store) -> None:
-        heard: list[int] = []
-        stops = await asyncio.gather(*(store.listen(f"t{n % 50}", lambda _, n=n: heard.append(n)) for n in range(200)))
-        for stop in stops[::2]:
-            stop()
-        await asyncio.gather(*(store.post(f"t{n}", b"m") for n in range(50)))
-        await until(lambda: len(heard) >= 100)
-        assert sorted(heard) == list(range(1, 200, 2))
-        for stop in stops:
-            stop()
-
-    place.run(body)
-
-
 def test_a_closed_store_keeps_no_listener(place: Place) -> None:
     async def body(store: Store) -> None:
         class Ear:

@@ -57,23 +57,6 @@ def test_a_call_is_followed_in_the_other_process(pair: Pair, cut: int) -> None:
     assert len(set(ids)) == len(ids)
 
 
-def test_a_call_is_followed_back_and_forth(pair: Pair) -> None:
-    a, b = pair
-    session = opened(a)
-    name = f"walk {session.id}"
-    follower, told = progress(session, "walk", 1, name=name, to=8), []
-    follower.wait(lambda it: it.events)
-    for n in range(8):
-        a.do("allow", name=name)
-        wait_messages(follower, 1)
-        told += follower.messages
-        after = last(follower)
-        follower.drop()
-        follower = at(session, (b, a)[n % 2]).get(after)
-    a.do("allow", name=name)
-    assert steps(told + follower.finish().messages) == [*range(1, 9), f"{name} walked 8"]
-
-
 def test_two_followers_each_get_everything(pair: Pair) -> None:
     """A connection that is dead without anybody knowing does not take events from the one that replaced it."""
     a, b = pair

@@ -31,7 +31,13 @@ def open_store(url: str) -> Store:
         case known if known in SCHEMES:
             raise ConfigError(f"store: the URL begins with {known!r} but has not its form; write {FORMS}")
         case unknown:
-            raise ConfigError(f"store: no store is called {_shown(unknown)}; write {FORMS}{_suggestion(unknown)}")
+            from longshore.nearest import nearest
+
+            near = nearest(unknown, SCHEMES)
+            hint = f"; did you mean {near}://?" if near else ""
+            # Short, and printable: what stands before the first colon may be anything, but no password.
+            shown = repr(unknown if len(unknown) <= 20 else unknown[:19] + "…")
+            raise ConfigError(f"store: no store is called {shown}; write {FORMS}{hint}")
 
 
 def _path(rest: str) -> str:
@@ -52,15 +58,3 @@ def _open_redis(url: str) -> Store:
             raise
         raise ConfigError("store: Redis needs the redis package:  pip install 'longshore[redis]'") from None
     return RedisStore(url)
-
-
-def _shown(scheme: str) -> str:
-    """Short, and printable: what stands before the first colon may be anything, but no password."""
-    return repr(scheme if len(scheme) <= 20 else scheme[:19] + "…")
-
-
-def _suggestion(scheme: str) -> str:
-    from longshore.nearest import nearest
-
-    near = nearest(scheme, SCHEMES)
-    return f"; did you mean {near}://?" if near else ""

@@ -119,27 +119,6 @@ def test_a_session_that_is_used_while_others_are_looked_at_is_not_forgotten() ->
 # -- a record that is not there any more
 
 
-def connected(server: Served) -> Session:
-    session = Session(server).open()
-    session.get().begin()
-    return session
-
-
-def test_a_record_that_expired_while_a_client_was_connected_is_written_anew_by_whatever_comes_first() -> None:
-    with rigged() as (rig, server):
-        session = connected(server)
-        key = session_key(session.id)
-        server.do(lambda: rig.app.store.delete(key))  # as after the machine has slept
-        assert session.ask("resources/subscribe", {"uri": "note://a"})["result"] == {}
-        assert record(rig, server, session).subscriptions == ["note://a"]
-        server.do(lambda: rig.app.store.delete(key))
-        server.look(lambda: setattr(rig.sessions[session.id], "touched", 0.0))
-        assert status(session) == 200
-        server.do(lambda: rig.app.store.delete(key))
-        assert session.get().begin().status == 200
-        assert record(rig, server, session).subscriptions == ["note://a"]
-
-
 def test_a_record_that_expired_while_nobody_was_connected_stays_gone() -> None:
     with rigged() as (rig, server):
         session = Session(server).open()

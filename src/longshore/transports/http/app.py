@@ -26,7 +26,7 @@ from longshore.transports.http.cluster import Cluster, ClusterMessage, Kind, sha
 from longshore.transports.http.gate import NOT_YET, Denied, Gate, Gone, HttpRequest, resource_url, shutting_down
 from longshore.transports.http.legacy import LegacyEndpoint
 from longshore.transports.http.modern import ModernEndpoint, is_modern
-from longshore.transports.http.pending import RESPONSE, Deliverable, Delivery, PendingResponse, SlowResponses
+from longshore.transports.http.pending import RESPONSE, Deliverable, Delivery, PendingResponse, SlowResponses, Writer
 from longshore.transports.http.responses import JSON_TYPE, Receive, Scope, Send, reply
 from longshore.transports.http.rest import RestEndpoint
 from longshore.transports.http.routes import Health, Metrics, Routes
@@ -40,7 +40,7 @@ from longshore.wire.messages import Message
 _KEY_CHARACTERS = 32
 
 
-class CompletePost(Protocol):
+class CompletePost(Writer, Protocol):
     """A POST to our own server whose body is complete, and the connection that it came on."""
 
     scope: Any
@@ -48,16 +48,8 @@ class CompletePost(Protocol):
     @property
     def body(self) -> bytes: ...
 
-    def respond(self, frame: bytes) -> bool:
-        """Write a JSON response. False: the client is behind with reading."""
-        ...
-
     def respond_later(self, pending: PendingResponse) -> None:
         """Write this response when its answer comes."""
-        ...
-
-    def deliver(self, response: Deliverable) -> None:
-        """Have the app deliver a response that was begun, in a task."""
         ...
 
     def run_app(self) -> None:

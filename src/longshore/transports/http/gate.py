@@ -21,7 +21,7 @@ from longshore.wire.codec import INVALID_REQUEST
 from longshore.wire.messages import Id
 
 COOKIE: Final = "/auth/cookie"
-LENGTH_DIGITS: Final = 20
+_LENGTH_DIGITS: Final = 20
 """A longer Content-Length is no number that any body has."""
 NOT_YET: Final = Principal("", frozenset())
 """Stands for a caller whose token must be looked up before the request goes on."""
@@ -79,10 +79,6 @@ class Denied(Exception):
 def shutting_down() -> Denied:
     """The refusal of new requests while the server shuts down: try again, on another connection."""
     return Denied(503, "the server is shutting down", ((b"retry-after", b"1"), (b"connection", b"close")))
-
-
-class BodyTooLong(Exception):
-    """The body is over the limit."""
 
 
 class Gone(Exception):
@@ -185,20 +181,21 @@ class Gate:
             raise Denied(415, "the body must be Content-Type: application/json")
         if b"content-encoding" in headers:
             raise Denied(415, "compressed bodies are not taken")
+        self.check_length(headers)
+
+    def check_length(self, headers: dict[bytes, bytes]) -> None:
+        """Refuse a body that says that it is too long."""
         length = headers.get(b"content-length", b"0")
-        if len(length) > LENGTH_DIGITS or not length.isdigit() or int(length) > self._most:
+        if len(length) > _LENGTH_DIGITS or not length.isdigit() or int(length) > self._most:
             raise self.too_long()
 
     async def read_json(self, request: HttpRequest, receive: Receive) -> bytes:
         """The JSON body of a request. Raises Denied."""
         self.check_body(request)
-        try:
-            return await self.read_body(request, receive)
-        except BodyTooLong:
-            raise self.too_long() from None
+        return await self.read_body(request, receive)
 
     async def read_body(self, request: HttpRequest, receive: Receive) -> bytes:
-        """The whole body. Raises BodyTooLong as soon as it is over the limit. Bodies that our own server counts are not
+        """The whole body. Raises Denied as soon as it is over the limit. Bodies that our own server counts are not
         counted again.
         """
         uploads = None if BOUNDED in (request.scope.get("extensions") or ()) else self._uploads
@@ -212,7 +209,7 @@ class Gate:
                 part: bytes = message.get("body", b"")
                 size += len(part)
                 if size > self._most:
-                    raise BodyTooLong
+                    raise self.too_long()
                 parts.append(part)
                 more = message.get("more_body", False)
                 if more and uploads is not None:

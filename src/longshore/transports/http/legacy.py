@@ -12,7 +12,7 @@ from typing import Any, Final, final
 
 from msgspec import Struct
 
-from longshore.errors import StoreError
+from longshore.errors import Forbidden, StoreError
 from longshore.protocol.revisions import LEGACY, R2511
 from longshore.server.engine import Rates, rate_failure
 from longshore.server.link import Link
@@ -24,7 +24,6 @@ from longshore.transports.http.responses import (
     Receive,
     Send,
     finish,
-    legacy_status,
     priming,
     reply,
     retry_after,
@@ -41,7 +40,7 @@ from longshore.transports.http.streams import (
     follow,
     log_key,
 )
-from longshore.wire.codec import INTERNAL_ERROR, PARSE_ERROR, error, read
+from longshore.wire.codec import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, ErrorFrame, error, read
 from longshore.wire.messages import Batch, Malformed, Message
 
 SESSION_HEADER: Final = b"mcp-session-id"
@@ -173,7 +172,12 @@ class SessionResponse(PendingResponse):
             self.stream.followers.discard(self.follower)
 
     def status(self, frame: bytes) -> int:
-        return legacy_status(frame)
+        """An error is 200 in this era, unless the message could not be read or is forbidden."""
+        if not isinstance(frame, ErrorFrame):
+            return 200
+        if isinstance(frame.cause, Forbidden):
+            return 403
+        return 400 if frame.code in (PARSE_ERROR, INVALID_REQUEST) else 200
 
     def answer_headers(self, frame: bytes) -> HeaderPairs:
         return (*super().answer_headers(frame), *self._session_header())

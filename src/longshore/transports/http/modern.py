@@ -7,13 +7,13 @@ from typing import Final, final
 import msgspec
 from msgspec import Raw, Struct
 
-from longshore.errors import Unavailable
+from longshore.errors import Forbidden, Unavailable
 from longshore.protocol.http_headers import Headers
-from longshore.protocol.peer import PREFIX, is_enveloped
+from longshore.protocol.peer import PREFIX, BadEnvelope, is_enveloped
 from longshore.protocol.revisions import LEGACY
 from longshore.transports.http.gate import Denied, Gate, HttpRequest
 from longshore.transports.http.pending import Delivery, PendingResponse
-from longshore.transports.http.responses import HeaderPairs, Send, finish, modern_status, reply, start_stream
+from longshore.transports.http.responses import HeaderPairs, Send, finish, reply, start_stream
 from longshore.transports.http.streams import LAST, Follower, event_writer, follow
 from longshore.wire.codec import BROKEN, INTERNAL_ERROR, PARSE_ERROR, ErrorFrame, error, read
 from longshore.wire.messages import Message
@@ -22,6 +22,9 @@ _ENVELOPE: Final = f'"{PREFIX}'.encode()
 _ESCAPES: Final = (rb"\u00", rb"\/")
 """JSON can spell the same key in other ways, but not without one of these."""
 _LEGACY: Final = frozenset(name.encode() for name in LEGACY)
+
+
+_STATUSES: Final = {-32700: 400, -32600: 400, -32601: 404, -32020: 400, -32021: 400, -32022: 400}
 
 
 class _Body(Struct):
@@ -95,7 +98,22 @@ class ModernResponse(PendingResponse):
             self._delivery.engine.hang_up(self)
 
     def status(self, frame: bytes) -> int:
-        return modern_status(frame)
+        """The status that 2026-07-28 demands with this answer.
+
+        A refusal by a handler (an unknown tool, say) is 200: a client that speaks both eras takes any other 400 as
+        proof of an older server.
+        """
+        if not isinstance(frame, ErrorFrame):
+            return 200
+        match frame.cause:
+            case Forbidden():
+                return 403
+            case Unavailable():
+                return 503
+            case BadEnvelope():
+                return 400
+            case _:
+                return _STATUSES.get(frame.code, 200)
 
     def answer_headers(self, frame: bytes) -> HeaderPairs:
         headers = super().answer_headers(frame)

@@ -1,13 +1,9 @@
-"""HTTP responses as ASGI messages: statuses, JSON answers and the events of a stream."""
+"""HTTP responses as ASGI messages: whole ones, and the events of a stream."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, Final
-
-from longshore.errors import Forbidden, Unavailable
-from longshore.protocol.peer import BadEnvelope
-from longshore.wire.codec import ErrorFrame
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -21,35 +17,6 @@ STREAM_HEADERS: Final[HeaderPairs] = (
     (b"x-accel-buffering", b"no"),
 )
 KEEP_ALIVE: Final = b":\r\n\r\n"
-
-_MODERN_STATUS: Final = {-32700: 400, -32600: 400, -32601: 404, -32020: 400, -32021: 400, -32022: 400}
-_LEGACY_STATUS: Final = {-32700: 400, -32600: 400}
-
-
-def modern_status(frame: bytes) -> int:
-    """The status that 2026-07-28 demands with this answer.
-
-    A refusal by a handler (an unknown tool, say) is 200: a client that speaks both eras takes any other 400 as proof
-    of an older server.
-    """
-    if not isinstance(frame, ErrorFrame):
-        return 200
-    if isinstance(frame.cause, Forbidden):
-        return 403
-    if isinstance(frame.cause, Unavailable):
-        return 503
-    if isinstance(frame.cause, BadEnvelope):
-        return 400
-    return _MODERN_STATUS.get(frame.code, 200)
-
-
-def legacy_status(frame: bytes) -> int:
-    """The status of an answer in the handshake era: an error is 200, unless the message could not be read."""
-    if not isinstance(frame, ErrorFrame):
-        return 200
-    if isinstance(frame.cause, Forbidden):
-        return 403
-    return _LEGACY_STATUS.get(frame.code, 200)
 
 
 async def reply(

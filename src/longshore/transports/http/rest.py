@@ -18,8 +18,7 @@ from longshore.errors import CapabilityMissing, Forbidden
 from longshore.protocol.dialect import FailureKind
 from longshore.protocol.http_headers import is_json
 from longshore.protocol.peer import OWN_ENVELOPE
-from longshore.registry.tool import Entry
-from longshore.transports.http.gate import LENGTH_DIGITS, BodyTooLong, Gate, HttpRequest, shutting_down
+from longshore.transports.http.gate import Denied, Gate, HttpRequest, shutting_down
 from longshore.transports.http.openapi import describe
 from longshore.transports.http.pending import Delivery, PendingResponse
 from longshore.transports.http.responses import JSON_TYPE, HeaderPairs, Receive, Send, reply
@@ -83,14 +82,12 @@ class RestResponse(PendingResponse):
 
 @final
 class RestEndpoint:
-    """The REST routes of one app. Descriptions of the tools are cached until the tools change."""
+    """The REST routes of one app."""
 
     def __init__(self, delivery: Delivery, gate: Gate, config: Config) -> None:
         self._delivery = delivery
         self._engine, self._limits = delivery.engine, delivery.limits
         self._gate, self._config = gate, config
-        self._described: dict[str, Entry] | None = None
-        self._pages: dict[tuple[str, str], bytes] = {}
 
     async def serve(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         method, path = request.scope["method"], request.path
@@ -101,7 +98,11 @@ class RestEndpoint:
                 headers = ((b"allow", ", ".join(allowed).encode()),)
                 raise RestError("method", f"{path} takes {' and '.join(allowed)}", headers)
             if not is_call:
-                await reply(send, 200, self._page(path, request), (JSON_TYPE, *request.extra))
+                page: Any = {"tools": [entry.describe() for entry in self._engine.tools.values()]}
+                if path == OPENAPI:
+                    root = request.scope.get("root_path", "")
+                    page = describe(self._engine, self._config, self._delivery.guard.required, root)
+                await reply(send, 200, encode(page), (JSON_TYPE, *request.extra))
                 return
             name = path[len(TOOLS) + 1 :]
             self._check(name)
@@ -114,21 +115,6 @@ class RestEndpoint:
         if frame is not None:
             response.answer(frame)
         await response.deliver(receive, send)
-
-    def _page(self, path: str, request: HttpRequest) -> bytes:
-        """The list of tools or their description, cached until they change."""
-        tools = self._engine.tools
-        if tools is not self._described:  # it is another dict whenever anything about it is
-            self._described = tools
-            self._pages.clear()
-        root = request.scope.get("root_path", "")
-        if (path, root) not in self._pages:
-            page: Any = {"tools": [entry.describe() for entry in tools.values()]}
-            if path == OPENAPI:
-                page = describe(self._engine, self._config, self._delivery.guard.required, root)
-            self._pages = {key: found for key, found in self._pages.items() if key[0] != path}
-            self._pages[path, root] = encode(page)
-        return self._pages[path, root]
 
     def _check(self, name: str) -> None:
         if self._delivery.stopping:
@@ -144,14 +130,14 @@ class RestEndpoint:
 
     async def _arguments(self, request: HttpRequest, receive: Receive) -> bytes:
         """The body, sure to be one JSON object and nothing beside it: it goes into a frame as it is."""
-        most, headers = self._limits.frame_bytes, request.headers
-        length = headers.get(b"content-length", b"")
+        headers = request.headers
         try:
-            if len(length) > LENGTH_DIGITS or (length.isdigit() and int(length) > most):
-                raise BodyTooLong
+            self._gate.check_length(headers)
             body = await self._gate.read_body(request, receive)
-        except BodyTooLong:
-            raise RestError("body_too_large", f"a body is at most {most:,} bytes") from None
+        except Denied as denied:
+            if denied.status != 413:
+                raise
+            raise RestError("body_too_large", denied.text) from None
         if not body.strip():
             return b"{}"
         plain = b"content-encoding" not in headers and b"content-type" not in request.twice

@@ -88,37 +88,30 @@ class Health:
 _TYPE: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 
 
-class ProcessMetrics(Struct, array_like=True):
-    """The metrics of one process. New fields go to the end, with a default: another version may read them."""
+METRICS: Final = {
+    "longshore_calls_total": ("counter", "Calls of tools, resources, prompts and completions begun."),
+    "longshore_calls_running": ("gauge", "Calls that run."),
+    "longshore_calls_parked": ("gauge", "Calls that wait for a free place."),
+    "longshore_calls_live": ("gauge", "Calls without an answer yet: running, parked or asking."),
+    "longshore_threads_abandoned": ("gauge", "Threads still held by calls that were given up."),
+    "longshore_sessions": ("gauge", "Handshake-era sessions at hand."),
+    "longshore_streams": ("gauge", "Streams of those sessions that are being written."),
+    "longshore_listens": ("gauge", "Open subscriptions/listen requests."),
+    "longshore_upload_bytes": ("gauge", "Bytes counted for request bodies that have not ended."),
+    "process_resident_memory_bytes": ("gauge", "Resident memory."),
+}
+"""The type and help text of each number that is summed over all processes."""
+
+
+class ProcessMetrics(Struct):
+    """The metrics of one process."""
 
     started: float = 0.0
-    memory: int = 0
-    calls: int = 0
-    running: int = 0
-    parked: int = 0
-    live: int = 0
-    abandoned: int = 0
-    sessions: int = 0
-    streams: int = 0
-    listens: int = 0
+    sums: dict[str, int] = {}
+    """By the names of METRICS. Another version may have others."""
     tools: dict[str, tuple[int, int]] = {}
     """Calls and failures of each tool that had any."""
-    uploads: int = 0
 
-
-METRICS: Final = (
-    ("calls", "longshore_calls_total", "counter", "Calls of tools, resources, prompts and completions begun."),
-    ("running", "longshore_calls_running", "gauge", "Calls that run."),
-    ("parked", "longshore_calls_parked", "gauge", "Calls that wait for a free place."),
-    ("live", "longshore_calls_live", "gauge", "Calls without an answer yet: running, parked or asking."),
-    ("abandoned", "longshore_threads_abandoned", "gauge", "Threads still held by calls that were given up."),
-    ("sessions", "longshore_sessions", "gauge", "Handshake-era sessions at hand."),
-    ("streams", "longshore_streams", "gauge", "Streams of those sessions that are being written."),
-    ("listens", "longshore_listens", "gauge", "Open subscriptions/listen requests."),
-    ("uploads", "longshore_upload_bytes", "gauge", "Bytes counted for request bodies that have not ended."),
-    ("memory", "process_resident_memory_bytes", "gauge", "Resident memory."),
-)
-"""Sums over all processes: the field, and the name, type and help text that Prometheus sees."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(ProcessMetrics).decode
@@ -152,24 +145,21 @@ class Metrics:
         """The metrics of this process, now."""
         engine, lives = self._engine, self._sessions.loaded
         executor = engine.executor
-        return ProcessMetrics(
-            started=self._started,
-            memory=_resident_bytes(),
-            calls=executor.calls,
-            running=executor.running,
-            parked=executor.queued,
-            live=len(executor.live),
-            abandoned=executor.abandoned,
-            sessions=len(lives) + len(self._sse.open),
-            streams=sum(len(live.streams) for live in lives.values()),
-            listens=len(engine.subscriptions.listens),
-            tools={
-                entry.name: (entry.calls, entry.failures)
-                for entry in tuple(engine.catalog.tools.values())
-                if entry.calls or entry.failures
-            },
-            uploads=self._uploads.held,
-        )
+        sums = {
+            "longshore_calls_total": executor.calls,
+            "longshore_calls_running": executor.running,
+            "longshore_calls_parked": executor.queued,
+            "longshore_calls_live": len(executor.live),
+            "longshore_threads_abandoned": executor.abandoned,
+            "longshore_sessions": len(lives) + len(self._sse.open),
+            "longshore_streams": sum(len(live.streams) for live in lives.values()),
+            "longshore_listens": len(engine.subscriptions.listens),
+            "longshore_upload_bytes": self._uploads.held,
+            "process_resident_memory_bytes": _resident_bytes(),
+        }
+        entries = tuple(engine.catalog.tools.values())
+        tools = {each.name: (each.calls, each.failures) for each in entries if each.calls or each.failures}
+        return ProcessMetrics(self._started, sums, tools)
 
     async def _gather(self) -> list[ProcessMetrics]:
         """The metrics of all processes. Raises StoreError: half a sum would look like a restart."""
@@ -203,8 +193,8 @@ def render(processes: Sequence[ProcessMetrics], tools: Sequence[str], server_inf
             ),
             _metric("process_start_time_seconds", "gauge", "When the first of the processes started.", [({}, started)]),
             *(
-                _metric(name, type, help, [({}, sum(getattr(each, field) for each in processes))])
-                for field, name, type, help in METRICS
+                _metric(name, type, help, [({}, sum(each.sums.get(name, 0) for each in processes))])
+                for name, (type, help) in METRICS.items()
             ),
             _metric("longshore_tool_calls_total", "counter", "Calls of a tool begun.", calls),
             _metric("longshore_tool_failures_total", "counter", failed, failures),

@@ -12,10 +12,9 @@ on which all processes see claims and changes in the same order.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Awaitable, Generator
 from contextlib import contextmanager
-from heapq import heapify, heappop, heappush
 from itertools import islice
 from math import inf
 from secrets import token_urlsafe
@@ -98,19 +97,15 @@ def choose_surplus(records: dict[str, bytes], count: int, newest: int) -> list[s
         return []
     known = {raw: decode_record(raw) for raw in set(records.values())}
     unused = [key for key, raw in records.items() if not known[raw].used]
-    chosen = unused[: max(0, len(unused) - newest)][:count]
-    owned: dict[str, deque[str]] = {}
-    ending = set(chosen)
+    chosen = dict.fromkeys(unused[: max(0, len(unused) - newest)][:count])
+    owned: dict[str, list[str]] = {}
     for key, raw in records.items():
-        if key not in ending:
-            owned.setdefault(known[raw].owner, deque()).append(key)
-    heap = [(-len(keys), rank, keys) for rank, keys in enumerate(owned.values())]
-    heapify(heap)
-    while len(chosen) < count:
-        size, rank, keys = heappop(heap)
-        chosen.append(keys.popleft())
-        heappush(heap, (size + 1, rank, keys))
-    return chosen
+        if key not in chosen:
+            owned.setdefault(known[raw].owner, []).append(key)
+    # Whoever has the most goes first, one session at a time: so each is ranked by how many its owner has from it on.
+    ranked = [(len(keys) - at, key) for keys in owned.values() for at, key in enumerate(keys)]
+    ranked.sort(key=lambda each: -each[0])
+    return [*chosen, *(key for _, key in ranked[: count - len(chosen)])]
 
 
 @final
@@ -320,7 +315,7 @@ class Sessions:
 
     async def find(self, id: str, principal: Principal) -> LoadedSession | None:
         """The session, loaded from the store if need be. None: there is none, or it is another caller's."""
-        raw = await self.store.get(session_key(id)) or await self._revive(id)
+        raw = await self.store.get(session_key(id))
         if raw is None:
             self.forget(id)
             return None
@@ -343,17 +338,6 @@ class Sessions:
         live.touched = monotonic()
         with live.pinned():  # or it might be unloaded meanwhile, and another copy be made
             return await self.store.touch(session_key(live.id), self._stored_seconds)
-
-    async def _revive(self, id: str) -> bytes | None:
-        """Write a record again that expired while a client was connected, because the machine slept, for example.
-
-        Only where no other process could have ended the session.
-        """
-        live = self.loaded.get(id)
-        if live is None or self.store.shared or not live.busy:
-            return None
-        await self.store.set(session_key(id), live.raw, self._stored_seconds)
-        return live.raw
 
     # -- beginning, changing and ending one
 
@@ -409,7 +393,7 @@ class Sessions:
                 raw = self._packed(merge(before, now, live.base))
                 if await self.store.swap(key, live.raw, raw, self._stored_seconds):
                     break
-                current = await self.store.get(key) or await self._revive(live.id)
+                current = await self.store.get(key)
                 if current is None:
                     self.forget(live.id)
                     return False
@@ -460,7 +444,7 @@ class Sessions:
         """Forget sessions that were not used for `ttl`, and renew the records of those with a connection."""
         for live in list(self.loaded.values()):
             if live.busy and monotonic() - live.touched > self.ttl / _TOUCHES:
-                if not await self._touch(live) and await self._revive(live.id) is None:
+                if not await self._touch(live):
                     self.forget(live.id)
             elif self._unused(live):
                 busy_elsewhere = live.session.rows and await self.store.get(session_key(live.id)) is not None
