@@ -304,7 +304,7 @@ def check_asked(signature: Signature) -> None:
             if text is not None:
                 _check_holes(parameter, text, names)
         if form is not None and form not in (bool, str, int, float):
-            from longshore.schema.elicitation_form import form_schema
+            from longshore.schema.infer import form_schema
 
             form_schema(form, parameter.name)
 
