@@ -1,4 +1,4 @@
-"""`docs/client.md` and `docs/signing-in.md` are true: the code they quote is in the examples, and the examples run."""
+"""`docs/client.md` is true: the code that it and other pages quote is in the examples, and the examples run."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from longshore.client.child import EOF_SECONDS, TERM_SECONDS
 from longshore.client.handlers import AT_ONCE
 from longshore.client.http import MOST_REQUESTS
 from longshore.client.listing import ENTRIES, MOST, MOST_BYTES, MOST_PROBLEMS, PAGES
+from longshore.client.models import PromptInfo, ResourceInfo, TemplateInfo, ToolInfo
 from longshore.client.negotiate import PROBE_SECONDS
 from longshore.client.reconnecting_session import RESTART_SECONDS, RESTARTS, ROUNDS
 from longshore.client.session import CAP, MOST_NOTES
@@ -26,6 +27,7 @@ from longshore.client.sync import CLOSE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 PAGE, LOGIN = ROOT / "docs" / "client.md", ROOT / "docs" / "signing-in.md"
+QUOTING = (PAGE, LOGIN, ROOT / "docs" / "questions.md", ROOT / "README.md")
 QUOTE = re.compile(r"^```python\n# (examples/\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SAYS = {
     "forecast": [
@@ -62,7 +64,7 @@ def test_every_example_is_run() -> None:
     assert {path.stem for path in (ROOT / "examples" / "clients").glob("*.py")} == SAYS.keys() | ELSEWHERE
 
 
-@pytest.mark.parametrize("page", [PAGE, LOGIN], ids=lambda path: path.stem)
+@pytest.mark.parametrize("page", QUOTING, ids=lambda path: path.stem)
 def test_code_quoted_on_a_page_is_in_the_example(page: Path) -> None:
     quotes = QUOTE.findall(page.read_text())
     assert quotes and len(quotes) == page.read_text().count("```python")
@@ -77,6 +79,9 @@ def test_the_page_names_every_method_and_every_exception() -> None:
     for name in longshore.__all__:
         value = getattr(longshore, name)
         if inspect.isclass(value) and issubclass(value, longshore.ClientError):
+            assert f"`{name}`" in page, name
+    for entry in (ToolInfo, ResourceInfo, TemplateInfo, PromptInfo):
+        for name in entry.__struct_fields__:
             assert f"`{name}`" in page, name
     for name in inspect.signature(Client).parameters:
         if name not in ("client_info", "extensions", "limits"):
