@@ -24,8 +24,7 @@ from longshore.errors import ClientError, ConnectionLost, LongshoreError
 from longshore.protocol.http_headers import NAME_BEARING
 from longshore.protocol.peer import PREFIX, SUBSCRIPTION_ID
 from longshore.protocol.revisions import MODERN, REVISIONS
-from longshore.schema.compatibility import same
-from longshore.schema.diff import differences
+from longshore.schema.diff import differences, same
 from longshore.schema.kinds import is_array, is_object
 from longshore.testing.in_memory import in_memory
 from longshore.testing.transcript import (
