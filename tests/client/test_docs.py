@@ -7,11 +7,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Annotated, Any
 
 import pytest
 
 import longshore
-from longshore import Client, SyncClient
+from longshore import Ask, Client, ClientError, Sample, Server, ServerError, SyncClient
 from longshore.client import auth
 from longshore.client.channel import CLIENT_LIMITS
 from longshore.client.child import EOF_SECONDS, TERM_SECONDS
@@ -86,6 +87,41 @@ def test_the_page_names_every_method_and_every_exception() -> None:
     for name in inspect.signature(Client).parameters:
         if name not in ("client_info", "extensions", "limits"):
             assert re.search(rf"\b{name}\b", page), name
+
+
+def _raise(_: Any) -> None:
+    raise OSError("the model is down")
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+@pytest.mark.parametrize(
+    ("row", "tool", "handlers"),
+    [
+        ("has no handler", "confirm", {}),
+        ("`on_elicit` returns `False` or `None`", "confirm", {"on_elicit": lambda question: False}),
+        ("`on_elicit` returns `False` or `None`", "confirm", {"on_elicit": lambda question: None}),
+        ("`on_sample` returns `None`", "draft", {"on_sample": lambda params: None}),
+        ("the handler raises", "draft", {"on_sample": _raise}),
+    ],
+)
+def test_a_call_whose_question_gets_no_answer_raises_what_the_page_says(
+    era: str, row: str, tool: str, handlers: dict[str, Any]
+) -> None:
+    app = Server("asking")
+
+    @app.tool
+    def confirm(ok: Annotated[bool, Ask("Go on?")]) -> str:
+        return str(ok)
+
+    @app.tool
+    def draft(text: Annotated[str, Ask(Sample("Write."))]) -> str:
+        return text
+
+    [cells] = re.findall(rf"^\| {re.escape(row)} \| (.*) \| (.*) \|$", PAGE.read_text(), re.MULTILINE)
+    with SyncClient(app, era=era, **handlers) as client, pytest.raises(ClientError) as caught:
+        client.call(tool)
+    code = f" {caught.value.code}" if isinstance(caught.value, ServerError) else ""
+    assert cells[era == "legacy"] == f"`{type(caught.value).__name__}`{code}"
 
 
 def test_the_login_page_names_everything_that_there_is() -> None:
