@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, final, overload
 
-from longshore.errors import ConfigError, LongshoreError
+from longshore.errors import LongshoreError
 from longshore.registry.catalog import Catalog
 from longshore.registry.function import check_uri, read_options, tool_entry
 from longshore.registry.tool import Options, Tool, ToolOptions
-from longshore.runtime import Runtime, check_no_loop, http_flags, is_inspected
+from longshore.runtime import Runtime, check_no_loop, http_flags, is_inspected, needs_http
 from longshore.server.context import Context
 from longshore.server.policy import Admission, Policy, declare
 from longshore.telemetry.recorder import Recorder
@@ -226,7 +226,7 @@ class Server:
             if http:
                 self.serve_http(flags={**http_flags(given), **(flags or {})}, config_path=config_path)
             elif given:
-                raise ConfigError(f"run: {', '.join(given)}: keys of [http] are for HTTP; write app.run(http=True, …)")
+                raise needs_http(given)
             else:
                 if os.isatty(0):
                     from longshore.transports.greeting import greet, script

@@ -192,7 +192,7 @@ class BadAnswer(ClientError):
 
 
 class Unanswerable(ClientError):
-    """A server's question without an answer: the client has no handler for it, or the person declined."""
+    """A server's question that the client can't answer: there is no handler, or `on_sample` returned None."""
 
     def __init__(self, code: int, what: str, server: str = "", *, fix: str = "", options: tuple[str, ...] = ()) -> None:
         super().__init__(what, server, fix=fix, options=options)

@@ -250,6 +250,17 @@ def http_flags(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {f"http.{name}": value for name, value in settings.items()}
 
 
+def needs_http(settings: Mapping[str, Any]) -> ConfigError:
+    """The error for settings of `run` without `http=True`: the first that is no key of `[http]`, or all of them."""
+    from longshore.config.keys import sections
+
+    section = sections()["http"]
+    for name in settings:
+        if name not in section.keys:
+            return ConfigError(f"http.{name}: {section.unknown(name)}")
+    return ConfigError(f"run: {', '.join(settings)}: keys of [http] are for HTTP; write app.run(http=True, …)")
+
+
 def _auth_flags(auth: Any) -> dict[str, Any]:
     if auth is None or isinstance(auth, str):
         return {} if auth is None else {"auth.token": auth}

@@ -19,7 +19,7 @@ import longshore
 from longshore import RegistrationError, Server, Tool
 from longshore.registry.tool import ToolOptions
 from longshore.server.context import Context
-from talk import Refused, call, result
+from talk import NEWEST, Refused, call, result
 
 PAGE = Path(__file__).parents[2] / "docs/writing-a-server.md"
 PAGES = (PAGE, PAGE.with_name("validation.md"))
@@ -55,17 +55,18 @@ def run(code: str, monkeypatch: pytest.MonkeyPatch) -> Server:
 
 
 def answer(app: Server, request: str) -> str:
-    """What a client would read, for one line of a page."""
+    """What a client of the newest revision would read, for one line of a page."""
     kind, _, rest = request.partition(" ")
     name, _, given = rest.partition(" ")
     try:
         match kind:
             case "call":
-                return "\n".join(block["text"] for block in call(app, name, json.loads(given))["content"])
+                return "\n".join(block["text"] for block in call(app, name, json.loads(given), NEWEST)["content"])
             case "read":
-                return "\n".join(each["text"] for each in result(app, "resources/read", {"uri": name})["contents"])
+                found = result(app, "resources/read", {"uri": name}, NEWEST)["contents"]
+                return "\n".join(each["text"] for each in found)
             case "prompt":
-                found = result(app, "prompts/get", {"name": name, "arguments": json.loads(given)})["messages"]
+                found = result(app, "prompts/get", {"name": name, "arguments": json.loads(given)}, NEWEST)["messages"]
                 return "\n".join(f"{message['role']}: {message['content']['text']}" for message in found)
             case "complete":
                 argument, _, text = given.partition(" ")
@@ -73,7 +74,7 @@ def answer(app: Server, request: str) -> str:
                     "ref": {"type": "ref/prompt", "name": name},
                     "argument": {"name": argument, "value": json.loads(text)},
                 }
-                return ", ".join(result(app, "completion/complete", params)["completion"]["values"])
+                return ", ".join(result(app, "completion/complete", params, NEWEST)["completion"]["values"])
     except Refused as refused:
         return f"error {refused}"
     raise AssertionError(f"no such request: {request}")
@@ -92,7 +93,7 @@ def test_a_snippet_runs_and_answers_as_the_page_says(
     if kind == "mcp":
         for exchange in re.split(r"^> ", after, flags=re.MULTILINE)[1:]:
             request, *said = exchange.splitlines()
-            assert answer(app, request) == "\n".join(line.removeprefix("< ") for line in said), request
+            assert answer(app, request) == "\n".join(line[1:].removeprefix(" ") for line in said), request
 
 
 def test_the_page_names_everything_that_there_is() -> None:
@@ -110,4 +111,6 @@ def test_the_page_names_everything_that_there_is() -> None:
     members = {name for name, _ in inspect.getmembers(Context) if not name.startswith("_")} - ASKING
     for name in members - {"debug", "warning", "error", "log"}:
         assert re.search(rf"\b{name}\b", page), name
+    for name in inspect.signature(Server).parameters:
+        assert re.search(rf"^\|[^|]*`{name}`", page, re.MULTILINE), name
     assert "validate" in Tool.__struct_fields__ and "Tool(validate=False)" in page

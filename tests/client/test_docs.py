@@ -1,4 +1,4 @@
-"""`docs/client.md` and `docs/signing-in.md` are true: the code they quote is in the examples, and the examples run."""
+"""`docs/client.md` is true: the code that it and other pages quote is in the examples, and the examples run."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Annotated, Any
 
 import pytest
 
 import longshore
-from longshore import Client, SyncClient
+from longshore import Ask, Client, ClientError, Sample, Server, ServerError, SyncClient
 from longshore.client import auth
 from longshore.client.channel import CLIENT_LIMITS
 from longshore.client.child import EOF_SECONDS, TERM_SECONDS
 from longshore.client.handlers import AT_ONCE
 from longshore.client.http import MOST_REQUESTS
 from longshore.client.listing import ENTRIES, MOST, MOST_BYTES, MOST_PROBLEMS, PAGES
+from longshore.client.models import PromptInfo, ResourceInfo, TemplateInfo, ToolInfo
 from longshore.client.negotiate import PROBE_SECONDS
 from longshore.client.reconnecting_session import RESTART_SECONDS, RESTARTS, ROUNDS
 from longshore.client.session import CAP, MOST_NOTES
@@ -26,6 +28,7 @@ from longshore.client.sync import CLOSE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 PAGE, LOGIN = ROOT / "docs" / "client.md", ROOT / "docs" / "signing-in.md"
+QUOTING = (PAGE, LOGIN, ROOT / "docs" / "questions.md", ROOT / "README.md")
 QUOTE = re.compile(r"^```python\n# (examples/\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SAYS = {
     "forecast": [
@@ -62,7 +65,7 @@ def test_every_example_is_run() -> None:
     assert {path.stem for path in (ROOT / "examples" / "clients").glob("*.py")} == SAYS.keys() | ELSEWHERE
 
 
-@pytest.mark.parametrize("page", [PAGE, LOGIN], ids=lambda path: path.stem)
+@pytest.mark.parametrize("page", QUOTING, ids=lambda path: path.stem)
 def test_code_quoted_on_a_page_is_in_the_example(page: Path) -> None:
     quotes = QUOTE.findall(page.read_text())
     assert quotes and len(quotes) == page.read_text().count("```python")
@@ -78,9 +81,47 @@ def test_the_page_names_every_method_and_every_exception() -> None:
         value = getattr(longshore, name)
         if inspect.isclass(value) and issubclass(value, longshore.ClientError):
             assert f"`{name}`" in page, name
+    for entry in (ToolInfo, ResourceInfo, TemplateInfo, PromptInfo):
+        for name in entry.__struct_fields__:
+            assert f"`{name}`" in page, name
     for name in inspect.signature(Client).parameters:
         if name not in ("client_info", "extensions", "limits"):
             assert re.search(rf"\b{name}\b", page), name
+
+
+def _raise(_: Any) -> None:
+    raise OSError("the model is down")
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+@pytest.mark.parametrize(
+    ("row", "tool", "handlers"),
+    [
+        ("has no handler", "confirm", {}),
+        ("`on_elicit` returns `False` or `None`", "confirm", {"on_elicit": lambda question: False}),
+        ("`on_elicit` returns `False` or `None`", "confirm", {"on_elicit": lambda question: None}),
+        ("`on_sample` returns `None`", "draft", {"on_sample": lambda params: None}),
+        ("the handler raises", "draft", {"on_sample": _raise}),
+    ],
+)
+def test_a_call_whose_question_gets_no_answer_raises_what_the_page_says(
+    era: str, row: str, tool: str, handlers: dict[str, Any]
+) -> None:
+    app = Server("asking")
+
+    @app.tool
+    def confirm(ok: Annotated[bool, Ask("Go on?")]) -> str:
+        return str(ok)
+
+    @app.tool
+    def draft(text: Annotated[str, Ask(Sample("Write."))]) -> str:
+        return text
+
+    [cells] = re.findall(rf"^\| {re.escape(row)} \| (.*) \| (.*) \|$", PAGE.read_text(), re.MULTILINE)
+    with SyncClient(app, era=era, **handlers) as client, pytest.raises(ClientError) as caught:
+        client.call(tool)
+    code = f" {caught.value.code}" if isinstance(caught.value, ServerError) else ""
+    assert cells[era == "legacy"] == f"`{type(caught.value).__name__}`{code}"
 
 
 def test_the_login_page_names_everything_that_there_is() -> None:

@@ -169,6 +169,7 @@ def test_a_server_says_in_its_code_who_may_use_it(tmp_path: Path, command: str, 
     ("line", "says"),
     [
         ("app.run(workers=2)", "run: workers: keys of [http] are for HTTP; write app.run(http=True, …)"),
+        ("app.run(prot=1)", "http.prot: no such key; did you mean port?"),
         ("app.run(http=True, wrkers=2)", "http.wrkers: no such key; did you mean workers?"),
         ('Server("x", auth={"isuer": "y"}).run()', "auth.isuer: no such key; did you mean issuer?"),
         ('Server("x", auth=object())', "write auth={"),

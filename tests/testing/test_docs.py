@@ -18,15 +18,15 @@ def files() -> dict[str, str]:
 
 def test_the_page_is_a_project_that_passes(pytester: pytest.Pytester) -> None:
     found = files()
-    assert found.keys() == {"server.py", "pyproject.toml", "test_server.py", "test_recorded.py"}
+    assert found.keys() == {"server.py", "pyproject.toml", "test_server.py", "test_recorded.py", "test_toolset.py"}
     for name, text in found.items():
         (pytester.path / name).write_text(text)
     result = pytester.runpytest_subprocess("--mcp-update", "-W", "error", "-p", "no:cacheprovider")
-    result.assert_outcomes(passed=9)
+    result.assert_outcomes(passed=10)
     broken = found["server.py"].replace("pieces: int = 1", "pieces: int = 1, *, currency: str")
     (pytester.path / "server.py").write_text(broken)
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-k", "surface")
-    result.assert_outcomes(failed=1, deselected=8)
+    result.assert_outcomes(failed=1, deselected=9)
     result.stdout.fnmatch_lines(["*tool price*", "*BREAKS  parameter 'currency' is new and required*"])
 
 

@@ -53,6 +53,9 @@ def call(
 
     Arguments that the tool's schema refuses are not sent. With --unchecked the server decides, and VALUE is read as
     JSON if it is some, else as a string.
+
+    If the server asks a question, you answer it on the terminal. If stdin or stderr is not a terminal, the call fails,
+    unless the tool has a default for the answer.
     """
     from longshore.cli.printer import open_folder, show_result
     from longshore.cli.session import run_session
