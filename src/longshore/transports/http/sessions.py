@@ -368,7 +368,7 @@ class Sessions:
             return
         records = await self.store.find(SESSIONS)
         surplus = len(records) - most
-        # Redis orders by milliseconds: a session that was used in the same one may come after this.
+        # Another session may expire at the same time, and come after this one.
         records.pop(session_key(begun.id), None)
         ended = choose_surplus(records, surplus, self._trim_every - 1)
         await self.store.delete(*ended)
