@@ -188,16 +188,19 @@ async def test_cancelling_at_any_turn_of_closing_leaves_no_child(tmp_path: Path,
     await client.close()
 
 
-async def test_a_loop_that_ends_during_a_close_leaves_no_child(tmp_path: Path) -> None:
+def test_a_loop_that_ends_during_a_close_leaves_no_child(tmp_path: Path) -> None:
     """As on the second Ctrl-C. The ladder is cut short: the group is killed at once."""
 
-    client = connect_to(
-        tmp_path, "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + GOOD + "\ntime.sleep(99)"
-    )
-    await client.open()
-    closing = asyncio.ensure_future(client.close())
-    await asyncio.sleep(0.05)
-    assert not closing.done()
+    async def test() -> None:
+        client = connect_to(
+            tmp_path, "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + GOOD + "\ntime.sleep(99)"
+        )
+        await client.open()
+        closing = asyncio.ensure_future(client.close())
+        await asyncio.sleep(0.05)
+        assert not closing.done()
+
+    asyncio.run(test())
     [pid] = started(tmp_path)
     assert pid not in children(), "not even a zombie"
 
