@@ -10,14 +10,9 @@ from typing import Any
 
 import pytest
 
-from client.scripted import script, until
-from longshore.client import Client
+from client.scripted import connect_to, until
 from longshore.errors import ConnectError, ConnectionLost
 from waiting import is_alive
-
-
-def connect_to(folder: Path, code: str, **options: Any) -> Client:
-    return Client(script(folder, code), **{"era": "legacy", "timeout": 10.0, **options})
 
 
 async def pids(folder: Path, count: int = 1) -> list[int]:

@@ -8,13 +8,9 @@ from typing import Any
 
 import pytest
 
-from client.scripted import script
+from client.scripted import connect_to
 from longshore.client import Client
 from longshore.errors import BadAnswer, CallTimeout, ClientError, ServerError
-
-
-def connect_to(folder: Path, code: str, **options: Any) -> Client:
-    return Client(script(folder, code), **{"era": "legacy", "timeout": 10.0, **options})
 
 
 async def works(client: Client) -> None:
