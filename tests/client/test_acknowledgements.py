@@ -88,7 +88,6 @@ async def test_a_handshake_server_that_has_no_such_thing(tmp_path: Path) -> None
 
 async def test_a_handshake_server_without_listchanged_is_noted(tmp_path: Path) -> None:
     """The official one says by default that it does not, and does."""
-
     code = "for m in calls(): reply(m, DONE); notify('notifications/tools/list_changed')"
     async with (
         connect_to(tmp_path, code, era="legacy") as client,

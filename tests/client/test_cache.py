@@ -66,7 +66,6 @@ async def test_a_cached_answer_is_not_requested_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("scope", ["'public'", "'private'", "'nonsense'", "None", "5"])
 async def test_the_cache_ignores_the_scope(tmp_path: Path, scope: str) -> None:
     """A client has one login, so that its own cache serves it alone, whatever the scope. Two clients share nothing."""
-
     keep = f"dict(ttlMs=600000, cacheScope={scope})"
     async with connect_to(tmp_path, keep) as client:
         assert [await names(client) for _ in range(2)] == ["v1"] * 2
@@ -173,7 +172,6 @@ async def test_a_notification_drops_only_the_cached_answers_it_names(
 
 async def test_a_notice_right_behind_the_answer_ends_that_too(tmp_path: Path) -> None:
     """Both come in one piece: the answer was old when it was read."""
-
     code = (
         CAPABILITIES
         + """
@@ -216,7 +214,6 @@ async def test_an_answer_after_questions_is_not_cached(tmp_path: Path) -> None:
             else:
                 reply(m, contents)
     """
-
     async with Client(script(tmp_path, code), era="modern", on_elicit=lambda _: True) as client:
 
         async def read(uri: str) -> str | None:

@@ -79,7 +79,6 @@ async def test_an_answer_that_comes_too_late_is_nobodys_fault(tmp_path: Path, la
 
 async def test_an_answer_in_the_same_turn_as_the_cancellation(tmp_path: Path) -> None:
     """Whichever comes first counts; nothing breaks, and nothing is left."""
-
     async with connect_to(tmp_path, "for m in asks_logged(): usual(m) or reply(m, DONE)") as client:
         for delay in range(30):
             call = asyncio.ensure_future(client.call("x"))
@@ -126,7 +125,6 @@ async def test_progress_restarts_the_timeout(tmp_path: Path) -> None:
 async def test_progress_that_never_ends_is_no_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request has a multiple of its time at most, however busy the server says that it is."""
     monkeypatch.setattr("longshore.client.session.CAP", 2)
-
     code = STEPPING.replace("STEPS", "10000").replace("ANSWERS", "False")
     seen: list[float] = []
     async with connect_to(tmp_path, code) as client:
@@ -222,7 +220,6 @@ async def test_the_time_of_a_call_is_also_that_of_a_reconnection(tmp_path: Path)
 
 async def test_time_spent_on_sending_counts_against_the_timeout(tmp_path: Path) -> None:
     """A server that reads after a while, and never answers: who began first is out of time first."""
-
     go = tmp_path / "go"
     code = f"""
             for m in asks():

@@ -125,7 +125,6 @@ async def test_closing_ends_it_and_its_group(tmp_path: Path, code: str, count: i
 
 async def test_an_obedient_server_is_not_killed(tmp_path: Path) -> None:
     """It sees the end of input and may finish what it does: that is what the first rung is for."""
-
     code = """
             import signal
             signal.signal(signal.SIGTERM, lambda *_: mark("terminated"))
@@ -159,7 +158,6 @@ async def test_a_server_gets_sigterm_before_sigkill(tmp_path: Path) -> None:
 async def test_a_grandchild_outside_the_group_does_not_block_the_end(tmp_path: Path) -> None:
     """A process that starts a session of its own has asked to outlive its parent. Closing does not wait for it,
     though it holds the pipes."""
-
     code = """
             import subprocess
             daemon = subprocess.Popen(["sleep", "100"], start_new_session=True)

@@ -106,7 +106,6 @@ GREETING = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {
 
 async def test_the_time_of_a_login_does_not_count() -> None:
     """Neither while it lasts, nor afterwards: for connecting and for a call."""
-
     async with Client(lambda events: Login(0.9, 0.4, events), era="legacy", timeout=1.0) as client:
         await client.call("x")
     slow = Client(lambda events: Login(0.1, 60, events), era="legacy", timeout=0.3)

@@ -130,7 +130,6 @@ async def test_whatever_it_says_to_the_probe_the_handshake_follows(tmp_path: Pat
 @pytest.mark.usefixtures("impatient")
 async def test_a_modern_server_that_starts_slowly_is_still_modern(tmp_path: Path) -> None:
     """By the time that it reads, both have been offered. It knows one of them."""
-
     code = """
             time.sleep(0.6)
             for m in asks():
@@ -260,7 +259,6 @@ async def test_a_server_with_later_revisions_is_used_in_ours(tmp_path: Path) -> 
 
 async def test_unsupported_versions_without_end_are_refused_once(tmp_path: Path) -> None:
     """It names a revision, and refuses that too."""
-
     code = """
             for m in asks():
                 mark("asked")

@@ -68,7 +68,6 @@ async def test_a_name_is_in_it_too(tmp_path: Path) -> None:
 
 async def test_it_fits_a_terminal(tmp_path: Path) -> None:
     """However much was printed, in however long lines, with whatever a terminal would obey."""
-
     code = r"""
             for m in calls():
                 os.write(2, b"a" * 5000 + b"\n" + b"\x1b[2J\x1b]0;title\x07\x9b31m\x00\x08\r\n\xff\xfe\n" * 30)
@@ -135,7 +134,6 @@ async def test_wrong_options_are_refused_at_construction(tmp_path: Path) -> None
         Client(["x"], roots=["https://x/"])
     with pytest.raises(ClientError, match='"cwd" of an entry of mcpServers is a text'):
         Client({"command": "cat", "cwd": 5})
-
     async with Client(script(tmp_path, "for m in calls(): reply(m, DONE)"), era="legacy", roots=["/"]) as client:
         with pytest.raises(ValueError, match="no log level 'verbose'"):
             await client.set_log_level("verbose")

@@ -242,7 +242,6 @@ def test_ten_megabytes_to_a_slow_reader_arrive_whole(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("hurried")
 async def test_a_server_that_closes_its_input_is_lost(tmp_path: Path) -> None:
     """Nothing can be sent to it, so no call should wait for its time to end."""
-
     code = """
             for m in calls():
                 os.close(0)
@@ -279,7 +278,6 @@ async def test_a_message_in_between_pardons_garbage(tmp_path: Path) -> None:
                 notify("notifications/message", level="info", data="x")
             reply(m, DONE)
     """
-
     async with Client(script(tmp_path, code)) as client:
         assert (await client.call("x")).text == "done"
         assert any("what?" in note for note in client.problems)
@@ -300,7 +298,6 @@ async def test_a_batch_of_many_answers(tmp_path: Path) -> None:
             if len(held) == 500:
                 send(held)
     """
-
     async with Client(script(tmp_path, code), era="2025-03-26") as client:
         results = await asyncio.gather(*(client.call("x") for _ in range(500)))
         assert len({result.text for result in results}) == 500

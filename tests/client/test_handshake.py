@@ -73,7 +73,6 @@ EVERYTHING = """
 
 async def test_every_modern_request_carries_revision_client_and_capabilities(tmp_path: Path) -> None:
     me = {"name": "tester", "version": "7"}
-
     options: dict[str, Any] = {"on_elicit": lambda _: True, "client_info": me, "log_level": "error"}
     async with connect_to(tmp_path, "modern", EVERYTHING, **options) as client:
         await client.list_tools()
@@ -151,7 +150,6 @@ async def test_changed_roots_are_notified_in_the_handshake_era(tmp_path: Path, s
                 ask("r", "roots/list")
                 reply(m, text(json.dumps(json.loads(sys.stdin.readline())["result"])))
     """
-
     async with connect_to(tmp_path, speaks, code, roots=["/before"]) as client:
         await client.set_roots(["/after"])
         await client.call("x")
@@ -187,7 +185,6 @@ async def test_nothing_is_sent_before_the_handshake_is_over(tmp_path: Path, wish
                 mark("early", str(len(early)))
             serve(m) and reply(m, DONE)
     """
-
     options: dict[str, Any] = {"log_level": "info", "on_change": lambda _: None, "roots": ["/"]}
     client = connect_to(tmp_path, "legacy", code, **{**options, "era": wish})
     opening = asyncio.ensure_future(client.open())
@@ -217,7 +214,6 @@ async def test_a_handshake_is_never_cancelled(
     tmp_path: Path, probed: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(negotiate, "PROBE_SECONDS", 0.05 if probed == "silent" else 10.0)
-
     code = f"for m in log(): m['method'] == 'server/discover' and {probed == 'refused'} and refuse(m)"
     wish = "legacy" if probed == "no" else "auto"
     client = connect_to(tmp_path, "legacy", code, era=wish, timeout=1.0 if how == "timeout" else 10.0)

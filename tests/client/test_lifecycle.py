@@ -149,7 +149,6 @@ async def test_cancelling_a_close_does_not_stop_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("turns", range(1, 6))
 async def test_cancelling_at_any_turn_of_closing_leaves_no_child(tmp_path: Path, turns: int) -> None:
     """What is ended before the connection is no reason to leave that open."""
-
     code = "CAPABILITIES['tools'] = dict(listChanged=True)\n" + GOOD
     client = connect_to(tmp_path, code, on_change=lambda _: None)
     await client.open()
@@ -251,7 +250,6 @@ async def test_a_handler_that_is_too_slow_misses_messages(
 ) -> None:
     """Or whoever logs on and on would fill our memory."""
     monkeypatch.setattr("longshore.client.session.HANDLER_TASKS", 5)
-
     begun: list[Any] = []
 
     async def log(message: Any) -> None:
@@ -273,7 +271,6 @@ async def test_a_handler_that_is_too_slow_misses_messages(
 @pytest.mark.usefixtures("hurried")
 async def test_a_child_that_is_lost_but_lives_is_ended_at_once(tmp_path: Path) -> None:
     """It is not waited for until somebody needs another."""
-
     code = "mark('pids', str(os.getpid()))\nfor m in calls():\n    while True: raw(b'what?\\n' * 5000)"
     async with connect_to(tmp_path, code) as client:
         with pytest.raises(ConnectionLost, match="does not speak MCP"):

@@ -72,7 +72,6 @@ async def test_an_empty_cursor_is_a_cursor(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("pages", "fits"), [(2, True), (3, True), (4, False)])
 async def test_the_most_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pages: int, fits: bool) -> None:
     monkeypatch.setattr("longshore.client.listing.PAGES", 3)
-
     code = paging(f"reply(m, {{key: [entry(asked)], **(dict(nextCursor=str(asked)) if asked < {pages} else {{}})}})")
     async with connect_to(tmp_path, code) as client:
         if fits:
@@ -89,7 +88,6 @@ async def test_the_most_entries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: int, fits: bool, at_once: bool
 ) -> None:
     monkeypatch.setattr("longshore.client.listing.ENTRIES", 6)
-
     code = paging(
         f"reply(m, {{key: [entry(n) for n in range({entries})]}})"
         if at_once
@@ -175,7 +173,6 @@ async def test_an_error_in_the_middle_is_an_error(tmp_path: Path) -> None:
 
 async def test_two_tools_of_one_name(tmp_path: Path) -> None:
     """Both are listed, as they came; the last one's promise is held against results."""
-
     code = paging("""
 first = dict(entry(0), outputSchema={"type": "object", "required": ["a"]})
 reply(m, {key: [first, entry(0)]})
@@ -301,7 +298,6 @@ async def test_a_list_is_bounded_in_its_length(tmp_path: Path, monkeypatch: pyte
             else:
                 usual(m)
     """
-
     async with Client(script(tmp_path, "PAGES = 8\n" + textwrap.dedent(code), "short")) as client:
         assert len(await client.list_tools()) == 9
     async with Client(script(tmp_path, "PAGES = 99\n" + textwrap.dedent(code), "long")) as client:

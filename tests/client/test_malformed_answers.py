@@ -118,7 +118,6 @@ async def test_half_a_character_in_an_answer_is_read_as_the_replacement_characte
 @pytest.mark.parametrize("name", ["neither result nor error", "no jsonrpc", "an error of null", "NaN", "not UTF-8"])
 async def test_a_malformed_answer_is_explained(tmp_path: Path, name: str) -> None:
     """At once or when the time is over: whoever waits reads that something came, not just that nothing did."""
-
     (tmp_path / "answer").write_bytes(MALFORMED[name])
     code = f"""
             answer = open({str(tmp_path / "answer")!r}, "rb").read()
@@ -163,7 +162,6 @@ async def test_the_error_of_another_request_is_not_taken_for_ones_own(tmp_path: 
 
 async def test_of_two_members_of_the_same_name_the_last_counts(tmp_path: Path) -> None:
     """As everywhere in Python; what matters is that nothing breaks, and that both are not taken."""
-
     code = """
             for m in calls():
                 id = str(m["id"]).encode()
@@ -176,7 +174,6 @@ async def test_of_two_members_of_the_same_name_the_last_counts(tmp_path: Path) -
 
 async def test_batches(tmp_path: Path) -> None:
     """One revision has them. Answers in one count in any: it costs nothing, and the call is answered."""
-
     code = """
             from itertools import islice
             two = list(islice(calls(), 2))
@@ -197,7 +194,6 @@ async def test_batches(tmp_path: Path) -> None:
 
 async def test_messages_for_no_request_are_ignored(tmp_path: Path) -> None:
     """Notifications that make no sense are noted at most."""
-
     code = """
             for m in calls():
                 for method in ("notifications/progress", "notifications/message", "notifications/cancelled", "x",

@@ -35,7 +35,6 @@ async def test_no_id_is_used_twice_and_every_line_is_one_message(tmp_path: Path,
                 else: reply(m, text(params["arguments"].get("text", "")))
     """
     breaks = "a\nb\r\nc\u2028d\x85e\x00\U0001f600"
-
     async with connect_to(tmp_path, speaks, code, on_elicit=lambda _: True) as client:
         async with asyncio.TaskGroup() as group:
             for name in ("x", "ask") * 20:
@@ -69,7 +68,6 @@ async def test_progress_has_its_own_token_and_only_with_a_handler(tmp_path: Path
                 for m in held: reply(m, text(str(m["id"])))
     """
     told: dict[int, list[float]] = {n: [] for n in range(30)}
-
     async with connect_to(tmp_path, speaks, code) as client:
 
         async def call(n: int) -> None:
@@ -101,7 +99,6 @@ async def test_the_state_of_one_call_is_not_that_of_another(tmp_path: Path) -> N
                     state = {} if name == "none" else {"requestState": " of " + name}
                     reply(each, {"resultType": "input_required", "inputRequests": {"q": question}, **state})
     """
-
     async with connect_to(tmp_path, "modern", code, on_elicit=lambda _: True) as client:
         results = await asyncio.gather(*(client.call(name) for name in ("a", "none", "b")))
         assert [each.text for each in results] == ["a of a", "none", "b of b"]
@@ -123,7 +120,6 @@ async def test_no_notification_is_ever_answered(tmp_path: Path, speaks: str) -> 
                         send(dict(jsonrpc="2.0", method=method, params=params))
                 reply(m, DONE)
     """
-
     options: dict[str, Any] = {"on_elicit": lambda _: True, "on_sample": lambda _: "hi", "roots": ["/"]}
     async with connect_to(tmp_path, speaks, code, **options) as client:
         for _ in range(2):
@@ -152,7 +148,6 @@ async def test_a_question_that_wants_a_task_is_answered_as_any_other(tmp_path: P
                     answers.append(json.loads(sys.stdin.readline()))
                 reply(m, text(str(answers[0] == answers[1] and "result" in answers[0])))
     """
-
     options: dict[str, Any] = {"on_elicit": lambda _: True, "on_sample": lambda asked: str(asked["maxTokens"])}
     async with connect_to(tmp_path, "legacy", code, **options) as client:
         assert (await client.call("x")).text == "True"
@@ -199,7 +194,6 @@ async def test_tool_annotations_only_decide_about_resending(tmp_path: Path, spea
                 reply(m, {{"tools": [dict(TOOL, name=f"t{{n}}", annotations=each) for n, each in enumerate(hints)]}})
             elif serve(m) and "id" in m: reply(m, DONE)
     """
-
     async with connect_to(tmp_path, speaks, code) as client:
         tools = await client.list_tools()
         assert [tool.repeatable for tool in tools] == [repeatable for _, repeatable in HINTS]
@@ -216,7 +210,6 @@ LABELS = [{"name": "odd", "version": "1"}, {"name": "longshore", "version": "9" 
 @BOTH
 async def test_a_servers_name_changes_no_behaviour(tmp_path: Path, speaks: str) -> None:
     wires: list[Any] = []
-
     for n, label in enumerate(LABELS):
         folder = tmp_path / str(n)
         folder.mkdir()
@@ -328,7 +321,6 @@ async def test_a_server_without_logging_is_not_asked_for_it(tmp_path: Path) -> N
                 reply(m, DONE)
     """
     heard_of: list[Any] = []
-
     async with Client(script(tmp_path, code), on_log=heard_of.append) as client:
         await client.set_log_level("warning")
         await client.call("x")

@@ -107,7 +107,6 @@ async def test_a_promise_is_compiled_once(tmp_path: Path, monkeypatch: pytest.Mo
         return real(schema)
 
     monkeypatch.setattr(validate, "compile", compile)
-
     async with connect_to(tmp_path, "if lines() == 4: tool = promising('c')") as client:
         for _ in range(3):
             await client.list_tools(fresh=True)

@@ -172,7 +172,6 @@ async def test_cancelling_while_a_person_thinks(tmp_path: Path) -> None:
 
 async def test_a_lost_connection_between_question_and_answer(tmp_path: Path) -> None:
     """The answers go to the server that is there now: the state is the server's own, and holds all that it needs."""
-
     code = f"""
 for m in modern_calls():
     if "inputResponses" not in m["params"]:
@@ -246,7 +245,6 @@ for m in calls():
 
 async def test_consent_is_not_completion(tmp_path: Path) -> None:
     """The request is sent again when the server says that the person is done, and not before."""
-
     asked: list[ElicitQuestion] = []
     go = tmp_path / "go"
     code = f"""
@@ -363,7 +361,6 @@ VISITED_PAGES = """
 
 async def test_pages_that_must_be_visited_first_are_offered_and_the_call_goes_on(tmp_path: Path) -> None:
     asked: list[ElicitQuestion] = []
-
     command = script(tmp_path, VISITED_PAGES.format(times=1, url="https://example.test/in"))
     async with Client(command, on_elicit=lambda question: asked.append(question) or True) as client:
         assert (await client.call("x")).text == "2"
@@ -382,7 +379,6 @@ async def test_pages_that_must_be_visited_first_are_offered_and_the_call_goes_on
 )
 async def test_pages_that_are_not_visited_fail_the_call(tmp_path: Path, url: str, answer: bool, calls: int) -> None:
     asked: list[Any] = []
-
     command = script(tmp_path, VISITED_PAGES.format(times=99, url=url))
     async with Client(command, on_elicit=lambda question: asked.append(question) or answer) as client:
         with pytest.raises(ServerError) as caught:
@@ -411,7 +407,6 @@ async def test_a_modern_server_that_sends_requests_gets_no_answers(tmp_path: Pat
             if '"last"' in line:
                 reply(json.loads(line), DONE)
     """
-
     async with Client(script(tmp_path, code), era="modern", roots=["/"]) as client:
         await client.call("x")
         await client.call("last")
@@ -446,7 +441,6 @@ async def test_undeclared_questions_are_refused(tmp_path: Path, question: str, s
 
 async def test_a_model_with_tools_is_declared_as_one(tmp_path: Path) -> None:
     question = '{"method": "sampling/createMessage", "messages": [], "maxTokens": 1, "tools": [{"name": "t"}]}'
-
     command = script(tmp_path, QUESTIONS)
     async with Client(command, on_sample=lambda params: params["tools"][0]["name"], sample_tools=True) as client:
         assert '"text": "t"' in (await client.call(question)).text

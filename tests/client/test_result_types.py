@@ -25,7 +25,6 @@ async def test_a_result_of_an_unknown_kind_is_none(tmp_path: Path, kind: Any, wh
                 case "tools/list": reply(m, {{"tools": [TOOL], **more}})
                 case _: reply(m, {{"completion": {{"values": []}}, **more}})
     """
-
     with pytest.raises(ClientError, match="kind"):
         async with connect_to(tmp_path, "modern", code) as client:
             await (client.list_tools() if what == "list" else client.complete("p", "a", "v"))
@@ -33,7 +32,6 @@ async def test_a_result_of_an_unknown_kind_is_none(tmp_path: Path, kind: Any, wh
 
 async def test_a_result_of_the_handshake_era_has_no_kind(tmp_path: Path) -> None:
     code = "for m in log(): serve(m) and 'id' in m and reply(m, dict(DONE, resultType='input_required'))"
-
     async with connect_to(tmp_path, "legacy", code) as client:
         assert (await client.call("x")).text == "done"
     assert len(wire(tmp_path, "tools/call")) == 1

@@ -103,7 +103,6 @@ async def test_as_a_pydantic_model(tmp_path: Path) -> None:
     import pydantic
 
     box = pydantic.create_model("Box", width=(float, ...), name=(str, "box"))
-
     async with answering(tmp_path, "dict(content=[], structuredContent=dict(width=3))") as client:
         assert await client.call("x", returns=box) == box(width=3)
     async with answering(tmp_path, "dict(content=[], structuredContent=dict(result=[dict(width=3)]))") as client:

@@ -39,7 +39,6 @@ async def test_every_keyword_of_a_schema_is_passed_on_unchanged(tmp_path: Path, 
         "x-unknown": [1, "two", {"three": 3}],
         "type": "object",
     }
-
     async with connect_to(tmp_path, speaks, offering(schema)) as client:
         [tool] = await client.list_tools()
         assert tool.input_schema == tool.output_schema == schema
@@ -61,7 +60,6 @@ async def test_a_schema_is_of_2020_12_unless_it_names_another_dialect(
     tmp_path: Path, schema: Any, good: Any, bad: Any
 ) -> None:
     """An unknown dialect checks nothing, and fails no call."""
-
     async with connect_to(tmp_path, "legacy", offering(schema)) as client:
         await client.list_tools()
         assert (await client.call("x", {"give": json.dumps(good)})).structured == good
@@ -89,7 +87,6 @@ COSTLY = {
 @pytest.mark.parametrize("schema", COSTLY.values(), ids=list(COSTLY))
 async def test_the_cost_of_an_output_schema_is_bounded(tmp_path: Path, schema: Any) -> None:
     """The call ends, one way or the other, and so does the next."""
-
     async with connect_to(tmp_path, "legacy", offering(schema)) as client:
         await client.list_tools()
         for value in ("a" * 50 + "!", 1):

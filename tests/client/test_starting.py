@@ -138,7 +138,6 @@ async def test_a_file_is_run_if_it_runs_its_server_and_else_served(
     path.write_text(source)
     if kind == "path" and name:
         pytest.skip("a path has no name of a server in it")
-
     async with Client(path if kind == "path" else str(path) + name) as client:
         assert (await client.call("who")).text == says
 
@@ -152,7 +151,6 @@ def test_a_served_file_that_fails_says_why(tmp_path: Path) -> None:
 
 async def test_a_whole_configuration_with_one_server(tmp_path: Path) -> None:
     command = script(tmp_path, "for m in calls(): reply(m, text('here'))")
-
     config = {"mcpServers": {"only": {"command": command[0], "args": command[1:]}}}
     async with Client(config) as client:
         assert client.name == "only"
@@ -186,7 +184,6 @@ def test_targets_that_are_none(target: Any) -> None:
 
 async def test_a_child_inherits_the_environment_and_gets_env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OURS", "1")
-
     code = "for m in calls(): reply(m, text(f\"{os.environ['OURS']} {os.environ['GIVEN']} {os.getcwd()}\"))"
     command = script(tmp_path, code)
     async with Client(command, env={"GIVEN": "2"}, cwd=str(tmp_path)) as client:

@@ -98,7 +98,6 @@ def changed(m): notify("notifications/tools/list_changed", _meta={SUB: m["id"]})
 
 async def test_a_refused_subscription_is_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longshore.client.watches.RETRIES", (0.0, 0.0))  # so that pings don't overtake another try
-
     code = LISTENED + "for m in modern_calls():\n    mark('asked', m['method'])\n    refuse(m, -32603, 'not now')"
     async with connect_to(tmp_path, code) as client:
         with pytest.raises(ServerError, match="not now"):
@@ -121,7 +120,6 @@ async def test_a_subscription_without_acknowledgement_fails_the_watch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("longshore.client.watches.ACKNOWLEDGE_SECONDS", 0.2)
-
     code = (
         LISTENED + "for m in asks():\n    mark('heard', m['method'])\n    if m['method'] == 'server/discover': meet(m)"
     )
@@ -186,7 +184,6 @@ async def test_a_watch_ends_with_the_reason_if_the_server_stays_down(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("longshore.client.watches.RETRIES", (0.05, 0.05))
-
     code = (
         LISTENED
         + """
@@ -278,7 +275,6 @@ async def test_on_change_without_a_subscription_is_noted(tmp_path: Path) -> None
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 async def test_on_change_gets_unsubscribed_changes_too(tmp_path: Path, era: str) -> None:
     """Servers report changes without declaring that, and to every connection."""
-
     told: list[Change] = []
     code = f"""
 for m in {"modern_calls" if era == "modern" else "calls"}():
@@ -306,7 +302,6 @@ async def test_on_change_is_called_once_while_others_watch(era: str) -> None:
         return "x"
 
     told: list[Any] = []
-
     async with (
         Client(app, era=era, on_change=told.append) as client,
         client.watch(tools=True, uris=["test://a"]) as one,
@@ -343,7 +338,6 @@ async def test_after_a_reconnection_everything_counts_as_changed(tmp_path: Path)
             os._exit(3)
     """
     told: list[Any] = []
-
     async with Client(script(tmp_path, code), on_change=told.append) as client:
         with pytest.raises(ConnectionLost):
             await client.call("x")

@@ -63,7 +63,6 @@ for m in asks():
 
 async def test_leaving_a_watch_loses_no_other_answer(tmp_path: Path) -> None:
     """Ids begin anew with each connection: what was the watch's id may be a call's now."""
-
     async with connect_to(tmp_path, SILENT_AGAIN) as client:
         watches = [client.watch(tools=True), client.watch(resources=True), client.watch(prompts=True)]
         for watch in watches:
@@ -93,7 +92,6 @@ async def test_a_watch_that_can_not_be_restored_stops_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("longshore.client.watches.RETRIES", (0.0, 0.05))
-
     code = """
 for m in calls():
     name = m.get("params", {}).get("name")
@@ -195,7 +193,6 @@ CANCEL = "notify('notifications/cancelled', requestId=listen['id'])"
 @pytest.mark.parametrize("end", [CANCEL, f"reply(listen, {{}}); {CANCEL}", f"{CANCEL}; {CANCEL}"])
 async def test_a_subscription_that_is_taken_back_is_begun_once_again(tmp_path: Path, end: str) -> None:
     """Our own server answers it and then takes it back, for clients that know but one of the two."""
-
     async with connect_to(tmp_path, ending(end)) as client, client.watch(tools=True) as changes:
         await client.call("end")
         assert await next_of(changes) == Change("tools"), "nobody knows what happened in between"
@@ -222,7 +219,6 @@ async def test_cancelling_an_unknown_subscription_is_ignored(tmp_path: Path) -> 
 
 async def test_a_watch_that_was_left_is_not_begun_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longshore.client.watches.RETRIES", (0.05, 0.05))
-
     async with connect_to(tmp_path, ending("reply(listen, {})")) as client:
         async with client.watch(tools=True) as watch:
             await client.call("end")
@@ -237,7 +233,6 @@ async def test_a_server_that_ends_every_subscription_is_asked_ever_later(
 ) -> None:
     monkeypatch.setattr("longshore.client.watches.RETRIES", (0.0, 0.0, 600.0))
     monkeypatch.setattr("longshore.client.watches.STABLE_SECONDS", 600.0)
-
     async with connect_to(tmp_path, ending("reply(listen, {})")) as client:
         async with client.watch(tools=True) as changes:
             for times in (2, 3):
@@ -254,7 +249,6 @@ async def test_a_renewed_subscription_that_is_refused_ends_the_watch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("longshore.client.watches.RETRIES", (0.0, 0.0))
-
     code = ending("reply(listen, {})", "acknowledge(m) if ends else acknowledge(m, other=True)")
     async with connect_to(tmp_path, code) as client, client.watch(tools=True) as changes:
         await client.call("end")

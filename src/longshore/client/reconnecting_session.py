@@ -495,7 +495,7 @@ class ReconnectingSession:
         """
         pages: Any = problem.data.get("elicitations") if is_object(problem.data) else None
         required = problem.code == URL_ELICITATION_REQUIRED
-        if not required or not is_array(pages) or not pages or not self._handlers.handles("elicitation/create"):
+        if not required or not is_array(pages) or not pages or "elicitation/create" not in self._handlers.handled:
             return False
         ids: set[str] = set()
         for page in pages:

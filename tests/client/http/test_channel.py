@@ -286,7 +286,6 @@ async def test_a_stream_is_resumed_after_its_last_event_with_the_server_s_delay(
         (lambda got: done(got, "at last"), {"id": "three"}),
     ]
     handler = resuming(events, last)
-
     async with attempt(handler) as (client, _):
         assert (await client.call("x")).text == "at last"
         assert last == ["one", "two"]
@@ -514,7 +513,6 @@ def guarded(inner: Take, wanted: int) -> Take:
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 async def test_a_refused_request_is_sent_again_with_new_credentials(era: str) -> None:
     key = Key()
-
     inner = modern(call_ok) if era == "modern" else legacy(call_ok)
     async with attempt(guarded(inner, 2), auth=key) as (client, server):
         assert (await client.call("x")).text == "ok"
@@ -597,7 +595,6 @@ async def test_a_key_in_a_url_is_not_shown() -> None:
 @pytest.mark.parametrize("mark", ["", "/", "?", "#", "/?", "@"])
 async def test_a_password_in_a_url_is_not_shown(mark: str) -> None:
     """Not even one that reaches beyond where a host must end."""
-
     client = Client(f"https://user:sec{mark}ret@host.test/mcp")
     with pytest.raises(ClientError) as unopened:
         await client.call("x")

@@ -1,4 +1,4 @@
-"""The client over HTTP, against our own server, on uvicorn and on our own listener, in both eras."""
+"""The client over HTTP, against our own server, in both eras."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from serving import Served, eventually
 pytestmark = pytest.mark.parametrize("era", ERAS)
 
 
-@pytest.fixture(params=["uvicorn", "own"])
-def place(request: pytest.FixtureRequest) -> Iterator[tuple[Served, Counter]]:
-    with served(own=request.param == "own") as found:
+@pytest.fixture
+def place() -> Iterator[tuple[Served, Counter]]:
+    with served(own=True) as found:
         yield found
 
 
@@ -74,7 +74,6 @@ async def test_questions(place: ServedPair, era: str) -> None:
 @pytest.mark.parametrize("how", ["cancel", "timeout"])
 async def test_cancelling_a_call_stops_the_handler(place: ServedPair, era: str, how: str) -> None:
     server, seen = place
-
     async with Client(server.url, era=era) as client:
         begun = asyncio.Event()
         call = asyncio.ensure_future(
@@ -115,7 +114,6 @@ async def listening(server: Served) -> None:
 
 async def test_requests_beyond_the_limit_wait(place: ServedPair, era: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_channel, "MOST_REQUESTS", 4)
-
     async with relay(place[0].port) as wire, Client(wire.url, headers={"Host": HOST}, era=era) as client:
         results = await asyncio.gather(*(client.call("add", {"a": n, "b": 1}, returns=int) for n in range(40)))
         assert results == [n + 1 for n in range(40)]
@@ -127,7 +125,6 @@ async def test_requests_beyond_the_limit_wait(place: ServedPair, era: str, monke
 
 async def test_a_restarted_server_is_reconnected_to(era: str) -> None:
     """Its sessions are lost, and concurrent calls succeed nevertheless."""
-
     seen = Counter()
     with served(seen=seen) as (first, _), served(seen=seen) as (second, _):
         async with relay(first.port) as wire, Client(wire.url, headers={"Host": HOST}, era=era) as client:
@@ -166,7 +163,6 @@ async def test_a_server_that_does_not_come_back_is_an_error(era: str) -> None:
 
 async def test_a_connection_that_breaks_during_a_call_fails_it(era: str) -> None:
     """A call that may not be repeated fails; the next one works."""
-
     with served() as (server, seen):
         async with (
             relay(server.port) as wire,
@@ -189,7 +185,6 @@ async def test_a_connection_that_breaks_during_a_call_fails_it(era: str) -> None
 
 async def test_a_stream_that_the_server_closes_is_resumed(place: ServedPair, era: str) -> None:
     server, seen = place
-
     async with Client(server.url, era=era) as client:
         steps: list[float] = []
         result = await client.call("broken_off", on_progress=lambda done, *_: steps.append(done))

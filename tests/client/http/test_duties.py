@@ -94,7 +94,6 @@ async def test_a_name_in_a_header_keeps_its_case() -> None:
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 async def test_a_token_is_in_the_header_of_every_request_and_nowhere_else(era: str) -> None:
     token = "a-token-that-is-easy-to-find"
-
     async with attempt(modern(call_ok) if era == "modern" else legacy(call_ok), auth=token) as (client, server):
         await client.call("x")
         await client.close()

@@ -28,7 +28,6 @@ def entry(url: str) -> dict[str, str]:
 @pytest.mark.parametrize("named", [False, True])
 async def test_everything_once(own: bool, named: bool) -> None:
     """Named as such in a configuration, or found out."""
-
     with served(own=own) as (server, seen):
         target: Any = entry(server.url) if named else server.url.replace("/mcp", "/sse")
         async with Client(target, on_sample=lambda _: "roses") as client:
@@ -135,7 +134,6 @@ async def test_waiting_for_the_post_url_has_a_deadline() -> None:
 
 async def test_a_refused_message_fails_its_request() -> None:
     old = Old()
-
     async with attempt(old) as (client, _):
         old.status, old.answering = 500, False
         with pytest.raises(HttpRefused, match="500"):
@@ -221,7 +219,6 @@ async def test_the_number_of_messages_in_flight_is_bounded(told: str, monkeypatc
 
 async def test_a_stream_that_ends_during_a_call_fails_it() -> None:
     old = Old()
-
     async with attempt(old) as (client, server):
         old.answering = False
         call = asyncio.ensure_future(client.call("x"))
