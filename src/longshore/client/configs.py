@@ -99,16 +99,11 @@ def look_up(
 ) -> ConfiguredServer:
     """The entry of this name. Raises NoSuchServer, and ConfigError for an unreadable file, which might have it too."""
     others: list[str] = []
-    files = _files(config, folder, environ)
-    for file in files:
+    for file in _files(config, folder, environ):
         for each in _read(file, _here(folder), named=config is not None):
             if each.name == name:
                 return each
             others.append(each.name)
-    raise _not_found(name, others, config)
-
-
-def _not_found(name: str, others: list[str], config: str | None) -> NoSuchServer:
     from longshore.nearest import nearest
 
     where = config or ".mcp.json and the files of Claude, Cursor, VS Code, Codex and Gemini"
@@ -117,7 +112,7 @@ def _not_found(name: str, others: list[str], config: str | None) -> NoSuchServer
     hint = f"there are {shown}" if shown else "they name none"
     if near is not None:
         hint = f"did you mean {near!r}?"
-    return NoSuchServer(f"no server {name!r} in {where}; {hint}", name, near)
+    raise NoSuchServer(f"no server {name!r} in {where}; {hint}", name, near)
 
 
 # -- which files
@@ -143,16 +138,12 @@ def _usual(here: str, environ: Mapping[str, str]) -> Iterator[ConfigFile]:
     if not os.path.isabs(home):
         return
     yield ConfigFile(os.path.join(_named(environ, "CLAUDE_CONFIG_DIR", home), ".claude.json"), most=CLAUDE_BYTES)
-    for settings in _desktop(home, environ):
-        yield ConfigFile(os.path.join(settings, "claude_desktop_config.json"), expands=False)
+    settings = _named(environ, "XDG_CONFIG_HOME", os.path.join(home, ".config"))
+    for place in (os.path.join(home, "Library", "Application Support"), settings):
+        yield ConfigFile(os.path.join(place, "Claude", "claude_desktop_config.json"), expands=False)
     codex = _named(environ, "CODEX_HOME", os.path.join(home, ".codex"))
     yield ConfigFile(os.path.join(codex, "config.toml"), ("mcp_servers",), expands=False)
     yield ConfigFile(os.path.join(home, ".gemini", "settings.json"))
-
-
-def _desktop(home: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-    settings = _named(environ, "XDG_CONFIG_HOME", os.path.join(home, ".config"))
-    return os.path.join(home, "Library", "Application Support", "Claude"), os.path.join(settings, "Claude")
 
 
 def _named(environ: Mapping[str, str], variable: str, usual: str) -> str:

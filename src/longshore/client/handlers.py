@@ -151,24 +151,29 @@ class RequestHandlers:
             task.cancel()
 
     async def _work(self, session: ClientSession, message: Message, id: Id) -> None:
+        answer: Any = {}
         try:
             params: Any = msgspec.json.decode(message.params)
-            answer: Any = {}
             if message.method != "ping":
                 session.clock.stop()  # deadlines stop: a person may take long, and the server waits for them
                 try:
                     answer = await self.answer(message.method, params)
                 finally:
                     session.clock.resume()
-            await _wait_until_read(session)
-            session.answer(id, answer)
+            if session.channel.congested:
+                await session.channel.ready()
+            session.answer(id, answer)  # raises for what is no JSON
+            return
         except Unanswerable as problem:
-            await _refuse(session, id, problem.code, problem.what)
+            refusal = problem.code, problem.what
         except BROKEN as problem:
-            await _refuse(session, id, INVALID_PARAMS, str(problem)[:200])
+            refusal = INVALID_PARAMS, str(problem)[:200]
         except Exception as problem:
             session.note(f"the handler of {message.method} raised {problem!r}")
-            await _refuse(session, id, INTERNAL_ERROR, f"the client failed to answer: {name_of(problem)}")
+            refusal = INTERNAL_ERROR, f"the client failed to answer: {name_of(problem)}"
+        if session.channel.congested:
+            await session.channel.ready()
+        session.refuse(id, *refusal)
 
     def on_lost(self, session: ClientSession) -> None:
         """Cancel the answers to a lost connection."""
@@ -178,17 +183,6 @@ class RequestHandlers:
 
     async def close(self) -> None:
         await end(self._running.values())
-
-
-async def _refuse(session: ClientSession, id: Id, code: int, text: str) -> None:
-    await _wait_until_read(session)
-    session.refuse(id, code, text)
-
-
-async def _wait_until_read(session: ClientSession) -> None:
-    """Wait until the server reads our answers. Not for a call to end: it may be the one that needs this answer."""
-    if session.channel.congested:
-        await session.channel.ready()
 
 
 async def _call(handler: Callable[..., Any], *arguments: Any) -> Any:

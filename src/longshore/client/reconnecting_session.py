@@ -163,11 +163,13 @@ class ReconnectingSession:
         """End the connection, and make no other."""
         self.closed = True
         current, attempt = self.current, self._attempt
+        if attempt is not None:
+            attempt.cancel()  # first: it must not succeed while the last connection is closed
         try:
             if current is not None:
                 await current.close()
         finally:
-            if attempt is not None and not attempt.done():
+            if attempt is not None:
                 await end((attempt,))
 
     async def session(self) -> ClientSession:
