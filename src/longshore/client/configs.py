@@ -22,7 +22,7 @@ from longshore.files import read_bounded, read_regular
 from longshore.schema.kinds import is_array, is_object
 
 DEPTH = 32
-"""Levels of an entry whose variables are expanded. Real ones have three."""
+"""Levels of an entry. Real ones have three."""
 FILE_BYTES = 1 << 20
 """A larger file is no configuration file."""
 CLAUDE_BYTES = 64 << 20
@@ -62,9 +62,8 @@ class ConfiguredServer(Struct, frozen=True):
         """The entry as `Client` takes it, with its variables expanded. Raises ConfigError."""
         known = os.environ if environ is None else environ
         where = f"{self.file.path}: {self.name}"
-        made: dict[str, Any] = dict(self.raw)
-        if self.file.expands:
-            made = _expand(self.raw, known, self.file.folder or _here(folder), where)
+        variables = known if self.file.expands else None
+        made: dict[str, Any] = _expand(self.raw, variables, self.file.folder or _here(folder), where)
         if self.file.folder and "command" in made:
             made["cwd"] = os.path.join(self.file.folder, str(made.get("cwd") or ""))
         return _with_headers(made, known, where)
@@ -291,9 +290,12 @@ _VARIABLE = re.compile(r"\$\{([^{}\n]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def _expand(value: Any, environ: Mapping[str, str], folder: str, where: str, levels: int = DEPTH) -> Any:
-    """A value with its variables expanded, at any depth. Raises ConfigError for a variable that is not set."""
-    if isinstance(value, str):
+def _expand(value: Any, environ: Mapping[str, str] | None, folder: str, where: str, levels: int = DEPTH) -> Any:
+    """A copy of a value with its variables expanded, unless `environ` is None.
+
+    Raises ConfigError for a variable that is not set, and for more than `levels` levels.
+    """
+    if isinstance(value, str) and environ is not None:
         return _VARIABLE.sub(lambda found: _variable(found[1], found[0], environ, folder, where), value)
     if not levels and (is_object(value) or is_array(value)):
         raise ConfigError(f"{where[:200]}: it is nested too deep; entries have at most {DEPTH} levels")
