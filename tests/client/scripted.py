@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from longshore.client import Client
 from waiting import PATIENCE, eventually
 
 SERVERS = Path(__file__).parent / "servers"
@@ -32,6 +33,11 @@ def script(folder: Path, code: str, name: str = "odd") -> list[str]:
     path = folder / f"{name}.py"
     path.write_text((SERVERS / "plain.py").read_text() + textwrap.dedent(code))
     return [sys.executable, "-SEu", str(path)]
+
+
+def connect_to(folder: Path, code: str, **options: Any) -> Client:
+    """A client of a scripted server of the handshake era, unless the options say otherwise."""
+    return Client(script(folder, code), **{"era": "legacy", "timeout": 10.0, **options})
 
 
 def run(test: Callable[[], Awaitable[Any]], seconds: float = PATIENCE, loop: Callable[[], Any] | None = None) -> None:

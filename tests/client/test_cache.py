@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from client.scripted import run, script, until
+from client.scripted import script, until
 from longshore.client import Client
 from longshore.client.listing import MOST, MOST_BYTES, MOST_SECONDS, Cache, lifetime
 
@@ -49,36 +49,29 @@ async def contents(client: Client, uri: str = "x://a", **options: Any) -> str | 
     return (await client.read(uri, **options))[0].text
 
 
-def test_a_cached_answer_is_not_requested_again(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with connect_to(tmp_path, "dict(ttlMs=600000, cacheScope='private')") as client:
-            assert [await names(client) for _ in range(3)] == ["v1"] * 3
-            assert [await contents(client) for _ in range(3)] == ["v2"] * 3
-            assert await contents(client, "x://b") == "v3", "another is another"
-            assert await contents(client, "x://a") == "v2"
-            assert await names(client, fresh=True) == "v4"
-            assert await names(client) == "v4", "what is fresh is kept in turn"
-            assert await contents(client, fresh=True) == "v5"
-            assert (await client.call("x")).text != (await client.call("x")).text, "a call is never kept"
-            first, second = await client.prompt("p"), await client.prompt("p")
-            assert first.description != second.description
-
-    run(test)
+async def test_a_cached_answer_is_not_requested_again(tmp_path: Path) -> None:
+    async with connect_to(tmp_path, "dict(ttlMs=600000, cacheScope='private')") as client:
+        assert [await names(client) for _ in range(3)] == ["v1"] * 3
+        assert [await contents(client) for _ in range(3)] == ["v2"] * 3
+        assert await contents(client, "x://b") == "v3", "another is another"
+        assert await contents(client, "x://a") == "v2"
+        assert await names(client, fresh=True) == "v4"
+        assert await names(client) == "v4", "what is fresh is kept in turn"
+        assert await contents(client, fresh=True) == "v5"
+        assert (await client.call("x")).text != (await client.call("x")).text, "a call is never kept"
+        first, second = await client.prompt("p"), await client.prompt("p")
+        assert first.description != second.description
 
 
 @pytest.mark.parametrize("scope", ["'public'", "'private'", "'nonsense'", "None", "5"])
-def test_the_cache_ignores_the_scope(tmp_path: Path, scope: str) -> None:
+async def test_the_cache_ignores_the_scope(tmp_path: Path, scope: str) -> None:
     """A client has one login, so that its own cache serves it alone, whatever the scope. Two clients share nothing."""
-
-    async def test() -> None:
-        keep = f"dict(ttlMs=600000, cacheScope={scope})"
-        async with connect_to(tmp_path, keep) as client:
-            assert [await names(client) for _ in range(2)] == ["v1"] * 2
-            async with connect_to(tmp_path, keep) as other:
-                await names(other)
-        assert asked(tmp_path, "tools/list") == 2
-
-    run(test)
+    keep = f"dict(ttlMs=600000, cacheScope={scope})"
+    async with connect_to(tmp_path, keep) as client:
+        assert [await names(client) for _ in range(2)] == ["v1"] * 2
+        async with connect_to(tmp_path, keep) as other:
+            await names(other)
+    assert asked(tmp_path, "tools/list") == 2
 
 
 @pytest.mark.parametrize(
@@ -95,23 +88,10 @@ def test_the_cache_ignores_the_scope(tmp_path: Path, scope: str) -> None:
         "dict(_meta=dict(ttlMs=600000))",
     ],
 )
-def test_an_answer_without_ttl_is_not_cached(tmp_path: Path, keep: str) -> None:
-    async def test() -> None:
-        async with connect_to(tmp_path, keep) as client:
-            assert [await names(client), await names(client)] == ["v1", "v2"]
-            assert [await contents(client), await contents(client)] == ["v3", "v4"]
-
-    run(test)
-
-
-@pytest.mark.parametrize("ttl", ["10**30", "1e308", "2**63", "10**400"])
-def test_for_ever_is_no_trouble(tmp_path: Path, ttl: str) -> None:
-    async def test() -> None:
-        async with connect_to(tmp_path, f"dict(ttlMs={ttl})") as client:
-            assert await names(client) == "v1"
-            assert await names(client) in ("v1", "v2")
-
-    run(test)
+async def test_an_answer_without_ttl_is_not_cached(tmp_path: Path, keep: str) -> None:
+    async with connect_to(tmp_path, keep) as client:
+        assert [await names(client), await names(client)] == ["v1", "v2"]
+        assert [await contents(client), await contents(client)] == ["v3", "v4"]
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
@@ -119,54 +99,42 @@ def test_nothing_is_cached_for_longer_than_a_day(more: int) -> None:
     assert lifetime({"ttlMs": 1000 * MOST_SECONDS + more}) == MOST_SECONDS + min(more, 0) / 1000
 
 
-def test_it_is_over_when_it_is_over(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with connect_to(tmp_path, "dict(ttlMs=150)") as client:
-            assert await names(client) == "v1"
+async def test_it_is_over_when_it_is_over(tmp_path: Path) -> None:
+    async with connect_to(tmp_path, "dict(ttlMs=150)") as client:
+        assert await names(client) == "v1"
 
-            async def newer() -> bool:
-                return await names(client) != "v1"
+        async def newer() -> bool:
+            return await names(client) != "v1"
 
-            async with asyncio.timeout(10):
-                while not await newer():
-                    await asyncio.sleep(0.02)
-
-    run(test)
+        async with asyncio.timeout(10):
+            while not await newer():
+                await asyncio.sleep(0.02)
 
 
-def test_nothing_is_cached_with_cache_false(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with connect_to(tmp_path, "dict(ttlMs=600000)", cache=False) as client:
-            assert [await names(client), await names(client)] == ["v1", "v2"]
-            assert [await contents(client), await contents(client)] == ["v3", "v4"]
-
-    run(test)
+async def test_nothing_is_cached_with_cache_false(tmp_path: Path) -> None:
+    async with connect_to(tmp_path, "dict(ttlMs=600000)", cache=False) as client:
+        assert [await names(client), await names(client)] == ["v1", "v2"]
+        assert [await contents(client), await contents(client)] == ["v3", "v4"]
 
 
-def test_another_connection_is_another_server(tmp_path: Path) -> None:
-    async def test() -> None:
-        after = "if method == 'tools/call': sys.exit(0)"
-        async with connect_to(tmp_path, "dict(ttlMs=600000)", after) as client:
-            assert await names(client) == "v1"
-            await client.call("x")
-            await until("that it is noticed", lambda: not client.connected)
-            await names(client)
-            assert asked(tmp_path, "tools/list") == 2
-
-    run(test)
+async def test_another_connection_is_another_server(tmp_path: Path) -> None:
+    after = "if method == 'tools/call': sys.exit(0)"
+    async with connect_to(tmp_path, "dict(ttlMs=600000)", after) as client:
+        assert await names(client) == "v1"
+        await client.call("x")
+        await until("that it is noticed", lambda: not client.connected)
+        await names(client)
+        assert asked(tmp_path, "tools/list") == 2
 
 
-def test_a_reopened_client_has_an_empty_cache(tmp_path: Path) -> None:
-    async def test() -> None:
-        client = connect_to(tmp_path, "dict(ttlMs=600000)")
-        for times in (1, 2, 3):
-            async with client:
-                for _ in range(2):
-                    await names(client)
-                    await contents(client)
-                assert asked(tmp_path, "tools/list") == asked(tmp_path, "resources/read") == times
-
-    run(test)
+async def test_a_reopened_client_has_an_empty_cache(tmp_path: Path) -> None:
+    client = connect_to(tmp_path, "dict(ttlMs=600000)")
+    for times in (1, 2, 3):
+        async with client:
+            for _ in range(2):
+                await names(client)
+                await contents(client)
+            assert asked(tmp_path, "tools/list") == asked(tmp_path, "resources/read") == times
 
 
 # -- notices
@@ -186,32 +154,27 @@ NOTICES = {
 
 
 @pytest.mark.parametrize(("notice", "effect"), NOTICES.items(), ids=list(NOTICES))
-def test_a_notification_drops_only_the_cached_answers_it_names(
+async def test_a_notification_drops_only_the_cached_answers_it_names(
     tmp_path: Path, notice: str, effect: tuple[str, bool]
 ) -> None:
-    async def test() -> None:
-        method, ends = effect
-        after = f"if method == 'tools/call': {notice}"
-        async with connect_to(tmp_path, "dict(ttlMs=600000)", after) as client:
-            for _ in range(2):
-                await names(client)
-                await contents(client)
-            await client.call("x")
-            await client.call("x")  # by whose answer the notice has surely come
+    method, ends = effect
+    after = f"if method == 'tools/call': {notice}"
+    async with connect_to(tmp_path, "dict(ttlMs=600000)", after) as client:
+        for _ in range(2):
             await names(client)
             await contents(client)
-            assert asked(tmp_path, method) == (2 if ends else 1)
+        await client.call("x")
+        await client.call("x")  # by whose answer the notice has surely come
+        await names(client)
+        await contents(client)
+        assert asked(tmp_path, method) == (2 if ends else 1)
 
-    run(test)
 
-
-def test_a_notice_right_behind_the_answer_ends_that_too(tmp_path: Path) -> None:
+async def test_a_notice_right_behind_the_answer_ends_that_too(tmp_path: Path) -> None:
     """Both come in one piece: the answer was old when it was read."""
-
-    async def test() -> None:
-        code = (
-            CAPABILITIES
-            + """
+    code = (
+        CAPABILITIES
+        + """
 version = 0
 for m in modern_calls():
     mark("asked", m["method"])
@@ -221,30 +184,25 @@ for m in modern_calls():
             dict(jsonrpc="2.0", method="notifications/resources/updated", params=dict(uri="x://a"))]
     raw(b"".join(json.dumps(each).encode() + b"\\n" for each in (both if version == 1 else both[:1])))
 """
-        )
-        async with Client(script(tmp_path, code), era="modern", timeout=10) as client:
-            assert await contents(client) == "v1"
-            assert await contents(client) == "v2", "what changed since is asked for again"
-            assert await contents(client) == "v2"
-
-    run(test)
+    )
+    async with Client(script(tmp_path, code), era="modern", timeout=10) as client:
+        assert await contents(client) == "v1"
+        assert await contents(client) == "v2", "what changed since is asked for again"
+        assert await contents(client) == "v2"
 
 
-def test_callers_get_copies_of_cached_answers(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with connect_to(tmp_path, "dict(ttlMs=600000)") as client:
-            [tool] = await client.list_tools()
-            tool.record["name"] = "changed"
-            tool.input_schema["changed"] = True
-            [again] = await client.list_tools()
-            assert again.name == "v1"
-            assert again.record["name"] == "v1"
-            assert again.input_schema == {"type": "object"}
-
-    run(test)
+async def test_callers_get_copies_of_cached_answers(tmp_path: Path) -> None:
+    async with connect_to(tmp_path, "dict(ttlMs=600000)") as client:
+        [tool] = await client.list_tools()
+        tool.record["name"] = "changed"
+        tool.input_schema["changed"] = True
+        [again] = await client.list_tools()
+        assert again.name == "v1"
+        assert again.record["name"] == "v1"
+        assert again.input_schema == {"type": "object"}
 
 
-def test_an_answer_after_questions_is_not_cached(tmp_path: Path) -> None:
+async def test_an_answer_after_questions_is_not_cached(tmp_path: Path) -> None:
     code = """
         n = 0
         for m in modern_calls():
@@ -256,18 +214,14 @@ def test_an_answer_after_questions_is_not_cached(tmp_path: Path) -> None:
             else:
                 reply(m, contents)
     """
+    async with Client(script(tmp_path, code), era="modern", on_elicit=lambda _: True) as client:
 
-    async def test() -> None:
-        async with Client(script(tmp_path, code), era="modern", on_elicit=lambda _: True) as client:
+        async def read(uri: str) -> str | None:
+            return (await client.read(uri))[0].text
 
-            async def read(uri: str) -> str | None:
-                return (await client.read(uri))[0].text
-
-            assert [await read("a:plain"), await read("a:plain")] == ["1", "1"]
-            assert [await read("a:asks"), await read("a:asks")] == ["3", "5"]
-            assert await read("a:plain") == "1"
-
-    run(test)
+        assert [await read("a:plain"), await read("a:plain")] == ["1", "1"]
+        assert [await read("a:asks"), await read("a:asks")] == ["3", "5"]
+        assert await read("a:plain") == "1"
 
 
 def test_the_cache_is_bounded_in_number_and_size() -> None:

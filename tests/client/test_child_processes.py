@@ -10,14 +10,9 @@ from typing import Any
 
 import pytest
 
-from client.scripted import run, script, until
-from longshore.client import Client
+from client.scripted import connect_to, until
 from longshore.errors import ConnectError, ConnectionLost
 from waiting import is_alive
-
-
-def connect_to(folder: Path, code: str, **options: Any) -> Client:
-    return Client(script(folder, code), **{"era": "legacy", "timeout": 10.0, **options})
 
 
 async def pids(folder: Path, count: int = 1) -> list[int]:
@@ -33,78 +28,63 @@ async def pids(folder: Path, count: int = 1) -> list[int]:
 # -- dying
 
 
-def test_a_traceback_and_the_exit_code_are_in_the_exception(tmp_path: Path) -> None:
-    async def test() -> None:
-        code = """
+async def test_a_traceback_and_the_exit_code_are_in_the_exception(tmp_path: Path) -> None:
+    code = """
             for m in calls():
                 complain("about to divide")
                 1 / 0
         """
-        async with connect_to(tmp_path, code) as client:
-            with pytest.raises(ConnectionLost) as caught:
-                await client.call("x")
-            text = str(caught.value)
-            assert "it ended with exit code 1" in text
-            assert "odd.py (pid " in text
-            assert "| about to divide" in text
-            assert "| Traceback (most recent call last):" in text
-            assert text.endswith("| ZeroDivisionError: division by zero")
-            assert caught.value.said.endswith("ZeroDivisionError: division by zero")
-
-    run(test)
+    async with connect_to(tmp_path, code) as client:
+        with pytest.raises(ConnectionLost) as caught:
+            await client.call("x")
+        text = str(caught.value)
+        assert "it ended with exit code 1" in text
+        assert "odd.py (pid " in text
+        assert "| about to divide" in text
+        assert "| Traceback (most recent call last):" in text
+        assert text.endswith("| ZeroDivisionError: division by zero")
+        assert caught.value.said.endswith("ZeroDivisionError: division by zero")
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])
-def test_the_signal_is_in_the_exception(tmp_path: Path, number: int) -> None:
-    async def test() -> None:
-        code = f"""
+async def test_the_signal_is_in_the_exception(tmp_path: Path, number: int) -> None:
+    code = f"""
             import resource
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             for m in calls(): os.kill(os.getpid(), {int(number)})
         """
-        async with connect_to(tmp_path, code) as client:
-            with pytest.raises(ConnectionLost, match=f"it was ended by {signal.Signals(number).name}"):
-                await client.call("x")
-
-    run(test)
+    async with connect_to(tmp_path, code) as client:
+        with pytest.raises(ConnectionLost, match=f"it was ended by {signal.Signals(number).name}"):
+            await client.call("x")
 
 
-def test_every_pending_call_fails_when_the_server_ends(tmp_path: Path) -> None:
-    async def test() -> None:
-        code = """
+async def test_every_pending_call_fails_when_the_server_ends(tmp_path: Path) -> None:
+    code = """
             for n, m in enumerate(calls()):
                 if n == 9: sys.exit(7)
         """
-        async with connect_to(tmp_path, code) as client:
-            ends = await asyncio.gather(*(client.call(f"n{n}") for n in range(10)), return_exceptions=True)
-            assert [type(end) for end in ends] == [ConnectionLost] * 10
-            assert len({id(end) for end in ends}) == 10, "each has an exception of its own"
-            assert all("exit code 7" in str(end) for end in ends)
-
-    run(test)
+    async with connect_to(tmp_path, code) as client:
+        ends = await asyncio.gather(*(client.call(f"n{n}") for n in range(10)), return_exceptions=True)
+        assert [type(end) for end in ends] == [ConnectionLost] * 10
+        assert len({id(end) for end in ends}) == 10, "each has an exception of its own"
+        assert all("exit code 7" in str(end) for end in ends)
 
 
-def test_an_answer_before_the_end_of_the_process_counts(tmp_path: Path) -> None:
-    async def test() -> None:
-        code = "for m in calls():\n    reply(m, text('x' * 500_000))\n    os._exit(0)"
-        async with connect_to(tmp_path, code) as client:
-            assert len((await client.call("x")).text) == 500_000
-
-    run(test)
+async def test_an_answer_before_the_end_of_the_process_counts(tmp_path: Path) -> None:
+    code = "for m in calls():\n    reply(m, text('x' * 500_000))\n    os._exit(0)"
+    async with connect_to(tmp_path, code) as client:
+        assert len((await client.call("x")).text) == 500_000
 
 
-def test_half_a_frame_before_the_end_is_no_answer(tmp_path: Path) -> None:
-    async def test() -> None:
-        code = """
+async def test_half_a_frame_before_the_end_is_no_answer(tmp_path: Path) -> None:
+    code = """
             for m in calls():
                 raw(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]' % m["id"])
                 sys.exit(0)
         """
-        async with connect_to(tmp_path, code) as client:
-            with pytest.raises(ConnectionLost, match="exit code 0"):
-                await client.call("x")
-
-    run(test)
+    async with connect_to(tmp_path, code) as client:
+        with pytest.raises(ConnectionLost, match="exit code 0"):
+            await client.call("x")
 
 
 # -- ending
@@ -135,40 +115,32 @@ mark("pids", str(os.getpid())); mark("pids", str(child.pid))
     ],
     ids=["obedient", "ignores EOF", "ignores EOF and TERM", "leaves a deaf child", "deaf, with a deaf child"],
 )
-def test_closing_ends_it_and_its_group(tmp_path: Path, code: str, count: int) -> None:
-    async def test() -> None:
-        async with connect_to(tmp_path, code) as client:
-            assert (await client.call("x")).text == "done"
-            started = await pids(tmp_path, count)
-            assert all(map(is_alive, started))
-        await until("that all have ended", lambda: not any(map(is_alive, started)))
-
-    run(test)
+async def test_closing_ends_it_and_its_group(tmp_path: Path, code: str, count: int) -> None:
+    async with connect_to(tmp_path, code) as client:
+        assert (await client.call("x")).text == "done"
+        started = await pids(tmp_path, count)
+        assert all(map(is_alive, started))
+    await until("that all have ended", lambda: not any(map(is_alive, started)))
 
 
-def test_an_obedient_server_is_not_killed(tmp_path: Path) -> None:
+async def test_an_obedient_server_is_not_killed(tmp_path: Path) -> None:
     """It sees the end of input and may finish what it does: that is what the first rung is for."""
-
-    async def test() -> None:
-        code = """
+    code = """
             import signal
             signal.signal(signal.SIGTERM, lambda *_: mark("terminated"))
             for m in calls(): reply(m, DONE)
             time.sleep(0.3)
             mark("finished")
         """
-        async with connect_to(tmp_path, code) as client:
-            await client.call("x")
-        assert (tmp_path / "finished").exists()
-        assert not (tmp_path / "terminated").exists()
-
-    run(test)
+    async with connect_to(tmp_path, code) as client:
+        await client.call("x")
+    assert (tmp_path / "finished").exists()
+    assert not (tmp_path / "terminated").exists()
 
 
 @pytest.mark.usefixtures("hurried")
-def test_a_server_gets_sigterm_before_sigkill(tmp_path: Path) -> None:
-    async def test() -> None:
-        code = """
+async def test_a_server_gets_sigterm_before_sigkill(tmp_path: Path) -> None:
+    code = """
             import signal
             def tidy_up(*_):
                 mark("tidied")
@@ -177,39 +149,32 @@ def test_a_server_gets_sigterm_before_sigkill(tmp_path: Path) -> None:
             for m in calls(): reply(m, DONE)
             while True: time.sleep(1)
         """
-        async with connect_to(tmp_path, code) as client:
-            await client.call("x")
-        assert (tmp_path / "tidied").exists()
-
-    run(test)
+    async with connect_to(tmp_path, code) as client:
+        await client.call("x")
+    assert (tmp_path / "tidied").exists()
 
 
 @pytest.mark.usefixtures("hurried")
-def test_a_grandchild_outside_the_group_does_not_block_the_end(tmp_path: Path) -> None:
+async def test_a_grandchild_outside_the_group_does_not_block_the_end(tmp_path: Path) -> None:
     """A process that starts a session of its own has asked to outlive its parent. Closing does not wait for it,
     though it holds the pipes."""
-
-    async def test() -> None:
-        code = """
+    code = """
             import subprocess
             daemon = subprocess.Popen(["sleep", "100"], start_new_session=True)
             mark("pids", str(daemon.pid))
             for m in calls(): reply(m, DONE)
         """
-        async with connect_to(tmp_path, code) as client:
-            await client.call("x")
-            [daemon] = await pids(tmp_path)
-        assert is_alive(daemon)
-        os.kill(daemon, signal.SIGKILL)
-        await until("its end", lambda: not is_alive(daemon))
-
-    run(test)
+    async with connect_to(tmp_path, code) as client:
+        await client.call("x")
+        [daemon] = await pids(tmp_path)
+    assert is_alive(daemon)
+    os.kill(daemon, signal.SIGKILL)
+    await until("its end", lambda: not is_alive(daemon))
 
 
 @pytest.mark.usefixtures("hurried")
-def test_a_grandchild_that_holds_the_output_does_not_hide_the_end(tmp_path: Path) -> None:
-    async def test() -> None:
-        code = """
+async def test_a_grandchild_that_holds_the_output_does_not_hide_the_end(tmp_path: Path) -> None:
+    code = """
             import subprocess
             for m in calls():
                 other = subprocess.Popen(["sleep", "100"])
@@ -217,36 +182,31 @@ def test_a_grandchild_that_holds_the_output_does_not_hide_the_end(tmp_path: Path
                 complain("gone fishing")
                 os._exit(4)
         """
-        async with connect_to(tmp_path, code) as client:
-            with pytest.raises(ConnectionLost, match="exit code 4") as caught:
-                await client.call("x")
-            assert "| gone fishing" in str(caught.value)
-        [other] = await pids(tmp_path)
-        await until("its end", lambda: not is_alive(other))
-
-    run(test)
+    async with connect_to(tmp_path, code) as client:
+        with pytest.raises(ConnectionLost, match="exit code 4") as caught:
+            await client.call("x")
+        assert "| gone fishing" in str(caught.value)
+    [other] = await pids(tmp_path)
+    await until("its end", lambda: not is_alive(other))
 
 
 # -- coming back
 
 
-def test_a_server_that_ended_between_calls_is_restarted(tmp_path: Path) -> None:
-    async def test() -> None:
-        code = """
+async def test_a_server_that_ended_between_calls_is_restarted(tmp_path: Path) -> None:
+    code = """
             mark("pids", str(os.getpid()))
             for m in calls():
                 reply(m, text(str(os.getpid())))
                 if m["params"]["name"] == "last": sys.exit(0)
         """
-        async with connect_to(tmp_path, code) as client:
-            first = (await client.call("last")).text
-            await until("that it is noticed", lambda: not client.connected)
-            second = (await client.call("next")).text
-            assert client.connected
-            assert [first, second] == [str(pid) for pid in await pids(tmp_path, 2)]
-            assert (await client.call("next")).text == second
-
-    run(test)
+    async with connect_to(tmp_path, code) as client:
+        first = (await client.call("last")).text
+        await until("that it is noticed", lambda: not client.connected)
+        second = (await client.call("next")).text
+        assert client.connected
+        assert [first, second] == [str(pid) for pid in await pids(tmp_path, 2)]
+        assert (await client.call("next")).text == second
 
 
 DIES_ONCE = """
@@ -263,101 +223,80 @@ for m in calls():
 
 
 @pytest.mark.parametrize("annotations", [{"readOnlyHint": True}, {"idempotentHint": True}])
-def test_a_call_that_may_be_repeated_is_sent_once_more(tmp_path: Path, annotations: dict[str, bool]) -> None:
-    async def test() -> None:
-        async with connect_to(tmp_path, DIES_ONCE.replace("ANNOTATIONS", repr(annotations))) as client:
-            await client.list_tools()
-            assert (await client.call("x")).text == "again"
-            assert len((tmp_path / "calls").read_text()) == 2
-
-    run(test)
+async def test_a_call_that_may_be_repeated_is_sent_once_more(tmp_path: Path, annotations: dict[str, bool]) -> None:
+    async with connect_to(tmp_path, DIES_ONCE.replace("ANNOTATIONS", repr(annotations))) as client:
+        await client.list_tools()
+        assert (await client.call("x")).text == "again"
+        assert len((tmp_path / "calls").read_text()) == 2
 
 
 @pytest.mark.parametrize(
     "annotations", [{}, {"readOnlyHint": False}, {"readOnlyHint": "yes"}, {"destructiveHint": False}]
 )
 @pytest.mark.parametrize("listed", [True, False])
-def test_any_other_call_is_not(tmp_path: Path, annotations: dict[str, Any], listed: bool) -> None:
-    async def test() -> None:
-        async with connect_to(tmp_path, DIES_ONCE.replace("ANNOTATIONS", repr(annotations))) as client:
-            if listed:
-                await client.list_tools()
-            with pytest.raises(ConnectionLost, match="exit code 1") as caught:
-                await client.call("x")
-            assert "| dying" in str(caught.value)
-            assert len((tmp_path / "calls").read_text()) == 1
-            assert (await client.call("x")).text == "again", "the next call works"
-
-    run(test)
+async def test_any_other_call_is_not(tmp_path: Path, annotations: dict[str, Any], listed: bool) -> None:
+    async with connect_to(tmp_path, DIES_ONCE.replace("ANNOTATIONS", repr(annotations))) as client:
+        if listed:
+            await client.list_tools()
+        with pytest.raises(ConnectionLost, match="exit code 1") as caught:
+            await client.call("x")
+        assert "| dying" in str(caught.value)
+        assert len((tmp_path / "calls").read_text()) == 1
+        assert (await client.call("x")).text == "again", "the next call works"
 
 
-def test_a_server_that_dies_at_each_call_is_tried_twice(tmp_path: Path) -> None:
-    async def test() -> None:
-        code = """
+async def test_a_server_that_dies_at_each_call_is_tried_twice(tmp_path: Path) -> None:
+    code = """
             TOOL["annotations"] = dict(readOnlyHint=True)
             for m in calls():
                 mark("calls")
                 os._exit(1)
         """
-        async with connect_to(tmp_path, code) as client:
-            await client.list_tools()
-            with pytest.raises(ConnectionLost):
-                await client.call("x")
-            assert len((tmp_path / "calls").read_text()) == 2
-
-    run(test)
+    async with connect_to(tmp_path, code) as client:
+        await client.list_tools()
+        with pytest.raises(ConnectionLost):
+            await client.call("x")
+        assert len((tmp_path / "calls").read_text()) == 2
 
 
-def test_reading_is_safe_to_repeat(tmp_path: Path) -> None:
-    async def test() -> None:
-        code = DIES_ONCE.replace("ANNOTATIONS", "{}").replace('text("again")', "dict(contents=[])")
-        async with connect_to(tmp_path, code) as client:
-            assert await client.read("x://y") == []
-
-    run(test)
+async def test_reading_is_safe_to_repeat(tmp_path: Path) -> None:
+    code = DIES_ONCE.replace("ANNOTATIONS", "{}").replace('text("again")', "dict(contents=[])")
+    async with connect_to(tmp_path, code) as client:
+        assert await client.read("x://y") == []
 
 
-def test_without_reconnection_a_lost_server_stays_lost(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with connect_to(tmp_path, "for m in calls(): sys.exit(3)", reconnect=False) as client:
+async def test_without_reconnection_a_lost_server_stays_lost(tmp_path: Path) -> None:
+    async with connect_to(tmp_path, "for m in calls(): sys.exit(3)", reconnect=False) as client:
+        with pytest.raises(ConnectionLost, match="exit code 3"):
+            await client.call("x")
+        with pytest.raises((ConnectError, ConnectionLost), match="exit code 3"):
+            await client.call("x")
+
+
+async def test_a_server_that_keeps_dying_is_not_restarted_at_once(tmp_path: Path) -> None:
+    code = "mark('starts')\nfor m in calls():\n    complain('bye')\n    sys.exit(3)"
+    async with connect_to(tmp_path, code) as client:
+        for _ in range(6):
             with pytest.raises(ConnectionLost, match="exit code 3"):
                 await client.call("x")
-            with pytest.raises((ConnectError, ConnectionLost), match="exit code 3"):
+        for _ in range(10):
+            with pytest.raises(ConnectError, match="lost 5 times in 10 s") as caught:
                 await client.call("x")
-
-    run(test)
-
-
-def test_a_server_that_keeps_dying_is_not_restarted_at_once(tmp_path: Path) -> None:
-    async def test() -> None:
-        code = "mark('starts')\nfor m in calls():\n    complain('bye')\n    sys.exit(3)"
-        async with connect_to(tmp_path, code) as client:
-            for _ in range(6):
-                with pytest.raises(ConnectionLost, match="exit code 3"):
-                    await client.call("x")
-            for _ in range(10):
-                with pytest.raises(ConnectError, match="lost 5 times in 10 s") as caught:
-                    await client.call("x")
-                assert "exit code 3" in str(caught.value)
-                assert "| bye" in str(caught.value)
-            assert len((tmp_path / "starts").read_text()) == 6
-
-    run(test)
+            assert "exit code 3" in str(caught.value)
+            assert "| bye" in str(caught.value)
+        assert len((tmp_path / "starts").read_text()) == 6
 
 
-def test_concurrent_requests_share_one_reconnection(tmp_path: Path) -> None:
-    async def test() -> None:
-        code = """
+async def test_concurrent_requests_share_one_reconnection(tmp_path: Path) -> None:
+    code = """
             mark("starts")
             for m in calls():
                 if m["params"]["name"] == "die": sys.exit(1)
                 reply(m, DONE)
         """
-        async with connect_to(tmp_path, code) as client:
-            with pytest.raises(ConnectionLost):
-                await client.call("die")
-            results = await asyncio.gather(*(client.call("x") for _ in range(50)))
-            assert [each.text for each in results] == ["done"] * 50
-            assert len((tmp_path / "starts").read_text()) == 2
-
-    run(test)
+    async with connect_to(tmp_path, code) as client:
+        with pytest.raises(ConnectionLost):
+            await client.call("die")
+        results = await asyncio.gather(*(client.call("x") for _ in range(50)))
+        assert [each.text for each in results] == ["done"] * 50
+        assert len((tmp_path / "starts").read_text()) == 2

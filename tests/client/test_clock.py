@@ -39,7 +39,7 @@ def _server() -> Server:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_each_request_ends_at_its_own_time_whatever_was_sent_before(era: str) -> None:
+async def test_each_request_ends_at_its_own_time_whatever_was_sent_before(era: str) -> None:
     ended: list[str] = []
 
     async def late(client: Client, name: str, timeout: float) -> None:
@@ -47,29 +47,23 @@ def test_each_request_ends_at_its_own_time_whatever_was_sent_before(era: str) ->
             await client.call("hang", timeout=timeout)
         ended.append(name)
 
-    async def work() -> None:
-        async with asyncio.timeout(20), Client(_server(), era=era, timeout=15) as client:
-            slow = asyncio.ensure_future(late(client, "slow", 0.9))
-            await asyncio.sleep(0)
-            quick = asyncio.ensure_future(late(client, "quick", 0.1))
-            await asyncio.sleep(0)
-            await asyncio.gather(slow, quick, late(client, "middle", 0.5))
-            assert (await client.call("steps", {"count": 1})).text == "done"
-
-    asyncio.run(work())
+    async with asyncio.timeout(20), Client(_server(), era=era, timeout=15) as client:
+        slow = asyncio.ensure_future(late(client, "slow", 0.9))
+        await asyncio.sleep(0)
+        quick = asyncio.ensure_future(late(client, "quick", 0.1))
+        await asyncio.sleep(0)
+        await asyncio.gather(slow, quick, late(client, "middle", 0.5))
+        assert (await client.call("steps", {"count": 1})).text == "done"
     assert ended == ["quick", "middle", "slow"]
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_request_without_a_timeout_outlives_others(era: str) -> None:
-    async def work() -> None:
-        async with asyncio.timeout(20), Client(_server(), era=era) as client:
-            endless = asyncio.ensure_future(client.call("steps", {"count": 8}, timeout=None))
-            with pytest.raises(CallTimeout):
-                await client.call("hang", timeout=0.05)
-            assert (await endless).text == "done"
-
-    asyncio.run(work())
+async def test_a_request_without_a_timeout_outlives_others(era: str) -> None:
+    async with asyncio.timeout(20), Client(_server(), era=era) as client:
+        endless = asyncio.ensure_future(client.call("steps", {"count": 8}, timeout=None))
+        with pytest.raises(CallTimeout):
+            await client.call("hang", timeout=0.05)
+        assert (await endless).text == "done"
 
 
 @pytest.mark.parametrize("era", ERAS)

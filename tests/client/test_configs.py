@@ -341,9 +341,11 @@ def test_a_hostile_file_is_looked_at_once(home: Home, body: str) -> None:
         assert home.names() == set()
 
 
-def test_an_entry_that_is_nested_too_deep_is_refused(home: Home) -> None:
+@pytest.mark.parametrize("path", ["project/.mcp.json", ".config/Claude/claude_desktop_config.json"])
+def test_an_entry_that_is_nested_too_deep_is_refused(home: Home, path: str) -> None:
+    """Also in a file whose variables are not expanded."""
     for levels, refused in ((configs.DEPTH - 1, False), (configs.DEPTH, True), (900, True)):
-        home.write("project/.mcp.json", '{"mcpServers": {"a": {"args": ' + "[" * levels + "]" * levels + "}}}")
+        home.write(path, '{"mcpServers": {"a": {"args": ' + "[" * levels + "]" * levels + "}}}")
         with pytest.raises(ConfigError, match="nested too deep") if refused else nullcontext():
             home.find("a")
 

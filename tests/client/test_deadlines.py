@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from client.scripted import run, script
+from client.scripted import script
 from longshore import Ask, ConnectError, Server
 from longshore.client import Channel, Client
 from longshore.client.channel import ChannelEvents, FrameInfo
@@ -45,40 +45,34 @@ for m in calls():
 """
 
 
-def test_the_time_that_a_person_takes_does_not_count_afterwards_either(tmp_path: Path) -> None:
+async def test_the_time_that_a_person_takes_does_not_count_afterwards_either(tmp_path: Path) -> None:
     """They are done before the time is up; the server still has the whole of what was left."""
 
-    async def test() -> None:
-        async def think(_: Any) -> bool:
-            await asyncio.sleep(0.7)
-            return True
+    async def think(_: Any) -> bool:
+        await asyncio.sleep(0.7)
+        return True
 
-        command = script(tmp_path, ASKS + "    time.sleep(0.6); reply(m, DONE)")
-        async with Client(command, era="legacy", on_elicit=think) as client:
-            assert (await client.call("x", timeout=1.0)).text == "done"
-
-    run(test)
+    command = script(tmp_path, ASKS + "    time.sleep(0.6); reply(m, DONE)")
+    async with Client(command, era="legacy", on_elicit=think) as client:
+        assert (await client.call("x", timeout=1.0)).text == "done"
 
 
-def test_time_for_an_answer_does_not_count_against_the_progress_cap(tmp_path: Path) -> None:
+async def test_time_for_an_answer_does_not_count_against_the_progress_cap(tmp_path: Path) -> None:
     timeout = 2 * TIMEOUT  # a busy machine may bring progress late
 
-    async def test() -> None:
-        async def think(_: Any) -> bool:
-            await asyncio.sleep(CAP * timeout + 0.3)
-            return True
+    async def think(_: Any) -> bool:
+        await asyncio.sleep(CAP * timeout + 0.3)
+        return True
 
-        code = """
+    code = """
     token = m["params"]["_meta"]["progressToken"]
     for n in range(6):
         time.sleep(0.05)
         notify("notifications/progress", progressToken=token, progress=n)
     reply(m, DONE)
 """
-        async with Client(script(tmp_path, ASKS + code), era="legacy", on_elicit=think) as client:
-            assert (await client.call("x", timeout=timeout, on_progress=lambda *_: None)).text == "done"
-
-    run(test)
+    async with Client(script(tmp_path, ASKS + code), era="legacy", on_elicit=think) as client:
+        assert (await client.call("x", timeout=timeout, on_progress=lambda *_: None)).text == "done"
 
 
 class Login(Channel):
@@ -110,14 +104,10 @@ class Login(Channel):
 GREETING = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "login", "version": "1"}}
 
 
-def test_the_time_of_a_login_does_not_count() -> None:
+async def test_the_time_of_a_login_does_not_count() -> None:
     """Neither while it lasts, nor afterwards: for connecting and for a call."""
-
-    async def test() -> None:
-        async with Client(lambda events: Login(0.9, 0.4, events), era="legacy", timeout=1.0) as client:
-            await client.call("x")
-        slow = Client(lambda events: Login(0.1, 60, events), era="legacy", timeout=0.3)
-        with pytest.raises(ConnectError, match=r"within 0\.3 s"):
-            await slow.open()
-
-    run(test)
+    async with Client(lambda events: Login(0.9, 0.4, events), era="legacy", timeout=1.0) as client:
+        await client.call("x")
+    slow = Client(lambda events: Login(0.1, 60, events), era="legacy", timeout=0.3)
+    with pytest.raises(ConnectError, match=r"within 0\.3 s"):
+        await slow.open()

@@ -71,26 +71,22 @@ EVERYTHING = """
 """
 
 
-def test_every_modern_request_carries_revision_client_and_capabilities(tmp_path: Path) -> None:
+async def test_every_modern_request_carries_revision_client_and_capabilities(tmp_path: Path) -> None:
     me = {"name": "tester", "version": "7"}
-
-    async def test() -> None:
-        options: dict[str, Any] = {"on_elicit": lambda _: True, "client_info": me, "log_level": "error"}
-        async with connect_to(tmp_path, "modern", EVERYTHING, **options) as client:
-            await client.list_tools()
-            await client.call("x", meta={"example.com/a": 1})
-            await client.call("x", on_progress=lambda *_: None)
-            await client.call("ask")
-            await client.call("read")  # in which the server dies, so it is asked again
-            await client.request("tools/call", {"name": "x", "_meta": {}})
-            await client.set_log_level("info")
-            await client.prompt("p")
-            await client.read("a:b")
-            await client.complete("p", "a", "")
-            async with client.watch(tools=True):
-                await client.ping()
-
-    run(test)
+    options: dict[str, Any] = {"on_elicit": lambda _: True, "client_info": me, "log_level": "error"}
+    async with connect_to(tmp_path, "modern", EVERYTHING, **options) as client:
+        await client.list_tools()
+        await client.call("x", meta={"example.com/a": 1})
+        await client.call("x", on_progress=lambda *_: None)
+        await client.call("ask")
+        await client.call("read")  # in which the server dies, so it is asked again
+        await client.request("tools/call", {"name": "x", "_meta": {}})
+        await client.set_log_level("info")
+        await client.prompt("p")
+        await client.read("a:b")
+        await client.complete("p", "a", "")
+        async with client.watch(tools=True):
+            await client.ping()
     requests = [m for m in wire(tmp_path) if "id" in m]
     assert [m["params"].get("name") for m in requests].count("ask") == 2
     assert [m["params"].get("name") for m in requests].count("read") == 2
@@ -144,7 +140,7 @@ def test_only_given_handlers_are_declared(
 
 
 @BOTH
-def test_changed_roots_are_notified_in_the_handshake_era(tmp_path: Path, speaks: str) -> None:
+async def test_changed_roots_are_notified_in_the_handshake_era(tmp_path: Path, speaks: str) -> None:
     code = """
         for m in log():
             if serve(m) and m.get("method") == "tools/call":
@@ -154,18 +150,14 @@ def test_changed_roots_are_notified_in_the_handshake_era(tmp_path: Path, speaks:
                 ask("r", "roots/list")
                 reply(m, text(json.dumps(json.loads(sys.stdin.readline())["result"])))
     """
-
-    async def test() -> None:
-        async with connect_to(tmp_path, speaks, code, roots=["/before"]) as client:
+    async with connect_to(tmp_path, speaks, code, roots=["/before"]) as client:
+        await client.set_roots(["/after"])
+        await client.call("x")
+        if speaks == "legacy":
+            assert (await client.call("which")).text == '{"roots": [{"uri": "file:///after"}]}'
+    async with connect_to(tmp_path, speaks, code) as client:
+        with pytest.raises(ClientError, match="not offered"):
             await client.set_roots(["/after"])
-            await client.call("x")
-            if speaks == "legacy":
-                assert (await client.call("which")).text == '{"roots": [{"uri": "file:///after"}]}'
-        async with connect_to(tmp_path, speaks, code) as client:
-            with pytest.raises(ClientError, match="not offered"):
-                await client.set_roots(["/after"])
-
-    run(test)
     told = wire(tmp_path, "notifications/roots/list_changed")
     assert len(told) == (1 if speaks == "legacy" else 0)
     assert all("id" not in m for m in told)
@@ -175,7 +167,7 @@ def test_changed_roots_are_notified_in_the_handshake_era(tmp_path: Path, speaks:
 
 
 @pytest.mark.parametrize("wish", ["legacy", "auto", "2024-11-05"])
-def test_nothing_is_sent_before_the_handshake_is_over(tmp_path: Path, wish: str) -> None:
+async def test_nothing_is_sent_before_the_handshake_is_over(tmp_path: Path, wish: str) -> None:
     """Also to a server that takes its time, by a client that is in a hurry."""
     code = """
         import select
@@ -193,18 +185,14 @@ def test_nothing_is_sent_before_the_handshake_is_over(tmp_path: Path, wish: str)
                 mark("early", str(len(early)))
             serve(m) and reply(m, DONE)
     """
-
-    async def test() -> None:
-        options: dict[str, Any] = {"log_level": "info", "on_change": lambda _: None, "roots": ["/"]}
-        client = connect_to(tmp_path, "legacy", code, **{**options, "era": wish})
-        opening = asyncio.ensure_future(client.open())
-        await asyncio.sleep(0)
-        calls = [asyncio.ensure_future(client.call("x")) for _ in range(5)]
-        await opening
-        await asyncio.gather(*calls)
-        await client.close()
-
-    run(test)
+    options: dict[str, Any] = {"log_level": "info", "on_change": lambda _: None, "roots": ["/"]}
+    client = connect_to(tmp_path, "legacy", code, **{**options, "era": wish})
+    opening = asyncio.ensure_future(client.open())
+    await asyncio.sleep(0)
+    calls = [asyncio.ensure_future(client.call("x")) for _ in range(5)]
+    await opening
+    await asyncio.gather(*calls)
+    await client.close()
     methods = [m["method"] for m in wire(tmp_path) if m["method"] != "server/discover"]
     assert methods[:2] == ["initialize", "notifications/initialized"]
     assert methods.count("initialize") == methods.count("notifications/initialized") == 1
@@ -222,28 +210,26 @@ def test_nothing_is_sent_before_the_handshake_is_over(tmp_path: Path, wish: str)
     ],
 )
 @pytest.mark.usefixtures("hurried")
-def test_a_handshake_is_never_cancelled(tmp_path: Path, probed: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_handshake_is_never_cancelled(
+    tmp_path: Path, probed: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(negotiate, "PROBE_SECONDS", 0.05 if probed == "silent" else 10.0)
-
-    async def test() -> None:
-        code = f"for m in log(): m['method'] == 'server/discover' and {probed == 'refused'} and refuse(m)"
-        wish = "legacy" if probed == "no" else "auto"
-        client = connect_to(tmp_path, "legacy", code, era=wish, timeout=1.0 if how == "timeout" else 10.0)
-        opening = asyncio.ensure_future(client.open())
-        await until("the handshake", lambda: wire(tmp_path, "initialize"))
-        if how == "close":
-            await client.close()
-        elif how == "cancel":
-            opening.cancel()
-        with pytest.raises(asyncio.CancelledError if how == "cancel" else ClientError):
-            await opening
-
-    run(test)
+    code = f"for m in log(): m['method'] == 'server/discover' and {probed == 'refused'} and refuse(m)"
+    wish = "legacy" if probed == "no" else "auto"
+    client = connect_to(tmp_path, "legacy", code, era=wish, timeout=1.0 if how == "timeout" else 10.0)
+    opening = asyncio.ensure_future(client.open())
+    await until("the handshake", lambda: wire(tmp_path, "initialize"))
+    if how == "close":
+        await client.close()
+    elif how == "cancel":
+        opening.cancel()
+    with pytest.raises(asyncio.CancelledError if how == "cancel" else ClientError):
+        await opening
     [hello] = wire(tmp_path, "initialize")
     assert hello["id"] not in [m["params"]["requestId"] for m in wire(tmp_path, "notifications/cancelled")]
 
 
-def test_a_ping_is_answered_with_nothing_at_any_time(tmp_path: Path) -> None:
+async def test_a_ping_is_answered_with_nothing_at_any_time(tmp_path: Path) -> None:
     """Before the handshake is answered, and while a person thinks."""
     code = """
         for m in log():
@@ -263,11 +249,8 @@ def test_a_ping_is_answered_with_nothing_at_any_time(tmp_path: Path) -> None:
         await until("the ping was answered", (tmp_path / "ponged").exists)
         return True
 
-    async def test() -> None:
-        async with connect_to(tmp_path, "legacy", code, on_elicit=think) as client:
-            await client.call("x")
-
-    run(test)
+    async with connect_to(tmp_path, "legacy", code, on_elicit=think) as client:
+        await client.call("x")
     answers = [m for m in wire(tmp_path) if "method" not in m]
     assert answers[:2] == [{"jsonrpc": "2.0", "id": id, "result": {}} for id in ("early", 7)]
     assert [m["id"] for m in answers[2:]] == ["q"]
@@ -286,23 +269,17 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("code", "data"), REFUSALS)
-def test_a_modern_refusal_leads_to_no_handshake(tmp_path: Path, code: int, data: Any) -> None:
-    async def test() -> None:
-        refusing = f"for m in log(): 'id' in m and refuse(m, {code}, 'not so', data={data!r})"
-        with pytest.raises(ConnectError):
-            await connect_to(tmp_path, "modern", refusing, era="auto").open()
-
-    run(test)
+async def test_a_modern_refusal_leads_to_no_handshake(tmp_path: Path, code: int, data: Any) -> None:
+    refusing = f"for m in log(): 'id' in m and refuse(m, {code}, 'not so', data={data!r})"
+    with pytest.raises(ConnectError):
+        await connect_to(tmp_path, "modern", refusing, era="auto").open()
     assert {m["method"] for m in wire(tmp_path)} == {"server/discover"}
     assert len(wire(tmp_path)) <= 3
 
 
 @pytest.mark.parametrize(("code", "data"), REFUSALS[:3])
-def test_a_modern_refusal_followed_by_an_answer_connects(tmp_path: Path, code: int, data: Any) -> None:
-    async def test() -> None:
-        once = f"refuse(next(log()), {code}, 'not so', data={data!r})\n" + PLAIN
-        async with connect_to(tmp_path, "modern", once, era="auto") as client:
-            assert (await client.call("x")).text == "done"
-
-    run(test)
+async def test_a_modern_refusal_followed_by_an_answer_connects(tmp_path: Path, code: int, data: Any) -> None:
+    once = f"refuse(next(log()), {code}, 'not so', data={data!r})\n" + PLAIN
+    async with connect_to(tmp_path, "modern", once, era="auto") as client:
+        assert (await client.call("x")).text == "done"
     assert [m["method"] for m in wire(tmp_path)] == ["server/discover", "server/discover", "tools/call"]

@@ -21,7 +21,7 @@ from longshore.errors import BadAnswer, CallTimeout, ServerError
 
 
 @pytest.mark.parametrize("speaks", ["legacy", "2024-11-05", "2025-03-26", "modern"])
-def test_no_id_is_used_twice_and_every_line_is_one_message(tmp_path: Path, speaks: str) -> None:
+async def test_no_id_is_used_twice_and_every_line_is_one_message(tmp_path: Path, speaks: str) -> None:
     """Not for calls at once, nor after one was answered, given up, too late or asked again with answers."""
     code = """
         question = {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {}}}
@@ -35,22 +35,18 @@ def test_no_id_is_used_twice_and_every_line_is_one_message(tmp_path: Path, speak
                 else: reply(m, text(params["arguments"].get("text", "")))
     """
     breaks = "a\nb\r\nc\u2028d\x85e\x00\U0001f600"
-
-    async def test() -> None:
-        async with connect_to(tmp_path, speaks, code, on_elicit=lambda _: True) as client:
-            async with asyncio.TaskGroup() as group:
-                for name in ("x", "ask") * 20:
-                    group.create_task(client.call(name))
-            for _ in range(3):
-                with pytest.raises(CallTimeout):
-                    await client.call("never", timeout=0.05)
-                given_up = asyncio.ensure_future(client.call("never"))
-                await asyncio.sleep(0)
-                given_up.cancel()
-                await client.list_tools(fresh=True)
-            assert (await client.call("x", {"text": breaks})).text == breaks
-
-    run(test)
+    async with connect_to(tmp_path, speaks, code, on_elicit=lambda _: True) as client:
+        async with asyncio.TaskGroup() as group:
+            for name in ("x", "ask") * 20:
+                group.create_task(client.call(name))
+        for _ in range(3):
+            with pytest.raises(CallTimeout):
+                await client.call("never", timeout=0.05)
+            given_up = asyncio.ensure_future(client.call("never"))
+            await asyncio.sleep(0)
+            given_up.cancel()
+            await client.list_tools(fresh=True)
+        assert (await client.call("x", {"text": breaks})).text == breaks
     messages = wire(tmp_path)
     assert all(m["jsonrpc"] == "2.0" and isinstance(m.get("params", {}), dict) for m in messages)
     ids = [m["id"] for m in messages if "id" in m]
@@ -60,7 +56,7 @@ def test_no_id_is_used_twice_and_every_line_is_one_message(tmp_path: Path, speak
 
 
 @BOTH
-def test_progress_has_its_own_token_and_only_with_a_handler(tmp_path: Path, speaks: str) -> None:
+async def test_progress_has_its_own_token_and_only_with_a_handler(tmp_path: Path, speaks: str) -> None:
     code = """
         held = []
         for m in log():
@@ -72,25 +68,21 @@ def test_progress_has_its_own_token_and_only_with_a_handler(tmp_path: Path, spea
                 for m in held: reply(m, text(str(m["id"])))
     """
     told: dict[int, list[float]] = {n: [] for n in range(30)}
+    async with connect_to(tmp_path, speaks, code) as client:
 
-    async def test() -> None:
-        async with connect_to(tmp_path, speaks, code) as client:
+        async def call(n: int) -> None:
+            told_to = told[n]
+            found = await client.call("x", on_progress=lambda done, *_: told_to.append(done))
+            assert told_to == [int(found.text)]
 
-            async def call(n: int) -> None:
-                told_to = told[n]
-                found = await client.call("x", on_progress=lambda done, *_: told_to.append(done))
-                assert told_to == [int(found.text)]
-
-            await asyncio.gather(client.call("plain"), *map(call, range(30)))
-
-    run(test)
+        await asyncio.gather(client.call("plain"), *map(call, range(30)))
     tokens = [m["params"].get("_meta", {}).get("progressToken") for m in wire(tmp_path, "tools/call")]
     assert tokens.count(None) == 1
     assert len(set(tokens)) == 31
     assert all(type(token) in (int, str) for token in tokens if token is not None)
 
 
-def test_the_state_of_one_call_is_not_that_of_another(tmp_path: Path) -> None:
+async def test_the_state_of_one_call_is_not_that_of_another(tmp_path: Path) -> None:
     code = """
         question = {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {}}}
         held = []
@@ -107,20 +99,16 @@ def test_the_state_of_one_call_is_not_that_of_another(tmp_path: Path) -> None:
                     state = {} if name == "none" else {"requestState": " of " + name}
                     reply(each, {"resultType": "input_required", "inputRequests": {"q": question}, **state})
     """
-
-    async def test() -> None:
-        async with connect_to(tmp_path, "modern", code, on_elicit=lambda _: True) as client:
-            results = await asyncio.gather(*(client.call(name) for name in ("a", "none", "b")))
-            assert [each.text for each in results] == ["a of a", "none", "b of b"]
-
-    run(test)
+    async with connect_to(tmp_path, "modern", code, on_elicit=lambda _: True) as client:
+        results = await asyncio.gather(*(client.call(name) for name in ("a", "none", "b")))
+        assert [each.text for each in results] == ["a of a", "none", "b of b"]
 
 
 # -- answers
 
 
 @BOTH
-def test_no_notification_is_ever_answered(tmp_path: Path, speaks: str) -> None:
+async def test_no_notification_is_ever_answered(tmp_path: Path, speaks: str) -> None:
     code = """
         methods = ("ping", "roots/list", "elicitation/create", "sampling/createMessage", "tools/call", "initialize",
                    "notifications/progress", "notifications/message", "notifications/cancelled", "server/discover",
@@ -132,14 +120,10 @@ def test_no_notification_is_ever_answered(tmp_path: Path, speaks: str) -> None:
                         send(dict(jsonrpc="2.0", method=method, params=params))
                 reply(m, DONE)
     """
-
-    async def test() -> None:
-        options: dict[str, Any] = {"on_elicit": lambda _: True, "on_sample": lambda _: "hi", "roots": ["/"]}
-        async with connect_to(tmp_path, speaks, code, **options) as client:
-            for _ in range(2):
-                await client.call("x")
-
-    run(test)
+    options: dict[str, Any] = {"on_elicit": lambda _: True, "on_sample": lambda _: "hi", "roots": ["/"]}
+    async with connect_to(tmp_path, speaks, code, **options) as client:
+        for _ in range(2):
+            await client.call("x")
     methods = [m.get("method") for m in wire(tmp_path)]
     begun = ["server/discover"] if speaks == "modern" else ["initialize", "notifications/initialized"]
     assert methods == [*begun, "tools/call", "tools/call"]
@@ -153,7 +137,7 @@ def test_no_notification_is_ever_answered(tmp_path: Path, speaks: str) -> None:
     ],
     ids=["elicitation", "sampling"],
 )
-def test_a_question_that_wants_a_task_is_answered_as_any_other(tmp_path: Path, question: str) -> None:
+async def test_a_question_that_wants_a_task_is_answered_as_any_other(tmp_path: Path, question: str) -> None:
     """We declare no tasks, so who asks for one gets the answer itself."""
     code = f"""
         for m in log():
@@ -164,34 +148,27 @@ def test_a_question_that_wants_a_task_is_answered_as_any_other(tmp_path: Path, q
                     answers.append(json.loads(sys.stdin.readline()))
                 reply(m, text(str(answers[0] == answers[1] and "result" in answers[0])))
     """
-
-    async def test() -> None:
-        options: dict[str, Any] = {"on_elicit": lambda _: True, "on_sample": lambda asked: str(asked["maxTokens"])}
-        async with connect_to(tmp_path, "legacy", code, **options) as client:
-            assert (await client.call("x")).text == "True"
-
-    run(test)
+    options: dict[str, Any] = {"on_elicit": lambda _: True, "on_sample": lambda asked: str(asked["maxTokens"])}
+    async with connect_to(tmp_path, "legacy", code, **options) as client:
+        assert (await client.call("x")).text == "True"
     [hello] = wire(tmp_path, "initialize")
     assert "tasks" not in hello["params"]["capabilities"]
 
 
 @pytest.mark.parametrize("code", [-32002, -32602])
 @BOTH
-def test_a_missing_resource_is_understood_by_either_code(tmp_path: Path, speaks: str, code: int) -> None:
-    async def test() -> None:
-        server = f"""
+async def test_a_missing_resource_is_understood_by_either_code(tmp_path: Path, speaks: str, code: int) -> None:
+    server = f"""
             for m in log():
                 if serve(m) and "id" in m:
                     if m["params"]["uri"] == "a:b": reply(m, {{"contents": [{{"uri": "a:b", "text": "hi"}}]}})
                     else: refuse(m, {code}, "not found", data={{"uri": m["params"]["uri"]}})
         """
-        async with connect_to(tmp_path, speaks, server) as client:
-            with pytest.raises(ServerError, match="not found") as caught:
-                await client.read("a:none")
-            assert (caught.value.code, caught.value.data) == (code, {"uri": "a:none"})
-            assert (await client.read("a:b"))[0].text == "hi"
-
-    run(test)
+    async with connect_to(tmp_path, speaks, server) as client:
+        with pytest.raises(ServerError, match="not found") as caught:
+            await client.read("a:none")
+        assert (caught.value.code, caught.value.data) == (code, {"uri": "a:none"})
+        assert (await client.read("a:b"))[0].text == "hi"
 
 
 # -- whom a client believes
@@ -208,7 +185,7 @@ HINTS: list[tuple[dict[str, Any], bool]] = [
 
 
 @BOTH
-def test_tool_annotations_only_decide_about_resending(tmp_path: Path, speaks: str) -> None:
+async def test_tool_annotations_only_decide_about_resending(tmp_path: Path, speaks: str) -> None:
     """A wrong annotation harms only the server that gave it."""
     code = f"""
         hints = {[hints for hints, _ in HINTS]!r}
@@ -217,15 +194,11 @@ def test_tool_annotations_only_decide_about_resending(tmp_path: Path, speaks: st
                 reply(m, {{"tools": [dict(TOOL, name=f"t{{n}}", annotations=each) for n, each in enumerate(hints)]}})
             elif serve(m) and "id" in m: reply(m, DONE)
     """
-
-    async def test() -> None:
-        async with connect_to(tmp_path, speaks, code) as client:
-            tools = await client.list_tools()
-            assert [tool.repeatable for tool in tools] == [repeatable for _, repeatable in HINTS]
-            for tool in tools:
-                assert (await client.call(tool.name, {"a": 1})).text == "done"
-
-    run(test)
+    async with connect_to(tmp_path, speaks, code) as client:
+        tools = await client.list_tools()
+        assert [tool.repeatable for tool in tools] == [repeatable for _, repeatable in HINTS]
+        for tool in tools:
+            assert (await client.call(tool.name, {"a": 1})).text == "done"
     calls = wire(tmp_path, "tools/call")
     assert [m["params"].pop("name") for m in calls] == [f"t{n}" for n in range(len(HINTS))]
     assert all({**m, "id": 0} == {**calls[0], "id": 0} for m in calls)
@@ -235,26 +208,22 @@ LABELS = [{"name": "odd", "version": "1"}, {"name": "longshore", "version": "9" 
 
 
 @BOTH
-def test_a_servers_name_changes_no_behaviour(tmp_path: Path, speaks: str) -> None:
+async def test_a_servers_name_changes_no_behaviour(tmp_path: Path, speaks: str) -> None:
     wires: list[Any] = []
-
-    async def test() -> None:
-        for n, label in enumerate(LABELS):
-            folder = tmp_path / str(n)
-            folder.mkdir()
-            code = f"""
+    for n, label in enumerate(LABELS):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        code = f"""
                 label = {label!r}
                 for m in log():
                     if m.get("method") == "initialize": greet(m, serverInfo=label)
                     elif m.get("method") == "server/discover": meet(m, _meta={{"{PREFIX}serverInfo": label}})
                     elif serve(m) and "id" in m: reply(m, DONE)
             """
-            async with connect_to(folder, speaks, code, era="auto" if speaks == "modern" else "legacy") as client:
-                await client.list_tools()
-                await client.call("x")
-            wires.append(wire(folder))
-
-    run(test)
+        async with connect_to(folder, speaks, code, era="auto" if speaks == "modern" else "legacy") as client:
+            await client.list_tools()
+            await client.call("x")
+        wires.append(wire(folder))
     assert wires[0] == wires[1] == wires[2]
 
 
@@ -333,17 +302,14 @@ class Untouchable:
         raise AssertionError(f"{name} was wanted")
 
 
-def test_a_child_is_not_signed_in_to(tmp_path: Path) -> None:
-    async def test() -> None:
-        refused = "for m in log(): serve(m) and refuse(m, -32001, 'HTTP 401: sign in')"
-        async with connect_to(tmp_path, "legacy", refused, auth=Untouchable()) as client:
-            with pytest.raises(ServerError, match="sign in"):
-                await client.call("x")
-
-    run(test)
+async def test_a_child_is_not_signed_in_to(tmp_path: Path) -> None:
+    refused = "for m in log(): serve(m) and refuse(m, -32001, 'HTTP 401: sign in')"
+    async with connect_to(tmp_path, "legacy", refused, auth=Untouchable()) as client:
+        with pytest.raises(ServerError, match="sign in"):
+            await client.call("x")
 
 
-def test_a_server_without_logging_is_not_asked_for_it(tmp_path: Path) -> None:
+async def test_a_server_without_logging_is_not_asked_for_it(tmp_path: Path) -> None:
     code = """
         del CAPABILITIES["logging"]
         for m in asks():
@@ -355,11 +321,7 @@ def test_a_server_without_logging_is_not_asked_for_it(tmp_path: Path) -> None:
                 reply(m, DONE)
     """
     heard_of: list[Any] = []
-
-    async def test() -> None:
-        async with Client(script(tmp_path, code), on_log=heard_of.append) as client:
-            await client.set_log_level("warning")
-            await client.call("x")
-
-    run(test)
+    async with Client(script(tmp_path, code), on_log=heard_of.append) as client:
+        await client.set_log_level("warning")
+        await client.call("x")
     assert [message.data for message in heard_of] == ["much"]

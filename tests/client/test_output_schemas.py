@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from client.scripted import run, script, until
+from client.scripted import script, until
 from longshore.client import Client
 from longshore.errors import BadAnswer, ConnectionLost
 from longshore.schema import validate
@@ -54,63 +54,51 @@ async def is_held(client: Client) -> bool:
     return False
 
 
-def test_a_promise_ends_with_its_listing(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with connect_to(tmp_path) as client:
-            await client.list_tools()
-            assert await is_held(client)
-            await client.call("x", {"change": "prompts"})
-            assert await is_held(client), "that was something else"
-            await client.call("x", {"change": "tools"})
-            assert not await is_held(client), "it may promise something else by now"
-            await client.list_tools()
-            assert await is_held(client)
-
-    run(test)
+async def test_a_promise_ends_with_its_listing(tmp_path: Path) -> None:
+    async with connect_to(tmp_path) as client:
+        await client.list_tools()
+        assert await is_held(client)
+        await client.call("x", {"change": "prompts"})
+        assert await is_held(client), "that was something else"
+        await client.call("x", {"change": "tools"})
+        assert not await is_held(client), "it may promise something else by now"
+        await client.list_tools()
+        assert await is_held(client)
 
 
-def test_a_listing_that_a_change_has_overtaken_promises_nothing(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with connect_to(tmp_path, "notify('notifications/tools/list_changed')") as client:
-            assert len(await client.list_tools()) == 1
-            assert not await is_held(client)
-
-    run(test)
+async def test_a_listing_that_a_change_has_overtaken_promises_nothing(tmp_path: Path) -> None:
+    async with connect_to(tmp_path, "notify('notifications/tools/list_changed')") as client:
+        assert len(await client.list_tools()) == 1
+        assert not await is_held(client)
 
 
 @pytest.mark.parametrize("again", ["lost", "closed"])
-def test_a_promise_ends_with_its_connection(tmp_path: Path, again: str) -> None:
-    async def test() -> None:
-        client = connect_to(tmp_path)
+async def test_a_promise_ends_with_its_connection(tmp_path: Path, again: str) -> None:
+    client = connect_to(tmp_path)
+    async with client:
+        await client.list_tools()
+        assert await is_held(client)
+        if again == "lost":
+            with pytest.raises(ConnectionLost):
+                await client.call("x", {"die": True})
+            await until("it is noticed", lambda: not client.connected)
+            assert not await is_held(client)
+    if again == "closed":
         async with client:
-            await client.list_tools()
-            assert await is_held(client)
-            if again == "lost":
-                with pytest.raises(ConnectionLost):
-                    await client.call("x", {"die": True})
-                await until("it is noticed", lambda: not client.connected)
-                assert not await is_held(client)
-        if again == "closed":
-            async with client:
-                assert not await is_held(client)
-
-    run(test)
+            assert not await is_held(client)
 
 
 @pytest.mark.parametrize(("change", "calls"), [("prompts", 2), ("tools", 1)])
-def test_only_a_promise_that_holds_lets_a_call_be_sent_again(tmp_path: Path, change: str, calls: int) -> None:
-    async def test() -> None:
-        async with connect_to(tmp_path) as client:
-            await client.list_tools()
-            await client.call("x", {"change": change})
-            with pytest.raises(ConnectionLost):
-                await client.call("x", {"die": True})
-            assert lines(tmp_path, "calls") == calls
-
-    run(test)
+async def test_only_a_promise_that_holds_lets_a_call_be_sent_again(tmp_path: Path, change: str, calls: int) -> None:
+    async with connect_to(tmp_path) as client:
+        await client.list_tools()
+        await client.call("x", {"change": change})
+        with pytest.raises(ConnectionLost):
+            await client.call("x", {"die": True})
+        assert lines(tmp_path, "calls") == calls
 
 
-def test_a_promise_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_promise_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[Any] = []
     real = validate.compile
 
@@ -119,15 +107,11 @@ def test_a_promise_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         return real(schema)
 
     monkeypatch.setattr(validate, "compile", compile)
-
-    async def test() -> None:
-        async with connect_to(tmp_path, "if lines() == 4: tool = promising('c')") as client:
-            for _ in range(3):
-                await client.list_tools(fresh=True)
-                assert await is_held(client)
-            assert compiled == [["a"]]
+    async with connect_to(tmp_path, "if lines() == 4: tool = promising('c')") as client:
+        for _ in range(3):
             await client.list_tools(fresh=True)
             assert await is_held(client)
-            assert compiled == [["a"], ["c"]], "another promise is another"
-
-    run(test)
+        assert compiled == [["a"]]
+        await client.list_tools(fresh=True)
+        assert await is_held(client)
+        assert compiled == [["a"], ["c"]], "another promise is another"

@@ -75,15 +75,12 @@ def params(got: Got) -> dict[str, str | None]:
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda tool: tool["name"])
-def test_a_tool_with_wrong_header_marks_is_left_out_and_reported(wrong: Any) -> None:
-    async def test() -> None:
-        async with scripted(Calls([GOOD, wrong, NESTED])) as server, Client(server.url) as client:
-            assert [tool.name for tool in await client.list_tools()] == ["good", "nested"]
-            [problem] = client.problems
-            assert repr(wrong["name"]) in problem
-            assert "\n" not in problem and "\r" not in problem
-
-    run(test)
+async def test_a_tool_with_wrong_header_marks_is_left_out_and_reported(wrong: Any) -> None:
+    async with scripted(Calls([GOOD, wrong, NESTED])) as server, Client(server.url) as client:
+        assert [tool.name for tool in await client.list_tools()] == ["good", "nested"]
+        [problem] = client.problems
+        assert repr(wrong["name"]) in problem
+        assert "\n" not in problem and "\r" not in problem
 
 
 @pytest.mark.parametrize(
@@ -104,18 +101,15 @@ def test_a_tool_with_wrong_header_marks_is_left_out_and_reported(wrong: Any) -> 
         ({"plain": "x"}, {}),
     ],
 )
-def test_arguments_go_into_headers_as_they_are_marked(arguments: dict[str, Any], headers: dict[str, str]) -> None:
-    async def test() -> None:
-        calls = Calls([GOOD])
-        async with scripted(calls) as server, Client(server.url) as client:
-            await client.list_tools()
-            await client.call("good", arguments)
-            [got] = calls.made
-            assert params(got) == headers
-            assert "x-evil" not in got.headers
-            assert got.message["params"]["arguments"] == arguments
-
-    run(test)
+async def test_arguments_go_into_headers_as_they_are_marked(arguments: dict[str, Any], headers: dict[str, str]) -> None:
+    calls = Calls([GOOD])
+    async with scripted(calls) as server, Client(server.url) as client:
+        await client.list_tools()
+        await client.call("good", arguments)
+        [got] = calls.made
+        assert params(got) == headers
+        assert "x-evil" not in got.headers
+        assert got.message["params"]["arguments"] == arguments
 
 
 class Color(Enum):
@@ -151,36 +145,27 @@ def test_a_header_repeats_the_argument_of_the_body(given: Any, body: Any, header
     run(test)
 
 
-def test_marks_below_the_top() -> None:
-    async def test() -> None:
-        calls = Calls([NESTED])
-        async with scripted(calls) as server, Client(server.url) as client:
-            await client.list_tools()
-            for given in ({"where": {"city": "Rome"}}, {"where": "Rome"}, {"where": None}):
-                await client.call("nested", given)
-            assert [params(got) for got in calls.made] == [{"city": "Rome"}, {}, {}]
-
-    run(test)
+async def test_marks_below_the_top() -> None:
+    calls = Calls([NESTED])
+    async with scripted(calls) as server, Client(server.url) as client:
+        await client.list_tools()
+        for given in ({"where": {"city": "Rome"}}, {"where": "Rome"}, {"where": None}):
+            await client.call("nested", given)
+        assert [params(got) for got in calls.made] == [{"city": "Rome"}, {}, {}]
 
 
-def test_a_call_that_is_refused_for_its_headers_is_made_once_more_with_the_tools_of_now() -> None:
-    async def test() -> None:
-        calls = Calls([GOOD])
-        calls.refuse = 1
-        async with scripted(calls) as server, Client(server.url) as client:
+async def test_a_call_that_is_refused_for_its_headers_is_made_once_more_with_the_tools_of_now() -> None:
+    calls = Calls([GOOD])
+    calls.refuse = 1
+    async with scripted(calls) as server, Client(server.url) as client:
+        await client.call("good", {"a": "eu"})
+        assert [params(got) for got in calls.made] == [{}, {"region": "eu"}]
+
+
+async def test_and_no_more_than_once() -> None:
+    calls = Calls([GOOD])
+    calls.refuse = 100
+    async with scripted(calls) as server, Client(server.url) as client:
+        with pytest.raises(ServerError, match="differ"):
             await client.call("good", {"a": "eu"})
-            assert [params(got) for got in calls.made] == [{}, {"region": "eu"}]
-
-    run(test)
-
-
-def test_and_no_more_than_once() -> None:
-    async def test() -> None:
-        calls = Calls([GOOD])
-        calls.refuse = 100
-        async with scripted(calls) as server, Client(server.url) as client:
-            with pytest.raises(ServerError, match="differ"):
-                await client.call("good", {"a": "eu"})
-            assert len(calls.made) == 2
-
-    run(test)
+        assert len(calls.made) == 2

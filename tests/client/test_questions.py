@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from client.scripted import heard, run, script, until
+from client.scripted import heard, script, until
 from longshore import Context, Server
 from longshore.client import Client, ElicitQuestion, SyncClient
 from longshore.client.auth import JwtBearer, OAuth
 from longshore.client.handlers import read_elicit
 from longshore.client.reconnecting_session import ROUNDS
 from longshore.errors import BadAnswer, CallTimeout, ClientError, RegistrationError, ServerError, Unanswerable
-from longshore.retry import Backoff
 from longshore.testing import Answers
 
 ELICIT = "dict(method='elicitation/create', params=dict(message='name?', requestedSchema=SCHEMA))"
@@ -29,9 +28,8 @@ def connect_to(folder: Path, code: str, **options: Any) -> Client:
     return Client(script(folder, SCHEMA + INPUT + code), **{"era": "modern", "timeout": 10.0, **options})
 
 
-def test_answers_and_the_state_go_back_unchanged(tmp_path: Path) -> None:
-    async def test() -> None:
-        code = f"""
+async def test_answers_and_the_state_go_back_unchanged(tmp_path: Path) -> None:
+    code = f"""
 for m in modern_calls():
     given = m["params"].get("inputResponses")
     if given is None:
@@ -41,17 +39,14 @@ for m in modern_calls():
         assert m["params"]["arguments"] == dict(x=1) and m["params"]["name"] == "t"
         reply(m, text(json.dumps(given)))
 """
-        async with connect_to(tmp_path, code, on_elicit=lambda _: {"name": "Ann"}, roots=["file:///w"]) as client:
-            result = await client.call("t", {"x": 1}, returns=dict[str, Any])
-            accepted = {"action": "accept", "content": {"name": "Ann", "age": 7}}
-            assert result == {"a": accepted, "b": {"roots": [{"uri": "file:///w"}]}}
-
-    run(test)
+    async with connect_to(tmp_path, code, on_elicit=lambda _: {"name": "Ann"}, roots=["file:///w"]) as client:
+        result = await client.call("t", {"x": 1}, returns=dict[str, Any])
+        accepted = {"action": "accept", "content": {"name": "Ann", "age": 7}}
+        assert result == {"a": accepted, "b": {"roots": [{"uri": "file:///w"}]}}
 
 
-def test_each_round_has_a_state_and_an_id_of_its_own(tmp_path: Path) -> None:
-    async def test() -> None:
-        code = f"""
+async def test_each_round_has_a_state_and_an_id_of_its_own(tmp_path: Path) -> None:
+    code = f"""
 ids = set()
 for m in modern_calls():
     ids.add(m["id"])
@@ -61,78 +56,47 @@ for m in modern_calls():
     if n < 5: need(m, inputRequests={{f"q{{n}}": {ELICIT}}}, requestState=str(n + 1))
     else: reply(m, text(f"{{n}} {{sorted(m['params']['inputResponses'])}} {{len(ids)}}"))
 """
-        async with connect_to(tmp_path, code, on_elicit=lambda _: {"name": "x"}) as client:
-            assert (await client.call("t")).text == "5 ['q4'] 6"
-
-    run(test)
+    async with connect_to(tmp_path, code, on_elicit=lambda _: {"name": "x"}) as client:
+        assert (await client.call("t")).text == "5 ['q4'] 6"
 
 
-def test_a_state_alone_means_later(tmp_path: Path) -> None:
-    async def test() -> None:
-        code = """
+async def test_a_state_alone_means_later(tmp_path: Path) -> None:
+    code = """
 for m in modern_calls():
     n = int(m["params"].get("requestState", 0))
     assert "inputResponses" not in m["params"]
     if n < 3: need(m, requestState=str(n + 1))
     else: reply(m, text(str(n)))
 """
-        async with connect_to(tmp_path, code) as client:
-            assert (await client.call("t")).text == "3"
-
-    run(test)
+    async with connect_to(tmp_path, code) as client:
+        assert (await client.call("t")).text == "3"
 
 
-def test_a_state_that_is_not_sent_is_not_sent_back(tmp_path: Path) -> None:
-    async def test() -> None:
-        code = f"""
+async def test_a_state_that_is_not_sent_is_not_sent_back(tmp_path: Path) -> None:
+    code = f"""
 for m in modern_calls():
     if "inputResponses" not in m["params"]: need(m, inputRequests=dict(q={ELICIT}))
     else: reply(m, text(str("requestState" in m["params"])))
 """
-        async with connect_to(tmp_path, code, on_elicit=lambda _: True) as client:
-            assert (await client.call("t")).text == "False"
-
-    run(test)
-
-
-@pytest.mark.parametrize("more", [f"inputRequests=dict(q={ELICIT})", "requestState='x'"])
-def test_questions_without_end_are_given_up(tmp_path: Path, more: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.reconnecting_session.BACKOFF", Backoff(0.001, 0.001))
-
-    async def test() -> None:
-        asked = 0
-
-        def elicit(_: Any) -> bool:
-            nonlocal asked
-            asked += 1
-            return True
-
-        async with connect_to(tmp_path, f"for m in modern_calls(): need(m, {more})", on_elicit=elicit) as client:
-            with pytest.raises(BadAnswer, match="more than 16 times"):
-                await client.call("t")
-            assert asked in (0, 16), "nobody is asked what nobody will read"
-
-    run(test)
+    async with connect_to(tmp_path, code, on_elicit=lambda _: True) as client:
+        assert (await client.call("t")).text == "False"
 
 
 @pytest.mark.parametrize(("rounds", "goes_on"), [(ROUNDS - 1, True), (ROUNDS, True), (ROUNDS + 1, False)])
-def test_rounds_of_questions_are_bounded(tmp_path: Path, rounds: int, goes_on: bool) -> None:
-    async def test() -> None:
-        code = f"""
+async def test_rounds_of_questions_are_bounded(tmp_path: Path, rounds: int, goes_on: bool) -> None:
+    code = f"""
 n = 0
 for m in modern_calls():
     n += 1
     if n <= {rounds}: need(m, inputRequests=dict(q={ELICIT}))
     else: reply(m, text(str(n - 1)))
 """
-        async with connect_to(tmp_path, code, on_elicit=lambda _: True) as client:
-            if goes_on:
-                assert (await client.call("t")).text == str(rounds)
-            else:
-                with pytest.raises(BadAnswer, match=f"more than {ROUNDS} times"):
-                    await client.call("t")
-
-    run(test)
+    async with connect_to(tmp_path, code, on_elicit=lambda _: True) as client:
+        if goes_on:
+            assert (await client.call("t")).text == str(rounds)
+        else:
+            with pytest.raises(BadAnswer, match=f"more than {ROUNDS} times"):
+                await client.call("t")
 
 
 NONSENSE = {
@@ -150,98 +114,82 @@ NONSENSE = {
 
 
 @pytest.mark.parametrize("more", NONSENSE.values(), ids=list(NONSENSE))
-def test_nonsense_fails_the_call_and_says_so(tmp_path: Path, more: str) -> None:
-    async def test() -> None:
-        code = f"for m in modern_calls(): reply(m, DONE) if m['params'].get('name') == 'fine' else need(m, {more})"
-        async with connect_to(tmp_path, code, on_elicit=lambda _: True) as client:
-            with pytest.raises(ClientError) as caught:
-                await client.call("t")
-            assert not isinstance(caught.value, CallTimeout)
-            assert "odd.py" in str(caught.value)
-            assert (await client.call("fine")).text == "done"
-
-    run(test)
+async def test_nonsense_fails_the_call_and_says_so(tmp_path: Path, more: str) -> None:
+    code = f"for m in modern_calls(): reply(m, DONE) if m['params'].get('name') == 'fine' else need(m, {more})"
+    async with connect_to(tmp_path, code, on_elicit=lambda _: True) as client:
+        with pytest.raises(ClientError) as caught:
+            await client.call("t")
+        assert not isinstance(caught.value, CallTimeout)
+        assert "odd.py" in str(caught.value)
+        assert (await client.call("fine")).text == "done"
 
 
 @pytest.mark.parametrize("kind", ["'later'", "5", "None", "{}", "'task'"])
-def test_results_of_other_kinds_are_not_taken_for_results(tmp_path: Path, kind: str) -> None:
-    async def test() -> None:
-        code = f"for m in modern_calls(): reply(m, dict(DONE, resultType={kind}))"
-        async with connect_to(tmp_path, code) as client:
-            with pytest.raises(BadAnswer, match="kind"):
-                await client.call("t")
-
-    run(test)
+async def test_results_of_other_kinds_are_not_taken_for_results(tmp_path: Path, kind: str) -> None:
+    code = f"for m in modern_calls(): reply(m, dict(DONE, resultType={kind}))"
+    async with connect_to(tmp_path, code) as client:
+        with pytest.raises(BadAnswer, match="kind"):
+            await client.call("t")
 
 
-def test_resources_and_prompts_may_ask_too(tmp_path: Path) -> None:
-    async def test() -> None:
-        code = f"""
+async def test_resources_and_prompts_may_ask_too(tmp_path: Path) -> None:
+    code = f"""
 for m in modern_calls():
     if "inputResponses" not in m["params"]: need(m, inputRequests=dict(q={ELICIT}))
     elif m["method"] == "resources/read": reply(m, dict(contents=[dict(uri="x://y", text="read")]))
     else: reply(m, dict(messages=[dict(role="user", content=dict(type="text", text="filled"))]))
 """
-        async with connect_to(tmp_path, code, on_elicit=lambda _: True) as client:
-            assert (await client.read("x://y"))[0].text == "read"
-            assert (await client.prompt("p")).messages[0].content.text == "filled"  # type: ignore[union-attr]
-
-    run(test)
+    async with connect_to(tmp_path, code, on_elicit=lambda _: True) as client:
+        assert (await client.read("x://y"))[0].text == "read"
+        assert (await client.prompt("p")).messages[0].content.text == "filled"  # type: ignore[union-attr]
 
 
-def test_cancelling_while_a_person_thinks(tmp_path: Path) -> None:
-    async def test() -> None:
-        begun, ended = asyncio.Event(), asyncio.Event()
+async def test_cancelling_while_a_person_thinks(tmp_path: Path) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
 
-        async def think(_: ElicitQuestion) -> None:
-            begun.set()
-            try:
-                await asyncio.sleep(100)
-            finally:
-                ended.set()
+    async def think(_: ElicitQuestion) -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(100)
+        finally:
+            ended.set()
 
-        async with connect_to(
-            tmp_path,
-            f"for m in modern_calls(): m['params']['name'] == 'late' or need(m, inputRequests=dict(q={ELICIT}))",
-            on_elicit=think,
-        ) as client:
-            call = asyncio.ensure_future(client.call("t", timeout=0.2))
-            await asyncio.wait_for(begun.wait(), 10)
-            with pytest.raises(CallTimeout):  # its time was as long, and began later
-                await client.call("late", timeout=0.2)
-            assert not call.done(), "no clock runs while a person thinks"
-            call.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await call
-            assert ended.is_set()
-
-    run(test)
+    async with connect_to(
+        tmp_path,
+        f"for m in modern_calls(): m['params']['name'] == 'late' or need(m, inputRequests=dict(q={ELICIT}))",
+        on_elicit=think,
+    ) as client:
+        call = asyncio.ensure_future(client.call("t", timeout=0.2))
+        await asyncio.wait_for(begun.wait(), 10)
+        with pytest.raises(CallTimeout):  # its time was as long, and began later
+            await client.call("late", timeout=0.2)
+        assert not call.done(), "no clock runs while a person thinks"
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert ended.is_set()
 
 
-def test_a_lost_connection_between_question_and_answer(tmp_path: Path) -> None:
+async def test_a_lost_connection_between_question_and_answer(tmp_path: Path) -> None:
     """The answers go to the server that is there now: the state is the server's own, and holds all that it needs."""
-
-    async def test() -> None:
-        code = f"""
+    code = f"""
 for m in modern_calls():
     if "inputResponses" not in m["params"]:
         need(m, inputRequests=dict(q={ELICIT}), requestState="kept")
         os._exit(0)
     else: reply(m, text(m["params"]["requestState"]))
 """
-        client = connect_to(tmp_path, code)
+    client = connect_to(tmp_path, code)
 
-        async def elicit(_: Any) -> bool:
-            async with asyncio.timeout(10):
-                while client.connected:
-                    await asyncio.sleep(0.005)
-            return True
+    async def elicit(_: Any) -> bool:
+        async with asyncio.timeout(10):
+            while client.connected:
+                await asyncio.sleep(0.005)
+        return True
 
-        client = connect_to(tmp_path, code, on_elicit=elicit)
-        async with client:
-            assert (await client.call("t")).text == "kept"
-
-    run(test)
+    client = connect_to(tmp_path, code, on_elicit=elicit)
+    async with client:
+        assert (await client.call("t")).text == "kept"
 
 
 # -- answers that are none
@@ -249,40 +197,34 @@ for m in modern_calls():
 SAMPLE = "method='sampling/createMessage', params=dict(messages=[], maxTokens=1)"
 
 
-def test_a_sample_that_the_person_rejects(tmp_path: Path) -> None:
-    async def test() -> None:
-        legacy = """
+async def test_a_sample_that_the_person_rejects(tmp_path: Path) -> None:
+    legacy = """
 for m in calls():
     ask("q", "sampling/createMessage", messages=[], maxTokens=1)
     reply(m, text(sys.stdin.readline()))
 """
-        async with connect_to(tmp_path, legacy, era="legacy", on_sample=lambda _: None) as client:
-            answer = await client.call("t", returns=dict[str, Any])
-            assert answer["error"] == {"code": -1, "message": "the user rejected it"}
-            assert client.problems == [], "which is no fault of anybody's"
-        modern = f"for m in modern_calls(): need(m, inputRequests=dict(q=dict({SAMPLE})))"
-        async with connect_to(tmp_path, modern, on_sample=lambda _: None) as client:
-            with pytest.raises(Unanswerable, match="the user rejected it") as caught:
-                await client.call("t")
-            assert caught.value.code == -1
-
-    run(test)
+    async with connect_to(tmp_path, legacy, era="legacy", on_sample=lambda _: None) as client:
+        answer = await client.call("t", returns=dict[str, Any])
+        assert answer["error"] == {"code": -1, "message": "the user rejected it"}
+        assert client.problems == [], "which is no fault of anybody's"
+    modern = f"for m in modern_calls(): need(m, inputRequests=dict(q=dict({SAMPLE})))"
+    async with connect_to(tmp_path, modern, on_sample=lambda _: None) as client:
+        with pytest.raises(Unanswerable, match="the user rejected it") as caught:
+            await client.call("t")
+        assert caught.value.code == -1
 
 
-def test_an_exception_of_a_handler_reaches_the_caller_as_clienterror(tmp_path: Path) -> None:
-    async def test() -> None:
-        def elicit(_: Any) -> None:
-            raise RuntimeError("the person has left")
+async def test_an_exception_of_a_handler_reaches_the_caller_as_clienterror(tmp_path: Path) -> None:
+    def elicit(_: Any) -> None:
+        raise RuntimeError("the person has left")
 
-        code = f"for m in modern_calls(): need(m, inputRequests=dict(q={ELICIT}))"
-        async with connect_to(tmp_path, code, on_elicit=elicit) as client:
-            with pytest.raises(ClientError, match="the person has left") as caught:
-                await client.call("t")
-            assert isinstance(caught.value.__cause__, RuntimeError)
-            assert "odd.py" in str(caught.value)
-            assert any("the person has left" in problem for problem in client.problems)
-
-    run(test)
+    code = f"for m in modern_calls(): need(m, inputRequests=dict(q={ELICIT}))"
+    async with connect_to(tmp_path, code, on_elicit=elicit) as client:
+        with pytest.raises(ClientError, match="the person has left") as caught:
+            await client.call("t")
+        assert isinstance(caught.value.__cause__, RuntimeError)
+        assert "odd.py" in str(caught.value)
+        assert any("the person has left" in problem for problem in client.problems)
 
 
 # -- pages that are to be visited first
@@ -301,68 +243,40 @@ for m in calls():
 """
 
 
-def test_consent_is_not_completion(tmp_path: Path) -> None:
+async def test_consent_is_not_completion(tmp_path: Path) -> None:
     """The request is sent again when the server says that the person is done, and not before."""
-
-    async def test() -> None:
-        asked: list[ElicitQuestion] = []
-        go = tmp_path / "go"
-        code = f"""
+    asked: list[ElicitQuestion] = []
+    go = tmp_path / "go"
+    code = f"""
 def later():
     while not os.path.exists({str(go)!r}): time.sleep(0.005)
     done()
 """
-        code += PAGES.format(then="n == 1 and threading.Thread(target=later, daemon=True).start()")
-        async with connect_to(tmp_path, code, era="legacy", on_elicit=lambda q: asked.append(q) or True) as client:
-            call = asyncio.ensure_future(client.call("t"))
-            async with asyncio.timeout(10):
-                while not asked:
-                    await asyncio.sleep(0.005)
-            for _ in range(20):
-                await client.ping()  # time enough for the server to see another call
-            assert not call.done() and len((tmp_path / "calls").read_text()) == 1
-            go.touch()
-            assert (await call).text == "done"
-            assert [question.id for question in asked] == ["e1"]
-
-    run(test)
+    code += PAGES.format(then="n == 1 and threading.Thread(target=later, daemon=True).start()")
+    async with connect_to(tmp_path, code, era="legacy", on_elicit=lambda q: asked.append(q) or True) as client:
+        call = asyncio.ensure_future(client.call("t"))
+        async with asyncio.timeout(10):
+            while not asked:
+                await asyncio.sleep(0.005)
+        for _ in range(20):
+            await client.ping()  # time enough for the server to see another call
+        assert not call.done() and len((tmp_path / "calls").read_text()) == 1
+        go.touch()
+        assert (await call).text == "done"
+        assert [question.id for question in asked] == ["e1"]
 
 
 @pytest.mark.parametrize("then", ["done()", "pass", "notify('notifications/elicitation/complete', elicitationId=5)"])
-def test_a_completed_visit_may_be_reported_at_once_or_never(tmp_path: Path, then: str) -> None:
-    async def test() -> None:
-        async def elicit(_: Any) -> bool:
-            await client.ping()  # so the notice is here before anybody waits for it
-            return True
+async def test_a_completed_visit_may_be_reported_at_once_or_never(tmp_path: Path, then: str) -> None:
+    async def elicit(_: Any) -> bool:
+        await client.ping()  # so the notice is here before anybody waits for it
+        return True
 
-        code = PAGES.format(then=then)
-        client = connect_to(tmp_path, code, era="legacy", on_elicit=elicit)
-        async with client:
-            assert (await client.call("t", timeout=20 if then == "done()" else 0.5)).text == "done"
-            assert bool(client.problems) == ("=5" in then)
-
-    run(test)
-
-
-def test_a_page_that_is_not_visited_is_the_refusal(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with connect_to(tmp_path, PAGES.format(then="pass"), era="legacy", on_elicit=lambda _: False) as client:
-            with pytest.raises(ServerError, match="a page first"):
-                await client.call("t")
-
-    run(test)
-
-
-def test_a_task_is_not_followed_but_can_be_had(tmp_path: Path) -> None:
-    async def test() -> None:
-        task = "dict(resultType='task', taskId='t1', status='working')"
-        options: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
-        async with connect_to(tmp_path, f"for m in modern_calls(): reply(m, {task})", **options) as client:
-            with pytest.raises(BadAnswer, match="'task', which this client does not follow"):
-                await client.call("t")
-            assert (await client.request("tools/call", {"name": "t", "arguments": {}}))["taskId"] == "t1"
-
-    run(test)
+    code = PAGES.format(then=then)
+    client = connect_to(tmp_path, code, era="legacy", on_elicit=elicit)
+    async with client:
+        assert (await client.call("t", timeout=20 if then == "done()" else 0.5)).text == "done"
+        assert bool(client.problems) == ("=5" in then)
 
 
 CALLED_WITH = {
@@ -445,15 +359,11 @@ VISITED_PAGES = """
 """
 
 
-def test_pages_that_must_be_visited_first_are_offered_and_the_call_goes_on(tmp_path: Path) -> None:
+async def test_pages_that_must_be_visited_first_are_offered_and_the_call_goes_on(tmp_path: Path) -> None:
     asked: list[ElicitQuestion] = []
-
-    async def test() -> None:
-        command = script(tmp_path, VISITED_PAGES.format(times=1, url="https://example.test/in"))
-        async with Client(command, on_elicit=lambda question: asked.append(question) or True) as client:
-            assert (await client.call("x")).text == "2"
-
-    run(test)
+    command = script(tmp_path, VISITED_PAGES.format(times=1, url="https://example.test/in"))
+    async with Client(command, on_elicit=lambda question: asked.append(question) or True) as client:
+        assert (await client.call("x")).text == "2"
     [question] = asked
     assert (question.mode, question.url, question.message) == ("url", "https://example.test/in", "Sign in")
 
@@ -467,24 +377,20 @@ def test_pages_that_must_be_visited_first_are_offered_and_the_call_goes_on(tmp_p
     ],
     ids=["the person says no", "there is no end to it", "it is no page"],
 )
-def test_pages_that_are_not_visited_fail_the_call(tmp_path: Path, url: str, answer: bool, calls: int) -> None:
+async def test_pages_that_are_not_visited_fail_the_call(tmp_path: Path, url: str, answer: bool, calls: int) -> None:
     asked: list[Any] = []
-
-    async def test() -> None:
-        command = script(tmp_path, VISITED_PAGES.format(times=99, url=url))
-        async with Client(command, on_elicit=lambda question: asked.append(question) or answer) as client:
-            with pytest.raises(ServerError) as caught:
-                await client.call("x")
-            assert caught.value.code == -32042
-        async with Client(command) as client:
-            with pytest.raises(ServerError, match="a page first"):
-                await client.call("x")
-
-    run(test)
+    command = script(tmp_path, VISITED_PAGES.format(times=99, url=url))
+    async with Client(command, on_elicit=lambda question: asked.append(question) or answer) as client:
+        with pytest.raises(ServerError) as caught:
+            await client.call("x")
+        assert caught.value.code == -32042
+    async with Client(command) as client:
+        with pytest.raises(ServerError, match="a page first"):
+            await client.call("x")
     assert len(asked) == (0 if url.startswith("java") else min(calls, 3))
 
 
-def test_a_modern_server_that_sends_requests_gets_no_answers(tmp_path: Path) -> None:
+async def test_a_modern_server_that_sends_requests_gets_no_answers(tmp_path: Path) -> None:
     log = tmp_path / "log"
     code = f"""
         log = open({str(log)!r}, "a")
@@ -501,14 +407,10 @@ def test_a_modern_server_that_sends_requests_gets_no_answers(tmp_path: Path) -> 
             if '"last"' in line:
                 reply(json.loads(line), DONE)
     """
-
-    async def test() -> None:
-        async with Client(script(tmp_path, code), era="modern", roots=["/"]) as client:
-            await client.call("x")
-            await client.call("last")
-            assert any("ping" in note and "2026-07-28" in note for note in client.problems)
-
-    run(test)
+    async with Client(script(tmp_path, code), era="modern", roots=["/"]) as client:
+        await client.call("x")
+        await client.call("last")
+        assert any("ping" in note and "2026-07-28" in note for note in client.problems)
     assert [message["method"] for message in heard(log)] == ["tools/call"]
 
 
@@ -530,25 +432,18 @@ QUESTIONS = """
         ('{"method": "sampling/createMessage", "messages": [], "maxTokens": 1, "toolChoice": {}}', "no tools"),
     ],
 )
-def test_undeclared_questions_are_refused(tmp_path: Path, question: str, says: str) -> None:
-    async def test() -> None:
-        command = script(tmp_path, QUESTIONS)
-        async with Client(command, on_elicit=lambda _: True, on_sample=lambda _: "hi") as client:
-            said = (await client.call(question)).text
-            assert "-32602" in said and says in said
-
-    run(test)
+async def test_undeclared_questions_are_refused(tmp_path: Path, question: str, says: str) -> None:
+    command = script(tmp_path, QUESTIONS)
+    async with Client(command, on_elicit=lambda _: True, on_sample=lambda _: "hi") as client:
+        said = (await client.call(question)).text
+        assert "-32602" in said and says in said
 
 
-def test_a_model_with_tools_is_declared_as_one(tmp_path: Path) -> None:
+async def test_a_model_with_tools_is_declared_as_one(tmp_path: Path) -> None:
     question = '{"method": "sampling/createMessage", "messages": [], "maxTokens": 1, "tools": [{"name": "t"}]}'
-
-    async def test() -> None:
-        command = script(tmp_path, QUESTIONS)
-        async with Client(command, on_sample=lambda params: params["tools"][0]["name"], sample_tools=True) as client:
-            assert '"text": "t"' in (await client.call(question)).text
-
-    run(test)
+    command = script(tmp_path, QUESTIONS)
+    async with Client(command, on_sample=lambda params: params["tools"][0]["name"], sample_tools=True) as client:
+        assert '"text": "t"' in (await client.call(question)).text
 
 
 @pytest.mark.parametrize("root", ["https://example.test/", "ssh://host/folder"])
@@ -570,7 +465,7 @@ def progressing() -> Server:
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
-def test_handlers_may_be_async_and_may_fail(era: str) -> None:
+async def test_handlers_may_be_async_and_may_fail(era: str) -> None:
     told: list[str] = []
 
     async def slowly(*news: Any) -> None:
@@ -578,13 +473,10 @@ def test_handlers_may_be_async_and_may_fail(era: str) -> None:
         told.append(str(news))
         raise LookupError("handlers fail")
 
-    async def test() -> None:
-        async with Client(progressing(), era=era, on_log=slowly, log_level="info") as client:
-            assert (await client.call("work", on_progress=slowly)).text == "done"
-            await until("both were told", lambda: len(told) == 2)
-            await until("both are noted", lambda: len([note for note in client.problems if "LookupError" in note]) == 2)
-
-    run(test)
+    async with Client(progressing(), era=era, on_log=slowly, log_level="info") as client:
+        assert (await client.call("work", on_progress=slowly)).text == "done"
+        await until("both were told", lambda: len(told) == 2)
+        await until("both are noted", lambda: len([note for note in client.problems if "LookupError" in note]) == 2)
 
 
 @pytest.mark.parametrize(

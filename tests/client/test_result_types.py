@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from client.scripted import run
 from client.test_handshake import PREFIX, connect_to, wire
 from longshore import Client
 from longshore.errors import BadAnswer, ClientError
@@ -17,7 +16,7 @@ SERVING = "for m in log(): serve(m) and reply(m, DONE)"
 
 @pytest.mark.parametrize("kind", ["later", "input_required", "task", 5, None])
 @pytest.mark.parametrize("what", ["list", "complete", "discover"])
-def test_a_result_of_an_unknown_kind_is_none(tmp_path: Path, kind: Any, what: str) -> None:
+async def test_a_result_of_an_unknown_kind_is_none(tmp_path: Path, kind: Any, what: str) -> None:
     code = f"""
         for m in log():
             more = {{"resultType": {kind!r}}}
@@ -26,42 +25,28 @@ def test_a_result_of_an_unknown_kind_is_none(tmp_path: Path, kind: Any, what: st
                 case "tools/list": reply(m, {{"tools": [TOOL], **more}})
                 case _: reply(m, {{"completion": {{"values": []}}, **more}})
     """
-
-    async def test() -> None:
-        with pytest.raises(ClientError, match="kind"):
-            async with connect_to(tmp_path, "modern", code) as client:
-                await (client.list_tools() if what == "list" else client.complete("p", "a", "v"))
-
-    run(test)
+    with pytest.raises(ClientError, match="kind"):
+        async with connect_to(tmp_path, "modern", code) as client:
+            await (client.list_tools() if what == "list" else client.complete("p", "a", "v"))
 
 
-def test_a_result_of_the_handshake_era_has_no_kind(tmp_path: Path) -> None:
+async def test_a_result_of_the_handshake_era_has_no_kind(tmp_path: Path) -> None:
     code = "for m in log(): serve(m) and 'id' in m and reply(m, dict(DONE, resultType='input_required'))"
-
-    async def test() -> None:
-        async with connect_to(tmp_path, "legacy", code) as client:
-            assert (await client.call("x")).text == "done"
-
-    run(test)
+    async with connect_to(tmp_path, "legacy", code) as client:
+        assert (await client.call("x")).text == "done"
     assert len(wire(tmp_path, "tools/call")) == 1
 
 
-def test_roots_change_without_notice_in_the_modern_era(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with connect_to(tmp_path, "modern", SERVING, roots=["/"]) as client:
-            await client.call("x")
-
-    run(test)
+async def test_roots_change_without_notice_in_the_modern_era(tmp_path: Path) -> None:
+    async with connect_to(tmp_path, "modern", SERVING, roots=["/"]) as client:
+        await client.call("x")
     assert wire(tmp_path)[-1]["params"]["_meta"][PREFIX + "clientCapabilities"] == {"roots": {}}
 
 
-def test_a_caller_says_more_but_unsays_nothing(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with connect_to(tmp_path, "modern", SERVING) as client:
-            said = {PREFIX + "protocolVersion": "1999", PREFIX + "clientCapabilities": None, "progressToken": 1}
-            await client.call("x", meta={**said, "com.example/mine": True})
-
-    run(test)
+async def test_a_caller_says_more_but_unsays_nothing(tmp_path: Path) -> None:
+    async with connect_to(tmp_path, "modern", SERVING) as client:
+        said = {PREFIX + "protocolVersion": "1999", PREFIX + "clientCapabilities": None, "progressToken": 1}
+        await client.call("x", meta={**said, "com.example/mine": True})
     meta = wire(tmp_path)[-1]["params"]["_meta"]
     assert meta[PREFIX + "protocolVersion"] == "2026-07-28" and meta[PREFIX + "clientCapabilities"] == {}
     assert "progressToken" not in meta and meta["com.example/mine"] is True
@@ -73,12 +58,9 @@ def test_an_extension_has_a_prefix(name: str) -> None:
         Client(["true"], extensions={name: {}})
 
 
-def test_a_task_result_is_an_error_that_names_request(tmp_path: Path) -> None:
-    async def test() -> None:
-        code = "for m in log(): serve(m) and 'id' in m and reply(m, {'resultType': 'task', 'task': {'taskId': 't'}})"
-        async with connect_to(tmp_path, "modern", code) as client:
-            with pytest.raises(BadAnswer, match="task"):
-                await client.call("x")
-            assert (await client.request("tools/call", {"name": "x"}))["task"] == {"taskId": "t"}
-
-    run(test)
+async def test_a_task_result_is_an_error_that_names_request(tmp_path: Path) -> None:
+    code = "for m in log(): serve(m) and 'id' in m and reply(m, {'resultType': 'task', 'task': {'taskId': 't'}})"
+    async with connect_to(tmp_path, "modern", code) as client:
+        with pytest.raises(BadAnswer, match="task"):
+            await client.call("x")
+        assert (await client.request("tools/call", {"name": "x"}))["task"] == {"taskId": "t"}

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from client.scripted import run
 from client.test_handshake import BOTH, connect_to
 from longshore.errors import BadAnswer
 
@@ -28,7 +27,7 @@ def offering(schema: Any) -> str:
 
 
 @BOTH
-def test_every_keyword_of_a_schema_is_passed_on_unchanged(tmp_path: Path, speaks: str) -> None:
+async def test_every_keyword_of_a_schema_is_passed_on_unchanged(tmp_path: Path, speaks: str) -> None:
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "https://example.test/x",
@@ -40,14 +39,10 @@ def test_every_keyword_of_a_schema_is_passed_on_unchanged(tmp_path: Path, speaks
         "x-unknown": [1, "two", {"three": 3}],
         "type": "object",
     }
-
-    async def test() -> None:
-        async with connect_to(tmp_path, speaks, offering(schema)) as client:
-            [tool] = await client.list_tools()
-            assert tool.input_schema == tool.output_schema == schema
-            assert list(tool.record["outputSchema"]) == list(schema)
-
-    run(test)
+    async with connect_to(tmp_path, speaks, offering(schema)) as client:
+        [tool] = await client.list_tools()
+        assert tool.input_schema == tool.output_schema == schema
+        assert list(tool.record["outputSchema"]) == list(schema)
 
 
 @pytest.mark.parametrize(
@@ -61,20 +56,16 @@ def test_every_keyword_of_a_schema_is_passed_on_unchanged(tmp_path: Path, speaks
     ],
     ids=["2020-12 unless said otherwise", "draft 7", "draft 7 has no such word", "a dialect of its own", "none"],
 )
-def test_a_schema_is_of_2020_12_unless_it_names_another_dialect(
+async def test_a_schema_is_of_2020_12_unless_it_names_another_dialect(
     tmp_path: Path, schema: Any, good: Any, bad: Any
 ) -> None:
     """An unknown dialect checks nothing, and fails no call."""
-
-    async def test() -> None:
-        async with connect_to(tmp_path, "legacy", offering(schema)) as client:
-            await client.list_tools()
-            assert (await client.call("x", {"give": json.dumps(good)})).structured == good
-            if bad is not None:
-                with pytest.raises(BadAnswer, match="breaks its own output schema"):
-                    await client.call("x", {"give": json.dumps(bad)})
-
-    run(test)
+    async with connect_to(tmp_path, "legacy", offering(schema)) as client:
+        await client.list_tools()
+        assert (await client.call("x", {"give": json.dumps(good)})).structured == good
+        if bad is not None:
+            with pytest.raises(BadAnswer, match="breaks its own output schema"):
+                await client.call("x", {"give": json.dumps(bad)})
 
 
 def nested(levels: int) -> Any:
@@ -94,19 +85,15 @@ COSTLY = {
 
 
 @pytest.mark.parametrize("schema", COSTLY.values(), ids=list(COSTLY))
-def test_the_cost_of_an_output_schema_is_bounded(tmp_path: Path, schema: Any) -> None:
+async def test_the_cost_of_an_output_schema_is_bounded(tmp_path: Path, schema: Any) -> None:
     """The call ends, one way or the other, and so does the next."""
-
-    async def test() -> None:
-        async with connect_to(tmp_path, "legacy", offering(schema)) as client:
-            await client.list_tools()
-            for value in ("a" * 50 + "!", 1):
-                try:
-                    assert (await client.call("x", {"give": json.dumps({"a": value})})).structured == {"a": value}
-                except BadAnswer as problem:
-                    assert "schema" in str(problem)
-
-    run(test)
+    async with connect_to(tmp_path, "legacy", offering(schema)) as client:
+        await client.list_tools()
+        for value in ("a" * 50 + "!", 1):
+            try:
+                assert (await client.call("x", {"give": json.dumps({"a": value})})).structured == {"a": value}
+            except BadAnswer as problem:
+                assert "schema" in str(problem)
 
 
 def doubling(levels: int, **last: Any) -> Any:
@@ -130,10 +117,7 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("schema", ENDLESS.values(), ids=list(ENDLESS))
-def test_a_schema_that_would_take_for_ever_is_not_checked_by(tmp_path: Path, schema: Any) -> None:
-    async def test() -> None:
-        async with connect_to(tmp_path, "legacy", offering(schema)) as client:
-            await client.list_tools()
-            assert (await client.call("x", {"give": '{"x": 1}'})).structured == {"x": 1}
-
-    run(test)
+async def test_a_schema_that_would_take_for_ever_is_not_checked_by(tmp_path: Path, schema: Any) -> None:
+    async with connect_to(tmp_path, "legacy", offering(schema)) as client:
+        await client.list_tools()
+        assert (await client.call("x", {"give": '{"x": 1}'})).structured == {"x": 1}

@@ -74,10 +74,6 @@ def test_a_server_that_ends_at_once_is_explained(era: str) -> None:
     assert str(problem).endswith("| usage: x")
 
 
-def test_a_server_that_ends_at_once_without_output_is_explained() -> None:
-    refused(["true"], "exit code 0")
-
-
 def test_a_program_that_is_no_server_is_explained() -> None:
     refused(["cat"], "no method 'initialize'")  # our own refusal, which came back
     refused(["sleep", "100"], "did not answer within 0.3 s; is it an MCP server", timeout=0.3)
@@ -135,19 +131,15 @@ def make():
     ],
 )
 @pytest.mark.parametrize("kind", ["text", "path"])
-def test_a_file_is_run_if_it_runs_its_server_and_else_served(
+async def test_a_file_is_run_if_it_runs_its_server_and_else_served(
     tmp_path: Path, source: str, name: str, says: str, kind: str
 ) -> None:
     path = tmp_path / "server.py"
     path.write_text(source)
     if kind == "path" and name:
         pytest.skip("a path has no name of a server in it")
-
-    async def test() -> None:
-        async with Client(path if kind == "path" else str(path) + name) as client:
-            assert (await client.call("who")).text == says
-
-    run(test)
+    async with Client(path if kind == "path" else str(path) + name) as client:
+        assert (await client.call("who")).text == says
 
 
 def test_a_served_file_that_fails_says_why(tmp_path: Path) -> None:
@@ -157,16 +149,12 @@ def test_a_served_file_that_fails_says_why(tmp_path: Path) -> None:
     assert str(path) in str(problem) and "KeyError: 'inside'" in str(problem)
 
 
-def test_a_whole_configuration_with_one_server(tmp_path: Path) -> None:
+async def test_a_whole_configuration_with_one_server(tmp_path: Path) -> None:
     command = script(tmp_path, "for m in calls(): reply(m, text('here'))")
-
-    async def test() -> None:
-        config = {"mcpServers": {"only": {"command": command[0], "args": command[1:]}}}
-        async with Client(config) as client:
-            assert client.name == "only"
-            assert (await client.call("x")).text == "here"
-
-    run(test)
+    config = {"mcpServers": {"only": {"command": command[0], "args": command[1:]}}}
+    async with Client(config) as client:
+        assert client.name == "only"
+        assert (await client.call("x")).text == "here"
 
 
 @pytest.mark.parametrize(
@@ -194,27 +182,20 @@ def test_targets_that_are_none(target: Any) -> None:
         Client(target)
 
 
-def test_a_child_inherits_the_environment_and_gets_env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_child_inherits_the_environment_and_gets_env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OURS", "1")
-
-    async def test() -> None:
-        code = "for m in calls(): reply(m, text(f\"{os.environ['OURS']} {os.environ['GIVEN']} {os.getcwd()}\"))"
-        command = script(tmp_path, code)
-        async with Client(command, env={"GIVEN": "2"}, cwd=str(tmp_path)) as client:
-            assert (await client.call("x")).text == f"1 2 {os.path.realpath(tmp_path)}"
-        entry = {"command": command[0], "args": command[1:], "env": {"GIVEN": "3"}, "cwd": str(tmp_path)}
-        async with Client(entry) as client:
-            assert (await client.call("x")).text == f"1 3 {os.path.realpath(tmp_path)}"
-
-    run(test)
+    code = "for m in calls(): reply(m, text(f\"{os.environ['OURS']} {os.environ['GIVEN']} {os.getcwd()}\"))"
+    command = script(tmp_path, code)
+    async with Client(command, env={"GIVEN": "2"}, cwd=str(tmp_path)) as client:
+        assert (await client.call("x")).text == f"1 2 {os.path.realpath(tmp_path)}"
+    entry = {"command": command[0], "args": command[1:], "env": {"GIVEN": "3"}, "cwd": str(tmp_path)}
+    async with Client(entry) as client:
+        assert (await client.call("x")).text == f"1 3 {os.path.realpath(tmp_path)}"
 
 
-def test_a_child_inherits_no_descriptor_of_ours(tmp_path: Path) -> None:
-    async def test() -> None:
-        code = "for m in calls(): reply(m, text(' '.join(sorted(os.listdir('/proc/self/fd'), key=int)[:-1])))"
-        with open(tmp_path / "secret", "w") as secret:
-            os.set_inheritable(secret.fileno(), True)
-            async with Client(script(tmp_path, code)) as client:
-                assert (await client.call("x")).text == "0 1 2"
-
-    run(test)
+async def test_a_child_inherits_no_descriptor_of_ours(tmp_path: Path) -> None:
+    code = "for m in calls(): reply(m, text(' '.join(sorted(os.listdir('/proc/self/fd'), key=int)[:-1])))"
+    with open(tmp_path / "secret", "w") as secret:
+        os.set_inheritable(secret.fileno(), True)
+        async with Client(script(tmp_path, code)) as client:
+            assert (await client.call("x")).text == "0 1 2"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from client.scripted import heard, run, script, until
+from client.scripted import heard, script, until
 from client.test_watch import LISTENED, next_of
 from longshore.client import Change, Client
 from longshore.errors import ClientError, ConnectError, ConnectionLost, ServerError
@@ -61,96 +61,80 @@ for m in asks():
 """In its second life it acknowledges nothing."""
 
 
-def test_leaving_a_watch_loses_no_other_answer(tmp_path: Path) -> None:
+async def test_leaving_a_watch_loses_no_other_answer(tmp_path: Path) -> None:
     """Ids begin anew with each connection: what was the watch's id may be a call's now."""
+    async with connect_to(tmp_path, SILENT_AGAIN) as client:
+        watches = [client.watch(tools=True), client.watch(resources=True), client.watch(prompts=True)]
+        for watch in watches:
+            await watch.__aenter__()
+        await kill(client)
+        calls = [asyncio.ensure_future(client.call("slow")) for _ in range(5)]
+        await until("they have come", lambda: len(methods(tmp_path, "tools/call", True)) == 5)
+        for watch in watches:
+            await watch.__aexit__(None, None, None)
+        await client.call("go")
+        assert [(await call).text for call in calls] == ["done"] * 5
+        assert not set(cancelled(tmp_path)) - set(methods(tmp_path, "subscriptions/listen", True))
 
-    async def test() -> None:
-        async with connect_to(tmp_path, SILENT_AGAIN) as client:
-            watches = [client.watch(tools=True), client.watch(resources=True), client.watch(prompts=True)]
-            for watch in watches:
-                await watch.__aenter__()
+
+async def test_a_watch_that_is_left_while_it_is_restored_leaves_the_connection(tmp_path: Path) -> None:
+    async with connect_to(tmp_path, SILENT_AGAIN) as client:
+        async with client.watch(tools=True):
             await kill(client)
-            calls = [asyncio.ensure_future(client.call("slow")) for _ in range(5)]
-            await until("they have come", lambda: len(methods(tmp_path, "tools/call", True)) == 5)
-            for watch in watches:
-                await watch.__aexit__(None, None, None)
-            await client.call("go")
-            assert [(await call).text for call in calls] == ["done"] * 5
-            assert not set(cancelled(tmp_path)) - set(methods(tmp_path, "subscriptions/listen", True))
-
-    run(test)
+            await until("it is restored", lambda: methods(tmp_path, "subscriptions/listen", True))
+        assert (await client.call("go")).text == "done"
+        assert cancelled(tmp_path) == methods(tmp_path, "subscriptions/listen", True)
+        assert len((tmp_path / "starts").read_text()) == 2
+        assert not client._connection.watches.tasks
 
 
-def test_a_watch_that_is_left_while_it_is_restored_leaves_the_connection(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with connect_to(tmp_path, SILENT_AGAIN) as client:
-            async with client.watch(tools=True):
-                await kill(client)
-                await until("it is restored", lambda: methods(tmp_path, "subscriptions/listen", True))
-            assert (await client.call("go")).text == "done"
-            assert cancelled(tmp_path) == methods(tmp_path, "subscriptions/listen", True)
-            assert len((tmp_path / "starts").read_text()) == 2
-            assert not client._connection.watches.tasks
-
-    run(test)
-
-
-def test_a_watch_that_can_not_be_restored_stops_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_watch_that_can_not_be_restored_stops_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("longshore.client.watches.RETRIES", (0.0, 0.05))
-
-    async def test() -> None:
-        code = """
+    code = """
 for m in calls():
     name = m.get("params", {}).get("name")
     if m["method"] == "resources/subscribe": refuse(m, -32002, "no such resource") if again else reply(m, {})
     elif name == "die": die()
     else: reply(m, DONE); notify("notifications/tools/list_changed")
 """
-        async with connect_to(tmp_path, code, era="legacy") as client:
-            one, other = client.watch(uris=["x://a"]), client.watch(tools=True)
-            async with one, other:
-                await kill(client)
-                with pytest.raises(ServerError, match="no such resource"):
-                    await next_of(one)
-                assert await next_of(other) == Change("tools"), "it may have changed meanwhile"
-                assert [(await client.call("x")).text for _ in range(3)] == ["done"] * 3
-                assert await next_of(other) == Change("tools")
-            assert len((tmp_path / "starts").read_text()) == 2
-
-    run(test)
+    async with connect_to(tmp_path, code, era="legacy") as client:
+        one, other = client.watch(uris=["x://a"]), client.watch(tools=True)
+        async with one, other:
+            await kill(client)
+            with pytest.raises(ServerError, match="no such resource"):
+                await next_of(one)
+            assert await next_of(other) == Change("tools"), "it may have changed meanwhile"
+            assert [(await client.call("x")).text for _ in range(3)] == ["done"] * 3
+            assert await next_of(other) == Change("tools")
+        assert len((tmp_path / "starts").read_text()) == 2
 
 
 @pytest.mark.parametrize("era", ["legacy", "2024-11-05"])
-def test_a_level_that_is_refused_stops_nothing(tmp_path: Path, era: str) -> None:
-    async def test() -> None:
-        code = """
+async def test_a_level_that_is_refused_stops_nothing(tmp_path: Path, era: str) -> None:
+    code = """
 for m in asks():
     if m.get("method") == "logging/setLevel": refuse(m, -32601, "no levels here")
     else: usual(m) or reply(m, DONE)
 """
-        async with connect_to(tmp_path, code, era=era, log_level="error") as client:
-            assert (await client.call("x")).text == "done"
-            assert client.problems == ["the level of its log could not be set: no levels here (-32601)"]
-
-    run(test)
+    async with connect_to(tmp_path, code, era=era, log_level="error") as client:
+        assert (await client.call("x")).text == "done"
+        assert client.problems == ["the level of its log could not be set: no levels here (-32601)"]
 
 
-def test_a_server_that_dies_of_a_level_is_not_there(tmp_path: Path) -> None:
-    async def test() -> None:
-        code = """
+async def test_a_server_that_dies_of_a_level_is_not_there(tmp_path: Path) -> None:
+    code = """
 for m in asks():
     if m.get("method") == "logging/setLevel": complain("unheard of"); os._exit(3)
     else: usual(m) or reply(m, DONE)
 """
-        with pytest.raises(ClientError, match="exit code 3"):
-            await connect_to(tmp_path, code, era="legacy", log_level="error").open()
-
-    run(test)
+    with pytest.raises(ClientError, match="exit code 3"):
+        await connect_to(tmp_path, code, era="legacy", log_level="error").open()
 
 
-def test_a_server_that_restarts_as_an_older_version_is_negotiated_again(tmp_path: Path) -> None:
-    async def test() -> None:
-        code = """
+async def test_a_server_that_restarts_as_an_older_version_is_negotiated_again(tmp_path: Path) -> None:
+    code = """
 if not again:
     for m in modern_calls():
         if m["method"] == "tools/call": die()
@@ -158,33 +142,28 @@ if not again:
 for m in calls():
     reply(m, DONE); notify("notifications/tools/list_changed")
 """
-        async with connect_to(tmp_path, code, era="auto") as client, client.watch(tools=True) as changes:
-            await kill(client)
-            assert await next_of(changes) == Change("tools"), "it may have changed meanwhile"
-            assert client.server.revision < "2026"
-            await client.call("x")
-            assert await next_of(changes) == Change("tools")
-
-    run(test)
+    async with connect_to(tmp_path, code, era="auto") as client, client.watch(tools=True) as changes:
+        await kill(client)
+        assert await next_of(changes) == Change("tools"), "it may have changed meanwhile"
+        assert client.server.revision < "2026"
+        await client.call("x")
+        assert await next_of(changes) == Change("tools")
 
 
-def test_a_watch_ends_with_the_connection_without_reconnect(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with connect_to(tmp_path, SILENT_AGAIN, reconnect=False) as client:
-            watches = [client.watch(tools=True), client.watch(prompts=True)]
-            for watch in watches:
-                await watch.__aenter__()
-            with pytest.raises(ConnectionLost):
-                await client.call("die")
-            caught = []
-            for watch in watches:
-                with pytest.raises(ConnectionLost, match="exit code 1") as problem:
-                    await next_of(watch)
-                assert "odd.py" in str(problem.value)
-                caught.append(problem.value)
-            assert caught[0] is not caught[1], "an exception that two await must not be one object"
-
-    run(test)
+async def test_a_watch_ends_with_the_connection_without_reconnect(tmp_path: Path) -> None:
+    async with connect_to(tmp_path, SILENT_AGAIN, reconnect=False) as client:
+        watches = [client.watch(tools=True), client.watch(prompts=True)]
+        for watch in watches:
+            await watch.__aenter__()
+        with pytest.raises(ConnectionLost):
+            await client.call("die")
+        caught = []
+        for watch in watches:
+            with pytest.raises(ConnectionLost, match="exit code 1") as problem:
+                await next_of(watch)
+            assert "odd.py" in str(problem.value)
+            caught.append(problem.value)
+        assert caught[0] is not caught[1], "an exception that two await must not be one object"
 
 
 # -- on the same connection
@@ -212,100 +191,67 @@ CANCEL = "notify('notifications/cancelled', requestId=listen['id'])"
 
 
 @pytest.mark.parametrize("end", [CANCEL, f"reply(listen, {{}}); {CANCEL}", f"{CANCEL}; {CANCEL}"])
-def test_a_subscription_that_is_taken_back_is_begun_once_again(tmp_path: Path, end: str) -> None:
+async def test_a_subscription_that_is_taken_back_is_begun_once_again(tmp_path: Path, end: str) -> None:
     """Our own server answers it and then takes it back, for clients that know but one of the two."""
-
-    async def test() -> None:
-        async with connect_to(tmp_path, ending(end)) as client, client.watch(tools=True) as changes:
-            await client.call("end")
-            assert await next_of(changes) == Change("tools"), "nobody knows what happened in between"
-            await client.call("x")
-            assert len(methods(tmp_path, "subscriptions/listen")) == 2
-            assert not cancelled(tmp_path), "it knows that it has ended it"
-
-    run(test)
+    async with connect_to(tmp_path, ending(end)) as client, client.watch(tools=True) as changes:
+        await client.call("end")
+        assert await next_of(changes) == Change("tools"), "nobody knows what happened in between"
+        await client.call("x")
+        assert len(methods(tmp_path, "subscriptions/listen")) == 2
+        assert not cancelled(tmp_path), "it knows that it has ended it"
 
 
-def test_a_subscription_that_is_taken_back_before_it_began(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with connect_to(tmp_path, ending("pass", CANCEL)) as client:
-            with pytest.raises(ConnectionLost, match="has ended the subscription"):
-                await client.watch(tools=True).__aenter__()
-            assert (await client.call("x")).text == "done"
-
-    run(test)
+async def test_a_subscription_that_is_taken_back_before_it_began(tmp_path: Path) -> None:
+    async with connect_to(tmp_path, ending("pass", CANCEL)) as client:
+        with pytest.raises(ConnectionLost, match="has ended the subscription"):
+            await client.watch(tools=True).__aenter__()
+        assert (await client.call("x")).text == "done"
 
 
-def test_cancelling_an_unknown_subscription_is_ignored(tmp_path: Path) -> None:
-    async def test() -> None:
-        ids = "(m['id'], 999, 'x', str(listen['id']))"
-        code = ending(f"[notify('notifications/cancelled', requestId=id) for id in {ids}]")
-        async with connect_to(tmp_path, code) as client, client.watch(tools=True):
-            assert (await client.call("end")).text == "done"
-            assert (await client.call("x")).text == "done"
-            assert len(methods(tmp_path, "subscriptions/listen")) == 1
-
-    run(test)
+async def test_cancelling_an_unknown_subscription_is_ignored(tmp_path: Path) -> None:
+    ids = "(m['id'], 999, 'x', str(listen['id']))"
+    code = ending(f"[notify('notifications/cancelled', requestId=id) for id in {ids}]")
+    async with connect_to(tmp_path, code) as client, client.watch(tools=True):
+        assert (await client.call("end")).text == "done"
+        assert (await client.call("x")).text == "done"
+        assert len(methods(tmp_path, "subscriptions/listen")) == 1
 
 
-def test_a_watch_that_was_left_is_not_begun_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_watch_that_was_left_is_not_begun_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longshore.client.watches.RETRIES", (0.05, 0.05))
-
-    async def test() -> None:
-        async with connect_to(tmp_path, ending("reply(listen, {})")) as client:
-            async with client.watch(tools=True) as watch:
-                await client.call("end")
-                await until("it is interrupted", watch._interrupted.is_set)
-            assert not client._connection.watches.tasks
-            await client.call("x")
-            assert len(methods(tmp_path, "subscriptions/listen")) == 1
-
-    run(test)
+    async with connect_to(tmp_path, ending("reply(listen, {})")) as client:
+        async with client.watch(tools=True) as watch:
+            await client.call("end")
+            await until("it is interrupted", watch._interrupted.is_set)
+        assert not client._connection.watches.tasks
+        await client.call("x")
+        assert len(methods(tmp_path, "subscriptions/listen")) == 1
 
 
-def test_a_watch_that_is_left_while_it_begins_again(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with connect_to(tmp_path, ending("reply(listen, {})", "ends and acknowledge(m)")) as client:
-            async with client.watch(tools=True):
-                await client.call("end")
-                await until("it is begun again", lambda: len(methods(tmp_path, "subscriptions/listen")) == 2)
-            await client.call("x")
-            assert cancelled(tmp_path) == methods(tmp_path, "subscriptions/listen")[1:]
-            assert not client._connection.watches.tasks
-
-    run(test)
-
-
-def test_a_server_that_ends_every_subscription_is_asked_ever_later(
+async def test_a_server_that_ends_every_subscription_is_asked_ever_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("longshore.client.watches.RETRIES", (0.0, 0.0, 600.0))
     monkeypatch.setattr("longshore.client.watches.STABLE_SECONDS", 600.0)
-
-    async def test() -> None:
-        async with connect_to(tmp_path, ending("reply(listen, {})")) as client:
-            async with client.watch(tools=True) as changes:
-                for times in (2, 3):
-                    await client.call("end")
-                    assert await next_of(changes) == Change("tools")  # it was begun again
-                    assert len(methods(tmp_path, "subscriptions/listen")) == times
+    async with connect_to(tmp_path, ending("reply(listen, {})")) as client:
+        async with client.watch(tools=True) as changes:
+            for times in (2, 3):
                 await client.call("end")
-                for _ in range(10):
-                    await client.ping()
-            assert len(methods(tmp_path, "subscriptions/listen")) == 3
-
-    run(test)
-
-
-def test_a_renewed_subscription_that_is_refused_ends_the_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.watches.RETRIES", (0.0, 0.0))
-
-    async def test() -> None:
-        code = ending("reply(listen, {})", "acknowledge(m) if ends else acknowledge(m, other=True)")
-        async with connect_to(tmp_path, code) as client, client.watch(tools=True) as changes:
+                assert await next_of(changes) == Change("tools")  # it was begun again
+                assert len(methods(tmp_path, "subscriptions/listen")) == times
             await client.call("end")
-            with pytest.raises(ConnectError, match="does not tell of changes to tools"):
-                await next_of(changes)
-            assert (await client.call("x")).text == "done"
+            for _ in range(10):
+                await client.ping()
+        assert len(methods(tmp_path, "subscriptions/listen")) == 3
 
-    run(test)
+
+async def test_a_renewed_subscription_that_is_refused_ends_the_watch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("longshore.client.watches.RETRIES", (0.0, 0.0))
+    code = ending("reply(listen, {})", "acknowledge(m) if ends else acknowledge(m, other=True)")
+    async with connect_to(tmp_path, code) as client, client.watch(tools=True) as changes:
+        await client.call("end")
+        with pytest.raises(ConnectError, match="does not tell of changes to tools"):
+            await next_of(changes)
+        assert (await client.call("x")).text == "done"

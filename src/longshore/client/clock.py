@@ -11,38 +11,22 @@ from typing import Any, final
 class Timer:
     """Calls back when the clock reaches `due`, unless it is cancelled before."""
 
-    __slots__ = ("_callback", "_clock", "_handle", "due")
+    __slots__ = ("callback", "due", "handle")
 
-    def __init__(self, clock: PausableClock, due: float, callback: Callable[[], object]) -> None:
-        self.due = due
-        self._clock, self._callback = clock, callback
-        self._handle: asyncio.TimerHandle | None = None
-
-    def schedule(self, seconds: float) -> None:
-        self._handle = self._clock.loop.call_later(max(seconds, 0.0), self._fire)
-
-    def suspend(self) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
-
-    def cancel(self) -> None:
-        self.suspend()
-        self._clock.timers.discard(self)
-
-    def _fire(self) -> None:
-        self._clock.timers.discard(self)
-        self._callback()
+    def __init__(self, due: float, callback: Callable[[], object]) -> None:
+        self.due, self.callback = due, callback
+        self.handle: asyncio.TimerHandle | None = None
 
 
 @final
 class PausableClock:
     """The loop's time without the time between `stop` and `resume`. The two may be nested."""
 
-    __slots__ = ("_stopped_at", "_stopped_for", "_stops", "loop", "timers")
+    __slots__ = ("_stopped_at", "_stopped_for", "_stops", "_timers", "loop")
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
-        self.timers: set[Timer] = set()
+        self._timers: set[Timer] = set()
         self._stops = 0
         self._stopped_at = self._stopped_for = 0.0
 
@@ -52,24 +36,36 @@ class PausableClock:
     def stop(self) -> None:
         if not self._stops:
             self._stopped_at = self.loop.time()
-            for timer in self.timers:
-                timer.suspend()
+            for timer in self._timers:
+                if timer.handle is not None:
+                    timer.handle.cancel()
         self._stops += 1
 
     def resume(self) -> None:
         self._stops -= 1
         if not self._stops:
             self._stopped_for += self.loop.time() - self._stopped_at
-            now = self.now()
-            for timer in self.timers:
-                timer.schedule(timer.due - now)
+            for timer in self._timers:
+                self._schedule(timer)
 
     def call_at(self, due: float, callback: Callable[[], object]) -> Timer:
-        timer = Timer(self, due, callback)
-        self.timers.add(timer)
+        timer = Timer(due, callback)
+        self._timers.add(timer)
         if not self._stops:
-            timer.schedule(due - self.now())
+            self._schedule(timer)
         return timer
+
+    def cancel(self, timer: Timer) -> None:
+        self._timers.discard(timer)
+        if timer.handle is not None:
+            timer.handle.cancel()
+
+    def _schedule(self, timer: Timer) -> None:
+        timer.handle = self.loop.call_later(max(timer.due - self.now(), 0.0), self._fire, timer)
+
+    def _fire(self, timer: Timer) -> None:
+        self._timers.discard(timer)
+        timer.callback()
 
     async def wait_excluding_login(self, work: asyncio.Future[Any], seconds: float | None) -> None:
         """Wait until the work is done. Raises TimeoutError if that takes more than `seconds`; the work goes on then."""
@@ -79,6 +75,6 @@ class PausableClock:
             await asyncio.wait((work, expired), return_when=asyncio.FIRST_COMPLETED)
         finally:
             if timer is not None:
-                timer.cancel()
+                self.cancel(timer)
         if not work.done():
             raise TimeoutError

@@ -22,7 +22,7 @@ from longshore.files import read_bounded, read_regular
 from longshore.schema.kinds import is_array, is_object
 
 DEPTH = 32
-"""Levels of an entry whose variables are expanded. Real ones have three."""
+"""Levels of an entry. Real ones have three."""
 FILE_BYTES = 1 << 20
 """A larger file is no configuration file."""
 CLAUDE_BYTES = 64 << 20
@@ -62,9 +62,8 @@ class ConfiguredServer(Struct, frozen=True):
         """The entry as `Client` takes it, with its variables expanded. Raises ConfigError."""
         known = os.environ if environ is None else environ
         where = f"{self.file.path}: {self.name}"
-        made: dict[str, Any] = dict(self.raw)
-        if self.file.expands:
-            made = _expand(self.raw, known, self.file.folder or _here(folder), where)
+        variables = known if self.file.expands else None
+        made: dict[str, Any] = _expand(self.raw, variables, self.file.folder or _here(folder), where)
         if self.file.folder and "command" in made:
             made["cwd"] = os.path.join(self.file.folder, str(made.get("cwd") or ""))
         return _with_headers(made, known, where)
@@ -99,16 +98,11 @@ def look_up(
 ) -> ConfiguredServer:
     """The entry of this name. Raises NoSuchServer, and ConfigError for an unreadable file, which might have it too."""
     others: list[str] = []
-    files = _files(config, folder, environ)
-    for file in files:
+    for file in _files(config, folder, environ):
         for each in _read(file, _here(folder), named=config is not None):
             if each.name == name:
                 return each
             others.append(each.name)
-    raise _not_found(name, others, config)
-
-
-def _not_found(name: str, others: list[str], config: str | None) -> NoSuchServer:
     from longshore.nearest import nearest
 
     where = config or ".mcp.json and the files of Claude, Cursor, VS Code, Codex and Gemini"
@@ -117,7 +111,7 @@ def _not_found(name: str, others: list[str], config: str | None) -> NoSuchServer
     hint = f"there are {shown}" if shown else "they name none"
     if near is not None:
         hint = f"did you mean {near!r}?"
-    return NoSuchServer(f"no server {name!r} in {where}; {hint}", name, near)
+    raise NoSuchServer(f"no server {name!r} in {where}; {hint}", name, near)
 
 
 # -- which files
@@ -143,16 +137,12 @@ def _usual(here: str, environ: Mapping[str, str]) -> Iterator[ConfigFile]:
     if not os.path.isabs(home):
         return
     yield ConfigFile(os.path.join(_named(environ, "CLAUDE_CONFIG_DIR", home), ".claude.json"), most=CLAUDE_BYTES)
-    for settings in _desktop(home, environ):
-        yield ConfigFile(os.path.join(settings, "claude_desktop_config.json"), expands=False)
+    settings = _named(environ, "XDG_CONFIG_HOME", os.path.join(home, ".config"))
+    for place in (os.path.join(home, "Library", "Application Support"), settings):
+        yield ConfigFile(os.path.join(place, "Claude", "claude_desktop_config.json"), expands=False)
     codex = _named(environ, "CODEX_HOME", os.path.join(home, ".codex"))
     yield ConfigFile(os.path.join(codex, "config.toml"), ("mcp_servers",), expands=False)
     yield ConfigFile(os.path.join(home, ".gemini", "settings.json"))
-
-
-def _desktop(home: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-    settings = _named(environ, "XDG_CONFIG_HOME", os.path.join(home, ".config"))
-    return os.path.join(home, "Library", "Application Support", "Claude"), os.path.join(settings, "Claude")
 
 
 def _named(environ: Mapping[str, str], variable: str, usual: str) -> str:
@@ -300,9 +290,12 @@ _VARIABLE = re.compile(r"\$\{([^{}\n]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def _expand(value: Any, environ: Mapping[str, str], folder: str, where: str, levels: int = DEPTH) -> Any:
-    """A value with its variables expanded, at any depth. Raises ConfigError for a variable that is not set."""
-    if isinstance(value, str):
+def _expand(value: Any, environ: Mapping[str, str] | None, folder: str, where: str, levels: int = DEPTH) -> Any:
+    """A copy of a value with its variables expanded, unless `environ` is None.
+
+    Raises ConfigError for a variable that is not set, and for more than `levels` levels.
+    """
+    if isinstance(value, str) and environ is not None:
         return _VARIABLE.sub(lambda found: _variable(found[1], found[0], environ, folder, where), value)
     if not levels and (is_object(value) or is_array(value)):
         raise ConfigError(f"{where[:200]}: it is nested too deep; entries have at most {DEPTH} levels")

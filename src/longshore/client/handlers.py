@@ -78,13 +78,11 @@ class RequestHandlers:
     ) -> None:
         check_roots(roots)
         self._on_elicit, self._on_sample, self.roots = on_elicit, on_sample, roots
+        given = {"elicitation/create": on_elicit, "sampling/createMessage": on_sample, "roots/list": roots}
+        self.handled = frozenset(method for method, handler in given.items() if handler is not None)
+        """The kinds of questions that there is a handler for."""
         self._sample_tools, self._relay = sample_tools, relay
         self._running: dict[tuple[ClientSession, Id], asyncio.Task[None]] = {}
-
-    def handles(self, method: str) -> bool:
-        """Whether there is a handler for this kind of question."""
-        handlers = {"on_elicit": self._on_elicit, "on_sample": self._on_sample, "roots": self.roots}
-        return method in _OPTIONS and handlers[_OPTIONS[method]] is not None
 
     def capabilities(self) -> dict[str, Any]:
         """The capabilities to declare."""
@@ -153,26 +151,29 @@ class RequestHandlers:
             task.cancel()
 
     async def _work(self, session: ClientSession, message: Message, id: Id) -> None:
+        answer: Any = {}
         try:
             params: Any = msgspec.json.decode(message.params)
-            answer: Any = {} if message.method == "ping" else await self._answer_off_clock(session, message, params)
-            await _wait_until_read(session)
-            session.answer(id, answer)
+            if message.method != "ping":
+                session.clock.stop()  # deadlines stop: a person may take long, and the server waits for them
+                try:
+                    answer = await self.answer(message.method, params)
+                finally:
+                    session.clock.resume()
+            if session.channel.congested:
+                await session.channel.ready()
+            session.answer(id, answer)  # raises for what is no JSON
+            return
         except Unanswerable as problem:
-            await _refuse(session, id, problem.code, problem.what)
+            refusal = problem.code, problem.what
         except BROKEN as problem:
-            await _refuse(session, id, INVALID_PARAMS, str(problem)[:200])
+            refusal = INVALID_PARAMS, str(problem)[:200]
         except Exception as problem:
             session.note(f"the handler of {message.method} raised {problem!r}")
-            await _refuse(session, id, INTERNAL_ERROR, f"the client failed to answer: {name_of(problem)}")
-
-    async def _answer_off_clock(self, session: ClientSession, message: Message, params: Any) -> Any:
-        """Answer while the deadlines stop: a person may take long, and the server waits for them."""
-        session.clock.stop()
-        try:
-            return await self.answer(message.method, params)
-        finally:
-            session.clock.resume()
+            refusal = INTERNAL_ERROR, f"the client failed to answer: {name_of(problem)}"
+        if session.channel.congested:
+            await session.channel.ready()
+        session.refuse(id, *refusal)
 
     def on_lost(self, session: ClientSession) -> None:
         """Cancel the answers to a lost connection."""
@@ -182,17 +183,6 @@ class RequestHandlers:
 
     async def close(self) -> None:
         await end(self._running.values())
-
-
-async def _refuse(session: ClientSession, id: Id, code: int, text: str) -> None:
-    await _wait_until_read(session)
-    session.refuse(id, code, text)
-
-
-async def _wait_until_read(session: ClientSession) -> None:
-    """Wait until the server reads our answers. Not for a call to end: it may be the one that needs this answer."""
-    if session.channel.congested:
-        await session.channel.ready()
 
 
 async def _call(handler: Callable[..., Any], *arguments: Any) -> Any:
@@ -211,17 +201,13 @@ def check_roots(roots: Roots | None) -> None:
 
 
 def _root(each: str | Root) -> dict[str, Any]:
+    from pathlib import Path
+
     root = Root(each) if isinstance(each, str) else each
-    uri = root.uri if "://" in root.uri else _file_uri(root.uri)
+    uri = root.uri if "://" in root.uri else Path(root.uri).absolute().as_uri()
     if not uri.startswith("file://"):
         raise ValueError(f"a root is a folder: a path or file://…, not {uri[:100]!r}")
     return {"uri": uri} if root.name is None else {"uri": uri, "name": root.name}
-
-
-def _file_uri(path: str) -> str:
-    from pathlib import Path
-
-    return Path(path).absolute().as_uri()
 
 
 # -- elicitation and sampling

@@ -162,11 +162,13 @@ class ReconnectingSession:
         """End the connection, and make no other."""
         self.closed = True
         current, attempt = self.current, self._attempt
+        if attempt is not None:
+            attempt.cancel()  # first: it must not succeed while the last connection is closed
         try:
             if current is not None:
                 await current.close()
         finally:
-            if attempt is not None and not attempt.done():
+            if attempt is not None:
                 await end((attempt,))
 
     async def session(self) -> ClientSession:
@@ -492,7 +494,7 @@ class ReconnectingSession:
         """
         pages: Any = problem.data.get("elicitations") if is_object(problem.data) else None
         required = problem.code == URL_ELICITATION_REQUIRED
-        if not required or not is_array(pages) or not pages or not self._handlers.handles("elicitation/create"):
+        if not required or not is_array(pages) or not pages or "elicitation/create" not in self._handlers.handled:
             return False
         ids: set[str] = set()
         for page in pages:

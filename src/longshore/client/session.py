@@ -252,7 +252,7 @@ class ClientSession:
 
     def _disarm(self) -> None:
         if self._alarm is not None:
-            self._alarm.cancel()
+            self.clock.cancel(self._alarm)
         self._alarm, self._armed = None, inf
 
     def _sweep(self) -> None:

@@ -231,17 +231,13 @@ async def _end(client: Client) -> None:
     try:
         await client.close()
     finally:
-        await _end_all()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_END_SECONDS)
         loop = asyncio.get_running_loop()
         loop.call_soon(loop.stop)  # after the waiting thread was notified
-
-
-async def _end_all() -> None:
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        await asyncio.wait(tasks, timeout=_END_SECONDS)
 
 
 def _off_loop(name: str, value: Any) -> Any:

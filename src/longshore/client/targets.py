@@ -7,7 +7,8 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from functools import partial
+from typing import Any, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,10 +17,6 @@ from longshore.client.channel import CLIENT_LIMITS, Channel, ChannelEvents, Chan
 from longshore.errors import ConnectError
 from longshore.limits import Limits
 from longshore.schema.kinds import is_array, is_object
-
-if TYPE_CHECKING:
-    import ast
-
 
 FILE = re.compile(r"(?P<path>.+\.py)(?P<name>:\w+)?")
 _RUNNING = ("run", "serve", "serve_http")
@@ -161,18 +158,15 @@ def _only_declares(path: str) -> bool:
     imported = [alias for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     modules = {alias.name for alias in imported}
     modules |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
-    made = any(isinstance(node, (ast.Assign, ast.AnnAssign)) and _makes_server(node.value) for node in tree.body)
+    values = [node.value for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign))]
+    makers = [value.func for value in values if isinstance(value, ast.Call)]
+    made = any("Server" in (getattr(maker, "id", None), getattr(maker, "attr", None)) for maker in makers)
     used = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr in _RUNNING]
     others = {alias.asname or alias.name for alias in imported}  # subprocess.run, in a tool
     runs = any(not isinstance(node.value, ast.Name) or node.value.id not in others for node in used)
     guarded = any(isinstance(node, ast.Constant) and node.value == "__main__" for node in nodes)
     ours = any(module.partition(".")[0] == "longshore" for module in modules)
     return ours and made and not runs and not guarded
-
-
-def _makes_server(node: ast.expr | None) -> bool:
-    func = getattr(node, "func", None)
-    return "Server" in (getattr(func, "id", None), getattr(func, "attr", None))
 
 
 def _child(words: list[str], options: TransportOptions, name: str = "") -> Target:
@@ -188,27 +182,20 @@ def _child(words: list[str], options: TransportOptions, name: str = "") -> Targe
 def _url(url: str, options: TransportOptions, name: str = "", *, sse: bool = False) -> Target:
     from longshore.http_client.urls import without_secrets
 
-    headers = tuple((options.headers or {}).items())
-
-    def make(events: ChannelEvents) -> Channel:
+    def make(events: ChannelEvents, *, sse: bool = False) -> Channel:
         from longshore.client.http import HttpChannel
-
-        return HttpChannel(url, events, headers=headers, authorizer=_authorizer(options.auth), limits=options.limits)
-
-    def make_sse(events: ChannelEvents) -> Channel:
         from longshore.client.sse import SseChannel
 
-        return SseChannel(url, events, headers=headers, authorizer=_authorizer(options.auth), limits=options.limits)
+        auth, headers = options.auth, tuple((options.headers or {}).items())
+        if isinstance(auth, str):
+            from longshore.client.auth.authorizer import Bearer
 
+            auth = Bearer(auth)
+        kind = SseChannel if sse else HttpChannel
+        return kind(url, events, headers=headers, authorizer=auth, limits=options.limits)
+
+    make_sse = partial(make, sse=True)
     return Target(name or without_secrets(url), (make_sse,) if sse else (make, make_sse), key=url)
-
-
-def _authorizer(auth: Any) -> Any:
-    if isinstance(auth, str):
-        from longshore.client.auth.authorizer import Bearer
-
-        return Bearer(auth)
-    return auth
 
 
 def _memory(server: Any) -> Target:

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Callable, Coroutine, Iterable
+from concurrent.futures import Future
 from typing import Any, final
 
 
@@ -46,38 +47,25 @@ def on_thread(function: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any,
     """The async form of a blocking function. Each call runs on a thread of its own, which a cancelled caller leaves."""
 
     async def run(*arguments: Any) -> Any:
-        loop = asyncio.get_running_loop()
-        outcome: asyncio.Future[Any] = loop.create_future()
+        outcome: Future[Any] = Future()
+        outcome.set_running_or_notify_cancel()
 
         def work() -> None:
             try:
-                report = outcome.set_result, function(*arguments)
+                outcome.set_result(function(*arguments))
             except BaseException as problem:
-                report = outcome.set_exception, _as_exception(problem)
-            try:
-                loop.call_soon_threadsafe(_report, outcome, *report)
-            except RuntimeError:
-                pass  # the loop has ended
+                held = isinstance(problem, Exception) and not isinstance(problem, StopIteration)
+                outcome.set_exception(problem if held else _Ended(problem))
 
         threading.Thread(target=work, name="longshore-handler", daemon=True).start()
-        found = await outcome
+        found = await asyncio.wrap_future(outcome)
         return await found if inspect.isawaitable(found) else found
 
     return run
 
 
-def _report(outcome: asyncio.Future[Any], set: Callable[[Any], None], value: Any) -> None:
-    if not outcome.done():
-        set(value)
-
-
-def _as_exception(problem: BaseException) -> Exception:
-    """As a future can hold it: SystemExit on the thread ends only the work there."""
-    return problem if isinstance(problem, Exception) and not isinstance(problem, StopIteration) else _Ended(problem)
-
-
 class _Ended(RuntimeError):
-    """Replaces an exception that a future can't hold, and prints like it."""
+    """Replaces an exception that a future can't hold, and prints like it: SystemExit ends only the thread's work."""
 
     def __init__(self, problem: BaseException) -> None:
         super().__init__(repr(problem))

@@ -238,7 +238,7 @@ class Calls:
                 raise ToolError(f"{self._prefix} asks for something without saying what")
             await asyncio.sleep(busy_delay(last["n"] - 1))  # the server is busy
             return state
-        own = {key: each for key, each in requests.items() if client.handlers.handles(str(each.get("method")))}
+        own = {key: each for key, each in requests.items() if each.get("method") in client.handlers.handled}
         if own and "own" not in last:
             last["own"] = {key: await self._answer_here(client, each) for key, each in own.items()}
             call.executor.questions.remember(call, "round", last)  # else a retry would ask our own handlers again

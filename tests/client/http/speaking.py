@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
-from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, result, run, scripted
+from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, result, scripted
 from longshore.client import Client
 from longshore.client.auth import AuthRequest
 from longshore.http_client.response import HttpResponse
@@ -66,12 +67,10 @@ def done(got: Got, text: str = "ok") -> Any:
     return result(got.message, content=[{"type": "text", "text": text}], resultType="complete")
 
 
-def attempt(handler: Take, test: Callable[[Client, ScriptedServer], Awaitable[None]], **options: Any) -> None:
-    async def whole() -> None:
-        async with scripted(handler) as server, Client(server.url, **{"timeout": SECONDS, **options}) as client:
-            await test(client, server)
-
-    run(whole)
+@asynccontextmanager
+async def attempt(handler: Take, **options: Any) -> AsyncIterator[tuple[Client, ScriptedServer]]:
+    async with scripted(handler) as server, Client(server.url, **{"timeout": SECONDS, **options}) as client:
+        yield client, server
 
 
 class Key:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, result, run, scripted
+from client.http.scripted import SECONDS, Got, Wire, result, scripted
 from client.http.speaking import MODERN, Key, Take, attempt, call_ok, done, legacy, modern
 from longshore.client import Client
 from longshore.client.auth import AuthRequest
@@ -42,8 +42,8 @@ async def listed(got: Got, wire: Wire) -> bool:
 # -- what is said
 
 
-def test_a_modern_request_has_its_headers() -> None:
-    async def test(client: Client, server: ScriptedServer) -> None:
+async def test_a_modern_request_has_its_headers() -> None:
+    async with attempt(modern(call_ok), headers={"X-Own": "yes"}) as (client, server):
         await client.call("straße")
         probe, call = server.requests
         for got, method in ((probe, "server/discover"), (call, "tools/call")):
@@ -57,33 +57,27 @@ def test_a_modern_request_has_its_headers() -> None:
         assert "mcp-name" not in probe.headers
         assert call.headers["mcp-name"] == "=?base64?c3RyYcOfZQ==?="
 
-    attempt(modern(call_ok), test, headers={"X-Own": "yes"})
 
-
-def test_a_request_without_a_name_names_none() -> None:
-    async def test(client: Client, server: ScriptedServer) -> None:
+async def test_a_request_without_a_name_names_none() -> None:
+    async with attempt(modern(call_ok)) as (client, server):
         await client.request("tools/call", {})
         await client.request("tools/call", {"name": None})
         assert all("mcp-name" not in got.headers for got in server.requests)
 
-    attempt(modern(call_ok), test)
 
-
-def test_a_modern_server_that_hands_out_a_session_gets_none_back() -> None:
+async def test_a_modern_server_that_hands_out_a_session_gets_none_back() -> None:
     async def handler(got: Got, wire: Wire) -> None:
         message = result(got.message, supportedVersions=[MODERN], capabilities={}, content=[], resultType="complete")
         await wire.answer(200, message, "application/json", ("Mcp-Session-Id", "abc"))
 
-    async def test(client: Client, server: ScriptedServer) -> None:
+    async with attempt(handler) as (client, server):
         await client.call("x")
         assert "mcp-session-id" not in server.requests[-1].headers
 
-    attempt(handler, test)
-
 
 @pytest.mark.parametrize("version", ["2025-03-26", "2025-06-18", "2025-11-25"])
-def test_requests_of_a_session_carry_its_id(version: str) -> None:
-    async def test(client: Client, server: ScriptedServer) -> None:
+async def test_requests_of_a_session_carry_its_id(version: str) -> None:
+    async with attempt(legacy(call_ok, version)) as (client, server):
         await client.call("x")
         await client.close()
         assert [got.headers.get("mcp-session-id") for got in server.requests[:2]] == [None, None]
@@ -96,20 +90,16 @@ def test_requests_of_a_session_carry_its_id(version: str) -> None:
         assert server.requests[1].message["method"] == "initialize"
         assert "mcp-protocol-version" not in server.requests[1].headers
 
-    attempt(legacy(call_ok, version), test)
 
-
-def test_a_server_without_sessions_gets_no_session_header() -> None:
-    async def test(client: Client, server: ScriptedServer) -> None:
+async def test_a_server_without_sessions_gets_no_session_header() -> None:
+    async with attempt(legacy(call_ok, session=None)) as (client, server):
         await client.call("x")
         await client.close()
         assert all("mcp-session-id" not in got.headers for got in server.requests)
         assert "DELETE" not in [got.method for got in server.requests]
 
-    attempt(legacy(call_ok, session=None), test)
 
-
-def test_no_request_is_sent_before_the_handshake_is_confirmed() -> None:
+async def test_no_request_is_sent_before_the_handshake_is_confirmed() -> None:
     inner = legacy(call_ok)
 
     async def handler(got: Got, wire: Wire) -> None:
@@ -117,37 +107,31 @@ def test_no_request_is_sent_before_the_handshake_is_confirmed() -> None:
             await release.wait()
         await inner(got, wire)
 
-    async def whole() -> None:
-        nonlocal release
-        release = asyncio.Event()
-        async with scripted(handler) as server:
-            client = Client(server.url, timeout=SECONDS)
-            opening = asyncio.ensure_future(client.open())
-            await server.until(lambda server: any(b"initialized" in got.body for got in server.requests))
-            release.set()
-            await opening
-            await client.call("x")
-            await client.close()
-            methods = [got.message["method"] if got.body else got.method for got in server.requests]
-            assert methods[1:] == ["initialize", "notifications/initialized", "GET", "tools/call", "DELETE"]
-
     release: Any = None
-    run(whole)
+    release = asyncio.Event()
+    async with scripted(handler) as server:
+        client = Client(server.url, timeout=SECONDS)
+        opening = asyncio.ensure_future(client.open())
+        await server.until(lambda server: any(b"initialized" in got.body for got in server.requests))
+        release.set()
+        await opening
+        await client.call("x")
+        await client.close()
+        methods = [got.message["method"] if got.body else got.method for got in server.requests]
+        assert methods[1:] == ["initialize", "notifications/initialized", "GET", "tools/call", "DELETE"]
 
 
-def test_notifications_keep_their_order() -> None:
+async def test_notifications_keep_their_order() -> None:
     async def take(got: Got, wire: Wire) -> None:
         await asyncio.sleep(0.001 * (5 - got.message["params"]["n"] % 5))
         await wire.answer(202)
 
-    async def test(client: Client, server: ScriptedServer) -> None:
+    async with attempt(legacy(take)) as (client, server):
         for n in range(10):
             await client.notify("notifications/x", {"n": n})
         await server.until(lambda server: len(server.requests) >= 14)
         seen = [got.message["params"]["n"] for got in server.requests if b"notifications/x" in got.body]
         assert seen == list(range(10))
-
-    attempt(legacy(take), test)
 
 
 # -- what is heard
@@ -175,14 +159,14 @@ def test_notifications_keep_their_order() -> None:
         (200, b"data: {\n\n", "text/event-stream", ConnectionLost, "ended before the answer"),
     ],
 )  # fmt: skip
-def test_a_response_that_is_no_answer_fails_the_request(
+async def test_a_response_that_is_no_answer_fails_the_request(
     status: int, body: bytes, kind: str, error: type[ClientError], match: str
 ) -> None:
     async def take(_: Got, wire: Wire) -> None:
         extra = [("Retry-After", "7"), ("Location", "http://elsewhere.test/mcp?key=secret")]
         await wire.answer(status, body, kind or "text/plain", *extra)
 
-    async def test(client: Client, server: ScriptedServer) -> None:
+    async with attempt(modern(take)) as (client, server):
         with pytest.raises(error, match=match) as caught:
             await client.call("x")
         assert type(caught.value) is error
@@ -191,12 +175,10 @@ def test_a_response_that_is_no_answer_fails_the_request(
         if isinstance(caught.value, HttpRefused):
             assert (caught.value.status, caught.value.body) == (status, body)
 
-    attempt(modern(take), test)
-
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(("more", "fits"), [(0, True), (100_000, False)])
-def test_the_size_of_a_message_is_bounded(stream: bool, more: int, fits: bool) -> None:
+async def test_the_size_of_a_message_is_bounded(stream: bool, more: int, fits: bool) -> None:
     async def take(got: Got, wire: Wire) -> None:
         if await listed(got, wire):
             return
@@ -208,7 +190,7 @@ def test_the_size_of_a_message_is_bounded(stream: bool, more: int, fits: bool) -
         else:
             await wire.answer(200, message)
 
-    async def test(client: Client, server: ScriptedServer) -> None:
+    async with attempt(modern(take), limits=Limits(frame_bytes=50_000)) as (client, server):
         if fits:
             assert len((await client.call("read")).text) == 30_000
         else:
@@ -218,10 +200,8 @@ def test_the_size_of_a_message_is_bounded(stream: bool, more: int, fits: bool) -
             assert [got.message["method"] for got in server.requests].count("tools/call") == 1, "it would come again"
             assert client.connected
 
-    attempt(modern(take), test, limits=Limits(frame_bytes=50_000))
 
-
-def test_a_stream_that_does_not_end_after_the_answer() -> None:
+async def test_a_stream_that_does_not_end_after_the_answer() -> None:
     """The answer counts at once, and what hangs on is cut off at the end."""
 
     async def take(got: Got, wire: Wire) -> None:
@@ -229,16 +209,14 @@ def test_a_stream_that_does_not_end_after_the_answer() -> None:
         await wire.event(done(got))
         await asyncio.sleep(60)
 
-    async def test(client: Client, _: ScriptedServer) -> None:
+    async with attempt(modern(take)) as (client, _):
         for _ in range(3):
             assert (await client.call("x")).text == "ok"
-
-    attempt(modern(take), test)
 
 
 @pytest.mark.parametrize("how", ["close", "cut", "end"])
 @pytest.mark.parametrize("tool", ["read", "write"])
-def test_a_modern_stream_that_breaks_fails_the_request(how: str, tool: str) -> None:
+async def test_a_modern_stream_that_breaks_fails_the_request(how: str, tool: str) -> None:
     """Its request is lost. It is sent again, as another one, where that can do no harm."""
     calls: list[Any] = []
 
@@ -255,7 +233,7 @@ def test_a_modern_stream_that_breaks_fails_the_request(how: str, tool: str) -> N
         elif how == "cut":
             wire.cut()
 
-    async def test(client: Client, _: ScriptedServer) -> None:
+    async with attempt(modern(take)) as (client, _):
         await client.list_tools()
         if tool == "read":
             assert (await client.call(tool)).text == "ok"
@@ -264,20 +242,6 @@ def test_a_modern_stream_that_breaks_fails_the_request(how: str, tool: str) -> N
             with pytest.raises(ConnectionLost, match="before the answer"):
                 await client.call(tool)
             assert len(calls) == 1
-
-    attempt(modern(take), test)
-
-
-def test_a_connection_closed_without_a_response_fails_the_request() -> None:
-    async def take(_: Got, wire: Wire) -> None:
-        wire.close()
-
-    async def test(client: Client, server: ScriptedServer) -> None:
-        with pytest.raises(ConnectionLost, match="without an answer"):
-            await client.call("x")
-        assert len(server.requests) == 2
-
-    attempt(modern(take), test)
 
 
 # -- streams that are resumed
@@ -308,7 +272,9 @@ def resuming(events: list[tuple[Any, dict[str, Any]]], last: list[str | None]) -
     return legacy(take, get=get)
 
 
-def test_a_stream_is_resumed_after_its_last_event_with_the_server_s_delay(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stream_is_resumed_after_its_last_event_with_the_server_s_delay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     waits: list[float] = []
     delay = SseParser.delay
     monkeypatch.setattr(SseParser, "delay", lambda place: waits.append(delay(place)) or 0.0)
@@ -320,17 +286,14 @@ def test_a_stream_is_resumed_after_its_last_event_with_the_server_s_delay(monkey
         (lambda got: done(got, "at last"), {"id": "three"}),
     ]
     handler = resuming(events, last)
-
-    async def test(client: Client, _: ScriptedServer) -> None:
+    async with attempt(handler) as (client, _):
         assert (await client.call("x")).text == "at last"
         assert last == ["one", "two"]
         assert waits == [0.5, 0.5]
 
-    attempt(handler, test)
-
 
 @pytest.mark.parametrize("status", [405, 400, 500])
-def test_a_stream_that_can_not_be_resumed_fails_the_request(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stream_that_can_not_be_resumed_fails_the_request(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longshore.client.sse._BACKOFF", Backoff(first=0.001, most=30.0))
 
     async def take(_: Got, wire: Wire) -> None:
@@ -341,27 +304,23 @@ def test_a_stream_that_can_not_be_resumed_fails_the_request(status: int, monkeyp
     async def get(_: Got, wire: Wire) -> None:
         await wire.answer(status)
 
-    async def test(client: Client, _: ScriptedServer) -> None:
+    async with attempt(legacy(take, get=get)) as (client, _):
         with pytest.raises(ConnectionLost, match=f"could not be resumed.*{status}"):
             await client.call("x")
 
-    attempt(legacy(take, get=get), test)
 
-
-def test_a_stream_without_ids_is_not_resumed() -> None:
+async def test_a_stream_without_ids_is_not_resumed() -> None:
     async def take(_: Got, wire: Wire) -> None:
         await wire.stream()
         await wire.event({"jsonrpc": "2.0", "method": "notifications/x"})
         wire.close()
 
-    async def test(client: Client, _: ScriptedServer) -> None:
+    async with attempt(legacy(take)) as (client, _):
         with pytest.raises(ConnectionLost, match="ended before the answer"):
             await client.call("x")
 
-    attempt(legacy(take), test)
 
-
-def test_the_stream_of_a_session_goes_on_after_its_last_event() -> None:
+async def test_the_stream_of_a_session_goes_on_after_its_last_event() -> None:
     last: list[str | None] = []
     heard = asyncio.Event()
 
@@ -373,19 +332,17 @@ def test_the_stream_of_a_session_goes_on_after_its_last_event() -> None:
         await wire.event(message, id=f"e{len(last)}", retry=10)
         wire.close()
 
-    async def test(_: Client, server: ScriptedServer) -> None:
-        async with asyncio.timeout(SECONDS):
-            await heard.wait()
-        assert last[:3] == [None, "e1", "e2"]
-
     def on_log(log: Any) -> None:
         if log.data == 3:
             heard.set()
 
-    attempt(legacy(call_ok, get=get), test, on_log=on_log)
+    async with attempt(legacy(call_ok, get=get), on_log=on_log) as (_, _):
+        async with asyncio.timeout(SECONDS):
+            await heard.wait()
+        assert last[:3] == [None, "e1", "e2"]
 
 
-def test_a_server_asks_on_the_stream_of_the_session() -> None:
+async def test_a_server_asks_on_the_stream_of_the_session() -> None:
     async def get(_: Got, wire: Wire) -> None:
         await wire.stream()
         await wire.event({"jsonrpc": "2.0", "id": "q", "method": "roots/list"})
@@ -399,15 +356,13 @@ def test_a_server_asks_on_the_stream_of_the_session() -> None:
         await wire.answer(202)
         got_answer.set()
 
-    async def test(_: Client, __: ScriptedServer) -> None:
+    async with attempt(legacy(take, get=get), roots=["file:///x"]) as (_, __):
         async with asyncio.timeout(SECONDS):
             await got_answer.wait()
         assert found == [{"jsonrpc": "2.0", "id": "q", "result": {"roots": [{"uri": "file:///x"}]}}]
 
-    attempt(legacy(take, get=get), test, roots=["file:///x"])
 
-
-def test_an_answer_may_come_on_the_stream_of_the_session() -> None:
+async def test_an_answer_may_come_on_the_stream_of_the_session() -> None:
     """It counts, and its own stream is not visited again."""
     stream: asyncio.Future[Wire] | None = None
 
@@ -425,27 +380,21 @@ def test_an_answer_may_come_on_the_stream_of_the_session() -> None:
         wire.close()
         await (await stream).event(done(got, "here"))
 
-    async def whole() -> None:
-        nonlocal stream
-        stream = asyncio.get_running_loop().create_future()
-        async with scripted(legacy(take, get=get)) as server, Client(server.url, timeout=SECONDS) as client:
-            assert (await client.call("x")).text == "here"
-            await asyncio.sleep(0.2)
-            assert sum(got.method == "GET" for got in server.requests) == 1
-
-    run(whole)
+    stream = asyncio.get_running_loop().create_future()
+    async with scripted(legacy(take, get=get)) as server, Client(server.url, timeout=SECONDS) as client:
+        assert (await client.call("x")).text == "here"
+        await asyncio.sleep(0.2)
+        assert sum(got.method == "GET" for got in server.requests) == 1
 
 
-def test_a_server_that_does_not_say_whether_it_has_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_does_not_say_whether_it_has_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longshore.client.http._LISTEN_SECONDS", 0.05)
 
     async def get(_: Got, __: Wire) -> None:
         await asyncio.sleep(60)
 
-    async def test(client: Client, _: ScriptedServer) -> None:
+    async with attempt(legacy(call_ok, get=get)) as (client, _):
         assert (await client.call("x")).text == "ok"
-
-    attempt(legacy(call_ok, get=get), test)
 
 
 def test_an_unencrypted_connection_is_noted() -> None:
@@ -469,7 +418,7 @@ def test_an_unencrypted_connection_is_noted() -> None:
     ("status", "words"),
     [(404, "Session not found"), (400, "Bad Request: No valid session ID provided")],  # as TypeScript servers say it
 )
-def test_a_session_that_the_server_ended_is_replaced(status: int, words: str) -> None:
+async def test_a_session_that_the_server_ended_is_replaced(status: int, words: str) -> None:
     sessions: list[str] = []
 
     async def handler(got: Got, wire: Wire) -> None:
@@ -489,7 +438,7 @@ def test_a_session_that_the_server_ended_is_replaced(status: int, words: str) ->
         else:
             await legacy(call_ok)(got, wire)
 
-    async def test(client: Client, server: ScriptedServer) -> None:
+    async with attempt(handler) as (client, server):
         assert (await client.call("x")).text == "ok"
         assert (await client.call("forget")).text == "ok"
         assert server.requests[-1].headers["mcp-session-id"] == "s2"
@@ -497,20 +446,15 @@ def test_a_session_that_the_server_ended_is_replaced(status: int, words: str) ->
         ended = [got.headers["mcp-session-id"] for got in server.requests if got.method == "DELETE"]
         assert ended == ["s2"]  # one that the server has ended needs no end
 
-    attempt(handler, test)
-
 
 @pytest.mark.parametrize("session", ["", "a b", "é", "x" * 2000])
-def test_an_invalid_session_id_is_refused(session: str) -> None:
-    async def whole() -> None:
-        async with scripted(legacy(call_ok, session=session)) as server:
-            with pytest.raises(ConnectError, match="visible ASCII"):
-                await Client(server.url, era="legacy").open()
-
-    run(whole)
+async def test_an_invalid_session_id_is_refused(session: str) -> None:
+    async with scripted(legacy(call_ok, session=session)) as server:
+        with pytest.raises(ConnectError, match="visible ASCII"):
+            await Client(server.url, era="legacy").open()
 
 
-def test_closing_does_not_wait_long_for_the_delete() -> None:
+async def test_closing_does_not_wait_long_for_the_delete() -> None:
     """The DELETE of a session is optional: its response is not awaited for long."""
 
     async def handler(got: Got, wire: Wire) -> None:
@@ -518,12 +462,10 @@ def test_closing_does_not_wait_long_for_the_delete() -> None:
             await asyncio.sleep(60)
         await legacy(call_ok)(got, wire)
 
-    async def test(client: Client, server: ScriptedServer) -> None:
+    async with attempt(handler) as (client, server):
         await client.call("x")
         await client.close()
         assert server.requests[-1].method == "DELETE"
-
-    attempt(handler, test)
 
 
 # -- giving up
@@ -531,7 +473,7 @@ def test_closing_does_not_wait_long_for_the_delete() -> None:
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 @pytest.mark.parametrize("begun", [False, True])
-def test_cancelling_a_request_closes_its_stream(era: str, begun: bool) -> None:
+async def test_cancelling_a_request_closes_its_stream(era: str, begun: bool) -> None:
     async def take(got: Got, wire: Wire) -> None:
         if "id" not in got.message:
             await wire.answer(202)
@@ -543,7 +485,7 @@ def test_cancelling_a_request_closes_its_stream(era: str, begun: bool) -> None:
             await asyncio.sleep(0.01)
         raise ConnectionError
 
-    async def test(client: Client, server: ScriptedServer) -> None:
+    async with attempt(modern(take) if era == "modern" else legacy(take)) as (client, server):
         with pytest.raises(CallTimeout):
             await client.call("x", timeout=0.1)
         if era == "legacy":
@@ -553,8 +495,6 @@ def test_cancelling_a_request_closes_its_stream(era: str, begun: bool) -> None:
             assert told["params"]["requestId"] == call["id"]
         else:
             assert all(b"notifications/cancelled" not in got.body for got in server.requests)
-
-    attempt(modern(take) if era == "modern" else legacy(take), test)
 
 
 # -- credentials
@@ -571,10 +511,10 @@ def guarded(inner: Take, wanted: int) -> Take:
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
-def test_a_refused_request_is_sent_again_with_new_credentials(era: str) -> None:
+async def test_a_refused_request_is_sent_again_with_new_credentials(era: str) -> None:
     key = Key()
-
-    async def test(client: Client, server: ScriptedServer) -> None:
+    inner = modern(call_ok) if era == "modern" else legacy(call_ok)
+    async with attempt(guarded(inner, 2), auth=key) as (client, server):
         assert (await client.call("x")).text == "ok"
         if era == "legacy":
             async with asyncio.timeout(SECONDS):
@@ -585,45 +525,24 @@ def test_a_refused_request_is_sent_again_with_new_credentials(era: str) -> None:
         assert key.answers == len(server.requests)
         assert key.closed
 
-    inner = modern(call_ok) if era == "modern" else legacy(call_ok)
-    attempt(guarded(inner, 2), test, auth=key)
+
+async def test_a_request_is_sent_again_a_bounded_number_of_times() -> None:
+    key = Key()
+    async with scripted(guarded(modern(call_ok), 999)) as server:
+        with pytest.raises(AuthorizationError, match=r"3 times over .HTTP status 401"):
+            await Client(server.url, auth=key).open()
+        assert len(key.challenges) == CHALLENGES
+        assert len(server.requests) == CHALLENGES + 1
 
 
-def test_a_request_is_sent_again_a_bounded_number_of_times() -> None:
-    async def whole() -> None:
-        key = Key()
-        async with scripted(guarded(modern(call_ok), 999)) as server:
-            with pytest.raises(AuthorizationError, match=r"3 times over .HTTP status 401"):
-                await Client(server.url, auth=key).open()
-            assert len(key.challenges) == CHALLENGES
-            assert len(server.requests) == CHALLENGES + 1
-
-    run(whole)
-
-
-def test_an_authorizer_that_accepts_the_refusal_fails_the_request() -> None:
-    async def whole() -> None:
-        async with scripted(guarded(modern(call_ok), 999)) as server:
-            with pytest.raises(ConnectError, match="401: who"):
-                await Client(server.url, auth=Key(1)).open()
-            with pytest.raises(AuthorizationError, match="no way"):
-                await Client(server.url, auth=Key(problem=AuthorizationError("no way"))).open()
-            with pytest.raises(ClientError, match="bug"):
-                await Client(server.url, auth=Key(problem=KeyError("bug"))).open()
-
-    run(whole)
-
-
-def test_the_error_without_credentials_says_how_to_give_some() -> None:
-    async def whole() -> None:
-        async def handler(_: Got, wire: Wire) -> None:
-            await wire.answer(401, b"", "text/plain", ("WWW-Authenticate", "Bearer"))
-
-        async with scripted(handler) as server:
-            with pytest.raises(ConnectError, match="give the client auth="):
-                await Client(server.url).open()
-
-    run(whole)
+async def test_an_authorizer_that_accepts_the_refusal_fails_the_request() -> None:
+    async with scripted(guarded(modern(call_ok), 999)) as server:
+        with pytest.raises(ConnectError, match="401: who"):
+            await Client(server.url, auth=Key(1)).open()
+        with pytest.raises(AuthorizationError, match="no way"):
+            await Client(server.url, auth=Key(problem=AuthorizationError("no way"))).open()
+        with pytest.raises(ClientError, match="bug"):
+            await Client(server.url, auth=Key(problem=KeyError("bug"))).open()
 
 
 @pytest.mark.parametrize("how", ["auth", "headers"])
@@ -634,23 +553,20 @@ def test_the_error_without_credentials_says_how_to_give_some() -> None:
         (401, r"401; it does not take the credentials that it got \(Bearer"),
     ],
 )
-def test_the_error_with_credentials_says_that_they_were_refused(status: int, says: str, how: str) -> None:
-    async def whole() -> None:
-        async def handler(_: Got, wire: Wire) -> None:
-            challenge = 'Bearer error="insufficient_scope", scope="files:write"'
-            await wire.answer(status, b"", "text/plain", ("WWW-Authenticate", challenge))
+async def test_the_error_with_credentials_says_that_they_were_refused(status: int, says: str, how: str) -> None:
+    async def handler(_: Got, wire: Wire) -> None:
+        challenge = 'Bearer error="insufficient_scope", scope="files:write"'
+        await wire.answer(status, b"", "text/plain", ("WWW-Authenticate", challenge))
 
-        async with scripted(handler) as server:
-            given: Any = {"auth": Key(0)} if how == "auth" else {"headers": {"authorization": "Bearer x"}}
-            with pytest.raises(ConnectError, match=says) as caught:
-                await Client(server.url, **given).open()
-            assert "give the client auth=" not in str(caught.value)
-
-    run(whole)
+    async with scripted(handler) as server:
+        given: Any = {"auth": Key(0)} if how == "auth" else {"headers": {"authorization": "Bearer x"}}
+        with pytest.raises(ConnectError, match=says) as caught:
+            await Client(server.url, **given).open()
+        assert "give the client auth=" not in str(caught.value)
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
-def test_the_body_of_a_refusal_is_read_up_to_a_bound(more: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_body_of_a_refusal_is_read_up_to_a_bound(more: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for what is behind it."""
     monkeypatch.setattr("longshore.client.mcp_endpoint._REFUSAL_SECONDS", 10 * SECONDS)
     size = REFUSAL_BYTES + more
@@ -659,50 +575,41 @@ def test_the_body_of_a_refusal_is_read_up_to_a_bound(more: int, monkeypatch: pyt
         await wire.send(b"HTTP/1.1 500 X\r\nContent-Length: %d\r\n\r\n" % (size if more <= 0 else 2 * size))
         await wire.send(b"x" * size)
 
-    async def test(client: Client, _: ScriptedServer) -> None:
+    async with attempt(modern(take)) as (client, _):
         with pytest.raises(HttpRefused) as caught:
             await client.call("x")
         assert len(caught.value.body) == min(size, REFUSAL_BYTES)
 
-    attempt(modern(take), test)
 
+async def test_a_key_in_a_url_is_not_shown() -> None:
+    async def handler(_: Got, wire: Wire) -> None:
+        await wire.answer(500, b"no")
 
-def test_a_key_in_a_url_is_not_shown() -> None:
-    async def whole() -> None:
-        async def handler(_: Got, wire: Wire) -> None:
-            await wire.answer(500, b"no")
-
-        async with scripted(handler) as server:
-            with pytest.raises(ConnectError) as caught:
-                await Client(server.url + "?api_key=secret").open()
-            assert "secret" not in str(caught.value)
-            assert server.requests[0].path == "/mcp?api_key=secret"
-
-    run(whole)
+    async with scripted(handler) as server:
+        with pytest.raises(ConnectError) as caught:
+            await Client(server.url + "?api_key=secret").open()
+        assert "secret" not in str(caught.value)
+        assert server.requests[0].path == "/mcp?api_key=secret"
 
 
 @pytest.mark.parametrize("mark", ["", "/", "?", "#", "/?", "@"])
-def test_a_password_in_a_url_is_not_shown(mark: str) -> None:
+async def test_a_password_in_a_url_is_not_shown(mark: str) -> None:
     """Not even one that reaches beyond where a host must end."""
-
-    async def whole() -> None:
-        client = Client(f"https://user:sec{mark}ret@host.test/mcp")
-        with pytest.raises(ClientError) as unopened:
-            await client.call("x")
-        with pytest.raises(ConnectError) as caught:
-            await client.open()
-        for text in (client.name, str(unopened.value), str(caught.value)):
-            assert "host.test" in text
-            assert "sec" not in text and "ret" not in text
-
-    run(whole)
+    client = Client(f"https://user:sec{mark}ret@host.test/mcp")
+    with pytest.raises(ClientError) as unopened:
+        await client.call("x")
+    with pytest.raises(ConnectError) as caught:
+        await client.open()
+    for text in (client.name, str(unopened.value), str(caught.value)):
+        assert "host.test" in text
+        assert "sec" not in text and "ret" not in text
 
 
 # -- redirects
 
 
 @pytest.mark.parametrize("status", [307, 308])
-def test_one_redirect_within_the_origin_is_followed(status: int) -> None:
+async def test_one_redirect_within_the_origin_is_followed(status: int) -> None:
     async def handler(got: Got, wire: Wire) -> None:
         if got.path == "/mcp":
             await wire.answer(status, b"", "text/plain", ("Location", "/mcp/"))
@@ -716,14 +623,12 @@ def test_one_redirect_within_the_origin_is_followed(status: int) -> None:
             asked.append((urlsplit(request.url).path, urlsplit(request.server).path))
             return super().auth_flow(request)
 
-    async def test(client: Client, server: ScriptedServer) -> None:
+    asked: list[tuple[str, str]] = []
+    async with attempt(handler, auth=Noting()) as (client, server):
         await client.call("x")
         assert [got.path for got in server.requests] == ["/mcp", "/mcp/", "/mcp/"]
         assert server.requests[0].body == server.requests[1].body
         assert asked == [("/mcp", "/mcp"), ("/mcp/", "/mcp"), ("/mcp/", "/mcp")]
-
-    asked: list[tuple[str, str]] = []
-    attempt(handler, test, auth=Noting())
 
 
 @pytest.mark.parametrize(
@@ -740,17 +645,14 @@ def test_one_redirect_within_the_origin_is_followed(status: int) -> None:
         (301, "/other"),
     ],
 )
-def test_no_other_redirect_is_followed(status: int, to: str) -> None:
-    async def whole() -> None:
-        async def handler(_: Got, wire: Wire) -> None:
-            await wire.answer(status, b"", "text/plain", ("Location", to))
+async def test_no_other_redirect_is_followed(status: int, to: str) -> None:
+    async def handler(_: Got, wire: Wire) -> None:
+        await wire.answer(status, b"", "text/plain", ("Location", to))
 
-        async with scripted(handler) as server:
-            with pytest.raises(ConnectError, match="redirects are not followed"):
-                await Client(server.url, auth=Key()).open()
-            assert len(server.requests) <= 2
-
-    run(whole)
+    async with scripted(handler) as server:
+        with pytest.raises(ConnectError, match="redirects are not followed"):
+            await Client(server.url, auth=Key()).open()
+        assert len(server.requests) <= 2
 
 
 # -- what a frame is

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, result, run, scripted
+from client.http.scripted import SECONDS, Got, Wire, result, scripted
 from client.http.speaking import MODERN, attempt, call_ok, done, legacy, modern
 from client.test_handshake import PREFIX, REFUSALS
 from longshore.client import Client
 from longshore.errors import ConnectError
 
 
-def test_over_http_the_headers_say_the_same() -> None:
+async def test_over_http_the_headers_say_the_same() -> None:
     async def take(got: Got, wire: Wire) -> None:
         if got.message["method"] != "subscriptions/listen":
             await wire.answer(200, done(got) if "name" in got.message["params"] else result(got.message, tools=[]))
@@ -25,7 +25,7 @@ def test_over_http_the_headers_say_the_same() -> None:
         await wire.event({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": wanted})
         await asyncio.sleep(SECONDS)
 
-    async def test(client: Client, server: ScriptedServer) -> None:
+    async with attempt(modern(take)) as (client, server):
         async with client.watch(tools=True):
             await client.list_tools()
             await client.call("x")
@@ -39,27 +39,22 @@ def test_over_http_the_headers_say_the_same() -> None:
             assert got.headers["mcp-method"] == got.message["method"]
             assert meta[PREFIX + "clientCapabilities"] == {} and meta[PREFIX + "clientInfo"]["name"] == "longshore"
 
-    attempt(modern(take), test)
-
 
 @pytest.mark.parametrize(("code", "data"), REFUSALS)
-def test_a_modern_refusal_in_the_body_of_a_400_leads_to_no_handshake(code: int, data: Any) -> None:
+async def test_a_modern_refusal_in_the_body_of_a_400_leads_to_no_handshake(code: int, data: Any) -> None:
     async def handler(got: Got, wire: Wire) -> None:
         fault = {"code": code, "message": "not so", "data": data}
         await wire.answer(400, {"jsonrpc": "2.0", "id": got.message["id"], "error": fault})
 
-    async def whole() -> None:
-        async with scripted(handler) as server:
-            with pytest.raises(ConnectError):
-                await Client(server.url).open()
-            assert {got.message["method"] for got in server.requests} == {"server/discover"}
-            assert len(server.requests) <= 3
-
-    run(whole)
+    async with scripted(handler) as server:
+        with pytest.raises(ConnectError):
+            await Client(server.url).open()
+        assert {got.message["method"] for got in server.requests} == {"server/discover"}
+        assert len(server.requests) <= 3
 
 
 @pytest.mark.parametrize("change", [str.lower, str.upper, str.title])
-def test_the_names_of_headers_have_no_case_and_their_values_do(change: Any) -> None:
+async def test_the_names_of_headers_have_no_case_and_their_values_do(change: Any) -> None:
     """The name of a session goes back as it came, however its header is spelled."""
 
     async def handler(got: Got, wire: Wire) -> None:
@@ -77,39 +72,32 @@ def test_the_names_of_headers_have_no_case_and_their_values_do(change: Any) -> N
         lines = [f"{change(name)}: {value}" for name, value in head.items()]
         await wire.send("\r\n".join(["HTTP/1.1 200 OK", *lines, "", ""]).encode() + data)
 
-    async def test(client: Client, server: ScriptedServer) -> None:
+    async with attempt(handler) as (client, server):
         await client.call("x")
         call = server.requests[-1]
         assert call.headers["mcp-session-id"] == "aBcD"
 
-    attempt(handler, test)
 
-
-def test_a_name_in_a_header_keeps_its_case() -> None:
+async def test_a_name_in_a_header_keeps_its_case() -> None:
     async def handler(got: Got, wire: Wire) -> None:
         made = f'"supportedVersions":["{MODERN}"],"capabilities":{{}},"content":[]'
         body = f'{{"jsonrpc":"2.0","id":{got.message["id"]},"result":{{{made}}}}}'.encode()
         await wire.send(b"HTTP/1.1 200 OK\r\nCONTENT-TYPE: application/json\r\nCONTENT-LENGTH: %d\r\n\r\n" % len(body))
         await wire.send(body)
 
-    async def test(client: Client, server: ScriptedServer) -> None:
+    async with attempt(handler) as (client, server):
         for name in ("tool", "Tool", "TOOL"):
             await client.call(name)
             assert server.requests[-1].headers["mcp-name"] == name
 
-    attempt(handler, test)
-
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
-def test_a_token_is_in_the_header_of_every_request_and_nowhere_else(era: str) -> None:
+async def test_a_token_is_in_the_header_of_every_request_and_nowhere_else(era: str) -> None:
     token = "a-token-that-is-easy-to-find"
-
-    async def test(client: Client, server: ScriptedServer) -> None:
+    async with attempt(modern(call_ok) if era == "modern" else legacy(call_ok), auth=token) as (client, server):
         await client.call("x")
         await client.close()
         assert {got.method for got in server.requests} == ({"POST"} if era == "modern" else {"POST", "GET", "DELETE"})
         for got in server.requests:
             assert got.headers.pop("authorization") == f"Bearer {token}"
             assert token not in f"{got.path} {got.headers} {got.body!r}"
-
-    attempt(modern(call_ok) if era == "modern" else legacy(call_ok), test, auth=token)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, run, scripted
+from client.http.scripted import SECONDS, Got, Wire, scripted
 from client.http.speaking import attempt, call_ok, legacy
 from client.http.test_sse import Old
 from longshore.client import Client, negotiate
@@ -29,29 +29,24 @@ def refusing_the_probe(status: int) -> Any:
 
 
 @pytest.mark.parametrize("status", [200, 202, 400, 404, 405, 406, 410, 411, 415, 422, 500, 501])
-def test_after_these_the_handshake_is_offered(status: int) -> None:
-    async def test(client: Client, _: ScriptedServer) -> None:
+async def test_after_these_the_handshake_is_offered(status: int) -> None:
+    async with attempt(refusing_the_probe(status)) as (client, _):
         assert client.server.revision == "2025-11-25"
         assert (await client.call("x")).text == "ok"
-
-    attempt(refusing_the_probe(status), test)
 
 
 @pytest.mark.parametrize("wish", ["auto", "modern"])
 @pytest.mark.parametrize("status", [301, 302, 401, 403, 429, 502, 503, 504])
-def test_these_refusals_say_nothing_about_the_transport(status: int, wish: str) -> None:
-    async def whole() -> None:
-        async with scripted(refusing_the_probe(status)) as server:
-            with pytest.raises(ConnectError, match=f"HTTP status {status}") as caught:
-                await Client(server.url, era=wish).open()
-            assert len(server.requests) == 1
-            assert "does not speak" not in str(caught.value)
-
-    run(whole)
+async def test_these_refusals_say_nothing_about_the_transport(status: int, wish: str) -> None:
+    async with scripted(refusing_the_probe(status)) as server:
+        with pytest.raises(ConnectError, match=f"HTTP status {status}") as caught:
+            await Client(server.url, era=wish).open()
+        assert len(server.requests) == 1
+        assert "does not speak" not in str(caught.value)
 
 
 @pytest.mark.parametrize("order", ["probe", "hello"])
-def test_a_slow_server_of_the_first_revision_is_reached(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_server_of_the_first_revision_is_reached(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It refuses both what it was asked, in either order, after the handshake was offered for want of an answer."""
     monkeypatch.setattr(negotiate, "PROBE_SECONDS", 0.05)
     old = Old()
@@ -69,18 +64,15 @@ def test_a_slow_server_of_the_first_revision_is_reached(order: str, monkeypatch:
             await first.wait()
             await wire.answer(405)
 
-    async def whole() -> None:
-        nonlocal server
-        async with scripted(handler) as server, Client(server.url, timeout=SECONDS) as client:
-            assert client.server.revision == "2024-11-05"
-            await client.call("x")
-
-    server: Any = None
-    run(whole)
+    async with scripted(handler) as server, Client(server.url, timeout=SECONDS) as client:
+        assert client.server.revision == "2024-11-05"
+        await client.call("x")
 
 
 @pytest.mark.parametrize(("status", "slow"), [(500, False), (500, True), (503, True)])
-def test_a_handshake_that_is_refused_is_no_connection(status: int, slow: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_handshake_that_is_refused_is_no_connection(
+    status: int, slow: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(negotiate, "PROBE_SECONDS", 0.05)
 
     async def handler(got: Got, wire: Wire) -> None:
@@ -91,19 +83,14 @@ def test_a_handshake_that_is_refused_is_no_connection(status: int, slow: bool, m
         else:
             await wire.answer(status)
 
-    async def whole() -> None:
-        nonlocal server
-        async with scripted(handler) as server:
-            with pytest.raises(ConnectError, match=f"HTTP status {status}") as caught:
-                await Client(server.url, timeout=SECONDS).open()
-            assert type(caught.value) is ConnectError
-            assert caught.value.server == server.url
-
-    server: Any = None
-    run(whole)
+    async with scripted(handler) as server:
+        with pytest.raises(ConnectError, match=f"HTTP status {status}") as caught:
+            await Client(server.url, timeout=SECONDS).open()
+        assert type(caught.value) is ConnectError
+        assert caught.value.server == server.url
 
 
-def test_the_error_names_the_refusal_of_the_handshake_too() -> None:
+async def test_the_error_names_the_refusal_of_the_handshake_too() -> None:
     async def handler(got: Got, wire: Wire) -> None:
         if got.method == "GET":
             await wire.answer(405)
@@ -111,9 +98,6 @@ def test_the_error_names_the_refusal_of_the_handshake_too() -> None:
             error = {"code": -32600, "message": "Invalid Request: Server already initialized"}
             await wire.answer(400, {"jsonrpc": "2.0", "id": None, "error": error})
 
-    async def whole() -> None:
-        async with scripted(handler) as server:
-            with pytest.raises(ConnectError, match=r"HTTP status 405.*Server already initialized"):
-                await Client(server.url, timeout=SECONDS).open()
-
-    run(whole)
+    async with scripted(handler) as server:
+        with pytest.raises(ConnectError, match=r"HTTP status 405.*Server already initialized"):
+            await Client(server.url, timeout=SECONDS).open()

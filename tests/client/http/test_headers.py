@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from client.http.fixture import served
-from client.http.scripted import SECONDS, ScriptedServer, run, scripted
+from client.http.scripted import SECONDS, scripted
 from client.http.speaking import Key, attempt, call_ok, legacy, modern
 from longshore.client import Client
 from longshore.errors import ConnectError
@@ -23,8 +23,8 @@ OWN = {
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
-def test_the_protocol_s_headers_override_the_user_s(era: str) -> None:
-    async def test(client: Client, server: ScriptedServer) -> None:
+async def test_the_protocol_s_headers_override_the_user_s(era: str) -> None:
+    async with attempt(modern(call_ok) if era == "modern" else legacy(call_ok), headers=OWN) as (client, server):
         assert (await client.call("x")).text == "ok"
         post = server.requests[-1].headers  # a header that came twice would have failed
         assert post["accept"] == "application/json, text/event-stream"
@@ -36,55 +36,42 @@ def test_the_protocol_s_headers_override_the_user_s(era: str) -> None:
             assert got.headers["accept-encoding"] == "gzip"
             assert (got.headers["user-agent"], got.headers["x-own"]) == ("me", "yes")
 
-    attempt(modern(call_ok) if era == "modern" else legacy(call_ok), test, headers=OWN)
 
-
-def test_credentials_win_over_a_header() -> None:
-    async def test(client: Client, server: ScriptedServer) -> None:
+async def test_credentials_win_over_a_header() -> None:
+    async with attempt(modern(call_ok), headers={"AUTHORIZATION": "Bearer other"}, auth=Key()) as (client, server):
         await client.call("x")
         assert {got.headers["authorization"] for got in server.requests} == {"Test 0"}
 
-    attempt(modern(call_ok), test, headers={"AUTHORIZATION": "Bearer other"}, auth=Key())
-
 
 @pytest.mark.parametrize("era", ["modern", "2025-11-25"])
-def test_against_a_real_server(era: str) -> None:
-    async def test() -> None:
-        with served() as (server, _):
-            async with Client(server.url, headers=OWN, era=era, timeout=SECONDS) as client:
-                assert (await client.call("add", {"a": 1, "b": 2})).text == "3"
-
-    run(test)
+async def test_against_a_real_server(era: str) -> None:
+    with served() as (server, _):
+        async with Client(server.url, headers=OWN, era=era, timeout=SECONDS) as client:
+            assert (await client.call("add", {"a": 1, "b": 2})).text == "3"
 
 
 @pytest.mark.parametrize(
     "name", ["Content-Length", "transfer-encoding", "Connection", "Keep-Alive", "TE", "UPGRADE", "Expect"]
 )
-def test_a_user_can_not_set_framing_headers(name: str) -> None:
-    async def test() -> None:
-        async with scripted(modern(call_ok)) as server:
-            with pytest.raises(
-                ConnectError, match=f"the header {name} says how a message is sent; leave it out of headers="
-            ) as caught:
-                await Client(server.url, headers={name: "secret"}).open()
-            assert caught.value.server == server.url
-            assert "secret" not in str(caught.value)
-            with pytest.raises(
-                ConnectError, match=f"the header {name} says how a message is sent; leave it out of headers="
-            ):
-                await Client({"type": "sse", "url": server.url}, headers={name: "5"}).open()
-            assert not server.requests
-
-    run(test)
+async def test_a_user_can_not_set_framing_headers(name: str) -> None:
+    async with scripted(modern(call_ok)) as server:
+        with pytest.raises(
+            ConnectError, match=f"the header {name} says how a message is sent; leave it out of headers="
+        ) as caught:
+            await Client(server.url, headers={name: "secret"}).open()
+        assert caught.value.server == server.url
+        assert "secret" not in str(caught.value)
+        with pytest.raises(
+            ConnectError, match=f"the header {name} says how a message is sent; leave it out of headers="
+        ):
+            await Client({"type": "sse", "url": server.url}, headers={name: "5"}).open()
+        assert not server.requests
 
 
 @pytest.mark.parametrize("name", ["", "Content-Length ", "X Y", "X:", "X\r\nY", "é"])
-def test_an_invalid_header_name_is_refused(name: str) -> None:
-    async def test() -> None:
-        with pytest.raises(ConnectError, match="is no name of a header"):
-            await Client("http://127.0.0.1:1/", headers={name: "5"}).open()
-
-    run(test)
+async def test_an_invalid_header_name_is_refused(name: str) -> None:
+    with pytest.raises(ConnectError, match="is no name of a header"):
+        await Client("http://127.0.0.1:1/", headers={name: "5"}).open()
 
 
 def test_each_name_once() -> None:

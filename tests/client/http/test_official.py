@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from client.http.scripted import SECONDS, run
+from client.http.scripted import SECONDS
 from longshore.client import Client
-from longshore.errors import CallTimeout, ServerError, ToolFailed
+from longshore.errors import ServerError, ToolFailed
 
 HERE = Path(__file__).parent
 KINDS = ("http", "json", "stateless", "sse")
@@ -47,59 +47,22 @@ def ways(kinds: Sequence[str], eras: Sequence[str] = ERAS) -> Any:
 
 
 @ways(KINDS)
-def test_everything_once(urls: dict[str, str], kind: str, era: str) -> None:
-    async def test() -> None:
-        async with Client(urls[kind], era=era) as client:
-            newest = "2025-11-25" if kind == "sse" else "2026-07-28"
-            assert client.server.revision == (newest if era == "auto" else era)
-            assert (client.server.name, client.server.instructions) == ("official", "Be kind.")
-            assert "add" in [tool.name for tool in await client.list_tools()]
-            assert (await client.call("add", {"a": 1, "b": 2})).text == "3"
-            assert (await client.read("test://thing"))[0].text == "it"  # type: ignore[union-attr]
-            assert (await client.prompt("poem", {"about": "x"})).messages[0].content.text == "write about x"  # type: ignore[union-attr]
-            with pytest.raises(ToolFailed, match="Error executing tool"):
-                await client.call("fail")
-            with pytest.raises((ServerError, ToolFailed)):
-                await client.call("nothing")
-            await client.ping()
-            assert len((await client.call("big", {"size": 2_000_000})).text) == 2_000_000
-            results = await asyncio.gather(*(client.call("add", {"a": n, "b": 1}, returns=int) for n in range(50)))
-            assert results == [n + 1 for n in range(50)]
-            assert [note for note in client.problems if "deprecate" not in note] == []
-            assert len(client.problems) == (kind == "sse")
-
-    run(test)
-
-
-@ways(["http", "stateless", "sse"])  # a JSON answer has no place for it
-def test_progress(urls: dict[str, str], kind: str, era: str) -> None:
-    async def test() -> None:
-        async with Client(urls[kind], era=era) as client:
-            seen: list[Any] = []
-            assert (await client.call("steps", on_progress=lambda *step: seen.append(step))).text == "done"
-            assert seen == [(at, 3.0, f"step {at}") for at in range(3)]
-
-    run(test)
-
-
-@pytest.mark.parametrize(("kind", "era"), [("http", "2025-11-25"), ("sse", "2025-11-25"), ("sse", "auto")])
-def test_a_question(urls: dict[str, str], kind: str, era: str) -> None:
-    async def test() -> None:
-        async with Client(urls[kind], era=era, on_elicit=lambda _: {"name": "Ann"}) as client:
-            assert (await client.call("greet")).text == "hello Ann"
-
-    run(test)
-
-
-@ways(["http", "sse"])  # elsewhere it does not tell its handlers
-def test_giving_up(urls: dict[str, str], kind: str, era: str) -> None:
-    async def test() -> None:
-        async with Client(urls[kind], era=era) as client:
-            before = await client.call("how_many_cancelled", returns=int)
-            with pytest.raises(CallTimeout):
-                await client.call("wait", timeout=0.3)
-            async with asyncio.timeout(SECONDS):
-                while await client.call("how_many_cancelled", returns=int) != before + 1:
-                    await asyncio.sleep(0.02)
-
-    run(test)
+async def test_everything_once(urls: dict[str, str], kind: str, era: str) -> None:
+    async with Client(urls[kind], era=era) as client:
+        newest = "2025-11-25" if kind == "sse" else "2026-07-28"
+        assert client.server.revision == (newest if era == "auto" else era)
+        assert (client.server.name, client.server.instructions) == ("official", "Be kind.")
+        assert "add" in [tool.name for tool in await client.list_tools()]
+        assert (await client.call("add", {"a": 1, "b": 2})).text == "3"
+        assert (await client.read("test://thing"))[0].text == "it"  # type: ignore[union-attr]
+        assert (await client.prompt("poem", {"about": "x"})).messages[0].content.text == "write about x"  # type: ignore[union-attr]
+        with pytest.raises(ToolFailed, match="Error executing tool"):
+            await client.call("fail")
+        with pytest.raises((ServerError, ToolFailed)):
+            await client.call("nothing")
+        await client.ping()
+        assert len((await client.call("big", {"size": 2_000_000})).text) == 2_000_000
+        results = await asyncio.gather(*(client.call("add", {"a": n, "b": 1}, returns=int) for n in range(50)))
+        assert results == [n + 1 for n in range(50)]
+        assert [note for note in client.problems if "deprecate" not in note] == []
+        assert len(client.problems) == (kind == "sse")

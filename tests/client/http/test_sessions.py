@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, result, run, scripted
+from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, result, scripted
 from client.http.speaking import MODERN, Key, attempt, call_ok, done, legacy
 from longshore.client import Client, negotiate
 from longshore.client import http as http_channel
@@ -26,23 +26,21 @@ def count(server: ScriptedServer, word: str) -> int:
 
 
 @pytest.mark.parametrize("status", [400, 422])
-def test_an_error_with_the_id_of_the_request_is_about_the_request(status: int) -> None:
+async def test_an_error_with_the_id_of_the_request_is_about_the_request(status: int) -> None:
     async def take(got: Got, wire: Wire) -> None:
         error = {"code": -32602, "message": "the argument session_name is missing"}
         await wire.answer(status, {"jsonrpc": "2.0", "id": got.message["id"], "error": error})
 
-    async def test(client: Client, server: ScriptedServer) -> None:
+    async with attempt(legacy(take)) as (client, server):
         with pytest.raises(ServerError, match="session_name") as caught:
             await client.call("x")
         assert caught.value.code == -32602
         assert client.connected
         assert (count(server, '"initialize"'), count(server, "tools/call")) == (1, 1)
 
-    attempt(legacy(take), test)
-
 
 @pytest.mark.parametrize("id", [None, "server-error"])
-def test_an_error_with_another_id_may_be_about_the_session(id: Any) -> None:
+async def test_an_error_with_another_id_may_be_about_the_session(id: Any) -> None:
     async def take(got: Got, wire: Wire) -> None:
         if count(server, "tools/call") == 1:
             error = {"code": -32600, "message": "Bad Request: No valid session ID provided"}
@@ -50,33 +48,25 @@ def test_an_error_with_another_id_may_be_about_the_session(id: Any) -> None:
         else:
             await call_ok(got, wire)
 
-    async def whole() -> None:
-        nonlocal server
-        async with scripted(legacy(take)) as server, Client(server.url, timeout=SECONDS) as client:
-            assert (await client.call("x")).text == "ok"
-            assert count(server, '"initialize"') == 2
-
-    server: Any = None
-    run(whole)
+    async with scripted(legacy(take)) as server, Client(server.url, timeout=SECONDS) as client:
+        assert (await client.call("x")).text == "ok"
+        assert count(server, '"initialize"') == 2
 
 
 @pytest.mark.parametrize(("size", "fits"), [(_SESSION_CHARS - 1, True), (_SESSION_CHARS, True), (1025, False)])
-def test_the_length_of_a_session_id_is_bounded(size: int, fits: bool) -> None:
-    async def whole() -> None:
-        async with scripted(legacy(call_ok, session="x" * size)) as server:
-            client = Client(server.url, timeout=SECONDS)
-            if fits:
-                async with client:
-                    await client.call("x")
-                assert server.requests[-1].headers["mcp-session-id"] == "x" * size
-            else:
-                with pytest.raises(ConnectError, match="visible ASCII"):
-                    await client.open()
-
-    run(whole)
+async def test_the_length_of_a_session_id_is_bounded(size: int, fits: bool) -> None:
+    async with scripted(legacy(call_ok, session="x" * size)) as server:
+        client = Client(server.url, timeout=SECONDS)
+        if fits:
+            async with client:
+                await client.call("x")
+            assert server.requests[-1].headers["mcp-session-id"] == "x" * size
+        else:
+            with pytest.raises(ConnectError, match="visible ASCII"):
+                await client.open()
 
 
-def test_a_session_of_a_modern_server_is_ended_and_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_session_of_a_modern_server_is_ended_and_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server answers the handshake when it has turned out to be a modern one."""
     monkeypatch.setattr(negotiate, "PROBE_SECONDS", 0.05)
     offered, answered = asyncio.Event(), asyncio.Event()
@@ -97,7 +87,7 @@ def test_a_session_of_a_modern_server_is_ended_and_not_used(monkeypatch: pytest.
         else:
             await (call_ok(got, wire) if "id" in got.message else wire.answer(202))
 
-    async def test(client: Client, server: ScriptedServer) -> None:
+    async with attempt(handler) as (client, server):
         assert client.server.revision == MODERN
         answered.set()
         channel: Any = client._connection.current.channel  # type: ignore[union-attr]
@@ -112,8 +102,6 @@ def test_a_session_of_a_modern_server_is_ended_and_not_used(monkeypatch: pytest.
         assert (ended.method, ended.headers["mcp-session-id"]) == ("DELETE", "late")
         assert all("mcp-session-id" not in got.headers for got in server.requests[:-1])
 
-    attempt(handler, test)
-
 
 # -- what is told
 
@@ -126,7 +114,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("patient")
-def test_a_stream_as_response_to_initialized_is_not_awaited() -> None:
+async def test_a_stream_as_response_to_initialized_is_not_awaited() -> None:
     inner = legacy(call_ok)
 
     async def handler(got: Got, wire: Wire) -> None:
@@ -135,46 +123,39 @@ def test_a_stream_as_response_to_initialized_is_not_awaited() -> None:
             await asyncio.sleep(60)
         await inner(got, wire)
 
-    async def test(client: Client, _: ScriptedServer) -> None:
+    async with attempt(handler) as (client, _):
         assert (await client.call("x")).text == "ok"
 
-    attempt(handler, test)
 
-
-def test_a_cancellation_is_delivered_although_another_notification_hangs() -> None:
+async def test_a_cancellation_is_delivered_although_another_notification_hangs() -> None:
     async def take(got: Got, wire: Wire) -> None:
         if b"notifications/cancelled" in got.body:
             await wire.answer(202)
         else:
             await asyncio.sleep(60)
 
-    async def test(client: Client, server: ScriptedServer) -> None:
+    async with attempt(legacy(take)) as (client, server):
         await client.notify("notifications/stuck")
         with pytest.raises(CallTimeout):
             await client.call("x", timeout=0.1)
         await server.until(lambda server: count(server, "notifications/cancelled"))
 
-    attempt(legacy(take), test)
-
 
 # -- credentials
 
 
-def test_closing_starts_no_login() -> None:
+async def test_closing_starts_no_login() -> None:
     inner = legacy(call_ok)
 
     async def handler(got: Got, wire: Wire) -> None:
         await (wire.answer(401) if got.method == "DELETE" else inner(got, wire))
 
-    async def whole() -> None:
-        key = Key()
-        async with scripted(handler) as server:
-            async with Client(server.url, auth=key, timeout=SECONDS) as client:
-                await client.call("x")
-            assert server.requests[-1].method == "DELETE"
-            assert key.challenges == []
-
-    run(whole)
+    key = Key()
+    async with scripted(handler) as server:
+        async with Client(server.url, auth=key, timeout=SECONDS) as client:
+            await client.call("x")
+        assert server.requests[-1].method == "DELETE"
+        assert key.challenges == []
 
 
 class Buggy(Key):
@@ -203,15 +184,13 @@ class Buggy(Key):
         ("close", ""),
     ],
 )
-def test_a_bug_in_an_authorizer_fails_only_its_own_request(word: str, noted: str) -> None:
-    async def test(client: Client, server: ScriptedServer) -> None:
+async def test_a_bug_in_an_authorizer_fails_only_its_own_request(word: str, noted: str) -> None:
+    async with attempt(legacy(call_ok), auth=Buggy(word)) as (client, _):
         assert (await client.call("x")).text == "ok"
         notes = client._connection.current.notes  # type: ignore[union-attr]
         assert any(noted in note for note in notes) or not noted
         await client.close()
         assert noted or any("bug" in note for note in notes)
-
-    attempt(legacy(call_ok), test, auth=Buggy(word))
 
 
 # -- while all places are taken
@@ -221,7 +200,9 @@ QUESTIONS = {"elicitation/create": "result", "ping": "result", "sampling/createM
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_response_of_ours_is_sent_beyond_the_request_limit(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_response_of_ours_is_sent_beyond_the_request_limit(
+    question: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The call whose place it would wait for waits for the answer."""
     monkeypatch.setattr(http_channel, "MOST_REQUESTS", 1)
     answers: list[Any] = []
@@ -237,48 +218,18 @@ def test_a_response_of_ours_is_sent_beyond_the_request_limit(question: str, monk
         await wire.event(done(got))
         wire.close()
 
-    async def whole() -> None:
-        nonlocal server
-        async with (
-            scripted(legacy(take)) as server,
-            Client(server.url, timeout=SECONDS, on_elicit=lambda _: {"name": "Ann"}) as client,
-        ):
-            assert (await client.call("x")).text == "ok"
-            assert [(each["id"], QUESTIONS[question] in each) for each in answers] == [("q", True)]
-
-    server: Any = None
-    run(whole)
-
-
-def test_a_notification_of_ours_is_sent_beyond_the_request_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request that waits for a place gets the question that it needs."""
-    monkeypatch.setattr(http_channel, "MOST_REQUESTS", 1)
-
-    async def take(got: Got, wire: Wire) -> None:
-        if "id" not in got.message:
-            await wire.answer(202)
-            return
-        await server.until(lambda _: count(server, "notifications/x"))
-        await wire.answer(200, done(got))
-
-    async def whole() -> None:
-        nonlocal server
-        async with scripted(legacy(take)) as server, Client(server.url, timeout=SECONDS) as client:
-            call = asyncio.ensure_future(client.call("x"))
-            await server.until(lambda _: count(server, "tools/call"))
-            with pytest.raises(CallTimeout, match=r"within 0\.1 s"):
-                await client.call("x", timeout=0.1)
-            await client.notify("notifications/x")
-            assert (await call).text == "ok"
-
-    server: Any = None
-    run(whole)
+    async with (
+        scripted(legacy(take)) as server,
+        Client(server.url, timeout=SECONDS, on_elicit=lambda _: {"name": "Ann"}) as client,
+    ):
+        assert (await client.call("x")).text == "ok"
+        assert [(each["id"], QUESTIONS[question] in each) for each in answers] == [("q", True)]
 
 
 # -- the end
 
 
-def test_a_request_that_waits_to_be_sent_fails_when_the_session_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_that_waits_to_be_sent_fails_when_the_session_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_channel, "MOST_REQUESTS", 2)
     monkeypatch.setattr("longshore.client.sse._BACKOFF", Backoff(first=0.001, most=30.0))
 
@@ -293,15 +244,10 @@ def test_a_request_that_waits_to_be_sent_fails_when_the_session_is_lost(monkeypa
             full.set()
         await asyncio.sleep(60)
 
-    async def whole() -> None:
-        nonlocal server
-        handler = legacy(take, get=get)
-        async with scripted(handler) as server, Client(server.url, timeout=None, reconnect=False) as client:
-            calls = [asyncio.ensure_future(client.call("x")) for _ in range(4)]
-            async with asyncio.timeout(SECONDS):
-                found = await asyncio.gather(*calls, return_exceptions=True)
-            assert all(isinstance(each, (ConnectionLost, ConnectError)) for each in found), found
-
     full = asyncio.Event()
-    server: Any = None
-    run(whole)
+    handler = legacy(take, get=get)
+    async with scripted(handler) as server, Client(server.url, timeout=None, reconnect=False) as client:
+        calls = [asyncio.ensure_future(client.call("x")) for _ in range(4)]
+        async with asyncio.timeout(SECONDS):
+            found = await asyncio.gather(*calls, return_exceptions=True)
+        assert all(isinstance(each, (ConnectionLost, ConnectError)) for each in found), found

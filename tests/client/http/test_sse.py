@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from client.http.fixture import served
-from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, result, run, scripted
+from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, result, scripted
 from client.http.speaking import Key
 from longshore.client import Client
 from longshore.client.auth import AuthRequest
@@ -25,31 +26,27 @@ def entry(url: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("named", [False, True])
-def test_everything_once(own: bool, named: bool) -> None:
+async def test_everything_once(own: bool, named: bool) -> None:
     """Named as such in a configuration, or found out."""
-
-    async def test() -> None:
-        with served(own=own) as (server, seen):
-            target: Any = entry(server.url) if named else server.url.replace("/mcp", "/sse")
-            async with Client(target, on_sample=lambda _: "roses") as client:
-                assert client.server.revision in ("2024-11-05", "2025-11-25")
-                assert (await client.call("add", {"a": 1, "b": 2})).text == "3"
-                steps: list[Any] = []
-                await client.call("steps", {"n": 3}, on_progress=lambda done, *_: steps.append(done))
-                assert steps == [0, 1, 2]
-                assert (await client.call("rhyme")).text == "roses"
-                text = "é" * 500_000
-                assert (await client.call("echo", {"text": text})).text == text
-                results = await asyncio.gather(*(client.call("add", {"a": n, "b": 1}, returns=int) for n in range(50)))
-                assert results == [n + 1 for n in range(50)]
-                with pytest.raises(CallTimeout):
-                    await client.call("wait", timeout=0.3)
-                await asyncio.to_thread(eventually, lambda: seen.cancelled == 1)
-                async with client.watch(uris=["test://thing"]) as changes, asyncio.timeout(SECONDS):
-                    await client.call("change")
-                    assert (await anext(changes)).uri == "test://thing"
-
-    run(test)
+    with served(own=own) as (server, seen):
+        target: Any = entry(server.url) if named else server.url.replace("/mcp", "/sse")
+        async with Client(target, on_sample=lambda _: "roses") as client:
+            assert client.server.revision in ("2024-11-05", "2025-11-25")
+            assert (await client.call("add", {"a": 1, "b": 2})).text == "3"
+            steps: list[Any] = []
+            await client.call("steps", {"n": 3}, on_progress=lambda done, *_: steps.append(done))
+            assert steps == [0, 1, 2]
+            assert (await client.call("rhyme")).text == "roses"
+            text = "é" * 500_000
+            assert (await client.call("echo", {"text": text})).text == text
+            results = await asyncio.gather(*(client.call("add", {"a": n, "b": 1}, returns=int) for n in range(50)))
+            assert results == [n + 1 for n in range(50)]
+            with pytest.raises(CallTimeout):
+                await client.call("wait", timeout=0.3)
+            await asyncio.to_thread(eventually, lambda: seen.cancelled == 1)
+            async with client.watch(uris=["test://thing"]) as changes, asyncio.timeout(SECONDS):
+                await client.call("change")
+                assert (await anext(changes)).uri == "test://thing"
 
 
 Take = Callable[[Got, Wire], Awaitable[None]]
@@ -78,24 +75,20 @@ class Old:
             await self.stream.event(result(got.message, **found, content=[]), event="message")
 
 
-def attempt(old: Old, test: Callable[[Client, ScriptedServer], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        async with scripted(old) as server, Client(entry(server.url), timeout=SECONDS) as client:
-            await test(client, server)
-
-    run(whole)
+@asynccontextmanager
+async def attempt(old: Old) -> AsyncIterator[tuple[Client, ScriptedServer]]:
+    async with scripted(old) as server, Client(entry(server.url), timeout=SECONDS) as client:
+        yield client, server
 
 
-def test_messages_go_to_the_named_url() -> None:
-    async def test(client: Client, server: ScriptedServer) -> None:
+async def test_messages_go_to_the_named_url() -> None:
+    async with attempt(Old()) as (client, server):
         await client.call("x")
         assert [(got.method, got.path) for got in server.requests] == [("GET", "/sse")] + [
             ("POST", "/post?session=1")
         ] * 3
         methods = [got.message["method"] for got in server.requests[1:]]
         assert methods == ["initialize", "notifications/initialized", "tools/call"]
-
-    attempt(Old(), test)
 
 
 @pytest.mark.parametrize(
@@ -111,84 +104,55 @@ def test_messages_go_to_the_named_url() -> None:
         ("x" * 5000, "too long"),
     ],
 )
-def test_a_post_url_of_another_origin_is_refused(endpoint: str, what: str) -> None:
-    async def whole() -> None:
-        async with scripted(Old(endpoint)) as server:
-            with pytest.raises(ConnectError, match=what):
-                await Client(entry(server.url)).open()
-            assert len(server.requests) == 1
-
-    run(whole)
+async def test_a_post_url_of_another_origin_is_refused(endpoint: str, what: str) -> None:
+    async with scripted(Old(endpoint)) as server:
+        with pytest.raises(ConnectError, match=what):
+            await Client(entry(server.url)).open()
+        assert len(server.requests) == 1
 
 
-def test_a_stream_without_a_post_url_is_an_error() -> None:
-    async def whole() -> None:
-        async def handler(_: Got, wire: Wire) -> None:
-            await wire.stream()
-            await wire.event({"jsonrpc": "2.0", "method": "x"})
-            wire.close()
+async def test_a_stream_without_a_post_url_is_an_error() -> None:
+    async def handler(_: Got, wire: Wire) -> None:
+        await wire.stream()
+        await wire.event({"jsonrpc": "2.0", "method": "x"})
+        wire.close()
 
-        async with scripted(handler) as server:
-            with pytest.raises(ConnectError, match="before it said where"):
-                await Client(entry(server.url)).open()
-
-    run(whole)
+    async with scripted(handler) as server:
+        with pytest.raises(ConnectError, match="before it said where"):
+            await Client(entry(server.url)).open()
 
 
-def test_waiting_for_the_post_url_has_a_deadline() -> None:
-    async def whole() -> None:
-        async def handler(_: Got, wire: Wire) -> None:
-            await wire.stream()
-            await asyncio.sleep(60)
+async def test_waiting_for_the_post_url_has_a_deadline() -> None:
+    async def handler(_: Got, wire: Wire) -> None:
+        await wire.stream()
+        await asyncio.sleep(60)
 
-        async with scripted(handler) as server:
-            with pytest.raises(ConnectError, match=r"within 0\.3 s"):
-                await Client(entry(server.url), timeout=0.3).open()
-
-    run(whole)
+    async with scripted(handler) as server:
+        with pytest.raises(ConnectError, match=r"within 0\.3 s"):
+            await Client(entry(server.url), timeout=0.3).open()
 
 
-def test_a_refused_message_fails_its_request() -> None:
+async def test_a_refused_message_fails_its_request() -> None:
     old = Old()
-
-    async def test(client: Client, _: ScriptedServer) -> None:
+    async with attempt(old) as (client, _):
         old.status, old.answering = 500, False
         with pytest.raises(HttpRefused, match="500"):
             await client.call("x")
 
-    attempt(old, test)
-
 
 @pytest.mark.parametrize(("size", "fits"), [(_MOST_URL - 1, True), (_MOST_URL, True), (_MOST_URL + 1, False)])
-def test_the_length_of_the_post_url_is_bounded(size: int, fits: bool) -> None:
-    async def whole() -> None:
-        async with scripted(Old("/" + "x" * (size - 1))) as server:
-            if fits:
-                async with Client(entry(server.url), timeout=SECONDS) as client:
-                    await client.call("x")
-                assert len(server.requests[-1].path) == size
-            else:
-                with pytest.raises(ConnectError, match="too long"):
-                    await Client(entry(server.url)).open()
-
-    run(whole)
-
-
-def test_a_stream_that_breaks_before_the_post_url_is_an_error() -> None:
-    async def whole() -> None:
-        async def handler(_: Got, wire: Wire) -> None:
-            await wire.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 99\r\n\r\n: x\n\n")
-            wire.close()
-
-        async with scripted(handler) as server:
-            with pytest.raises(ConnectError, match="middle of its answer") as caught:
+async def test_the_length_of_the_post_url_is_bounded(size: int, fits: bool) -> None:
+    async with scripted(Old("/" + "x" * (size - 1))) as server:
+        if fits:
+            async with Client(entry(server.url), timeout=SECONDS) as client:
+                await client.call("x")
+            assert len(server.requests[-1].path) == size
+        else:
+            with pytest.raises(ConnectError, match="too long"):
                 await Client(entry(server.url)).open()
-            assert caught.value.server == server.url.replace("/mcp", "/sse")
-
-    run(whole)
 
 
-def test_credentials_are_for_the_server_and_proofs_for_the_post_url() -> None:
+async def test_credentials_are_for_the_server_and_proofs_for_the_post_url() -> None:
     asked: list[tuple[str, str, str]] = []
 
     class Noting(Key):
@@ -196,15 +160,12 @@ def test_credentials_are_for_the_server_and_proofs_for_the_post_url() -> None:
             asked.append((request.method, urlsplit(request.url).path, urlsplit(request.server).path))
             return super().auth_flow(request)
 
-    async def whole() -> None:
-        async with scripted(Old()) as server, Client(entry(server.url), auth=Noting(), timeout=SECONDS) as client:
-            await client.call("x")
-        assert asked == [("GET", "/sse", "/sse")] + [("POST", "/post", "/sse")] * 3
-
-    run(whole)
+    async with scripted(Old()) as server, Client(entry(server.url), auth=Noting(), timeout=SECONDS) as client:
+        await client.call("x")
+    assert asked == [("GET", "/sse", "/sse")] + [("POST", "/post", "/sse")] * 3
 
 
-def test_a_stream_as_response_to_a_message_is_not_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stream_as_response_to_a_message_is_not_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer comes on the other stream, so the end of these is not awaited."""
     monkeypatch.setattr("longshore.client.mcp_endpoint._REFUSAL_SECONDS", 10 * SECONDS)
     old = Old()
@@ -215,15 +176,12 @@ def test_a_stream_as_response_to_a_message_is_not_awaited(monkeypatch: pytest.Mo
             await asyncio.sleep(60)
         await old(got, wire)
 
-    async def whole() -> None:
-        async with scripted(handler) as server, Client(entry(server.url), timeout=SECONDS) as client:
-            await client.call("x")
-
-    run(whole)
+    async with scripted(handler) as server, Client(entry(server.url), timeout=SECONDS) as client:
+        await client.call("x")
 
 
 @pytest.mark.parametrize("told", ["answer", "cancelled"])
-def test_the_number_of_messages_in_flight_is_bounded(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_messages_in_flight_is_bounded(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """More wait. Responses and cancellations don't wait, and a cancelled message is not sent."""
     monkeypatch.setattr("longshore.client.sse.MOST_REQUESTS", 3)
     old = Old()
@@ -236,39 +194,32 @@ def test_the_number_of_messages_in_flight_is_bounded(told: str, monkeypatch: pyt
     def calls(server: ScriptedServer) -> int:
         return sum(b"tools/call" in got.body for got in server.requests)
 
-    async def whole() -> None:
-        nonlocal hold
-        hold = asyncio.Event()
-        async with (
-            scripted(handler) as server,
-            Client(entry(server.url), timeout=SECONDS, roots=["file:///x"]) as client,
-        ):
-            waiting = [asyncio.ensure_future(client.call("x")) for _ in range(10)]
-            await server.until(lambda server: calls(server) == 3)
-            assert old.stream is not None
-            if told == "answer":
-                await old.stream.event({"jsonrpc": "2.0", "id": "q", "method": "roots/list"})
-                await server.until(lambda server: any(b'"roots"' in got.body for got in server.requests[3:]))
-            else:
-                waiting.pop(0).cancel()
-                await server.until(
-                    lambda server: any(b"notifications/cancelled" in got.body for got in server.requests)
-                )
-                waiting.pop().cancel()
-            assert calls(server) == 3
-            hold.set()
-            await asyncio.gather(*waiting)
-            assert calls(server) == (10 if told == "answer" else 9)
-            assert sum(b"notifications/cancelled" in got.body for got in server.requests) == (told == "cancelled")
-
     hold: Any = None
-    run(whole)
+    hold = asyncio.Event()
+    async with (
+        scripted(handler) as server,
+        Client(entry(server.url), timeout=SECONDS, roots=["file:///x"]) as client,
+    ):
+        waiting = [asyncio.ensure_future(client.call("x")) for _ in range(10)]
+        await server.until(lambda server: calls(server) == 3)
+        assert old.stream is not None
+        if told == "answer":
+            await old.stream.event({"jsonrpc": "2.0", "id": "q", "method": "roots/list"})
+            await server.until(lambda server: any(b'"roots"' in got.body for got in server.requests[3:]))
+        else:
+            waiting.pop(0).cancel()
+            await server.until(lambda server: any(b"notifications/cancelled" in got.body for got in server.requests))
+            waiting.pop().cancel()
+        assert calls(server) == 3
+        hold.set()
+        await asyncio.gather(*waiting)
+        assert calls(server) == (10 if told == "answer" else 9)
+        assert sum(b"notifications/cancelled" in got.body for got in server.requests) == (told == "cancelled")
 
 
-def test_a_stream_that_ends_during_a_call_fails_it() -> None:
+async def test_a_stream_that_ends_during_a_call_fails_it() -> None:
     old = Old()
-
-    async def test(client: Client, server: ScriptedServer) -> None:
+    async with attempt(old) as (client, server):
         old.answering = False
         call = asyncio.ensure_future(client.call("x"))
         await server.until(lambda server: any(b"tools/call" in got.body for got in server.requests))
@@ -279,17 +230,12 @@ def test_a_stream_that_ends_during_a_call_fails_it() -> None:
         old.answering = True
         await client.call("x")  # over another one
 
-    attempt(old, test)
 
+async def test_the_error_without_any_server_says_so() -> None:
+    async def handler(_: Got, wire: Wire) -> None:
+        await wire.answer(404)
 
-def test_the_error_without_any_server_says_so() -> None:
-    async def whole() -> None:
-        async def handler(_: Got, wire: Wire) -> None:
-            await wire.answer(404)
-
-        async with scripted(handler) as server:
-            for target in (server.url, entry(server.url)):
-                with pytest.raises(ConnectError, match="no MCP server of any revision at this URL; is its path right"):
-                    await Client(target).open()
-
-    run(whole)
+    async with scripted(handler) as server:
+        for target in (server.url, entry(server.url)):
+            with pytest.raises(ConnectError, match="no MCP server of any revision at this URL; is its path right"):
+                await Client(target).open()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, run, scripted
+from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, scripted
 from client.http.speaking import attempt, call_ok, done, legacy
 from longshore.client import Client
 from longshore.client.http import RESUME_TRIES
@@ -33,7 +33,7 @@ def log(data: Any) -> Any:
 
 @pytest.mark.usefixtures("hurried")
 @pytest.mark.parametrize("how", ["close", "cut", "503", "empty"])
-def test_an_unavailable_stream_fails_no_request_and_is_retried(how: str) -> None:
+async def test_an_unavailable_stream_fails_no_request_and_is_retried(how: str) -> None:
     """Requests go on, and messages of the restored stream are received."""
     back = asyncio.Event()
     heard = asyncio.Event()
@@ -51,7 +51,7 @@ def test_an_unavailable_stream_fails_no_request_and_is_retried(how: str) -> None
         else:
             wire.close() if how == "close" else wire.cut()
 
-    async def test(client: Client, server: ScriptedServer) -> None:
+    async with attempt(legacy(call_ok, get=get), on_log=lambda _: heard.set()) as (client, server):
         await server.until(lambda server: gets(server) > 2 * RESUME_TRIES)
         assert client.connected
         assert (await client.call("x")).text == "ok"
@@ -63,12 +63,10 @@ def test_an_unavailable_stream_fails_no_request_and_is_retried(how: str) -> None
             await heard.wait()
         assert sum(b'"initialize"' in got.body for got in server.requests) == 1
 
-    attempt(legacy(call_ok, get=get), test, on_log=lambda _: heard.set())
-
 
 @pytest.mark.usefixtures("hurried")
 @pytest.mark.parametrize("before", [0, RESUME_TRIES])
-def test_a_server_that_stays_down_is_lost(before: int) -> None:
+async def test_a_server_that_stays_down_is_lost(before: int) -> None:
     """After a number of failed connections in a row, also if it worked before."""
 
     async def get(_: Got, wire: Wire) -> None:
@@ -78,15 +76,10 @@ def test_a_server_that_stays_down_is_lost(before: int) -> None:
             server._server.close()
             wire.cut()
 
-    async def whole() -> None:
-        nonlocal server
-        async with scripted(legacy(call_ok, get=get)) as server, Client(server.url, timeout=SECONDS) as client:
-            async with asyncio.timeout(SECONDS):
-                while client.connected:
-                    await asyncio.sleep(0.002)
-
-    server: Any = None
-    run(whole)
+    async with scripted(legacy(call_ok, get=get)) as server, Client(server.url, timeout=SECONDS) as client:
+        async with asyncio.timeout(SECONDS):
+            while client.connected:
+                await asyncio.sleep(0.002)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +87,7 @@ def test_a_server_that_stays_down_is_lost(before: int) -> None:
     [(405, False, False), (404, False, False), (405, True, True), (410, False, True), (200, False, True)],
 )
 @pytest.mark.usefixtures("hurried")
-def test_a_server_that_has_no_stream_is_not_asked_again(status: int, begun: bool, noted: bool) -> None:
+async def test_a_server_that_has_no_stream_is_not_asked_again(status: int, begun: bool, noted: bool) -> None:
     async def get(_: Got, wire: Wire) -> None:
         if begun and gets(server) == 1:
             await wire.stream()
@@ -103,28 +96,23 @@ def test_a_server_that_has_no_stream_is_not_asked_again(status: int, begun: bool
         else:
             await wire.answer(status, b"no", "text/plain")
 
-    async def whole() -> None:
-        nonlocal server
-        handler = legacy(call_ok, get=get, session=None)
-        async with scripted(handler) as server, Client(server.url, timeout=SECONDS) as client:
-            await server.until(lambda server: gets(server) == 1 + begun)
-            assert (await client.call("x")).text == "ok"
-            if noted:
-                async with asyncio.timeout(SECONDS):
-                    while not client.problems:
-                        await asyncio.sleep(0.002)
-                assert "has ended" in client.problems[0]
-            await asyncio.sleep(0.05)
-            assert gets(server) == 1 + begun
-            assert bool(client.problems) is noted
-
-    server: Any = None
-    run(whole)
+    handler = legacy(call_ok, get=get, session=None)
+    async with scripted(handler) as server, Client(server.url, timeout=SECONDS) as client:
+        await server.until(lambda server: gets(server) == 1 + begun)
+        assert (await client.call("x")).text == "ok"
+        if noted:
+            async with asyncio.timeout(SECONDS):
+                while not client.problems:
+                    await asyncio.sleep(0.002)
+            assert "has ended" in client.problems[0]
+        await asyncio.sleep(0.05)
+        assert gets(server) == 1 + begun
+        assert bool(client.problems) is noted
 
 
 @pytest.mark.usefixtures("hurried")
 @pytest.mark.parametrize("named", [False, True])
-def test_an_event_that_is_too_large_is_skipped(named: bool) -> None:
+async def test_an_event_that_is_too_large_is_skipped(named: bool) -> None:
     """It is noted, and later messages are received. An event with an id is not requested again."""
     last: list[str | None] = []
     heard = asyncio.Event()
@@ -138,14 +126,12 @@ def test_an_event_that_is_too_large_is_skipped(named: bool) -> None:
             await wire.event(log("short"))
         await asyncio.sleep(60)
 
-    async def test(client: Client, _: ScriptedServer) -> None:
+    options: Any = {"limits": Limits(frame_bytes=2000), "on_log": lambda _: heard.set()}
+    async with attempt(legacy(call_ok, get=get), **options) as (client, _):
         async with asyncio.timeout(SECONDS):
             await heard.wait()
         assert last == ([None, "e1", "e2"] if named else [None, None, None])
         assert "more than 2,000 bytes" in " ".join(client.problems)
-
-    options: Any = {"limits": Limits(frame_bytes=2000), "on_log": lambda _: heard.set()}
-    attempt(legacy(call_ok, get=get), test, **options)
 
 
 # -- the stream of a request
@@ -159,7 +145,7 @@ async def begin(_: Got, wire: Wire) -> None:
 
 @pytest.mark.parametrize("sign", [b"id: 2\ndata:\n\n", b": still at it\n\n"])
 @pytest.mark.usefixtures("hurried")
-def test_a_request_waits_while_its_stream_sends_anything(sign: bytes) -> None:
+async def test_a_request_waits_while_its_stream_sends_anything(sign: bytes) -> None:
     calls: list[Got] = []
 
     async def take(got: Got, wire: Wire) -> None:
@@ -174,18 +160,13 @@ def test_a_request_waits_while_its_stream_sends_anything(sign: bytes) -> None:
         await (wire.send(sign) if gets(server) < 4 * RESUME_TRIES else wire.event(done(calls[0])))
         wire.close()
 
-    async def whole() -> None:
-        nonlocal server
-        async with scripted(legacy(take, get=get)) as server, Client(server.url, timeout=None) as client:
-            assert (await client.call("x")).text == "ok"
-
-    server: Any = None
-    run(whole)
+    async with scripted(legacy(take, get=get)) as server, Client(server.url, timeout=None) as client:
+        assert (await client.call("x")).text == "ok"
 
 
 @pytest.mark.parametrize("how", ["empty", "503"])
 @pytest.mark.usefixtures("hurried")
-def test_a_silent_stream_is_resumed_a_bounded_number_of_times(how: str) -> None:
+async def test_a_silent_stream_is_resumed_a_bounded_number_of_times(how: str) -> None:
     async def get(got: Got, wire: Wire) -> None:
         if "last-event-id" not in got.headers:
             await wire.answer(405)
@@ -195,14 +176,12 @@ def test_a_silent_stream_is_resumed_a_bounded_number_of_times(how: str) -> None:
             await wire.stream()
             wire.close()
 
-    async def test(client: Client, server: ScriptedServer) -> None:
+    async with attempt(legacy(begin, get=get), timeout=None) as (client, server):
         with pytest.raises(
             ConnectionLost, match="without a message" if how == "empty" else "could not be resumed.*503"
         ):
             await client.call("x")
         assert sum("last-event-id" in got.headers for got in server.requests) == RESUME_TRIES
-
-    attempt(legacy(begin, get=get), test, timeout=None)
 
 
 def test_delays_double_up_to_a_bound() -> None:
