@@ -222,6 +222,30 @@ def test_a_question_without_an_answer_ends_its_call(workshop: Workshop) -> None:
     assert peer.wait() == 0
 
 
+def test_what_a_thread_has_posted_is_sent_although_the_thread_has_ended(workshop: Workshop) -> None:
+    peer = workshop.serve(
+        """
+        import threading
+        from longshore import Server
+        app = Server("changing")
+
+        @app.resource("file://log")
+        def log() -> str:
+            return ""
+
+        @app.tool(run="inline")
+        def change() -> None:
+            thread = threading.Thread(target=app.resource_changed, args=("file://log",))
+            thread.start()
+            thread.join()
+        """
+    )
+    peer.start()
+    peer.ask(request(1, "resources/subscribe", uri="file://log"))
+    peer.ask(call(2, "change"))
+    assert peer.notice("notifications/resources/updated")["params"]["uri"] == "file://log"
+
+
 def test_a_thread_that_was_there_before_may_speak_while_the_server_only_reads(workshop: Workshop) -> None:
     peer = workshop.serve(
         """

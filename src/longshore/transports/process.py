@@ -54,7 +54,7 @@ class Process:
         self._before: dict[int, Any] = {}
         self._wakeup = -1
         self.threads = 0
-        """How many threads were started here. They send nothing to a client."""
+        """How many threads of ours have begun. They send nothing to a client."""
 
     def install(self) -> None:
         """Handle the stop signals until `end`. Does nothing outside the main thread: Python allows none there."""
@@ -68,7 +68,6 @@ class Process:
             self._before[signum] = signal.signal(signum, self._stop)
         self._before[NUDGE] = signal.signal(NUDGE, self._nudged)
         signal.set_wakeup_fd(self._wakeup, warn_on_full_buffer=False)
-        self.threads += 1
         start_new_thread(self._watch_signals, (reader,))
 
     def end_by(self, end_soon: Callable[[], bool]) -> None:
@@ -81,7 +80,6 @@ class Process:
 
         adopt()
         if not self._before or not signal_on_parent_death(NUDGE):
-            self.threads += 1
             start_new_thread(self._watch_parent, ())
         if os.getppid() != self._parent:
             os.kill(os.getpid(), signal.SIGTERM)
@@ -132,6 +130,7 @@ class Process:
             self._stop(signal.SIGTERM, frame)
 
     def _watch_signals(self, reader: int) -> None:
+        self.threads += 1  # not before it runs: until then the interpreter does not count it either
         while signals := os.read(reader, 64):
             if not set(signals).isdisjoint(STOP_SIGNALS) or os.getppid() != self._parent:
                 self._ensure_handled(signal.SIGTERM)
@@ -148,6 +147,7 @@ class Process:
                 signal.pthread_kill(self._main, NUDGE)
 
     def _watch_parent(self) -> None:
+        self.threads += 1
         while os.getppid() == self._parent:
             sleep(_WATCH_SECONDS)
         os.kill(os.getpid(), signal.SIGTERM)

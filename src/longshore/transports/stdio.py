@@ -119,6 +119,9 @@ class Stdio(Link):
             if thread_count() > executor.threads + (0 if self._process is None else self._process.threads):
                 self.open_loop()  # a thread that a tool has started may send something
                 break
+            if self._posted:  # by a thread that has ended since; only now, for an earlier look could miss it
+                self._run_posted()
+                continue
             if self._read():
                 continue
             self._ended = True
