@@ -7,8 +7,7 @@ import threading
 
 import pytest
 
-from longshore import Server
-from longshore.testing import connect
+from longshore import Client, Server
 from waiting import eventually
 
 
@@ -22,7 +21,7 @@ def test_threads_of_earlier_tests_are_stopped(fresh: bool) -> None:
         return "a"
 
     async def work() -> None:
-        async with connect(app) as client:
+        async with Client(app) as client:
             await asyncio.gather(*(client.call("a") for _ in range(3)))
 
     before = threading.active_count()
@@ -44,7 +43,7 @@ def test_a_call_that_is_under_way_ends_as_ever_when_threads_are_dismissed() -> N
         return gate.wait(10)
 
     async def work() -> str:
-        async with connect(app) as client:
+        async with Client(app) as client:
             call = asyncio.ensure_future(client.call("wait"))
             while not app.engine.executor.running:
                 await asyncio.sleep(0)

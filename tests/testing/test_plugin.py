@@ -261,7 +261,8 @@ def test_async_clients_work_under_every_runner(shop: pytest.Pytester) -> None:
         import pytest
         import shop
         from longshore import ConnectError, SyncClient
-        from longshore.testing import assert_surface, check, connect, read_surface, record
+        from longshore import Client
+        from longshore.testing import assert_surface, check, read_surface, record
 
         def test_plain(mcp_connect, mcp_answers):
             mcp_answers.add(True)
@@ -291,7 +292,7 @@ def test_async_clients_work_under_every_runner(shop: pytest.Pytester) -> None:
 
         def test_the_function():
             async def work():
-                async with connect(shop.app, era="2025-06-18") as client:
+                async with Client(shop.app, era="2025-06-18") as client:
                     return client.server.revision
 
             assert asyncio.run(work()) == "2025-06-18"

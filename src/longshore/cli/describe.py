@@ -211,12 +211,11 @@ def _ask_for_snapshot(place: Destination, options: Options, screen: Screen) -> S
 def _load_snapshot(place: Destination, options: Options, screen: Screen) -> Snapshot:
     """Ask a server in Python, in memory. Raises its first RegistrationError: such a server would not start."""
     from longshore.registry.migrations import Migrations
-    from longshore.testing.in_memory import in_memory
 
     app, refused = load(place.source)
     if refused:
         raise refused[0]
-    found = _ask_for_snapshot(Destination(in_memory(app), place.name), options, screen)
+    found = _ask_for_snapshot(Destination(app, place.name), options, screen)
     tools = app.engine.tools.values()
     aliases = {alias: entry.name for entry in tools for alias in entry.aliases}
     renames = {entry.name: entry.explain.renames for entry in tools if isinstance(entry.explain, Migrations)}

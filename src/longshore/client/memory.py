@@ -4,26 +4,44 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, Final, final
+from weakref import WeakKeyDictionary
+
+from msgspec import Struct
 
 from longshore.client.channel import Channel, ChannelEvents, FrameInfo
 from longshore.errors import ConnectionLost
+from longshore.registry.toolset import ToolsetCloser, ToolsetHandle
 from longshore.server.engine import Engine
 from longshore.server.link import Link
 from longshore.telemetry.stderr import print_problem
 
 
+class _LoopUse(Struct):
+    """The connections to a server on one loop, where nothing else serves it."""
+
+    loop: asyncio.AbstractEventLoop
+    connections: int = 0
+
+
+_USES: Final[WeakKeyDictionary[Engine, _LoopUse]] = WeakKeyDictionary()
+
+
+@final
 class MemoryChannel(Channel):
     """Passes frames straight to the engine. Its immediate answers come a turn of the loop later, so that no caller
     starves another.
 
-    A server lives on one event loop. If that is another thread's, frames are passed between the two loops.
+    A server lives on one event loop. If that is another thread's, frames are passed between the two loops. If nothing
+    else serves it, the last connection closes the toolsets: the loop that they were started on may end.
     """
 
     def __init__(self, server: Any, events: ChannelEvents) -> None:
         super().__init__(events)
         self.label = f"{server.name} (in memory)"
         self._engine: Engine = server.engine
+        self._toolsets: Callable[[], list[ToolsetHandle]] = lambda: list(server.catalog.toolsets.values())
+        self._use: _LoopUse | None = None
         self._link: _Back | None = None
         self._home: asyncio.AbstractEventLoop | None = None
         """The loop of the server, if that is not ours."""
@@ -35,6 +53,12 @@ class MemoryChannel(Channel):
         loop = asyncio.get_running_loop()
         home = self._engine.executor.loop
         if home is None or home is loop or not home.is_running():
+            use = _USES.get(self._engine)
+            if home is not loop:
+                use = _USES[self._engine] = _LoopUse(loop)
+            if use is not None and use.loop is loop:
+                use.connections += 1
+                self._use = use
             self._engine.executor.adopt_loop(loop)
             self._link = _Back(self, loop.call_soon)
         else:
@@ -80,6 +104,18 @@ class MemoryChannel(Channel):
             self._leave(link)
         else:
             self._cross(self._leave, link)
+        use, self._use = self._use, None
+        if use is not None:
+            use.connections -= 1
+            if not use.connections:
+                await self._close_toolsets()
+
+    async def _close_toolsets(self) -> None:
+        handles = self._toolsets()
+        closer = ToolsetCloser(self._engine.recorder.problem)
+        await closer.close_all(handles, self._engine.limits.stop_seconds)
+        for handle in handles:
+            handle.ready = handle.stateless  # the next connection starts it again
 
     def _leave(self, link: _Back) -> None:
         self._engine.detach(link)

@@ -30,6 +30,8 @@ class Target(Struct, frozen=True):
     channels: tuple[ChannelFactory, ...]
     key: str = ""
     """The address under which its revision is remembered; empty: it is not."""
+    engine: Any = None
+    """The engine of a server in this process. `SyncClient` reads it to see whether waiting for it would block."""
 
 
 class TransportOptions(Struct, frozen=True):
@@ -204,4 +206,4 @@ def _memory(server: Any) -> Target:
 
         return MemoryChannel(server, events)
 
-    return Target(str(server.name), (make,))
+    return Target(str(server.name), (make,), engine=server.engine)

@@ -1,7 +1,7 @@
 """Testing servers and clients: a pytest plugin, and its parts.
 
-`connect` opens a client of a server in memory, `assert_surface` compares what a server offers with a file, `record` and
-`replay` write and replay a connection, `check` compares a server with a recording. The fixtures are in `plugin`.
+`assert_surface` compares what a server offers with a file, `record` and `replay` write and replay a connection, `check`
+compares a server with a recording. The fixtures are in `plugin`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 # Loaded lazily: pytest imports this package in every project that has Longshore installed.
 _HOMES = {
-    "Answers": "longshore.testing.in_memory",
+    "Answers": "longshore.testing.answers",
     "acheck": "longshore.testing.playback",
     "assert_surface": "longshore.testing.snapshot",
     "check": "longshore.testing.playback",
-    "connect": "longshore.testing.in_memory",
     "load_server": "longshore.loader",
     "read_surface": "longshore.testing.snapshot",
     "record": "longshore.testing.recorder",
@@ -23,8 +22,7 @@ _HOMES = {
 
 if TYPE_CHECKING:
     from longshore.loader import load_server as load_server
-    from longshore.testing.in_memory import Answers as Answers
-    from longshore.testing.in_memory import connect as connect
+    from longshore.testing.answers import Answers as Answers
     from longshore.testing.playback import acheck as acheck
     from longshore.testing.playback import check as check
     from longshore.testing.playback import replay as replay

@@ -26,7 +26,6 @@ from longshore.protocol.peer import PREFIX, SUBSCRIPTION_ID
 from longshore.protocol.revisions import MODERN, REVISIONS
 from longshore.schema.diff import differences, same
 from longshore.schema.kinds import is_array, is_object
-from longshore.testing.in_memory import in_memory
 from longshore.testing.transcript import (
     ANY,
     LITERAL,
@@ -225,7 +224,7 @@ async def acheck(
     if isinstance(volatile, str):
         raise TypeError(f"volatile={volatile!r}: it takes a list of names; write volatile=[{volatile!r}]")
     lines = read_transcript(path)
-    make = find(in_memory(target), TransportOptions(limits=CLIENT_LIMITS)).channels[0]
+    make = find(target, TransportOptions(limits=CLIENT_LIMITS)).channels[0]
     player = _Player(make, os.fspath(path), frozenset(volatile), dict(given or {}), timeout)
     try:
         async with asyncio.timeout(timeout):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from longshore.client.client import Client
     from longshore.client.sync import SyncClient
-    from longshore.testing.in_memory import Answers
+    from longshore.testing.answers import Answers
 
 _NO_SERVER = """no server to test. Either name it in pytest's configuration:
 
@@ -99,7 +99,7 @@ def _mcp_target(mcp_server: Any) -> Any:
 @pytest.fixture
 def mcp_answers() -> Iterator[Answers]:
     """Answers to the server's questions: `mcp_answers.add(True)`. `mcp_answers.asked` has the questions."""
-    from longshore.testing.in_memory import Answers
+    from longshore.testing.answers import Answers
 
     answers = Answers()
     yield answers
@@ -120,9 +120,8 @@ def _mcp_options(request: pytest.FixtureRequest, mcp_era: str) -> dict[str, Any]
 def mcp_client(_mcp_target: Any, _mcp_options: dict[str, Any]) -> Iterator[SyncClient]:
     """A client of the server under test, open for the length of the test."""
     from longshore.client.sync import SyncClient
-    from longshore.testing.in_memory import in_memory
 
-    with SyncClient(in_memory(_mcp_target), **_mcp_options) as client:
+    with SyncClient(_mcp_target, **_mcp_options) as client:
         yield client
 
 
@@ -131,9 +130,9 @@ def mcp_connect(_mcp_target: Any, _mcp_options: dict[str, Any]) -> Callable[...,
     """For async tests: `async with mcp_connect() as client`. Takes the options of `Client`."""
     from functools import partial
 
-    from longshore.testing.in_memory import connect
+    from longshore.client.client import Client
 
-    return partial(connect, _mcp_target, **_mcp_options)
+    return partial(Client, _mcp_target, **_mcp_options)
 
 
 @pytest.fixture
@@ -146,11 +145,10 @@ def mcp_surface(request: pytest.FixtureRequest, _mcp_target: Any, _mcp_options: 
     def compare(path: str | os.PathLike[str] | None = None, *, update: bool | None = None) -> None:
         __tracebackhide__ = True
         from longshore.client.sync import SyncClient
-        from longshore.testing.in_memory import in_memory
         from longshore.testing.snapshot import assert_surface
 
         own = request.path.parent / "surface.json"
-        with SyncClient(in_memory(_mcp_target), **_mcp_options) as client:
+        with SyncClient(_mcp_target, **_mcp_options) as client:
             assert_surface(client, own if path is None else request.config.rootpath / path, update=update)
 
     return compare

@@ -20,7 +20,6 @@ from longshore.files import write_atomic
 from longshore.limits import Limits
 from longshore.protocol.revisions import Revision
 from longshore.schema.kinds import is_array, is_object
-from longshore.testing.in_memory import in_memory
 from longshore.testing.transcript import ANY, MOST_BYTES, read_json, write_literal
 from longshore.wire.codec import BROKEN, encode
 from longshore.wire.messages import Id
@@ -58,7 +57,7 @@ def record(
     Headers and times are not recorded. Values of keys that end in one of SECRETS or of the names in `redact` are
     written as `"…"`, and so is every later text that holds one of them; `redact=None` leaves out nothing.
     """
-    found = find(in_memory(target), TransportOptions(env, cwd, headers, auth, limits))
+    found = find(target, TransportOptions(env, cwd, headers, auth, limits))
     recording = Recording(os.path.realpath(path), Redaction(redact))
 
     def recorded(make: ChannelFactory) -> ChannelFactory:

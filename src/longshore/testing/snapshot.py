@@ -23,7 +23,6 @@ from longshore.schema.diff import (
     worst_first,
     write_surface_file,
 )
-from longshore.testing.in_memory import in_memory
 
 _AGAIN: Final = "pytest --mcp-update"
 
@@ -73,7 +72,7 @@ def _surface(what: Any) -> Surface:
     if is_surface(what):
         found: Surface = what
         return found
-    with SyncClient(in_memory(what)) as client:
+    with SyncClient(what) as client:
         return _read_sync(client)
 
 
