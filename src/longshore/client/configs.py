@@ -192,7 +192,7 @@ def _read(file: ConfigFile, here: str, *, named: bool) -> list[ConfiguredServer]
 def _read_bytes(file: ConfigFile, named: bool) -> bytes:
     """The content of a file that the user named, which may be a pipe, or that was found.
 
-    One that was found counts as empty if it is no file, unreadable, or another user's: another user must not choose
+    A found file counts as empty if it is no file, unreadable, or another user's: another user must not choose
     what we start by putting a file into a shared folder.
     """
     try:

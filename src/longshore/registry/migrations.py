@@ -54,7 +54,7 @@ class Migrations:
         return reading
 
     def _rename(self, raw: Any, problem: Exception) -> RepairResult:
-        """Explain the arguments under their current names. One that is given under both names is a fault."""
+        """Explain the arguments under their current names. An argument given under both names is an error."""
         given = _members(raw) if self.renames else None
         if given is None or self.renames.keys().isdisjoint(given):
             return self._explain(raw, problem)

@@ -226,7 +226,7 @@ class Template:
         return literals
 
     def _names_in(self, expression: str, operator: str) -> list[str]:
-        """The variables of one expression, a path variable alone. Those with a star may hold slashes."""
+        """The variables of one expression, a path variable alone. Variables with a star may hold slashes."""
         names = expression[len(operator) :].split(",")
         if operator in ("#", "."):
             raise TemplateProblem(f"{{{expression}}} uses an operator that can't be matched", "use {name} or {+name}")

@@ -30,7 +30,7 @@ MOST_IDLE: Final = 1024
 
 
 class Counts:
-    """How many places and how much of the queue somebody takes."""
+    """The running calls and the share of the queue of one caller or owner."""
 
     __slots__ = ("asking", "queued", "running")
 

@@ -1,4 +1,4 @@
-"""What the backends have in common: listeners by topic, operations that are run in groups, and how keys are written."""
+"""The common part of the SQLite and Redis backends: listeners by topic, operations in groups, the encoding of keys."""
 
 from __future__ import annotations
 

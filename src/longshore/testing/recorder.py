@@ -149,7 +149,7 @@ class Recording:
 
     @property
     def too_long(self) -> str:
-        """What to say if it is; else empty."""
+        """The error text if the recording is too long; else empty."""
         most = f"{MOST_BYTES:,} bytes"
         return f"the recording is longer than {most}; record less" if self._size > MOST_BYTES else ""
 

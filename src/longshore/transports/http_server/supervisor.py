@@ -53,7 +53,7 @@ SUPERVISOR_SECONDS = 1.2
 
 
 class Served(Struct, frozen=True):
-    """What `serve --http` needs of a server."""
+    """The parts of a server that `serve --http` uses."""
 
     name: str
     engine: Engine
@@ -427,7 +427,7 @@ _PIECE_BYTES = 1 << 16
 
 
 class WorkerConfig(Struct, frozen=True):
-    """What a worker needs: the endpoint, with the token that no command line should show, and its sockets."""
+    """The start message of a worker: the endpoint, with the token that no command line should show, and its sockets."""
 
     endpoint: Endpoint
     sockets: list[int]
