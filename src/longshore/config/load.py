@@ -83,7 +83,7 @@ class ConfigWatch:
         self._started = True
 
     def check(self) -> None:
-        """Load the configuration again if a file has changed. A configuration that can't be used is reported, and the old one stays."""
+        """Load the configuration again if a file has changed. If it can't be used, that is reported."""
         if not self._started:
             return
         now = fingerprint(self._config)

@@ -36,7 +36,7 @@ class OwnToken(Struct, frozen=True):
 
 
 class Endpoint(Struct, frozen=True):
-    """The address that the supervisor has set up: the bound port, the store that workers share, the server's own token."""
+    """The address that is served: the bound port, the store that workers share, the server's own token."""
 
     port: int
     store: str | None
