@@ -1,8 +1,8 @@
 """The memory that unfinished request bodies may hold, all of one process together.
 
 A body that comes with one read is never unfinished and is not counted. Any other is counted with its whole length as
-soon as some of it has come, so a body that was admitted can also end. A body without room waits, and its connection is not
-read meanwhile; connections take turns by address. A quarter is left to small bodies and to the beginnings of
+soon as some of it has come, so a body that was admitted can also end. A body without room waits, and its connection is
+not read meanwhile; connections take turns by address. A quarter is left to small bodies and to the beginnings of
 those that wait. While one waits, or half of that quarter is taken, the others have to end within `body_seconds`, so a
 slow client can't hold the memory.
 """
