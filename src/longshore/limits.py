@@ -95,7 +95,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """HTTP connections at once."""
 
     peer_connections: int = 1000
-    """HTTP connections of one address, half of all. This machine's are not counted: a proxy there carries all clients."""
+    """HTTP connections of one address, half of all. This machine's are not counted: a proxy is all clients."""
 
     stream_after_seconds: float = 2.0
     """A call over HTTP that runs longer is answered as a stream, which proxies keep open and clients can resume."""
