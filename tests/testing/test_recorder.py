@@ -367,6 +367,12 @@ def test_a_recording_begins_with_the_full_negotiation(tmp_path: Path) -> None:
 
 ODDLY = {
     "twice": "reply(m, DONE)",
+    "of another request": "send(dict(jsonrpc='2.0', id=1, result={}))",
+    "of none": "send(dict(jsonrpc='2.0', id=9999, result={}))",
+    "without an id": "send(dict(jsonrpc='2.0', id=None, result={}))",
+    "its id is a fraction": "send(dict(jsonrpc='2.0', id=1.5, result={}))",
+    "so is a question's": "ask(1.5, 'ping')",
+    "or a token": "notify('notifications/progress', progressToken={}, progress=1)",
     "its id is a list": "send(dict(jsonrpc='2.0', id=[1], result={}))",
     "no object": "send(5); send(None)",
     "no JSON": "raw(b'hello\\n')",
