@@ -231,8 +231,9 @@ def test_all_of_merges_properties() -> None:
 def test_pattern_properties_are_arguments() -> None:
     patterns = {"^s-": {"type": "string"}, "^n-": {"type": "integer"}}
     shape = {"type": "object", "patternProperties": patterns, "additionalProperties": False}
-    assert made(shape, "s-a=x", "n-a=1") == {"s-a": "x", "n-a": 1}
+    assert made(shape, "s-a=1", "n-a=1") == {"s-a": "1", "n-a": 1}
     assert wrong(shape, "x=1") == ["x: unknown field"]
+    assert made({"type": "object", "properties": {"a": {}}, "patternProperties": patterns}, "n-b=1") == {"n-b": 1}
 
 
 def test_keywords_beside_a_reference_count() -> None:

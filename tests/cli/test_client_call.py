@@ -464,3 +464,30 @@ def test_a_word_that_is_no_utf8_is_refused(workspace: Workspace) -> None:
     done = subprocess.run(argv, cwd=workspace.folder, env=workspace.env, capture_output=True, timeout=45)
     assert done.returncode == 2
     assert b"is no UTF-8" in done.stderr
+
+
+def test_values_are_read_as_the_schema_says(workspace: Workspace) -> None:
+    argv = ["call", "server.py", "echo", "text=007", "loud=yes", "tags=a", "tags=b", "size=large"]
+    assert workspace.run(*argv).stdout == b"'007' True ['a', 'b'] large\n"
+
+
+def test_a_missing_argument_is_described(workspace: Workspace) -> None:
+    done = workspace.run("call", "server.py", "add")
+    assert (done.returncode, done.stderr) == (2, b"add was not called:\n  a: missing, an integer: the first one\n")
+
+
+@pytest.mark.parametrize("given", ["{", "[1]", "@none.json"])
+def test_args_must_be_an_object(workspace: Workspace, given: str) -> None:
+    done = workspace.run("call", "server.py", "add", "--args", given)
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"--args: ")
+
+
+def test_json_among_the_words_is_shown_where_it_goes(workspace: Workspace) -> None:
+    assert b"--args" in workspace.run("call", "false", "add", '{"a": 1}').stderr
+
+
+def test_a_huge_result_passes(workspace: Workspace) -> None:
+    workspace.write("big.py", "from longshore import Server\napp = Server('big')\n@app.tool\ndef much() -> str:\n"
+                         "    return 'x' * 3_000_000\n")  # fmt: skip
+    assert len(workspace.run("call", "big.py", "much").stdout) == 3_000_001

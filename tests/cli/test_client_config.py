@@ -107,3 +107,10 @@ def test_an_unknown_server_name_gets_the_nearest(workspace: Workspace) -> None:
     done = workspace.run("list", "harbor")
     assert done.returncode == 2
     assert b"did you mean 'harbour'?" in done.stderr
+
+
+def test_a_broken_file_is_an_error(workspace: Workspace) -> None:
+    workspace.write(".mcp.json", "{")
+    done = workspace.run("list", "harbour")
+    assert done.returncode == 2
+    assert b".mcp.json: it can't be read" in done.stderr

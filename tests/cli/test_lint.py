@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +19,8 @@ from longshore.cli.main import run
 from longshore.schema.lint.clients import CLIENTS
 from longshore.schema.lint.rule import PROFILES
 from longshore.schema.lint.rules import RULES
-from serving import serve
+from serving import eventually, serve
+from waiting import PATIENCE, is_alive
 
 from .conftest import Workspace
 
@@ -572,7 +574,7 @@ def test_as_prints_the_list_as_a_client_passes_it(shore: Shore, client: str) -> 
 # -- real processes: servers of others
 
 STRANGER = """
-    import json, sys
+    import json, os, sys
     mode = sys.argv[1]
     def answer(id, **more):
         print(json.dumps({"jsonrpc": "2.0", "id": id, **more}), flush=True)
@@ -582,7 +584,7 @@ STRANGER = """
             known = {"serverInfo": {"name": "stranger", "version": "1"}, "capabilities": {"tools": {}}}
             answer(said["id"], result={"protocolVersion": "2025-06-18", **known})
         elif said.get("method") == "tools/list" and mode == "hangs":
-            continue
+            open("hanging", "w").write(str(os.getpid()))
         elif said.get("method") == "tools/list" and mode == "lists":
             first = "cursor" not in said.get("params", {})
             tools = [{"name": "no_schema"}, 5] if first else [{"name": 7, "inputSchema": []}]
@@ -644,3 +646,31 @@ def test_rules_clients_and_profiles_are_completed() -> None:
     assert "get_weather:E04=" in tab("lint", "--waive", "get_weather:E0")
     assert tab("lint", "--as", "cl") == ["claude"]
     assert tab("lint", "--profile", "") == list(PROFILES)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_ends_the_server_too(workspace: Workspace, number: int, code: int) -> None:
+    path = str(workspace.write("stranger.py", STRANGER))
+    child = workspace.start("lint", "--", sys.executable, path, "hangs")
+    hanging = workspace.folder / "hanging"
+    pid = int(eventually(lambda: hanging.exists() and hanging.read_text(), "the list"))
+    os.kill(child.pid, number)
+    assert child.wait(PATIENCE) == code
+    assert not is_alive(pid)
+
+
+def test_a_closed_pipe_prints_no_error(workspace: Workspace) -> None:
+    workspace.write("many.json", json.dumps([{**WORDLESS, "name": f"tool_{number}"} for number in range(SHOWN)]))
+    child = workspace.start("lint", "many.json", stdout=-1, stderr=-1)
+    assert child.stdout is not None and child.stderr is not None
+    child.stdout.close()
+    child.wait(PATIENCE)
+    assert child.stderr.read() == b""
+
+
+def test_a_full_disk_is_an_error(workspace: Workspace) -> None:
+    workspace.write("list.json", "[]")
+    with open("/dev/full", "wb") as full:
+        child = workspace.start("lint", "list.json", stdout=full, stderr=-1)
+    assert child.wait(PATIENCE) == 2 and child.stderr is not None
+    assert child.stderr.read() == b"the output could not be written: No space left on device\n"

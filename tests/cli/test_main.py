@@ -14,6 +14,7 @@ import pytest
 
 from longshore import __version__
 from longshore.cli.main import COMMANDS, cli, run
+from longshore.config.keys import sections
 from longshore.config.sections import CONFIG_OPTION, FLAGS, HTTP_FLAGS, HTTP_OPTION
 from longshore.errors import TargetError
 
@@ -119,6 +120,12 @@ def test_serve_help_lists_every_option(capsys: pytest.CaptureFixture[str]) -> No
         assert f"{option} " in out
         assert f"`{option}`" in PAGE.read_text()
     assert "TARGET" in out
+
+
+def test_every_flag_sets_a_key_that_exists() -> None:
+    for key in (FLAGS | HTTP_FLAGS).values():
+        section, _, name = key.partition(".")
+        assert name in sections()[section].keys
 
 
 def test_serve_hands_over_what_was_given(served: list[Any]) -> None:

@@ -37,9 +37,9 @@ ASKS = {"elicitation": {"form": {}}}
 LOOK = modern(call("look"))
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with opened(tmp_path_factory.mktemp("authorization"), TOKENS, own=True) as found:
+@pytest.fixture(scope="module", params=["uvicorn", "own"])
+def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with opened(tmp_path_factory.mktemp("authorization"), TOKENS, own=request.param == "own") as found:
         yield found
 
 

@@ -21,10 +21,10 @@ SAFE = modern(call("safe"))
 BEARER = ("Authorization", f"Bearer {ANN}")
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+@pytest.fixture(scope="module", params=["uvicorn", "own"])
+def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("cors")
-    with opened(folder, TOKENS, own=True, origins=[PAGE, OTHER]) as found:
+    with opened(folder, TOKENS, own=request.param == "own", origins=[PAGE, OTHER]) as found:
         yield found
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import sqlite3
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
-from asgi import WAIT_SECONDS, Answer, configured, opened, request
+from asgi import HOST, WAIT_SECONDS, Answer, configured, opened, request
 
 from longshore import Limits, Server
+from serving import serve
 
 AUTH = '[auth]\ntoken = "a-secret-token-0123456789abcdef"'
 
@@ -179,3 +181,13 @@ def test_a_server_that_stops_says_so(tmp_path: Path) -> None:
 def test_other_methods_are_refused(tmp_path: Path) -> None:
     answer = get(configured(Server("x"), tmp_path), "POST")
     assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
+
+
+def test_a_probe_over_a_real_socket(tmp_path: Path) -> None:
+    with serve(configured(Server("x"), tmp_path)) as site:
+        client = http.client.HTTPConnection(HOST, site.port, timeout=WAIT_SECONDS)
+        for method, body in (("GET", b'{"status":"ok"}'), ("HEAD", b"")):
+            client.request(method, "/health")
+            answer = client.getresponse()
+            assert (answer.status, answer.read()) == (200, body)
+        client.close()

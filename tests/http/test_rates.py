@@ -14,7 +14,7 @@ from premises import Site, opened
 from longshore import Server
 from longshore.server.engine import Rates
 from posting import Session, bearer, call, encode, modern, modern_headers, request
-from serving import Exchange
+from serving import Exchange, serve
 
 ANN = "token-of-ann-0123456789abcdef"
 BOB = "token-of-bob-0123456789abcdef"
@@ -196,3 +196,18 @@ def test_the_default_lets_one_client_call_as_fast_as_it_can(tmp_path: Path, per_
         clock.now += 1 / per_second
         waits.append(rates.take("ann", "add"))
     assert any(waits) is refused
+
+
+def test_thousands_of_calls_one_after_another_are_all_answered_by_default(tmp_path: Path) -> None:
+    server = Server("default")
+
+    @server.tool(run="inline")
+    def safe() -> str:
+        """Harmless."""
+        return "safe"
+
+    with serve(configured(server, tmp_path, grace=0.0)) as served:
+        session = Session(served, "2025-03-26").open()
+        for _ in range(30):
+            answers = session.post([call("safe", id=n) for n in range(100)]).finish().json
+            assert [answer["result"]["content"][0]["text"] for answer in answers] == ["safe"] * 100

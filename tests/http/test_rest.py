@@ -501,3 +501,13 @@ def test_the_page_has_every_kind_with_its_status() -> None:
     assert {kind: int(status) for kind, status in rows} == STATUSES
     engine = set(get_args(FailureKind)) - {"not_initialized"}  # which a call that needs no handshake can't be
     assert engine <= STATUSES.keys()
+
+
+def test_a_closed_socket_takes_the_call_back(asgi: Config) -> None:
+    ended = threading.Event()
+    app, started = hanging(ended.set)
+    with serve(asgi(app)) as site:
+        asked = site.send("POST", "/tools/work", body=b"")
+        assert started.wait(WAIT_SECONDS)
+        asked.drop()
+        assert ended.wait(WAIT_SECONDS)

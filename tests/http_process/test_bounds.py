@@ -289,3 +289,40 @@ def test_head_and_no_content_have_no_body() -> None:
         for method, path in (("HEAD", "/"), ("GET", "/none")):
             raw = read_to_end(server.say(f"{method} {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode()))
             assert raw.endswith(b"\r\n\r\n") and raw.count(b"\r\n\r\n") == 1
+
+
+def test_who_hangs_up_at_any_byte_is_not_missed() -> None:
+    """Whatever was read by then, the app hears of it and nothing is reported."""
+    app = Flood()
+    data = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n{  }"
+    with listen(app) as server:
+        for length in range(1, len(data) + 1):
+            answer = server.say(data[:length])
+            if length == len(data):
+                answer.begin()
+            answer.drop()
+        deadline = time.monotonic() + SECONDS
+        while server.look(lambda: len(server.listener.connections)) or app.running:
+            assert time.monotonic() < deadline, app.running
+            time.sleep(0.01)
+
+
+class Flood:
+    """Streams until its client is gone."""
+
+    running = 0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.running += 1
+        try:
+            while (message := await receive())["type"] == "http.request" and message["more_body"]:
+                pass
+            if message["type"] == "http.disconnect":
+                return
+            gone = asyncio.create_task(receive())
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            while not gone.done():
+                await send({"type": "http.response.body", "body": b"x", "more_body": True})
+                await asyncio.sleep(0.001)
+        finally:
+            self.running -= 1

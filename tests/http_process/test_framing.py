@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import re
+import threading
+import time
 from typing import Any
 
 import pytest
@@ -165,6 +169,35 @@ def test_a_request_sent_ahead_ends_the_connection_after_the_answer_that_is_due()
         answer = server.say((HEAD + TWO) * 50)
         assert closes_with(answer, 200)
         assert answer.json["body"] == "{}"
+
+
+@pytest.mark.parametrize("size", [1000, 3_000_000])
+def test_an_answer_arrives_whole_though_a_request_was_sent_ahead_and_is_not_read(size: int) -> None:
+    """A socket that is closed with unread bytes is reset, and what the kernel holds of the answer is lost."""
+
+    async def late(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.sleep(0.05)
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % size)]})
+        await send({"type": "http.response.body", "body": bytes(size)})
+
+    with listen(late) as server:
+        answer = server.say(HEAD + TWO + HEAD + b"Content-Length: 1000000000\r\n\r\n")
+        stop = threading.Event()
+
+        def send_on() -> None:
+            with contextlib.suppress(OSError):
+                while not stop.is_set():
+                    answer.wire.sendall(bytes(60_000))
+
+        thread = threading.Thread(target=send_on)
+        thread.start()
+        time.sleep(0.2)  # the answer is written, and nobody has read it
+        try:
+            assert len(answer.finish().body) == size
+        finally:
+            stop.set()
+            answer.drop()
+            thread.join()
 
 
 def test_what_follows_a_good_request_does_not_spoil_its_answer() -> None:

@@ -15,6 +15,7 @@ from longshore.config.sections import HttpConfig
 from longshore.transports.http_server import endpoint as binding
 from posting import ask_modern, call, modern, post_modern
 from services import skip
+from waiting import eventually
 
 from .serverproc import LONGSHORE, environment, launch, start
 from .servers import SOURCE
@@ -342,3 +343,25 @@ def test_the_limit_of_open_files_is_raised_as_far_as_it_may(tmp_path: Path) -> N
         soft = next(int(line.split()[3]) for line in limits.splitlines() if line.startswith("Max open files"))
         assert soft >= 2000
         assert os.path.exists(f"/proc/{server.pid}")
+
+
+STUCK = """
+from pathlib import Path
+from longshore import Server
+app = Server("stuck")
+
+@app.tool
+async def download() -> str:
+    return Path("pipe").read_text()
+"""
+
+
+def test_an_async_tool_that_blocks_is_named_while_it_does() -> None:
+    with start(STUCK) as server:
+        os.mkfifo(server.folder / "pipe")
+        answer = post_modern(server, modern(call("download")))
+        eventually("the report", lambda: "download has blocked the event loop for 1 s at " in server.stderr)
+        assert ":8 download: " in server.stderr
+        (server.folder / "pipe").write_text("unblocked")
+        answer.finish()
+        assert answer.messages[-1]["result"]["content"][0]["text"] == "unblocked"

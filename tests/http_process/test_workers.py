@@ -212,3 +212,17 @@ supervisor.run(1.0)
 assert signal.getsignal(signal.SIGCHLD) is handler
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=SOON)
+
+
+def test_a_worker_that_has_left_and_does_not_exit_is_ended() -> None:
+    """A thread of its own may hold it; its line has closed, so there is nothing more to hear of it."""
+    stuck = """
+if "_LONGSHORE_WORKER" in os.environ and not os.path.exists("left"):
+    open("left", "w").close()
+    os.close(int(os.environ["_LONGSHORE_WORKER"]))
+    threading.Thread(target=time.sleep, args=(600,)).start()
+    sys.exit(7)
+"""
+    with start(SOURCE + stuck, "--workers", "2") as server:
+        assert "was ended by SIGKILL; it is replaced" in server.stderr
+        assert pids(server) == set(server.workers)

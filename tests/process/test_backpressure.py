@@ -295,3 +295,38 @@ def done_chatting(peer: Peer) -> bool:
     with open(f"/proc/{peer.pid}/stat", "rb") as file:
         after = file.read().rpartition(b")")[2].split()
     return before[11:13] == after[11:13]  # no processor time was used meanwhile
+
+
+def test_a_cancelled_call_sends_no_more_notifications(workshop: Workshop) -> None:
+    peer = workshop.serve(
+        """
+        import asyncio
+        from longshore import Context, Server
+        app = Server("cancelled")
+
+        @app.tool
+        async def work(ctx: Context) -> str:
+            try:
+                n = 0
+                while True:
+                    n += 1
+                    ctx.progress(n)
+                    await asyncio.sleep(0.001)
+            except asyncio.CancelledError:
+                for late in range(100):
+                    ctx.progress(n + late + 1)
+                    ctx.info("late")
+                raise
+        """
+    )
+    peer.start()
+    message = call(1, "work")
+    message["params"]["_meta"] = {"progressToken": 1}
+    peer.send(message)
+    peer.notice("notifications/progress")
+    peer.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+    peer.ask(request(2, "ping"))
+    count = len(peer.seen)
+    peer.ask(request(3, "ping"))
+    assert len(peer.seen) == count + 1
+    assert not any(frame.get("method") == "notifications/message" for frame in peer.seen)

@@ -434,3 +434,37 @@ def _serve() -> list[str]:
     from .peer import LONGSHORE
 
     return [*LONGSHORE, "serve"]
+
+
+def test_more_handlers_than_places_may_wait_for_the_client(workshop: Workshop) -> None:
+    peer = gated(workshop, "running=2")
+    peer.send(*(call(n, "confirm") for n in range(20)))
+    questions = [peer.notice("elicitation/create") for _ in range(20)]
+    key = next(iter(questions[0]["params"]["requestedSchema"]["properties"]))
+    for question in questions:
+        result = {"action": "accept", "content": {key: True}}
+        peer.send({"jsonrpc": "2.0", "id": question["id"], "result": result})
+    assert all(text_of(peer.answer(n)) == "True" for n in range(20))
+    until_load(peer, 0, 0)
+
+
+@pytest.mark.parametrize("tool", ["own_async", "own_thread", "own_swallowing"])
+def test_a_tool_is_stopped_after_its_own_timeout(workshop: Workshop, tool: str) -> None:
+    peer = workshop.serve(TIMED)
+    peer.start()
+    answer = peer.call(tool)
+    assert failed(answer)
+    assert text_of(answer) == f"{tool} did not finish within 0.1 s and was stopped (its `timeout`)"
+    (workshop.folder / "gate").touch()
+    assert text_of(peer.call("off", id=2)) == "unhurried"
+    assert [frame.get("id") for frame in peer.seen] == ["init", "call", 2], "a late result is dropped"
+
+
+@pytest.mark.parametrize("tool", ["inline", "thread", "async"])
+def test_a_result_over_the_frame_limit_is_a_failure_that_says_so(workshop: Workshop, tool: str) -> None:
+    peer = workshop.serve(ODD.replace("FRAME", str(16 << 20)))
+    peer.start()
+    answer = peer.call(tool, kind="large")
+    assert failed(answer)
+    assert "the limit is 16,777,216" in text_of(answer)
+    assert text_of(peer.call(tool, id=2, kind="fine")) == "fine"

@@ -503,3 +503,15 @@ def test_a_nonce_is_remembered_until_it_expires(monkeypatch: pytest.MonkeyPatch)
         assert "expired" not in nonces._consumed
 
     run(main())
+
+
+def test_answers_without_the_state_are_asked_for_again() -> None:
+    effects: list[str] = []
+
+    async def main() -> None:
+        client = Client(shop(effects))
+        reply = await client.call("refund", {"order": "A9"}, inputResponses=YES)
+        assert reply["result"]["resultType"] == "input_required"
+        assert effects == []
+
+    run(main())

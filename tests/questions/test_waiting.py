@@ -271,3 +271,33 @@ def test_a_call_that_was_answered_leaves_nothing_behind() -> None:
         assert (session.rows, session.asked, app.engine.executor.live) == ({}, {}, set())
 
     run(main())
+
+
+@both_ways
+def test_a_waiting_call_holds_no_place(tool: str) -> None:
+    async def main() -> None:
+        client = Client(asker(Limits(running=1)), LEGACY)
+        id, question = await ask(client, tool)
+        reply = await client.call("add", {"a": 1, "b": 2})
+        assert text(reply["result"]) == "3"
+        answer(client, question)
+        reply = await client.get()
+        assert (reply["id"], text(reply["result"])) == (id, "True")
+
+    run(main())
+
+
+@both_ways
+def test_more_calls_may_wait_than_may_run(tool: str) -> None:
+    async def main() -> None:
+        app = asker(Limits(running=2))
+        client = Client(app, LEGACY)
+        questions = [(await ask(client, tool))[1] for _ in range(20)]
+        assert app.engine.executor.running == 0
+        for question in reversed(questions):
+            answer(client, question)
+        replies = [await client.get() for _ in questions]
+        assert all(text(reply["result"]) == "True" for reply in replies)
+        assert app.engine.executor.running == 0
+
+    run(main())

@@ -262,3 +262,9 @@ def test_alternatives_beyond_the_limit_may_be_anything(more: int) -> None:
     assert len(named) == min(count, MAX_BRANCHES)
     assert (schema.get("required") == ["a"]) is (schema.get("additionalProperties") is False) is (more <= 0)
     assert len(said) <= MAX_SENTENCE
+
+
+def test_alternatives_that_are_too_deep_to_compare_are_alternatives() -> None:
+    branches = [{"properties": {"a": deep(5_000)}} for _ in range(2)]
+    schema, _ = without_root_combinators({"type": "object", "anyOf": branches, "allOf": branches})
+    assert set(schema["properties"]) == {"a"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
 import threading
 from typing import Any
 
@@ -213,5 +214,34 @@ def test_a_call_that_blocks_past_its_timeout_and_goes_on_is_answered_at_once() -
         peer = Peer(app)
         peer.call(1, "late")
         assert text_of(await peer.get()).startswith("late did not finish within 0.01 s and was stopped")
+
+    run(body())
+
+
+def test_after_a_thread_that_failed_the_next_call_starts_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    failures: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", failures.append)
+
+    def fail() -> None:
+        raise RuntimeError("no frames today")
+
+    async def body() -> None:
+        app = Server("t")
+        monkeypatch.setattr(watchdog_of(app), "_find", fail)
+        never = asyncio.Event()
+
+        @app.tool
+        async def wait() -> None:
+            await never.wait()
+
+        peer = Peer(app)
+        for count in (1, 2):
+            peer.call(count, "wait")
+            eventually("the thread's end", lambda count=count: len(failures) == count)  # type: ignore[misc]
+            assert not app.engine.executor.watched
+            await asyncio.sleep(0)
+        never.set()
+        for _ in range(2):
+            await peer.get()
 
     run(body())

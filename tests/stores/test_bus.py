@@ -210,3 +210,18 @@ def test_a_listener_added_under_load_gets_all_later_messages(shared_place: Place
         assert heard == list(range(heard[0], heard[0] + len(heard)))
 
     shared_place.run(body)
+
+
+def test_many_listen_and_stop_at_once(place: Place) -> None:
+    async def body(store: Store) -> None:
+        heard: list[int] = []
+        stops = await asyncio.gather(*(store.listen(f"t{n % 50}", lambda _, n=n: heard.append(n)) for n in range(200)))
+        for stop in stops[::2]:
+            stop()
+        await asyncio.gather(*(store.post(f"t{n}", b"m") for n in range(50)))
+        await until(lambda: len(heard) >= 100)
+        assert sorted(heard) == list(range(1, 200, 2))
+        for stop in stops:
+            stop()
+
+    place.run(body)

@@ -112,3 +112,31 @@ def test_empty_families_are_removed() -> None:
         assert not store._families
 
     run(body())
+
+
+def test_deleted_keys_leave_nothing_behind_long_before_they_expire() -> None:
+    store = MemoryStore(Clock())
+    names = [key(n) for n in range(COUNT)]
+    before = [sys.getrefcount(name) for name in names]
+
+    async def body() -> None:
+        for name in names:
+            await store.set(name, b"", 1800)
+            await store.append(name, b"", 1800, 10)
+            await store.delete(name)
+
+    run(body())
+    assert [sys.getrefcount(name) for name in names] == before
+
+
+def test_values_are_not_copied() -> None:
+    store = MemoryStore()
+    value = bytes(1 << 20)
+
+    async def body() -> None:
+        await store.set("s:1", value, 60)
+        await store.append("l:1", value, 60, 5)
+        assert await store.get("s:1") is value
+        assert (await store.read("l:1", 0))[0][1] is value
+
+    run(body())

@@ -105,3 +105,27 @@ def test_a_process_killed_while_it_makes_the_file_leaves_a_usable_one(tmp_path: 
         child.kill()
         with children(f"sqlite:///{path}", 1) as (other,):
             assert other.ask("check") is None
+
+
+def test_two_processes_see_each_others_data(url: str) -> None:
+    with children(url, 2) as (one, two):
+        one.ask("set", "s:1", b"v", 60.0)
+        assert two.ask("get", "s:1") == b"v"
+        assert two.ask("touch", "s:1", 90.0) is True
+        assert [one.ask("append", "l:1", b"a", 60.0, 9), two.ask("append", "l:1", b"b", 60.0, 9)] == [1, 2]
+        assert one.ask("read", "l:1", 0) == two.ask("read", "l:1", 0) == [(1, b"a"), (2, b"b")]
+        assert [one.ask("add", "n:1", b"", 60.0), two.ask("add", "n:1", b"", 60.0)] == [True, False]
+        assert two.ask("count", "s:") == 1
+        two.ask("delete", "s:1")
+        assert one.ask("get", "s:1") is None
+
+
+def test_two_processes_exchange_messages(url: str) -> None:
+    with children(url, 2) as (one, two):
+        one.ask("listen", "t")
+        two.ask("listen", "t")
+        for n in range(50):
+            one.ask("post", "t", b"one %d" % n)
+            two.ask("post", "t", b"two %d" % n)
+        expected = [("t", b"%s %d" % (who, n)) for n in range(50) for who in (b"one", b"two")]
+        assert one.wait_heard(100) == two.wait_heard(100) == expected

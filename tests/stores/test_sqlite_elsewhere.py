@@ -144,3 +144,40 @@ def test_a_program_may_end_without_closing(tmp_path: Path) -> None:
     run(body)
     """
     assert lines_of(source, tmp_path / "store.db") == ["end"]
+
+
+def test_a_store_without_free_descriptors_polls(tmp_path: Path) -> None:
+    """Without descriptors no socket can be made, so the store polls until there is one."""
+    source = """
+    import socket
+
+    def sockets():
+        return [name for name in os.listdir(path + ".bus") if name != "other.sock"]
+
+    async def until(condition):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+    async def body():
+        store = SqliteStore(path)
+        await attempt(store.check())
+        os.mkdir(path + ".bus")
+        other = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        other.bind(path + ".bus/other.sock")
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
+        heard = []
+        await store.listen("t", heard.append)
+        await store.post("t", b"m")
+        await until(lambda: heard)
+        await attempt(store.check())
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        print(heard)
+        await until(sockets)
+        print(len(sockets()))
+        await store.close()
+
+    run(body)
+    """
+    path = tmp_path / "store.db"
+    assert lines_of(source, path) == ["done None", "done None", "[b'm']", "1"]

@@ -461,3 +461,31 @@ def test_another_plugin_may_have_our_option(pytester: pytest.Pytester) -> None:
     )
     pytester.syspathinsert()
     pytester.runpytest_subprocess("-p", "other").assert_outcomes(passed=1)
+
+
+def test_child_processes_do_not_get_the_update_flag(shop: pytest.Pytester) -> None:
+    """A server that is started by the tests refuses variables that it does not know."""
+    shop.makepyfile(
+        """
+        import os, pytest, sys
+
+        @pytest.fixture
+        def mcp_server():
+            return [sys.executable, "-m", "longshore", "serve", "shop.py"]
+
+        def test_it(mcp_surface):
+            assert not [name for name in os.environ if name.startswith("LONGSHORE_")]
+            mcp_surface()
+        """
+    )
+    run(shop, "--mcp-update", passed=1)
+    run(shop, passed=1)
+    assert '"ring"' in (shop.path / "surface.json").read_text()
+
+
+def test_without_the_other_plugins(shop: pytest.Pytester) -> None:
+    """Ours alone, in random order or not: nothing else is needed."""
+    shop.makepyfile("def test_it(mcp_client): assert mcp_client.call('ring').text == 'ding'")
+    others = ["randomly", "xdist", "anyio", "timeout", "pytest_timeout"]
+    flags = [flag for name in others for flag in ("-p", f"no:{name}")]
+    shop.runpytest_subprocess(*flags, "-W", "error", "--strict-markers").assert_outcomes(passed=1)

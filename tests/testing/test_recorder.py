@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from unittest.mock import Mock
 import pytest
 
 from client.scripted import script
-from longshore import Ask, Client, ClientError, ConnectError, Context, HttpRefused, Server, Tool
+from longshore import Ask, Client, ClientError, ConnectError, Context, HttpRefused, Server, Tool, ToolError
 from longshore.client.channel import Channel, FrameInfo
 from longshore.client.targets import Target, TransportOptions, find
 from longshore.testing import check, record, recorder, replay
@@ -366,6 +367,12 @@ def test_a_recording_begins_with_the_full_negotiation(tmp_path: Path) -> None:
 
 ODDLY = {
     "twice": "reply(m, DONE)",
+    "of another request": "send(dict(jsonrpc='2.0', id=1, result={}))",
+    "of none": "send(dict(jsonrpc='2.0', id=9999, result={}))",
+    "without an id": "send(dict(jsonrpc='2.0', id=None, result={}))",
+    "its id is a fraction": "send(dict(jsonrpc='2.0', id=1.5, result={}))",
+    "so is a question's": "ask(1.5, 'ping')",
+    "or a token": "notify('notifications/progress', progressToken={}, progress=1)",
     "its id is a list": "send(dict(jsonrpc='2.0', id=[1], result={}))",
     "no object": "send(5); send(None)",
     "no JSON": "raw(b'hello\\n')",
@@ -390,3 +397,72 @@ def test_a_malformed_message_is_redacted_too(tmp_path: Path) -> None:
     recording.add("<", b'"a sk-12345678"')
     lines = vars(recording)["_lines"]
     assert lines[1].startswith("# < no message") and "12345678" not in "".join(lines)
+
+
+def test_concurrent_recordings_leave_one_whole_file(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+
+    async def work() -> None:
+        await asyncio.gather(*(use(record(till(), path)) for _ in range(5)))
+
+    asyncio.run(work())
+    assert asyncio.run(use(replay(path)))[0] == "3"
+    assert [each.name for each in tmp_path.iterdir()] == ["t"]
+
+
+def test_a_recording_that_is_too_long_fails_every_later_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that reconnects gets the error too. The limit counts bytes, not characters."""
+    monkeypatch.setattr(recorder, "MOST_BYTES", 3000)
+    app = Server("long")
+
+    @app.tool(effects="read")
+    async def tell() -> str:
+        """Tell."""
+        return "…" * 300
+
+    async def work() -> None:
+        async with Client(record(app, tmp_path / "t"), timeout=5) as client:
+            await client.list_tools()
+            for _ in range(20):
+                with contextlib.suppress(ClientError):
+                    await client.call("tell")
+                    said.append("ok")
+            with pytest.raises(ClientError, match="the recording is longer than 3,000 bytes; record less"):
+                await client.call("tell")
+
+    said: list[str] = []
+    asyncio.run(work())
+    assert len(said) < 3 and not (tmp_path / "t").exists()
+
+
+def test_a_client_with_a_name_is_recorded(tmp_path: Path) -> None:
+    assert asyncio.run(use(record(till(), tmp_path / "t"), name="mine"))[0] == "3"
+
+
+def test_a_failing_tool_and_an_unknown_one_are_recorded(tmp_path: Path) -> None:
+    app = till()
+
+    @app.tool
+    async def refuse() -> str:
+        """Refuse."""
+        raise ToolError("out of stock")
+
+    async def work(target: Any) -> list[str]:
+        said = []
+        async with Client(target, timeout=5) as client:
+            for name in ("refuse", "nothing"):
+                with pytest.raises(ClientError) as caught:
+                    await client.call(name)
+                said.append(caught.value.what)
+        return said
+
+    path = tmp_path / "t"
+    assert asyncio.run(work(record(app, path))) == asyncio.run(work(replay(path)))
+    check(app, path)
+
+
+def test_each_line_is_the_message_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    asyncio.run(use(record(till(), path)))
+    for line in path.read_text().splitlines():
+        assert json.loads(line[2:])["jsonrpc"] == "2.0"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -251,6 +252,10 @@ def test_messages_before_the_first_request_are_replayed(tmp_path: Path) -> None:
         ("> " + "[" * 100_000, "t:1: that is no JSON"),
         ("\n> 5", "t:2: a message is a JSON object"),
         ("> {$J}", r"t:1: \$J is not defined; write @let J"),
+        (
+            "@let A " + "x" * 100 + "\n" + "".join(f"@let {b} {f'${a}' * 100}\n" for a, b in pairwise("ABCDEF")),
+            "t:4: written out, the macros have more than",
+        ),
         ('> {"id":1,"method":"\\ud800"}', "t:1: that is no JSON"),
         ('> {"id":1,"method":NaN}', "t:1: that is no JSON"),
         (

@@ -165,3 +165,20 @@ def test_a_call_that_outlives_its_events_is_still_followed(fresh: Site) -> None:
     assert steps(resumed.finish().messages) == [2, "walk walked 2"]
     assert session.get(home).begin().status == 200
     assert session.post(notice("notifications/initialized")).finish().status == 202
+
+
+def test_a_call_is_followed_back_and_forth(pair: Pair) -> None:
+    a, b = pair
+    session = opened(a)
+    name = f"walk {session.id}"
+    follower, told = progress(session, "walk", 1, name=name, to=8), []
+    follower.wait(lambda it: it.events)
+    for n in range(8):
+        a.do("allow", name=name)
+        wait_messages(follower, 1)
+        told += follower.messages
+        after = last(follower)
+        follower.drop()
+        follower = at(session, (b, a)[n % 2]).get(after)
+    a.do("allow", name=name)
+    assert steps(told + follower.finish().messages) == [*range(1, 9), f"{name} walked 8"]

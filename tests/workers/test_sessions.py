@@ -207,3 +207,12 @@ def test_the_bound_of_sessions_holds_across_processes(fresh: Site) -> None:
         assert at(first, process).post(request("ping")).finish().status == 404
         there = [at(session, process).post(request("ping")).finish().status for session in sessions]
         assert there == [404] * 5 + [200] * 3
+
+
+def test_a_session_that_makes_room_ends_where_its_stream_is(fresh: Site) -> None:
+    a, b = fresh.start(limits={"sessions": 2})
+    first = opened(a)
+    stream = first.get().begin()
+    for _ in range(2):
+        used(b)
+    assert stream.finish().ended

@@ -300,9 +300,12 @@ def child(schema: Any, root: dict[str, Any], key: str) -> Any:
     """The schema of an object's property; empty if any value is allowed, None if there can be no such property."""
     all_parts = parts(schema, root)
     found: list[Any] = [each["properties"][key] for each in all_parts if key in _member(each, "properties")]
+    if not found and any("patternProperties" in each for each in all_parts):
+        patterns = [pair for each in all_parts for pair in _member(each, "patternProperties").items()]
+        found = [each for pattern, each in patterns[:MOST_PARTS] if _matches(pattern, key)]
+        if not found:
+            return {}  # the validator says whether it is allowed
     if not found:
-        if any("patternProperties" in each for each in all_parts):
-            return {}  # the validator matches the patterns
         others: list[Any] = [each["additionalProperties"] for each in all_parts if "additionalProperties" in each]
         found = [each for each in others if each is not False]
         if not found:
@@ -310,6 +313,16 @@ def child(schema: Any, root: dict[str, Any], key: str) -> Any:
             return None if closed else {}
     known = [each if is_object(each) else {} for each in found]
     return known[0] if len(known) == 1 else {"anyOf": known}
+
+
+def _matches(pattern: str, key: str) -> bool:
+    """Match by the validator, whose patterns take linear time: the schema comes from a server."""
+    from longshore.schema.validate import SchemaProblem, compile
+
+    try:
+        return not compile({"pattern": pattern}).errors(key)
+    except SchemaProblem:
+        return True  # the server decides
 
 
 def _member(schema: dict[str, Any], key: str) -> dict[str, Any]:

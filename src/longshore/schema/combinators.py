@@ -81,7 +81,15 @@ def _required(schema: Schema) -> list[str]:
 
 def _distinct(values: list[Any]) -> list[Any]:
     """Without repeats. To Python, `True` is 1, but its text is another."""
-    return [*{repr(value): value for value in values}.values()]
+    return [*{_spelling(value): value for value in values}.values()]
+
+
+def _spelling(value: Any) -> object:
+    """Equal for equal values. One that is too deep to be written equals itself only."""
+    try:
+        return repr(value)
+    except RecursionError:
+        return id(value)
 
 
 def _put(schema: Schema, keyword: str, value: Any) -> Schema:
@@ -133,7 +141,7 @@ def _merge(base: Schema, part: Schema) -> Schema:
 
 
 def _both(ours: Any, theirs: Any) -> Any:
-    if theirs is True or repr(ours) == repr(theirs):
+    if theirs is True or _spelling(ours) == _spelling(theirs):
         return ours
     simple = _combine(ours, theirs) if is_object(ours) and is_object(theirs) else None
     return {"allOf": [ours, theirs]} if simple is None else simple

@@ -45,14 +45,21 @@ class Watchdog:
         executor = self._executor
         while executor.watched:
             sleep(LOOK_SECONDS)
-            before = self._find()
-            if before is not None and not self._loop_answers():
-                after = self._find()
-                if after is not None and after[0] is before[0]:
-                    self._report(*after)
+            try:
+                self._look()
+            except BaseException:
+                executor.watched = False  # the next call starts another thread
+                raise
             if not self._is_busy():
                 executor.watched = False
                 executor.watched = self._is_busy()  # a call that began meanwhile may have started no other thread
+
+    def _look(self) -> None:
+        before = self._find()
+        if before is not None and not self._loop_answers():
+            after = self._find()
+            if after is not None and after[0] is before[0]:
+                self._report(*after)
 
     def _is_busy(self) -> bool:
         return self._executor.running > 0

@@ -92,6 +92,7 @@ def write_literal(text: str) -> str:
 def read_marked(text: str, macros: Mapping[str, str], where: str) -> Iterator[MarkedLine]:
     """Every line but comments and `@let`. Raises LongshoreError."""
     known = dict(macros)
+    left = MOST_BYTES
     for number, raw in enumerate(text.split("\n"), 1):
         line = raw.strip()
         if not line or line.startswith("#"):
@@ -100,6 +101,9 @@ def read_marked(text: str, macros: Mapping[str, str], where: str) -> Iterator[Ma
         if unknown is not None:
             fix = f"write @let {unknown} …, or \\u0024 for a $"
             raise LongshoreError(f"{where}:{number}: ${unknown} is not defined; {fix}")
+        left -= sum(len(known[name]) for name in _MACRO.findall(line))
+        if left < 0:
+            raise LongshoreError(f"{where}:{number}: written out, the macros have more than {MOST_BYTES:,} characters")
         mark, _, rest = _MACRO.sub(lambda found: known[found[1]], line).partition(" ")
         if mark == "@let":
             name, _, known[name] = rest.partition(" ")

@@ -55,3 +55,23 @@ def test_in_another_server_a_body_that_finds_no_room_is_refused() -> None:
         first.write(body[MOST - 10 :])
         assert answer.finish().status == 200
         assert server.look(lambda: rig.app.uploads.held) == 0
+
+
+CHUNKED = ("Transfer-Encoding", "chunked")
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+def test_a_body_without_an_end_is_refused_where_the_limit_is() -> None:
+    with rigged(LIMITS) as (_, server):
+        connection, exchange = begin(server, head(server, CHUNKED))
+        sent = 0
+        while not exchange.read(0.001) and sent < 100 * MOST:
+            connection.write(chunk(b" " * 1000))
+            sent += 1000
+        exchange.begin()
+        assert exchange.status == 413
+        assert sent < 50 * MOST, "it read on and on"
+        assert ask_modern(server, call("echo")).status == 200

@@ -614,7 +614,7 @@ class Connection(Protocol):
 
     def responded(self, exchange: Exchange) -> None:
         """Wait for the next request, or end, after a response is complete."""
-        if exchange.more and not self._transport.is_closing():
+        if (exchange.more or self._discarding) and not self._transport.is_closing():
             self._linger()  # the client still sends, and should not lose the answer for that
         elif not exchange.keep_alive:
             self._transport.close()

@@ -241,6 +241,8 @@ SOON_SECONDS = 5.0
 """A worker that lived longer than this did not end because of how it was started."""
 BACKOFF = Backoff(0.1, 3.0)
 """Pauses before a worker that ended soon is replaced. Short: its author may be repairing it right now."""
+LEAVE_SECONDS = 2.0
+"""How long a worker may take to exit after it has closed its control socket: its grace is over then."""
 _LOOK_SECONDS = 10.0
 """Between two checks of silent workers. SIGCHLD reports one that ends at once."""
 _BAD_USE = 2
@@ -273,6 +275,8 @@ class Worker:
         """The exit code, once it has ended; negative: the signal that ended it."""
         self.listening = True
         """Whether its end of the control socket is open."""
+        self.left = 0.0
+        """When it was found closed."""
         with suppress(OSError):  # it has ended, which `_reap` notices
             self.control.sendall(msgspec.json.encode(worker_config) + b"\n")
 
@@ -285,7 +289,8 @@ class Worker:
         except OSError:
             said = b""
         self.ready = self.ready or said.startswith(READY)
-        self.listening = bool(said)
+        if self.listening and not said:
+            self.listening, self.left = False, monotonic()
 
     def ended(self, status: int) -> None:
         """Note that it was reaped."""
@@ -348,8 +353,10 @@ class Supervisor:
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
         for worker in self._workers.values():
-            if worker.listening:  # a closed socket would end every wait at once
+            if worker.listening:
                 poll.register(worker.control, select.POLLIN)
+            else:  # a closed socket would end every wait at once
+                seconds = min(seconds, LEAVE_SECONDS)
         poll.poll(seconds * 1000)
         with suppress(BlockingIOError):
             os.read(self._wake, 64)
@@ -357,6 +364,9 @@ class Supervisor:
     def _look_after(self) -> None:
         for worker in self._workers.values():
             worker.read_control()
+            if not worker.listening and monotonic() - worker.left > LEAVE_SECONDS:
+                with suppress(OSError):
+                    os.kill(worker.pid, signal.SIGKILL)
         for worker in self._reap():
             self._count_failure(worker)
         if self._ready is not None and sum(worker.ready for worker in self._workers.values()) == self._count:
