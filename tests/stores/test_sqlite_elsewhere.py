@@ -133,6 +133,24 @@ def test_a_full_disk_is_reported_and_the_store_recovers(tmp_path: Path) -> None:
     assert lines == [full, "done b'before'", "done None", "done b'after'"]
 
 
+def test_a_store_used_after_a_fork_raises_and_does_not_hang(tmp_path: Path) -> None:
+    source = """
+    store = SqliteStore(path)
+    run(lambda: attempt(store.check()))
+    sys.stdout.flush()
+    if os.fork() == 0:
+        run(lambda: attempt(store.check()))
+        sys.stdout.flush()
+        os._exit(0)
+    os.wait()
+    run(lambda: attempt(store.check()))
+    run(store.close)
+    """
+    path = tmp_path / "store.db"
+    refused = f"store {path}: the store was opened before a fork, by another process; open a new one"
+    assert lines_of(source, path) == ["done None", refused, "done None"]
+
+
 def test_a_program_may_end_without_closing(tmp_path: Path) -> None:
     source = """
     async def body():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, final
@@ -88,12 +89,15 @@ class Groups:
         self._where, self._run = where, run
         self._waiting: deque[_Operation] = deque()
         self._task: asyncio.Task[None] | None = None
+        self._process = os.getpid()
         self.closed = False
 
     async def ask(self, args: Any, size: int = 0) -> Any:
         """The result of an operation. Raises StoreError."""
         if self.closed:
             raise self.error("the store is closed")
+        if os.getpid() != self._process:  # its thread and connections are in the other process
+            raise self.error("the store was opened before a fork, by another process")
         loop = asyncio.get_running_loop()
         operation = _Operation(args, size, loop.create_future())
         self._waiting.append(operation)
