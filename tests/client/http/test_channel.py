@@ -244,6 +244,16 @@ async def test_a_modern_stream_that_breaks_fails_the_request(how: str, tool: str
             assert len(calls) == 1
 
 
+async def test_a_connection_closed_without_a_response_fails_the_request() -> None:
+    async def take(_: Got, wire: Wire) -> None:
+        wire.close()
+
+    async with attempt(modern(take)) as (client, server):
+        with pytest.raises(ConnectionLost, match="without an answer"):
+            await client.call("x")
+        assert len(server.requests) == 2
+
+
 # -- streams that are resumed
 
 
@@ -543,6 +553,15 @@ async def test_an_authorizer_that_accepts_the_refusal_fails_the_request() -> Non
             await Client(server.url, auth=Key(problem=AuthorizationError("no way"))).open()
         with pytest.raises(ClientError, match="bug"):
             await Client(server.url, auth=Key(problem=KeyError("bug"))).open()
+
+
+async def test_the_error_without_credentials_says_how_to_give_some() -> None:
+    async def handler(_: Got, wire: Wire) -> None:
+        await wire.answer(401, b"", "text/plain", ("WWW-Authenticate", "Bearer"))
+
+    async with scripted(handler) as server:
+        with pytest.raises(ConnectError, match="give the client auth="):
+            await Client(server.url).open()
 
 
 @pytest.mark.parametrize("how", ["auth", "headers"])

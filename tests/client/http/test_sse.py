@@ -152,6 +152,17 @@ async def test_the_length_of_the_post_url_is_bounded(size: int, fits: bool) -> N
                 await Client(entry(server.url)).open()
 
 
+async def test_a_stream_that_breaks_before_the_post_url_is_an_error() -> None:
+    async def handler(_: Got, wire: Wire) -> None:
+        await wire.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 99\r\n\r\n: x\n\n")
+        wire.close()
+
+    async with scripted(handler) as server:
+        with pytest.raises(ConnectError, match="middle of its answer") as caught:
+            await Client(entry(server.url)).open()
+        assert caught.value.server == server.url.replace("/mcp", "/sse")
+
+
 async def test_credentials_are_for_the_server_and_proofs_for_the_post_url() -> None:
     asked: list[tuple[str, str, str]] = []
 
