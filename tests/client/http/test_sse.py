@@ -250,3 +250,16 @@ async def test_the_error_without_any_server_says_so() -> None:
         for target in (server.url, entry(server.url)):
             with pytest.raises(ConnectError, match="no MCP server of any revision at this URL; is its path right"):
                 await Client(target).open()
+
+
+async def test_a_message_goes_to_the_url_of_its_own_connection() -> None:
+    """Also if the stream ends in the very turn in which it was handed over."""
+    async with attempt(Old()) as (client, server):
+        await client.call("x")
+        channel: Any = client._connection.current.channel  # type: ignore[union-attr]
+        call = asyncio.ensure_future(client.call("x"))
+        while not channel._sending:
+            await asyncio.sleep(0)
+        channel._post_url = ""
+        await call
+        assert server.requests[-1].path == "/post?session=1"
