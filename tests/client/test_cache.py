@@ -94,6 +94,13 @@ async def test_an_answer_without_ttl_is_not_cached(tmp_path: Path, keep: str) ->
         assert [await contents(client), await contents(client)] == ["v3", "v4"]
 
 
+@pytest.mark.parametrize("ttl", ["10**30", "1e308", "2**63", "10**400"])
+async def test_for_ever_is_no_trouble(tmp_path: Path, ttl: str) -> None:
+    async with connect_to(tmp_path, f"dict(ttlMs={ttl})") as client:
+        assert await names(client) == "v1"
+        assert await names(client) in ("v1", "v2")
+
+
 @pytest.mark.parametrize("more", [-1, 0, 1])
 def test_nothing_is_cached_for_longer_than_a_day(more: int) -> None:
     assert lifetime({"ttlMs": 1000 * MOST_SECONDS + more}) == MOST_SECONDS + min(more, 0) / 1000

@@ -84,6 +84,15 @@ async def test_it_fits_a_terminal(tmp_path: Path) -> None:
         assert not set(text) & {chr(n) for n in (*range(9), *range(11, 32), 127, *range(128, 160))}
 
 
+async def test_a_command_line_of_a_megabyte_is_shown_in_short(tmp_path: Path) -> None:
+    command = [*script(tmp_path, "for m in calls(): sys.exit(3)"), *(["x" * 100_000] * 5)]
+    async with Client(command, era="legacy") as client:
+        with pytest.raises(ConnectionLost) as caught:
+            await client.call("x")
+        assert "exit code 3" in str(caught.value)
+        assert len(str(caught.value)) < 10_000
+
+
 async def test_secrets_of_the_environment_are_not_in_it(tmp_path: Path) -> None:
     client = Client(script(tmp_path, "sys.exit(3)"), env={"API_KEY": "hunter2"})
     with pytest.raises(ClientError) as caught:
@@ -139,6 +148,21 @@ async def test_wrong_options_are_refused_at_construction(tmp_path: Path) -> None
             await client.set_log_level("verbose")
         with pytest.raises(ValueError, match="a root is a folder"):
             await client.set_roots(["https://x/"])
+
+
+@pytest.mark.parametrize(("era", "sent"), [("2025-03-26", True), ("2025-06-18", False), ("2025-11-25", False)])
+async def test_undeclared_lists_are_not_requested(tmp_path: Path, era: str, sent: bool) -> None:
+    code = """
+        del CAPABILITIES["completions"]
+        for m in calls(): mark("asked"); reply(m, dict(completion=dict(values=[])))
+    """
+    async with Client(script(tmp_path, code), era=era) as client:
+        if sent:
+            assert (await client.complete("p", "a", "b")).values == []
+        else:
+            with pytest.raises(ClientError, match="it has no completions"):
+                await client.complete("p", "a", "b")
+        assert (tmp_path / "asked").exists() is sent
 
 
 async def test_concurrent_openers_get_an_exception_each(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from client.scripted import connect_to, run, script, until
 from longshore.client import Client
-from longshore.errors import CallTimeout, ClientError, ConnectError, ConnectionLost
+from longshore.errors import CallTimeout, ClientError, ConnectError, ConnectionLost, ServerError
 from longshore.limits import Limits
 
 # -- garbage
@@ -81,6 +81,26 @@ async def test_a_frame_that_never_ends_takes_no_memory_and_no_time(tmp_path: Pat
             await client.call("x")
 
 
+def test_a_result_of_50_megabytes(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with connect_to(tmp_path, "for m in calls(): reply(m, text('é' * (25 << 20)))", timeout=30) as client:
+            result = await client.call("x")  # 50 MB as UTF-8, escaped here: 150
+            assert len(result.text) == 25 << 20
+
+    async def refused() -> None:
+        with pytest.raises(ConnectionLost, match="67,108,864"):
+            await test()
+
+    async def within() -> None:
+        code = "for m in calls(): reply(m, text('x' * (50 << 20)))"
+        async with connect_to(tmp_path, code, timeout=30) as client:
+            assert len((await client.call("x")).text) == 50 << 20
+            assert len((await client.call("x")).text) == 50 << 20
+
+    run(refused, 50)
+    run(within, 50)
+
+
 async def test_one_byte_at_a_time(tmp_path: Path) -> None:
     code = """
             def send(message):
@@ -135,6 +155,22 @@ def test_a_flood_of_notifications_before_an_answer(tmp_path: Path) -> None:
             assert count == 50_000
 
     run(test, 40)
+
+
+async def test_a_flood_of_progress(tmp_path: Path) -> None:
+    code = """
+        for m in calls():
+            token = m["params"]["_meta"]["progressToken"]
+            lines = b"".join(json.dumps(dict(jsonrpc="2.0", method="notifications/progress",
+                params=dict(progressToken=token, progress=n))).encode() + b"\\n" for n in range(50000))
+            raw(lines)
+            reply(m, DONE)
+    """
+    seen: list[float] = []
+    async with connect_to(tmp_path, code) as client:
+        result = await client.call("x", on_progress=lambda at, *_: seen.append(at))
+        assert result.text == "done"
+        assert seen == list(range(50_000))
 
 
 async def test_more_questions_than_are_worked_on_are_refused(tmp_path: Path) -> None:
@@ -268,6 +304,15 @@ async def test_a_server_that_closes_its_output_is_lost(tmp_path: Path) -> None:
         assert "| closing" in str(caught.value)
         with pytest.raises(ConnectionLost):
             await client.call("x")
+
+
+async def test_an_error_of_a_megabyte_is_shown_in_short(tmp_path: Path) -> None:
+    code = "for m in calls(): refuse(m, -1, 'x' * (1 << 20), data='y' * 100)"
+    async with connect_to(tmp_path, code) as client:
+        with pytest.raises(ServerError) as caught:
+            await client.call("x")
+        assert len(caught.value.message) == 1 << 20, "whoever wants it has it whole"
+        assert len(str(caught.value)) < 20_000
 
 
 async def test_a_message_in_between_pardons_garbage(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from waiting import PATIENCE, is_alive
 
 GOOD = "mark('pids', str(os.getpid()))\nfor m in calls(): reply(m, DONE)"
 SILENT = "mark('pids', str(os.getpid()))\nfor m in calls(): pass"
+MUTE = "mark('pids', str(os.getpid()))\nfor m in asks(): pass"
 
 CHEAP = """
 while read -r line; do
@@ -116,6 +118,17 @@ async def test_closing_from_another_task_ends_every_wait(tmp_path: Path) -> None
     assert not any(map(is_alive, started(tmp_path)))
 
 
+async def test_closing_while_it_opens(tmp_path: Path) -> None:
+    client = connect_to(tmp_path, MUTE, timeout=None)
+    opening = asyncio.ensure_future(client.open())
+    await until("that it has started", lambda: started(tmp_path))
+    await client.close()
+    with pytest.raises(ClientError):
+        await opening
+    assert not client.connected
+    assert not any(map(is_alive, started(tmp_path)))
+
+
 @pytest.mark.parametrize("turns", range(12))
 async def test_closing_or_cancelling_at_any_turn_of_opening(tmp_path: Path, turns: int) -> None:
     for how in ("close", "cancel"):
@@ -131,6 +144,15 @@ async def test_closing_or_cancelling_at_any_turn_of_opening(tmp_path: Path, turn
         assert end is None or isinstance(end, (asyncio.CancelledError, ConnectError)), repr(end)
         await client.close()
         assert not client.connected
+
+
+async def test_cancelling_while_it_opens_ends_the_child(tmp_path: Path) -> None:
+    opening = asyncio.ensure_future(connect_to(tmp_path, MUTE, timeout=None).open())
+    await until("that it has started", lambda: started(tmp_path))
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    assert not any(map(is_alive, started(tmp_path)))
 
 
 @pytest.mark.usefixtures("hurried")
@@ -268,6 +290,21 @@ async def test_a_handler_that_is_too_slow_misses_messages(
         assert len(client.problems) == (more > 0)
 
 
+async def test_closing_from_an_async_on_log(tmp_path: Path) -> None:
+    closed = asyncio.Event()
+
+    async def log(_: Any) -> None:
+        await client.close()
+        closed.set()
+
+    code = "for m in calls(): notify('notifications/message', level='info', data='x')"
+    client = connect_to(tmp_path, code, on_log=log)
+    await client.open()
+    with pytest.raises(ConnectionLost):
+        await client.call("x")
+    await asyncio.wait_for(closed.wait(), PATIENCE)
+
+
 @pytest.mark.usefixtures("hurried")
 async def test_a_child_that_is_lost_but_lives_is_ended_at_once(tmp_path: Path) -> None:
     """It is not waited for until somebody needs another."""
@@ -303,6 +340,44 @@ async def test_the_questions_of_a_lost_connection_are_not_asked_on(tmp_path: Pat
         with pytest.raises(ConnectionLost):
             await call
         await asyncio.wait_for(ended.wait(), PATIENCE)
+
+
+async def test_many_at_once_do_not_mix(tmp_path: Path) -> None:
+    clients = []
+    for n in range(10):
+        (tmp_path / str(n)).mkdir()
+        clients.append(connect_to(tmp_path / str(n), f"for m in calls(): reply(m, text('{n} ' + m['params']['name']))"))
+    await asyncio.gather(*(client.open() for client in clients))
+    answers = await asyncio.gather(*(c.call(f"c{k}") for k in range(20) for c in clients))
+    assert [each.text for each in answers] == [f"{n} c{k}" for k in range(20) for n in range(10)]
+    await asyncio.gather(*(client.close() for client in clients))
+
+
+def test_two_loops_in_two_threads(tmp_path: Path) -> None:
+    problems: list[BaseException] = []
+
+    def work(n: int) -> None:
+        folder = tmp_path / str(n)
+        folder.mkdir()
+
+        async def test() -> None:
+            for _ in range(5):
+                async with connect_to(folder, GOOD) as client:
+                    for _ in range(20):
+                        assert (await client.call("x")).text == "done"
+
+        try:
+            asyncio.run(test())
+        except BaseException as problem:
+            problems.append(problem)
+
+    with nothing_left():
+        workers = [threading.Thread(target=work, args=(n,)) for n in range(3)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join(PATIENCE)
+    assert not problems
 
 
 # -- several

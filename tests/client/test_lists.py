@@ -69,6 +69,22 @@ async def test_an_empty_cursor_is_a_cursor(tmp_path: Path) -> None:
         assert [each.name for each in await client.list_tools()] == ["n0", "n1"]
 
 
+async def test_pages_without_end_are_given_up(tmp_path: Path) -> None:
+    async with connect_to(tmp_path, paging("reply(m, {key: [], 'nextCursor': str(asked)})")) as client:
+        with pytest.raises(BadAnswer, match="more than 1000 pages"):
+            await client.list_tools()
+        assert len((tmp_path / "asked").read_text()) == 1000
+        assert (await client.call("x")).text == "done"
+
+
+async def test_entries_without_end_are_given_up(tmp_path: Path) -> None:
+    code = paging("reply(m, {key: [entry(n) for n in range(30000)], 'nextCursor': str(asked)})")
+    async with connect_to(tmp_path, code, timeout=30) as client:
+        with pytest.raises(BadAnswer, match="more than 100,000 entries"):
+            await client.list_prompts()
+        assert len((tmp_path / "asked").read_text()) == 4
+
+
 @pytest.mark.parametrize(("pages", "fits"), [(2, True), (3, True), (4, False)])
 async def test_the_most_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pages: int, fits: bool) -> None:
     monkeypatch.setattr("longshore.client.listing.PAGES", 3)

@@ -245,3 +245,11 @@ async def test_arguments_that_are_no_json_fail_at_once_and_leave_nothing(tmp_pat
         assert (await client.call("x")).text == "done"
         methods = log.read_text().split()
         assert methods.count("notifications/cancelled") == 1, "what was never sent can't be cancelled"
+
+
+async def test_a_second_answer_to_a_request_is_ignored(tmp_path: Path) -> None:
+    code = "for m in calls():\n    reply(m, text('one')); reply(m, text('two'))"
+    async with connect_to(tmp_path, code) as client:
+        for _ in range(3):
+            assert (await client.call("x")).text == "one"
+        await client.ping()

@@ -154,6 +154,12 @@ async def test_a_cancelled_call_ends_the_handler_of_its_question(open_own: Open,
         assert client.problems == []
 
 
+async def test_a_thousand_calls_at_once(open_own: Open) -> None:
+    async with open_own() as client:
+        results = await asyncio.gather(*(client.call("echo", {"text": str(n)}) for n in range(1000)))
+        assert [result.text for result in results] == [str(n) for n in range(1000)]
+
+
 async def test_log_messages(open_own: Open) -> None:
     heard: list[LogMessage] = []
     async with open_own(on_log=heard.append, log_level="info") as client:
@@ -201,6 +207,18 @@ async def test_elicitation(open_own: Open) -> None:
         assert [event for event in events if event.endswith("True")] == [f"refund {n} True" for n in range(3)]
 
 
+async def test_a_raising_handler_fails_the_call_with_its_text(open_own: Open) -> None:
+    async def elicit(_: Any) -> Any:
+        raise RuntimeError("the person has left")
+
+    async with open_own(on_elicit=elicit) as client:
+        with pytest.raises(ClientError, match="RuntimeError"):
+            await client.call("refund", {"order": "1"})
+        assert any("the person has left" in problem for problem in client.problems)
+        assert (await client.call("echo", {"text": "x"})).text == "x"
+        assert await client.call("events", returns=list[str]) == []
+
+
 async def test_a_question_without_a_handler_is_refused(open_own: Open) -> None:
     async with open_own() as client:
         for name, arguments in (("refund", {"order": "1"}), ("title", {"topic": "x"}), ("where", {})):
@@ -238,6 +256,20 @@ async def test_roots(open_own: Open, tmp_path: Path) -> None:
         assert (await client.call("where")).text == f"{tmp_path.as_uri()} file:///other"
         await client.set_roots(["file:///new"])
         assert (await client.call("where")).text == "file:///new"
+
+
+async def test_several_rounds_of_questions(open_own: Open) -> None:
+    asked: list[str] = []
+
+    async def elicit(question: ElicitQuestion) -> Any:
+        asked.append(question.message)
+        [field] = (question.schema or {})["properties"]
+        return {field: "tonight" if question.message == "When?" else True}
+
+    async with open_own(on_elicit=elicit, on_sample=lambda _: "fish") as client:
+        assert (await client.call("book", {"guests": 4})).text == "4 tonight True fish"
+        assert asked == ["When?", "At the window?"]
+        assert await client.call("events", returns=list[str]) == ["charged"], "once, however often the body ran"
 
 
 # -- resources, prompts, completion

@@ -15,6 +15,7 @@ from longshore.client.auth import JwtBearer, OAuth
 from longshore.client.handlers import read_elicit
 from longshore.client.reconnecting_session import ROUNDS
 from longshore.errors import BadAnswer, CallTimeout, ClientError, RegistrationError, ServerError, Unanswerable
+from longshore.retry import Backoff
 from longshore.testing import Answers
 
 ELICIT = "dict(method='elicitation/create', params=dict(message='name?', requestedSchema=SCHEMA))"
@@ -80,6 +81,22 @@ for m in modern_calls():
 """
     async with connect_to(tmp_path, code, on_elicit=lambda _: True) as client:
         assert (await client.call("t")).text == "False"
+
+
+@pytest.mark.parametrize("more", [f"inputRequests=dict(q={ELICIT})", "requestState='x'"])
+async def test_questions_without_end_are_given_up(tmp_path: Path, more: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longshore.client.reconnecting_session.BACKOFF", Backoff(0.001, 0.001))
+    asked = 0
+
+    def elicit(_: Any) -> bool:
+        nonlocal asked
+        asked += 1
+        return True
+
+    async with connect_to(tmp_path, f"for m in modern_calls(): need(m, {more})", on_elicit=elicit) as client:
+        with pytest.raises(BadAnswer, match="more than 16 times"):
+            await client.call("t")
+        assert asked in (0, 16), "nobody is asked what nobody will read"
 
 
 @pytest.mark.parametrize(("rounds", "goes_on"), [(ROUNDS - 1, True), (ROUNDS, True), (ROUNDS + 1, False)])
@@ -277,6 +294,21 @@ async def test_a_completed_visit_may_be_reported_at_once_or_never(tmp_path: Path
     async with client:
         assert (await client.call("t", timeout=20 if then == "done()" else 0.5)).text == "done"
         assert bool(client.problems) == ("=5" in then)
+
+
+async def test_a_page_that_is_not_visited_is_the_refusal(tmp_path: Path) -> None:
+    async with connect_to(tmp_path, PAGES.format(then="pass"), era="legacy", on_elicit=lambda _: False) as client:
+        with pytest.raises(ServerError, match="a page first"):
+            await client.call("t")
+
+
+async def test_a_task_is_not_followed_but_can_be_had(tmp_path: Path) -> None:
+    task = "dict(resultType='task', taskId='t1', status='working')"
+    options: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    async with connect_to(tmp_path, f"for m in modern_calls(): reply(m, {task})", **options) as client:
+        with pytest.raises(BadAnswer, match="'task', which this client does not follow"):
+            await client.call("t")
+        assert (await client.request("tools/call", {"name": "t", "arguments": {}}))["taskId"] == "t1"
 
 
 CALLED_WITH = {

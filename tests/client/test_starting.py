@@ -74,6 +74,10 @@ def test_a_server_that_ends_at_once_is_explained(era: str) -> None:
     assert str(problem).endswith("| usage: x")
 
 
+def test_a_server_that_ends_at_once_without_output_is_explained() -> None:
+    refused(["true"], "exit code 0")
+
+
 def test_a_program_that_is_no_server_is_explained() -> None:
     refused(["cat"], "no method 'initialize'")  # our own refusal, which came back
     refused(["sleep", "100"], "did not answer within 0.3 s; is it an MCP server", timeout=0.3)

@@ -16,7 +16,7 @@ import pytest
 from client.scripted import nothing_left, script
 from longshore import Client, Context, Server
 from longshore.client import SyncClient
-from longshore.errors import BadAnswer, CallTimeout, ClientError, ConnectError, ServerError, ToolFailed
+from longshore.errors import BadAnswer, CallTimeout, ClientError, ConnectError, ConnectionLost, ServerError, ToolFailed
 from waiting import PATIENCE, eventually, is_alive
 
 SOMETIMES = """
@@ -88,6 +88,20 @@ def test_everything_once(era: str) -> None:
             client.read("test://y")
         with pytest.raises(BadAnswer):
             client.call("add", {"a": 1, "b": 2}, returns=list[str])
+
+
+def test_a_child(tmp_path: Path) -> None:
+    with nothing_left():
+        client = connect_to(tmp_path)
+        for _ in range(3):
+            with client:
+                assert client.call("x").text == "done"
+                with pytest.raises(CallTimeout):
+                    client.call("never", timeout=0.2)
+            with pytest.raises(ConnectError, match="not open; write `with SyncClient"):
+                client.call("x")
+            client.close()
+    assert "notifications/cancelled" in (tmp_path / "methods").read_text()
 
 
 def test_a_failed_open_leaves_nothing(tmp_path: Path) -> None:
@@ -354,6 +368,13 @@ with SyncClient(sys.argv[1:], era="legacy") as client:
     assert "Event loop is closed" not in err.decode()
     assert "never retrieved" not in err.decode()
     eventually("the child's end", lambda: not any(map(is_alive, started(tmp_path))))
+
+
+def test_a_lost_server_is_a_plain_exception(tmp_path: Path) -> None:
+    with nothing_left(), connect_to(tmp_path, "for m in calls(): complain('bye'); sys.exit(3)") as client:
+        with pytest.raises(ConnectionLost, match="exit code 3") as caught:
+            client.call("x")
+        assert "| bye" in str(caught.value)
 
 
 @pytest.mark.parametrize("mode", ["inline", "thread", "async"])

@@ -130,6 +130,26 @@ async def test_a_subscription_without_acknowledgement_fails_the_watch(
         await until("a word", lambda: "notifications/cancelled" in (tmp_path / "heard").read_text())
 
 
+async def test_a_subscription_that_ends_later_is_renewed(tmp_path: Path) -> None:
+    code = (
+        LISTENED
+        + """
+for m in modern_calls():
+    mark("asked", m["method"])
+    if m["method"] == "tools/call":
+        reply(listen, {})
+        reply(m, DONE)
+    else:
+        listen = m
+        acknowledge(m)
+"""
+    )
+    async with connect_to(tmp_path, code) as client, client.watch(tools=True) as changes:
+        await client.call("x")
+        assert await next_of(changes) == Change("tools"), "nobody knows what happened in between"
+        assert (tmp_path / "asked").read_text().split().count("subscriptions/listen") == 2
+
+
 async def test_changes_under_another_id_are_not_ours(tmp_path: Path) -> None:
     code = (
         LISTENED
@@ -286,6 +306,19 @@ for m in {"modern_calls" if era == "modern" else "calls"}():
         await client.call("x")
         await until("all", lambda: len(told) == 3)
         assert set(told) == {Change("tools"), Change("prompts"), Change("resource", "x://a")}
+
+
+async def test_on_change_gets_a_watched_change_once() -> None:
+    told: list[Change] = []
+    app = make_server()
+    async with Client(app, era="modern", on_change=told.append) as client:
+        await until("it listens", lambda: app.engine.subscriptions.listens)
+        async with client.watch(tools=True, uris=["test://a"]) as changes:
+            await client.call("grow")
+            await until("the change", lambda: told == [Change("tools")])
+            assert await next_of(changes) == Change("tools")
+            await client.call("touch", {"uri": "test://a"})
+            await until("the other", lambda: told == [Change("tools"), Change("resource", "test://a")])
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])

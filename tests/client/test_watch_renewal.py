@@ -228,6 +228,16 @@ async def test_a_watch_that_was_left_is_not_begun_again(tmp_path: Path, monkeypa
         assert len(methods(tmp_path, "subscriptions/listen")) == 1
 
 
+async def test_a_watch_that_is_left_while_it_begins_again(tmp_path: Path) -> None:
+    async with connect_to(tmp_path, ending("reply(listen, {})", "ends and acknowledge(m)")) as client:
+        async with client.watch(tools=True):
+            await client.call("end")
+            await until("it is begun again", lambda: len(methods(tmp_path, "subscriptions/listen")) == 2)
+        await client.call("x")
+        assert cancelled(tmp_path) == methods(tmp_path, "subscriptions/listen")[1:]
+        assert not client._connection.watches.tasks
+
+
 async def test_a_server_that_ends_every_subscription_is_asked_ever_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

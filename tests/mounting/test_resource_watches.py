@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from longshore import Server
 from longshore.client import Client
 from longshore.client.watches import Watch
+from longshore.limits import Limits
 from longshore.registry.catalog import Catalog
 
 from .gateway import ERAS, gate_to, hostile, problems, through, until, until_async
@@ -111,3 +113,17 @@ async def test_watched_resources_at_one_server_are_bounded(
         await client.list_resources()
         async with client.watch(uris=[f"test://parts/{n}" for n in range(wanted)]):
             await until("those", lambda: watched() == {f"test://parts/{n}" for n in range(heard)})
+
+
+async def test_a_stateless_server_that_refuses_the_stream_of_all_resources_is_noted() -> None:
+    behind = Server("behind", limits=Limits(subscriptions=2))
+    for name in ("one", "two", "three"):
+        behind.resource(f"test://{name}")(lambda: "it")
+    gate = Server("gate")
+    heard = problems(gate)
+    gate.mount(Client(behind, era="modern"), prefix="b")
+    async with through(gate) as client:
+        await client.list_resources()
+        async with client.watch(uris=["test://one", "test://two", "test://three"]):
+            await until("the refusal", lambda: any("and 2 more are not reported" in text for text in heard))
+            assert (await client.read("test://one"))[0].text == "it"  # type: ignore[union-attr]

@@ -114,6 +114,7 @@ class HttpChannel(Channel):
         """Closing its stream cancels a modern request. An older server gets the notification too."""
         if self._revision is not None and not self._revision.modern and id not in self._queued:
             self.send(frame, FrameInfo("notifications/cancelled"))
+        self._queued.discard(id)  # a task that is cancelled before it has begun does not do so
         task = self._requests.get(id)
         if task is not None:
             task.cancel()

@@ -9,10 +9,11 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
+from longshore.addresses import is_loopback
 from longshore.client import Client
 from longshore.client.auth import FileStorage, MemoryStorage
-from longshore.client.auth.discovery import resource_metadata_urls, server_metadata_urls
-from longshore.client.auth.oauth_http import MOST_BYTES, UrlPolicy, covers
+from longshore.client.auth.discovery import MOST_LISTED, resource_metadata_urls, server_metadata_urls
+from longshore.client.auth.oauth_http import MOST_BYTES, UrlPolicy, check_given_url, covers, is_internal
 from longshore.errors import AuthorizationError
 
 from .conftest import first_headers, login, run, talk
@@ -132,6 +133,13 @@ def test_which_named_urls_are_allowed(server: str, url: str, good: bool) -> None
             UrlPolicy(server).check(url, "the token_endpoint")
         assert str(caught.value).startswith("the token_endpoint ") and len(str(caught.value)) < 400
         assert "\n" not in str(caught.value)
+
+
+def test_which_hosts_are_on_this_machine() -> None:
+    assert is_loopback("LOCALHOST") and is_loopback("127.8.9.1") and not is_loopback("localhost.example")
+    assert is_internal("172.16.0.1")
+    with pytest.raises(ValueError, match="idp"):
+        check_given_url("http://idp.example", "idp")
 
 
 @pytest.mark.parametrize("name", ["authorization_endpoint", "token_endpoint", "registration_endpoint"])
@@ -325,3 +333,17 @@ def test_the_query_of_a_server_is_part_of_its_resource_if_metadata_say_so(own: b
 def test_the_error_for_a_host_that_is_not_ascii_says_how_to_write_it() -> None:
     with pytest.raises(AuthorizationError, match=r"a host in other letters as xn--"):
         run(lambda: first_headers(login(), "https://b\u00fccher.example/mcp"))
+
+
+@pytest.mark.parametrize("over", [-1, 0, 1])
+def test_the_length_of_a_list_in_metadata_is_bounded(
+    authority: AuthorizationServer, server: ProtectedServer, over: int
+) -> None:
+    """The issuer that the caller names is found among the first ones only."""
+    others = [f"https://h{n}.example" for n in range(MOST_LISTED + over)]
+    server.metadata["authorization_servers"] = [*others, authority.issuer]
+    if over < 0:
+        assert talk(server, login(issuer=authority.issuer)) == ["hello"]
+    else:
+        with pytest.raises(AuthorizationError, match="issuer= says"):
+            talk(server, login(issuer=authority.issuer))

@@ -12,7 +12,7 @@ from joserfc.jwk import ECKey
 
 from longshore.client import Client
 from longshore.client.auth import ClientCredentials, FileStorage, MemoryStorage
-from longshore.client.auth.dpop import MOST_NONCE_CHARS, Prover
+from longshore.client.auth.dpop import MOST_NONCE_CHARS, MOST_ORIGINS, Prover
 from longshore.client.auth.tokens import _NONCE_TRIES
 from longshore.errors import AuthorizationError
 
@@ -196,3 +196,12 @@ def test_a_key_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ECKey, "import_key", lambda *given: read.append(given))
     assert len({prover.prove("POST", "https://h.example/") for _ in range(3)}) == 3
     assert not read
+
+
+def test_nonces_of_a_bounded_number_of_origins_are_stored() -> None:
+    prover = Prover()
+    for n in range(MOST_ORIGINS):
+        prover.save_nonce(f"https://h{n}.example/", [("dpop-nonce", "n")])
+    assert not prover.save_nonce("https://h0.example/", [("dpop-nonce", "n")]), "it is known still"
+    prover.save_nonce("https://more.example/", [("dpop-nonce", "n")])
+    assert prover.save_nonce("https://h0.example/", [("dpop-nonce", "n")])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from longshore.client import Client
-from longshore.client.auth import Bearer, MemoryStorage, OAuth
+from longshore.client.auth import Bearer, FileStorage, MemoryStorage, OAuth
 from longshore.errors import AuthorizationError
 
 from .conftest import login, run, talk, tokens_sent
@@ -37,6 +37,12 @@ def test_a_registration_describes_the_client(authority: AuthorizationServer, ser
     [said] = [json.loads(each.body) for each in authority.asked if each.path == "/register"]
     assert said["client_name"] == "Harbour" and said["application_type"] == "web"
     assert said["grant_types"] == ["authorization_code", "refresh_token"]
+
+
+def test_tokens_outlive_the_client(authority: AuthorizationServer, server: ProtectedServer, tmp_path: Any) -> None:
+    talk(server, login(storage=FileStorage(tmp_path / "oauth.json")))
+    talk(server, login(storage=FileStorage(tmp_path / "oauth.json")))
+    assert authority.count("/authorize") == 1
 
 
 def test_an_authorizer_works_again_on_another_loop(authority: AuthorizationServer, server: ProtectedServer) -> None:

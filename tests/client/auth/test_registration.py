@@ -127,6 +127,25 @@ def _browse(url: str) -> None:
         refused.close()
 
 
+def test_a_doubted_client_still_renews(
+    authority: AuthorizationServer, server: ProtectedServer, monkeypatch: Any
+) -> None:
+    """Nobody came to a second server's login: that is no reason to lose the first server's tokens."""
+    other = ProtectedServer(authority)
+    storage = MemoryStorage()
+
+    async def nobody(url: str) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    talk(server, login(storage=storage))
+    monkeypatch.setattr("longshore.client.auth.loopback.SECONDS", 0.1)
+    with running(other), pytest.raises(AuthorizationError, match="no one logged in"):
+        talk(other, login(storage=storage, redirect=nobody))
+    authority.tokens.clear()
+    assert talk(server, login(storage=storage, redirect=nobody)) == ["hello"]
+
+
 def test_tokens_are_renewed_after_their_registration_was_deleted(
     authority: AuthorizationServer, server: ProtectedServer, monkeypatch: Any
 ) -> None:
@@ -179,6 +198,37 @@ def test_a_new_registration_that_is_refused_is_an_error(
     with pytest.raises(AuthorizationError, match="invalid_client"):
         talk(server, login())
     assert authority.count("/register") == authority.count("/authorize") == 1
+
+
+class ReadOnly:
+    """A storage that keeps what it has."""
+
+    def __init__(self, inner: MemoryStorage) -> None:
+        self.read = inner.read
+
+    def write(self, key: str, record: Any) -> None:
+        raise PermissionError(13, "read-only")
+
+
+def test_a_storage_that_can_not_delete_is_overruled_by_memory(
+    authority: AuthorizationServer, server: ProtectedServer, capfd: Any
+) -> None:
+    storage = MemoryStorage()
+    talk(server, login(storage=storage))
+    known = dict(authority.clients)
+    authority.tokens.clear()
+    authority.refresh_tokens.clear()
+    authorize = authority.authorize
+
+    def kind(received: Received) -> Reply:
+        authority.clients.update({name: known[name] for name in known if name == received.query["client_id"]})
+        return authorize(received)
+
+    authority.authorize = kind  # type: ignore[method-assign]
+    authority.before_token = lambda: [authority.clients.pop(name, None) for name in known] and None
+    assert talk(server, login(storage=ReadOnly(storage))) == ["hello"]
+    assert authority.count("/register") == 2
+    assert capfd.readouterr().err.count("could not be written") == 1
 
 
 def test_a_registration_shows_no_secret() -> None:

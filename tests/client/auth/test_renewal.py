@@ -93,6 +93,14 @@ def test_many_requests_renew_once(authority: AuthorizationServer, server: Protec
     assert authority.count("/authorize") == 1 and len(authority.tokens) == 1
 
 
+def test_a_revoked_token_is_renewed_without_a_login(authority: AuthorizationServer, server: ProtectedServer) -> None:
+    storage = MemoryStorage()
+    talk(server, login(storage=storage))
+    authority.tokens.clear()
+    talk(server, login(storage=storage))
+    assert grants(authority) == ["authorization_code", "refresh_token"]
+
+
 def test_a_refresh_token_may_stay_the_same(authority: AuthorizationServer, server: ProtectedServer) -> None:
     authority.rotates = False
     storage = MemoryStorage()
@@ -424,6 +432,23 @@ def test_a_step_up_requests_the_scopes_of_another_program_too(
 
     run(work)
     assert _scopes(authority) == [{"a"}, {"a", "b"}, {"a", "b", "c"}]
+
+
+def test_a_client_id_is_sent_to_one_issuer_only(authority: AuthorizationServer, server: ProtectedServer) -> None:
+    by_hand = {"redirect_uris": ["http://127.0.0.1:9107/callback"], "token_endpoint_auth_method": "none"}
+    authority.clients["mine"] = by_hand
+    second = AuthorizationServer()
+    second.clients["mine"] = by_hand
+    storage = MemoryStorage()
+    with running(second):
+        talk(server, login(client_id="mine", storage=storage))
+        server.authorities[:] = [second]
+        with pytest.raises(AuthorizationError, match="never shown to another"):
+            talk(server, login(client_id="mine", storage=storage))
+        assert not [each for each in second.asked if "mine" in str(each)]
+        assert talk(server, login(client_id="mine", issuer=second.issuer, storage=storage)) == ["hello"]
+        with pytest.raises(AuthorizationError, match="issuer= says"):
+            talk(server, login(client_id="mine", issuer="https://other.example"))
 
 
 def _scopes(authority: AuthorizationServer) -> list[set[str]]:

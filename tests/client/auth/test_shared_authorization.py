@@ -13,6 +13,7 @@ import pytest
 from longshore.client import Client
 from longshore.client.auth import JwtBearer, MemoryStorage
 from longshore.errors import AuthorizationError, CallTimeout
+from longshore.single_flight import SingleFlight
 
 from .conftest import login, run, talk
 from .oauth_servers import AuthorizationServer, ProtectedServer, Reply, follow, running
@@ -177,3 +178,30 @@ def test_a_user_function_that_raises_system_exit_ends_the_authorization(
         talk(server, JwtBearer(ends))
     with pytest.raises(AuthorizationError, match=f"redirect= raised {type(raised).__name__}"):
         talk(server, login(redirect=ends))
+
+
+def test_finished_work_is_not_joined() -> None:
+    """Between the end of a task and its callback, a caller that joined it would loop without end."""
+
+    async def work() -> list[Any]:
+        flights, gate = SingleFlight[str, None](), asyncio.get_running_loop().create_future()
+        seen: list[Any] = []
+
+        async def flight() -> None:
+            await gate
+
+        async def late() -> None:
+            await gate
+            seen.append(flights.running(""))
+
+        first = asyncio.ensure_future(flights.run("", flight))
+        while flights.running("") is None:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        second = asyncio.ensure_future(late())
+        await asyncio.sleep(0)
+        gate.set_result(None)
+        await asyncio.gather(first, second)
+        return seen
+
+    assert run(work) == [None]

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import sys
 
 import uvicorn
 from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from pydantic import BaseModel
 
 server = MCPServer("official", instructions="Be kind.", log_level="ERROR")
+cancelled = 0
+
+
+class Name(BaseModel):
+    name: str
 
 
 @server.tool()
@@ -21,6 +29,40 @@ def add(a: int, b: int) -> int:
 def fail() -> str:
     """Fail."""
     raise ValueError("on purpose")
+
+
+@server.tool()
+async def steps(ctx: Context) -> str:
+    """Tell how far it is."""
+    for at in range(3):
+        await ctx.report_progress(at, 3, f"step {at}")
+    return "done"
+
+
+@server.tool()
+async def wait(ctx: Context) -> str:
+    """Wait until it is cancelled."""
+    global cancelled
+    await ctx.report_progress(1)
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        cancelled += 1
+        raise
+    return "never"
+
+
+@server.tool()
+def how_many_cancelled() -> int:
+    """How many calls were cancelled."""
+    return cancelled
+
+
+@server.tool()
+async def greet(ctx: Context) -> str:
+    """Ask for a name."""
+    answer = await ctx.elicit("What is your name?", schema=Name)
+    return f"hello {answer.data.name}" if answer.action == "accept" else "hello nobody"
 
 
 @server.tool()

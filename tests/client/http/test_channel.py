@@ -113,9 +113,13 @@ async def test_no_request_is_sent_before_the_handshake_is_confirmed() -> None:
         client = Client(server.url, timeout=SECONDS)
         opening = asyncio.ensure_future(client.open())
         await server.until(lambda server: any(b"initialized" in got.body for got in server.requests))
+        call = asyncio.ensure_future(client.call("x"))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert b"notifications/initialized" in server.requests[-1].body and not opening.done()
         release.set()
         await opening
-        await client.call("x")
+        await call
         await client.close()
         methods = [got.message["method"] if got.body else got.method for got in server.requests]
         assert methods[1:] == ["initialize", "notifications/initialized", "GET", "tools/call", "DELETE"]
@@ -242,6 +246,16 @@ async def test_a_modern_stream_that_breaks_fails_the_request(how: str, tool: str
             with pytest.raises(ConnectionLost, match="before the answer"):
                 await client.call(tool)
             assert len(calls) == 1
+
+
+async def test_a_connection_closed_without_a_response_fails_the_request() -> None:
+    async def take(_: Got, wire: Wire) -> None:
+        wire.close()
+
+    async with attempt(modern(take)) as (client, server):
+        with pytest.raises(ConnectionLost, match="without an answer"):
+            await client.call("x")
+        assert len(server.requests) == 2
 
 
 # -- streams that are resumed
@@ -545,6 +559,15 @@ async def test_an_authorizer_that_accepts_the_refusal_fails_the_request() -> Non
             await Client(server.url, auth=Key(problem=KeyError("bug"))).open()
 
 
+async def test_the_error_without_credentials_says_how_to_give_some() -> None:
+    async def handler(_: Got, wire: Wire) -> None:
+        await wire.answer(401, b"", "text/plain", ("WWW-Authenticate", "Bearer"))
+
+    async with scripted(handler) as server:
+        with pytest.raises(ConnectError, match="give the client auth="):
+            await Client(server.url).open()
+
+
 @pytest.mark.parametrize("how", ["auth", "headers"])
 @pytest.mark.parametrize(
     ("status", "says"),
@@ -690,3 +713,12 @@ def test_an_error_in_a_refusal_belongs_to_its_request() -> None:
     for other in (b'{"id":2,"error":{}}', b'{"id":1,"result":{}}', b"", b"[]", b"<html>", b'{"error":null}'):
         assert error_for(other, 1, accept_null_id=True) is None
     assert CLIENT_LIMITS.frame_bytes == 64 << 20
+
+
+async def test_a_request_that_is_cancelled_before_it_is_sent_is_not_remembered() -> None:
+    async with attempt(legacy(call_ok)) as (client, server):
+        session: Any = client._connection.current
+        session.cancel(session.start("tools/call", {"name": "x"}).id, "at once")
+        assert (await client.call("x")).text == "ok"
+        assert not session.channel._queued
+        assert len([each for each in server.requests if b"tools/call" in each.body]) == 1

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import uvloop
 
 from client.http.fixture import ERAS, HOST, Counter, served
 from client.http.relay import relay
@@ -52,6 +53,21 @@ async def test_everything_once(place: ServedPair, era: str) -> None:
         with pytest.raises(ServerError) as caught:
             await client.request("no/such")
         assert caught.value.code == -32601
+
+
+async def test_auto_finds_the_newest(place: ServedPair, era: str) -> None:
+    async with Client(place[0].url) as client:
+        assert client.server.revision == "2026-07-28"
+
+
+async def test_progress(place: ServedPair, era: str) -> None:
+    async with Client(place[0].url, era=era) as client:
+        seen: list[Any] = []
+        result = await client.call("steps", {"n": 3}, on_progress=lambda *step: seen.append(step))
+        assert result.text == "done"
+        messages = [f"step {at}" for at in range(3)]
+        assert [step[:2] for step in seen] == [(at, 3.0) for at in range(3)]
+        assert [step[2] for step in seen] == messages
 
 
 async def test_questions(place: ServedPair, era: str) -> None:
@@ -112,12 +128,35 @@ async def listening(server: Served) -> None:
     await asyncio.to_thread(server.settle)
 
 
+async def test_large_messages_arrive(place: ServedPair, era: str) -> None:
+    async with Client(place[0].url, era=era) as client:
+        for size in (0, 1, 100_000, 5_000_000):
+            text = ("é☃x" * (size // 3 + 1))[:size]
+            assert (await client.call("echo", {"text": text})).text == text
+
+
+async def test_concurrent_calls_are_answered(place: ServedPair, era: str) -> None:
+    async with Client(place[0].url, era=era) as client:
+        results = await asyncio.gather(*(client.call("add", {"a": n, "b": 1}, returns=int) for n in range(50)))
+        assert results == [n + 1 for n in range(50)]
+        seen: list[Any] = []
+        await asyncio.gather(*(client.call("steps", on_progress=lambda *at: seen.append(at)) for _ in range(20)))
+        assert len(seen) == 100
+
+
 async def test_requests_beyond_the_limit_wait(place: ServedPair, era: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_channel, "MOST_REQUESTS", 4)
     async with relay(place[0].port) as wire, Client(wire.url, headers={"Host": HOST}, era=era) as client:
         results = await asyncio.gather(*(client.call("add", {"a": n, "b": 1}, returns=int) for n in range(40)))
         assert results == [n + 1 for n in range(40)]
         assert wire.connections <= 4 + 1  # and the stream of the session
+
+
+async def test_one_connection_serves_call_after_call(place: ServedPair, era: str) -> None:
+    async with relay(place[0].port) as wire, Client(wire.url, headers={"Host": HOST}, era=era) as client:
+        for n in range(10):
+            assert await client.call("add", {"a": n, "b": 1}, returns=int) == n + 1
+        assert wire.connections <= 2
 
 
 # -- when the other side goes
@@ -239,6 +278,21 @@ def test_nothing_is_left(place: ServedPair, era: str) -> None:
         warnings.simplefilter("error")
         run(test)
         gc.collect()
+
+
+def test_a_client_can_be_used_on_another_loop(place: ServedPair, era: str) -> None:
+    async def test() -> None:
+        async with Client(place[0].url, era=era) as client:
+            results = await asyncio.gather(*(client.call("add", {"a": n, "b": 1}, returns=int) for n in range(20)))
+            assert results == [n + 1 for n in range(20)]
+            text = "x" * 3_000_000
+            assert (await client.call("echo", {"text": text})).text == text
+            with pytest.raises(CallTimeout):
+                await client.call("wait", timeout=0.1)
+        assert len(asyncio.all_tasks()) == 1
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(test())
 
 
 async def test_the_session_is_ended(place: ServedPair, era: str) -> None:

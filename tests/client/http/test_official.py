@@ -14,7 +14,7 @@ import pytest
 
 from client.http.scripted import SECONDS
 from longshore.client import Client
-from longshore.errors import ServerError, ToolFailed
+from longshore.errors import CallTimeout, ServerError, ToolFailed
 
 HERE = Path(__file__).parent
 KINDS = ("http", "json", "stateless", "sse")
@@ -66,3 +66,28 @@ async def test_everything_once(urls: dict[str, str], kind: str, era: str) -> Non
         assert results == [n + 1 for n in range(50)]
         assert [note for note in client.problems if "deprecate" not in note] == []
         assert len(client.problems) == (kind == "sse")
+
+
+@ways(["http", "stateless", "sse"])  # a JSON answer has no place for it
+async def test_progress(urls: dict[str, str], kind: str, era: str) -> None:
+    async with Client(urls[kind], era=era) as client:
+        seen: list[Any] = []
+        assert (await client.call("steps", on_progress=lambda *step: seen.append(step))).text == "done"
+        assert seen == [(at, 3.0, f"step {at}") for at in range(3)]
+
+
+@pytest.mark.parametrize(("kind", "era"), [("http", "2025-11-25"), ("sse", "2025-11-25"), ("sse", "auto")])
+async def test_a_question(urls: dict[str, str], kind: str, era: str) -> None:
+    async with Client(urls[kind], era=era, on_elicit=lambda _: {"name": "Ann"}) as client:
+        assert (await client.call("greet")).text == "hello Ann"
+
+
+@ways(["http", "sse"])  # elsewhere it does not tell its handlers
+async def test_giving_up(urls: dict[str, str], kind: str, era: str) -> None:
+    async with Client(urls[kind], era=era) as client:
+        before = await client.call("how_many_cancelled", returns=int)
+        with pytest.raises(CallTimeout):
+            await client.call("wait", timeout=0.3)
+        async with asyncio.timeout(SECONDS):
+            while await client.call("how_many_cancelled", returns=int) != before + 1:
+                await asyncio.sleep(0.02)

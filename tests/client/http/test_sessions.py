@@ -226,6 +226,26 @@ async def test_a_response_of_ours_is_sent_beyond_the_request_limit(
         assert [(each["id"], QUESTIONS[question] in each) for each in answers] == [("q", True)]
 
 
+async def test_a_notification_of_ours_is_sent_beyond_the_request_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_channel, "MOST_REQUESTS", 1)
+
+    async def take(got: Got, wire: Wire) -> None:
+        if "id" not in got.message:
+            await wire.answer(202)
+            return
+        await server.until(lambda _: count(server, "notifications/x"))
+        await wire.answer(200, done(got))
+
+    async with attempt(legacy(take)) as (client, server):
+        call = asyncio.ensure_future(client.call("x"))
+        await server.until(lambda _: count(server, "tools/call"))
+        with pytest.raises(CallTimeout, match=r"within 0\.1 s"):
+            await client.call("x", timeout=0.1)
+        assert count(server, "tools/call") == 1
+        await client.notify("notifications/x")
+        assert (await call).text == "ok"
+
+
 # -- the end
 
 

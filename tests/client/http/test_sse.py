@@ -152,6 +152,17 @@ async def test_the_length_of_the_post_url_is_bounded(size: int, fits: bool) -> N
                 await Client(entry(server.url)).open()
 
 
+async def test_a_stream_that_breaks_before_the_post_url_is_an_error() -> None:
+    async def handler(_: Got, wire: Wire) -> None:
+        await wire.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 99\r\n\r\n: x\n\n")
+        wire.close()
+
+    async with scripted(handler) as server:
+        with pytest.raises(ConnectError, match="middle of its answer") as caught:
+            await Client(entry(server.url)).open()
+        assert caught.value.server == server.url.replace("/mcp", "/sse")
+
+
 async def test_credentials_are_for_the_server_and_proofs_for_the_post_url() -> None:
     asked: list[tuple[str, str, str]] = []
 
@@ -239,3 +250,16 @@ async def test_the_error_without_any_server_says_so() -> None:
         for target in (server.url, entry(server.url)):
             with pytest.raises(ConnectError, match="no MCP server of any revision at this URL; is its path right"):
                 await Client(target).open()
+
+
+async def test_a_message_goes_to_the_url_of_its_own_connection() -> None:
+    """Also if the stream ends in the very turn in which it was handed over."""
+    async with attempt(Old()) as (client, server):
+        await client.call("x")
+        channel: Any = client._connection.current.channel  # type: ignore[union-attr]
+        call = asyncio.ensure_future(client.call("x"))
+        while not channel._sending:
+            await asyncio.sleep(0)
+        channel._post_url = ""
+        await call
+        assert server.requests[-1].path == "/post?session=1"

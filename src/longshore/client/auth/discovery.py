@@ -18,12 +18,15 @@ from msgspec.structs import replace
 
 from longshore.client.auth.oauth_http import OAuthHttp, TryLater, covers, plain_url, shown, well_known
 from longshore.errors import AuthorizationError
+from longshore.schema.kinds import is_array
 
 T = TypeVar("T")
 Texts = tuple[str, ...]
 
 MOST_CHALLENGE_CHARS = 16 << 10
 """Characters that are read of one WWW-Authenticate header. Real ones have a few hundred."""
+MOST_LISTED = 100
+"""Elements that are read of a list in metadata."""
 OFFLINE = "offline_access"
 """A scope that requests a refresh token, at authorization servers that list it."""
 MOST_SCOPE_CHARS = 256
@@ -235,7 +238,8 @@ async def _get_metadata(http: OAuthHttp, url: str, what: str, kind: type[T]) -> 
         raise TryLater(f"{shown(url)} answered with status {reply.status}; try again later")
     if reply.status != 200 or not reply.document:
         return None
+    fields = {name: value[:MOST_LISTED] if is_array(value) else value for name, value in reply.document.items()}
     try:
-        return msgspec.convert(reply.document, kind)
+        return msgspec.convert(fields, kind)
     except msgspec.ValidationError as problem:
         raise AuthorizationError(f"{what} {shown(url)} are malformed: {problem}") from None

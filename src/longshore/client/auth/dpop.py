@@ -22,6 +22,8 @@ NONCE = "dpop-nonce"
 USE_NONCE = "use_dpop_nonce"
 MOST_NONCE_CHARS = 1024
 """Of one nonce. It is part of each proof, and so of a header of each request."""
+MOST_ORIGINS = 16
+"""Origins whose nonce is known. There are two: the server and its issuer."""
 _KEY_CLASSES = {"ES": "ECKey", "RS": "RSAKey", "PS": "RSAKey", "Ed": "OKPKey"}
 
 
@@ -105,5 +107,7 @@ class Prover:
         where = origin_of(urlsplit(url))
         if not 0 < len(nonce) <= MOST_NONCE_CHARS or self._nonces.get(where) == nonce:
             return False
+        if where not in self._nonces and len(self._nonces) >= MOST_ORIGINS:
+            self._nonces.clear()
         self._nonces[where] = nonce
         return True
