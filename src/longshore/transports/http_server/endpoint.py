@@ -258,14 +258,15 @@ def greet(name: str, config: Config, endpoint: Endpoint, workers: int) -> None:
     command = f"claude mcp add --transport http {client_name(name)} {shlex.quote(url)}{header}"
     bold, plain = ("\x1b[1m", "\x1b[0m") if sys.stderr.isatty() else ("", "")
     several = f", {workers} workers" if workers > 1 else ""
-    sys.stderr.write(
-        f"{name} serves MCP at {bold}{address(config)}{plain} (Ctrl-C ends it{several})\n"
-        f"To connect Claude Code:  {bold}{command}{plain}\n"
-    )
+    lines = [
+        f"{name} serves MCP at {bold}{address(config)}{plain} (Ctrl-C ends it{several})",
+        f"To connect Claude Code:  {bold}{command}{plain}",
+    ]
     if endpoint.token:
         path = endpoint.token.path
         kept = f"is kept in {path}: delete that for another" if path else "is new at each start"
-        sys.stderr.write(f"The token {kept}; auth.token_file sets one, --auth off asks for none.\n")
+        lines.append(f"The token {kept}; auth.token_file sets one, --auth off asks for none.")
+    sys.stderr.write("\n".join([*lines, ""]))  # in one write: a log of several processes keeps it together
     sys.stderr.flush()
 
 
