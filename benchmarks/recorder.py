@@ -60,8 +60,8 @@ def without_checks() -> Any:
 
 def make(engine_type: Any = None) -> Any:
     """A server with an inline and an async tool, on this engine."""
-    app_module = import_module("longshore.app")
-    app = app_module.Server("bench", version="1")
+    runtime = import_module("longshore.runtime")
+    app = import_module("longshore.app").Server("bench", version="1")
 
     @app.tool(run="inline")
     def inline(a: int, b: int) -> int:
@@ -71,12 +71,12 @@ def make(engine_type: Any = None) -> Any:
     async def later(a: int, b: int) -> int:
         return a + b
 
-    usual = app_module.Engine
-    app_module.Engine = engine_type or usual
+    usual = runtime.Engine
+    runtime.Engine = engine_type or usual
     try:
         assert app.engine is not None
     finally:
-        app_module.Engine = usual
+        runtime.Engine = usual
     return app
 
 
