@@ -17,7 +17,7 @@ def mine(zeros: int, ctx: Context) -> str:
     while not sha256(str(number).encode()).hexdigest().startswith("0" * zeros):
         number += 1
         if number % 1000 == 0:
-            ctx.check()  # raises if the call was cancelled
+            ctx.raise_if_cancelled()  # raises if the call was cancelled
             ctx.progress(number, message=f"tried {number:,}")
     ctx.info(f"found {number} for {ctx.client.get('name', 'somebody')}")
     return str(number)

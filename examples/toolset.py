@@ -32,7 +32,7 @@ class Notes(Toolset):
 
 
 app = Server("notes", version="1.0.0")
-app.add(Notes())
+app.add_toolset(Notes())
 
 if __name__ == "__main__":
     app.run()

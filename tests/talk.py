@@ -97,7 +97,7 @@ class Client:
         result: dict[str, Any] = answer["result"]
         return result
 
-    async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
+    async def call_tool(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         return await self.request("tools/call", {"name": tool, "arguments": arguments})
 
     async def heard(self, method: str) -> dict[str, Any]:

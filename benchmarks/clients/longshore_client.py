@@ -37,7 +37,7 @@ async def connect(target, era):
         await client.list_tools()  # so that results are checked against the tool's schema
 
         def add(a, b):
-            return client.call("add", {"a": a, "b": b})
+            return client.call_tool("add", {"a": a, "b": b})
 
         yield add
 

@@ -11,7 +11,7 @@ async def main(target: str) -> None:
         print(f"{client.server.name} speaks {client.server.revision}")
         for tool in await client.list_tools():
             print(f"  {tool.name}: {tool.description}")
-        result = await client.call("forecast", {"city": "Oslo", "days": 2})
+        result = await client.call_tool("forecast", {"city": "Oslo", "days": 2})
         print(result.text)
 
 

@@ -5,7 +5,7 @@ Run it: `longshore serve examples/evolution/forecast.py`
 
 from typing import Annotated, Any
 
-from longshore import Server, Was
+from longshore import Alias, Server
 
 app = Server("weather", version="3.0.0")
 
@@ -21,9 +21,9 @@ def from_v1(query: str) -> dict[str, Any]:
     return {"city": city, "days": int(days or 3)}
 
 
-@app.tool(effects="read", aliases=["weather_v1"], earlier=[from_v2, from_v1])
+@app.tool(effects="read", aliases=["weather_v1"], migrations=[from_v2, from_v1])
 def get_forecast(
-    city: Annotated[str, Was("town"), "The city, in any language"],
+    city: Annotated[str, Alias("town"), "The city, in any language"],
     days: Annotated[int, "How many days, 3 unless given"] = 3,
     unit: Annotated[str, "C or F, C unless given"] = "C",
 ) -> str:

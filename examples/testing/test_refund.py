@@ -16,7 +16,7 @@ def mcp_server():
 @pytest.mark.mcp_era("modern", "legacy")
 def test_the_person_says_where_it_goes(mcp_client, mcp_answers):
     mcp_answers.add({"street": "Karl Johans gate 1", "town": "Oslo"})
-    assert mcp_client.call("ship", {"order": "A9"}).text == "A9 goes to Karl Johans gate 1, Oslo (DE)"
+    assert mcp_client.call_tool("ship", {"order": "A9"}).text == "A9 goes to Karl Johans gate 1, Oslo (DE)"
     assert [question.message for question in mcp_answers.asked] == ["Where does A9 go?"]
 
 
@@ -24,4 +24,4 @@ def test_the_person_says_where_it_goes(mcp_client, mcp_answers):
 def test_no_means_no(mcp_client, mcp_answers):
     mcp_answers.add(False)
     with pytest.raises(ToolFailed):
-        mcp_client.call("refund", {"order": "A9"})
+        mcp_client.call_tool("refund", {"order": "A9"})

@@ -34,7 +34,7 @@ class Server:
     """An MCP server.
 
     - Declare with `@app.tool`, `@app.resource(uri)`, `@app.prompt`; the functions come back unchanged.
-    - `app.add(toolset)`, `app.add_tool(Tool(…), handler)`; all of it also while the server runs.
+    - `app.add_toolset(toolset)`, `app.add_tool(Tool(…), handler)`; all of it also while the server runs.
     - `app.run()` serves stdio until the client disconnects, `app.run(http=True)` HTTP.
     - `auth` says who may use it over HTTP: a token, or keys of `[auth]` as a dict. It overrides the configuration.
     """
@@ -129,7 +129,7 @@ class Server:
         """Remove a tool."""
         self.catalog.remove_tool(name)
 
-    def add(self, toolset: Toolset, *, replace: bool = False) -> None:
+    def add_toolset(self, toolset: Toolset, *, replace: bool = False) -> None:
         """Add a toolset, before the start or while the server runs."""
         from longshore.registry.toolset import toolset_name
 
@@ -138,7 +138,7 @@ class Server:
         if old is not None and self.catalog.toolsets.get(old.name) is not old:
             self._runtime.close_removed(old)
 
-    def remove(self, name: str) -> None:
+    def remove_toolset(self, name: str) -> None:
         """Remove a toolset with all its tools, and close it."""
         self._runtime.remove_toolset(name)
 
@@ -165,7 +165,7 @@ class Server:
 
     def unmount(self, prefix: str) -> None:
         """Remove a mounted server with all that it offers, and close the connection to it."""
-        self.remove(prefix)
+        self.remove_toolset(prefix)
 
     def resource_changed(self, uri: str) -> None:
         """Notify subscribers of this resource that it should be read again. May be called from any thread."""

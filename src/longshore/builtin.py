@@ -27,5 +27,5 @@ def make() -> Server:
         categories=CATEGORIES,
     )
     app.asks_token = True  # its tools act on this machine, so other users of the machine must not reach it
-    app.add(Discovery(app))
+    app.add_toolset(Discovery(app))
     return app

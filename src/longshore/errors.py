@@ -82,7 +82,7 @@ class ResourceNotFound(LongshoreError):
 
 
 class Cancelled(LongshoreError):
-    """Raised by `ctx.check()` in a call that was cancelled or ran out of time."""
+    """Raised by `ctx.raise_if_cancelled()` in a call that was cancelled or ran out of time."""
 
 
 class Declined(ToolError):

@@ -117,7 +117,7 @@ def test_repeated_calls_give_the_same_answers() -> None:
 
         before = await faults()
         for _ in range(10):
-            await client.call("order", **GOOD)
+            await client.call_tool("order", **GOOD)
         assert await faults() == before
 
     converse(app, script)

@@ -87,7 +87,7 @@ def test_the_state_of_a_call_is_its_own() -> None:
         return int(ctx.state["calls"])
 
     async def script(client: Client) -> None:
-        assert [text(await client.call("work")) for _ in range(3)] == ["1", "1", "1"]
+        assert [text(await client.call_tool("work")) for _ in range(3)] == ["1", "1", "1"]
 
     converse(server(body, "thread"), script)
 
@@ -139,7 +139,7 @@ def test_progress_goes_out_before_the_answer_and_only_grows(run: str, revision: 
 @pytest.mark.parametrize("run", RUNS)
 def test_without_a_token_there_is_no_progress(run: str) -> None:
     async def script(client: Client) -> None:
-        await client.call("work")
+        await client.call_tool("work")
         assert client.notes == []
 
     converse(server(lambda ctx: ctx.progress(1), run), script)
@@ -183,12 +183,12 @@ def chatter(ctx: Context) -> str:
 @pytest.mark.parametrize("run", RUNS)
 def test_a_handshake_client_gets_logs_from_info_or_its_set_level(run: str) -> None:
     async def script(client: Client) -> None:
-        await client.call("work")
+        await client.call_tool("work")
         assert next(note["params"]["data"] for note in client.notes) == "info"
         for level, count in (("debug", 9), ("critical", 3), ("emergency", 1)):
             client.notes.clear()
             assert await client.request("logging/setLevel", {"level": level}) == {}
-            await client.call("work")
+            await client.call_tool("work")
             assert len(client.notes) == count
         with pytest.raises(Refused) as caught:
             await client.request("logging/setLevel", {"level": "loud"})
@@ -200,7 +200,7 @@ def test_a_handshake_client_gets_logs_from_info_or_its_set_level(run: str) -> No
 @pytest.mark.parametrize("run", RUNS)
 def test_a_modern_client_gets_logs_at_the_level_of_each_request(run: str) -> None:
     async def script(client: Client) -> None:
-        await client.call("work")
+        await client.call_tool("work")
         assert client.notes == []
         for level, count in (("debug", 9), ("error", 4)):
             await client.request("tools/call", {"name": "work"}, {PREFIX + "logLevel": level})
@@ -227,7 +227,7 @@ def test_log_data_may_be_anything_and_never_fails_the_call(run: str) -> None:
         return "ok"
 
     async def script(client: Client) -> None:
-        assert text(await client.call("work")) == "ok"
+        assert text(await client.call_tool("work")) == "ok"
         model, odd, numbers = [note["params"]["data"] for note in client.notes]
         assert model == {"name": "u"} and numbers == [1]
         assert "object" in str(odd)
@@ -253,7 +253,7 @@ def test_a_cancelled_def_sees_the_cancel_and_gets_no_answer() -> None:
         started.set()
         try:
             while True:  # ends when `check` raises
-                ctx.check()
+                ctx.raise_if_cancelled()
         except Cancelled:
             seen.append(ctx.cancelled)
             raise
@@ -301,7 +301,7 @@ def test_a_cancelled_coroutine_is_stopped_where_it_waits() -> None:
 @pytest.mark.parametrize("run", RUNS)
 def test_a_call_without_a_cancel_is_not_cancelled(run: str) -> None:
     def body(ctx: Context) -> bool:
-        ctx.check()
+        ctx.raise_if_cancelled()
         return ctx.cancelled
 
     assert text(call(server(body, run), "work")) == "False"
@@ -332,12 +332,12 @@ def test_the_client_is_notified_when_a_thread_adds_or_removes_tools(revision: st
         await asyncio.to_thread(in_thread, lambda: app.tool(name="late")(lambda: "x"))
         await client.heard("notifications/tools/list_changed")
         assert await names(client) == ["late"]
-        assert text(await client.call("late")) == "x"
+        assert text(await client.call_tool("late")) == "x"
         await asyncio.to_thread(in_thread, lambda: app.remove_tool("late"))
         await client.heard("notifications/tools/list_changed")
         assert await names(client) == []
         with pytest.raises(Refused):
-            await client.call("late")
+            await client.call_tool("late")
 
     converse(app, script, revision)
 
@@ -418,8 +418,8 @@ def test_a_handler_can_not_change_the_client_info_of_other_requests() -> None:
 
         for era in ("modern", "legacy"):
             async with OurClient(app, era=era, on_elicit=lambda _: True) as client:
-                first = (await client.call("take")).text
+                first = (await client.call_tool("take")).text
                 assert first == "longshore ['form', 'url']"
-                assert (await client.call("take")).text == first
+                assert (await client.call_tool("take")).text == first
 
     asyncio.run(main())

@@ -362,11 +362,11 @@ def test_a_subscriber_is_notified_of_its_resource_only() -> None:
 
     async def script(client: Client) -> None:
         await client.request("resources/subscribe", {"uri": "file:///a"})
-        await client.call("touch")
+        await client.call_tool("touch")
         note = await client.heard("notifications/resources/updated")
         assert note["params"] == {"uri": "file:///a/b.txt"}
         await client.request("resources/unsubscribe", {"uri": "file:///a"})
-        await client.call("touch")
+        await client.call_tool("touch")
         assert client.notes == []
 
     converse(app, script)

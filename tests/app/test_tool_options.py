@@ -40,7 +40,7 @@ OPTIONS: dict[str, Any] = {
     "scopes": ["weather:read"],
     "help": "Degrees are those of Celsius.",
     "aliases": ["weather-now"],
-    "earlier": [from_town],
+    "migrations": [from_town],
     "waive": {"W22": "a city needs no words"},
 }
 
@@ -52,7 +52,7 @@ def weather(city: str) -> dict[str, float]:
 
 def app_with(**options: Any) -> Server:
     app = Server("t")
-    app.add(Discovery(app))
+    app.add_toolset(Discovery(app))
     app.tool(**options)(weather)
     return app
 

@@ -92,7 +92,7 @@ def names(app: Server) -> list[str]:
 )
 def test_whatever_is_used_first_opens_the_state(method: str, params: Any, answer: str) -> None:
     app, counter = Server("t"), Counter()
-    app.add(counter)
+    app.add_toolset(counter)
     talk(app, ("tools/list", {}), ("resources/templates/list", {}), ("prompts/list", {}))
     assert counter.events == []
     [found] = talk(app, (method, params))
@@ -102,11 +102,18 @@ def test_whatever_is_used_first_opens_the_state(method: str, params: Any, answer
 
 def test_the_state_of_a_toolset_is_shared_by_its_calls() -> None:
     app, counter = Server("t"), Counter()
-    app.add(counter)
+    app.add_toolset(counter)
 
     async def script(client: Client) -> None:
-        assert [text(await client.call("add", n=5)) for _ in range(6)] == ["105", "110", "115", "120", "125", "130"]
-        assert text(await client.call("look")) == "130"
+        assert [text(await client.call_tool("add", n=5)) for _ in range(6)] == [
+            "105",
+            "110",
+            "115",
+            "120",
+            "125",
+            "130",
+        ]
+        assert text(await client.call_tool("look")) == "130"
 
     converse(app, script)
     assert counter.events == ["start"]
@@ -115,7 +122,7 @@ def test_the_state_of_a_toolset_is_shared_by_its_calls() -> None:
 def test_twenty_calls_at_once_open_it_once() -> None:
     async def script(client: Client) -> None:
         slow = Slow()
-        client.app.add(slow)
+        client.app.add_toolset(slow)
         ids = [client.send("tools/call", {"name": "wait"}) for _ in range(20)]
         ids += [client.send("tools/call", {"name": "look"}) for _ in range(5)]
         await until(lambda: slow.begun)
@@ -144,7 +151,7 @@ def test_a_blocking_start_runs_once_and_off_the_loop() -> None:
         def use(self) -> str:
             return "used"
 
-    app.add(Blocking())
+    app.add_toolset(Blocking())
 
     async def script(client: Client) -> None:
         ids = [client.send("tools/call", {"name": "use"}) for _ in range(20)]
@@ -181,13 +188,13 @@ def test_a_start_that_fails_is_tried_again_by_the_next_call(is_async: bool) -> N
         def use(self) -> str:
             return "used"
 
-    app.add(Shaky())
+    app.add_toolset(Shaky())
 
     async def script(client: Client) -> None:
-        failed = await client.call("use")
+        failed = await client.call_tool("use")
         assert failed["isError"] is True and text(failed) == "the database is away"
-        assert text(await client.call("use")) == "used"
-        assert text(await client.call("use")) == "used"
+        assert text(await client.call_tool("use")) == "used"
+        assert text(await client.call_tool("use")) == "used"
 
     converse(app, script)
     assert len(attempts) == 2
@@ -208,7 +215,7 @@ def test_calls_that_wait_for_a_failing_start_fail() -> None:
             def use(self) -> str:
                 return "used"
 
-        app.add(Shaky())
+        app.add_toolset(Shaky())
         ids = [client.send("tools/call", {"name": "use"}) for _ in range(5)]
         await client.request("tools/list")
         gate.set()
@@ -221,7 +228,7 @@ def test_calls_that_wait_for_a_failing_start_fail() -> None:
 def test_a_call_that_gives_up_leaves_the_start_to_the_others() -> None:
     async def script(client: Client) -> None:
         slow = Slow()
-        client.app.add(slow)
+        client.app.add_toolset(slow)
         first = client.send("tools/call", {"name": "wait"})
         second = client.send("tools/call", {"name": "wait"})
         await until(lambda: slow.begun)
@@ -250,14 +257,14 @@ def test_adding_and_removing_a_toolset_notifies_the_client_and_closes_it(revisio
             client.send("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
         await asyncio.to_thread(app.add, counter)
         await client.heard("notifications/tools/list_changed")
-        assert text(await client.call("add")) == "101"
+        assert text(await client.call_tool("add")) == "101"
         await asyncio.to_thread(app.remove, "counter")
         await client.heard("notifications/tools/list_changed")
         await happens(counter.stopped)
         assert counter.events == ["start", "stop"]
         assert (await client.request("tools/list"))["tools"] == []
         with pytest.raises(Refused):
-            await client.call("add")
+            await client.call_tool("add")
         for method in ("resources/list", "prompts/list"):
             with pytest.raises(Refused):
                 await client.request(method)
@@ -267,8 +274,8 @@ def test_adding_and_removing_a_toolset_notifies_the_client_and_closes_it(revisio
 
 def test_a_toolset_that_was_never_used_is_never_stopped() -> None:
     app, counter = Server("t"), Counter()
-    app.add(counter)
-    app.remove("counter")
+    app.add_toolset(counter)
+    app.remove_toolset("counter")
     assert counter.events == []
 
 
@@ -286,13 +293,13 @@ class Stateless(Toolset):
 
 def test_one_without_a_start_is_stopped_wherever_it_is_removed_from() -> None:
     app, before = Server("t"), Stateless()
-    app.add(before)
-    app.remove("stateless")
+    app.add_toolset(before)
+    app.remove_toolset("stateless")
     assert before.stopped
 
     async def inside() -> bool:
-        app.add(there := Stateless())
-        app.remove("stateless")
+        app.add_toolset(there := Stateless())
+        app.remove_toolset("stateless")
         return there.stopped
 
     assert asyncio.run(inside())
@@ -301,10 +308,10 @@ def test_one_without_a_start_is_stopped_wherever_it_is_removed_from() -> None:
 def test_one_that_is_removed_while_it_opens_is_closed_when_it_is_open() -> None:
     async def script(client: Client) -> None:
         slow = Slow()
-        client.app.add(slow)
+        client.app.add_toolset(slow)
         client.send("tools/call", {"name": "wait"})
         await until(lambda: slow.begun)
-        client.app.remove("slow")
+        client.app.remove_toolset("slow")
         slow.gate.set()
         await happens(slow.stopped)
         assert slow.events == ["start", "stop"]
@@ -315,9 +322,9 @@ def test_one_that_is_removed_while_it_opens_is_closed_when_it_is_open() -> None:
 def test_a_call_that_comes_too_late_does_not_open_it_again() -> None:
     async def script(client: Client) -> None:
         slow = Slow()
-        client.app.add(slow)
+        client.app.add_toolset(slow)
         id = client.send("tools/call", {"name": "wait"})
-        client.app.remove("slow")  # before the loop has had a turn
+        client.app.remove_toolset("slow")  # before the loop has had a turn
         answer = (await client.response(id))["result"]
         assert answer["isError"] is True and text(answer) == "the toolset 'slow' was removed"
         assert not slow.begun
@@ -344,9 +351,9 @@ def test_a_stop_that_fails_is_a_line_in_the_log() -> None:
                 told.set()
 
         client.app.listen(listen)
-        client.app.add(Bad())
-        await client.call("use")
-        client.app.remove("bad")
+        client.app.add_toolset(Bad())
+        await client.call_tool("use")
+        client.app.remove_toolset("bad")
         await happens(told)
 
     converse(Server("t"), script)
@@ -355,10 +362,10 @@ def test_a_stop_that_fails_is_a_line_in_the_log() -> None:
 def test_replace_swaps_a_toolset_and_closes_the_old_one() -> None:
     async def script(client: Client) -> None:
         app, old, new = client.app, Counter(), Counter()
-        app.add(old)
-        await client.call("add")
-        app.add(new, replace=True)
-        assert text(await client.call("add", n=7)) == "107"
+        app.add_toolset(old)
+        await client.call_tool("add")
+        app.add_toolset(new, replace=True)
+        assert text(await client.call_tool("add", n=7)) == "107"
         await happens(old.stopped)
         assert old.events == ["start", "stop"]
         assert new.events == ["start"]
@@ -369,12 +376,12 @@ def test_replace_swaps_a_toolset_and_closes_the_old_one() -> None:
 def test_reload_imports_the_module_again() -> None:
     async def script(client: Client) -> None:
         app, first = client.app, reloaded.Reloaded()
-        app.add(first)
-        before = text(await client.call("which"))
+        app.add_toolset(first)
+        before = text(await client.call_tool("which"))
         new = app.reload("reloaded")
         assert type(new) is reloaded.Reloaded and type(new) is not type(first)
         assert app.catalog.toolsets["reloaded"].toolset is new
-        assert text(await client.call("which")) != before
+        assert text(await client.call_tool("which")) != before
         await client.heard("notifications/tools/list_changed")
 
     converse(Server("t"), script)
@@ -384,7 +391,7 @@ def test_a_module_that_no_longer_loads_changes_nothing(monkeypatch: pytest.Monke
     import importlib
 
     app, first = Server("t"), reloaded.Reloaded()
-    app.add(first)
+    app.add_toolset(first)
 
     def broken(module: Any) -> Any:
         raise SyntaxError("half-written")
@@ -406,8 +413,8 @@ def test_the_name_is_the_class_in_snake_case_or_what_it_says() -> None:
         name = "mine"
 
     app = Server("t")
-    app.add(WebSearch())
-    app.add(Other())
+    app.add_toolset(WebSearch())
+    app.add_toolset(Other())
     assert list(app.catalog.toolsets) == ["web_search", "mine"]
 
 
@@ -439,7 +446,7 @@ def test_tools_stand_in_the_order_in_which_they_are_written_the_bases_first() ->
             return "derived"
 
     app = Server("t")
-    app.add(Derived())
+    app.add_toolset(Derived())
     assert names(app) == ["zebra", "ant", "bear"]
     assert text(call(app, "ant")) == "derived"
     assert text(call(app, "zebra")) == "base"
@@ -467,7 +474,7 @@ def test_static_and_class_methods_are_tools_and_properties_are_left_alone() -> N
             return f"{cls.__name__} {x}"
 
     app = Server("t")
-    app.add(Odd())
+    app.add_toolset(Odd())
     assert names(app) == ["outside", "inside", "of_class"]
     assert text(call(app, "outside", {"x": 1})) == text(call(app, "inside", {"x": 1})) == "1"
     assert text(call(app, "of_class", {"x": 1})) == "Odd 1"
@@ -489,7 +496,7 @@ def test_two_instances_of_a_class_need_two_names() -> None:
             return self.name
 
     app = Server("t")
-    app.add(Shelf("a"))
+    app.add_toolset(Shelf("a"))
     with pytest.raises(Exception, match=r"there is a resource 'shelf://\{book\}' already"):
-        app.add(Shelf("b"))
+        app.add_toolset(Shelf("b"))
     assert list(app.catalog.toolsets) == ["a"]

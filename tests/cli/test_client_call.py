@@ -110,10 +110,10 @@ def test_unchecked_sends_arguments_of_earlier_versions(workspace: Workspace) -> 
     workspace.write(
         "evolved.py",
         "from typing import Annotated\n"
-        "from longshore import Server, Was\n"
+        "from longshore import Server, Alias\n"
         "app = Server('evolved')\n"
         "@app.tool(aliases=['old'])\n"
-        "def new(city: Annotated[str, Was('town')], days: list[int] = []) -> str: return f'{city} {days}'\n",
+        "def new(city: Annotated[str, Alias('town')], days: list[int] = []) -> str: return f'{city} {days}'\n",
     )
     assert workspace.run("call", "evolved.py", "old", "town=Oslo").returncode == 2
     done = workspace.run("call", "evolved.py", "old", "town=Oslo", 'days:="[1, 2]"', "--unchecked")

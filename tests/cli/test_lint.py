@@ -449,7 +449,7 @@ class Sums(Toolset):
     @tool
     def fine(self, number: int) -> int: return number
 app = Server("sums")
-app.add(Sums())
+app.add_toolset(Sums())
 """
     done = shore.look(shore.write("grouped.py", grouped))
     refused = [each["where"].split()[1] for each in done.json["findings"] if each["rule"] == "E00"]

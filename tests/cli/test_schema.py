@@ -18,7 +18,7 @@ from longshore.testing import assert_surface, load_server
 
 SERVER = """
 from typing import Annotated
-from longshore import Server, Was
+from longshore import Server, Alias
 print("a word on stdout")
 app = Server("weather", instructions="Ask away.")
 
@@ -33,7 +33,7 @@ def packing(city: str) -> str:
 """
 NEXT = SERVER.replace("city: str, days", "city: str, hour: int, days").replace("Tell the", "Get the")
 RENAMED = SERVER.replace("@app.tool\n", '@app.tool(aliases=["forecast"])\n').replace(
-    "def forecast(city: str,", "def get_forecast(place: Annotated[str, Was('city')],"
+    "def forecast(city: str,", "def get_forecast(place: Annotated[str, Alias('city')],"
 )
 
 

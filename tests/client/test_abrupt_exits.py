@@ -29,33 +29,33 @@ KINDS = {
 async def main():
     client = Client(command, era="legacy")
     await client.open()
-    print((await client.call("x")).text, flush=True)
+    print((await client.call_tool("x")).text, flush=True)
 asyncio.run(main())
 """,
     "asyncio, while calls wait": """
 async def main():
     client = Client(command, era="legacy")
     await client.open()
-    asyncio.ensure_future(client.call("never"))
-    print((await client.call("x")).text, flush=True)
+    asyncio.ensure_future(client.call_tool("never"))
+    print((await client.call_tool("x")).text, flush=True)
 asyncio.run(main())
 """,
     "sync": """
 client = SyncClient(command, era="legacy")
 client.open()
-print(client.call("x").text, flush=True)
+print(client.call_tool("x").text, flush=True)
 """,
     "sync, then sys.exit": """
 client = SyncClient(command, era="legacy")
 client.open()
-print(client.call("x").text, flush=True)
+print(client.call_tool("x").text, flush=True)
 sys.exit(0)
 """,
     "sync, dropped": """
 def work():
     client = SyncClient(command, era="legacy")
     client.open()
-    print(client.call("x").text, flush=True)
+    print(client.call_tool("x").text, flush=True)
 work()
 import gc; gc.collect()
 """,
@@ -92,7 +92,7 @@ WAITING = """
 async def main():
     async with Client(command, era="legacy") as client:
         print("up", flush=True)
-        await client.call("never")
+        await client.call_tool("never")
 try:
     asyncio.run(main())
 except KeyboardInterrupt:

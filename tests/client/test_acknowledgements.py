@@ -53,7 +53,7 @@ async def test_refused_parts_of_a_subscription_are_noted(tmp_path: Path) -> None
         client.watch(tools=True, prompts=True, uris=["x://a", "x://b"]) as changes,
     ):
         assert client.problems == ["it does not tell of changes to prompts, x://b, which are watched"]
-        await client.call("x")
+        await client.call_tool("x")
         assert await next_of(changes) == Change("tools")
 
 
@@ -74,7 +74,7 @@ async def test_an_acknowledgement_without_its_filters_is_noted(tmp_path: Path, s
         client.watch(tools=True) as changes,
     ):
         assert "does not say what it will tell of" in client.problems[0]
-        await client.call("x")
+        await client.call_tool("x")
         assert await next_of(changes) == Change("tools")
 
 
@@ -83,7 +83,7 @@ async def test_a_handshake_server_that_has_no_such_thing(tmp_path: Path) -> None
     async with connect_to(tmp_path, code, era="legacy") as client:
         with pytest.raises(ConnectError, match="has no resources, prompts to tell of"):
             await client.watch(prompts=True, resources=True).__aenter__()
-        assert (await client.call("x")).text == "done"
+        assert (await client.call_tool("x")).text == "done"
 
 
 async def test_a_handshake_server_without_listchanged_is_noted(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ async def test_a_handshake_server_without_listchanged_is_noted(tmp_path: Path) -
     ):
         [problem] = client.problems
         assert "does not say that it tells of changes to tools, resources" in problem
-        await client.call("x")
+        await client.call_tool("x")
         assert await next_of(changes) == Change("tools")
 
 

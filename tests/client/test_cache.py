@@ -46,7 +46,7 @@ async def names(client: Client, **options: Any) -> str:
 
 
 async def contents(client: Client, uri: str = "x://a", **options: Any) -> str | None:
-    return (await client.read(uri, **options))[0].text
+    return (await client.read_resource(uri, **options))[0].text
 
 
 async def test_a_cached_answer_is_not_requested_again(tmp_path: Path) -> None:
@@ -58,8 +58,8 @@ async def test_a_cached_answer_is_not_requested_again(tmp_path: Path) -> None:
         assert await names(client, fresh=True) == "v4"
         assert await names(client) == "v4", "what is fresh is kept in turn"
         assert await contents(client, fresh=True) == "v5"
-        assert (await client.call("x")).text != (await client.call("x")).text, "a call is never kept"
-        first, second = await client.prompt("p"), await client.prompt("p")
+        assert (await client.call_tool("x")).text != (await client.call_tool("x")).text, "a call is never kept"
+        first, second = await client.get_prompt("p"), await client.get_prompt("p")
         assert first.description != second.description
 
 
@@ -128,7 +128,7 @@ async def test_another_connection_is_another_server(tmp_path: Path) -> None:
     after = "if method == 'tools/call': sys.exit(0)"
     async with connect_to(tmp_path, "dict(ttlMs=600000)", after) as client:
         assert await names(client) == "v1"
-        await client.call("x")
+        await client.call_tool("x")
         await until("that it is noticed", lambda: not client.connected)
         await names(client)
         assert asked(tmp_path, "tools/list") == 2
@@ -170,8 +170,8 @@ async def test_a_notification_drops_only_the_cached_answers_it_names(
         for _ in range(2):
             await names(client)
             await contents(client)
-        await client.call("x")
-        await client.call("x")  # by whose answer the notice has surely come
+        await client.call_tool("x")
+        await client.call_tool("x")  # by whose answer the notice has surely come
         await names(client)
         await contents(client)
         assert asked(tmp_path, method) == (2 if ends else 1)
@@ -224,7 +224,7 @@ async def test_an_answer_after_questions_is_not_cached(tmp_path: Path) -> None:
     async with Client(script(tmp_path, code), era="modern", on_elicit=lambda _: True) as client:
 
         async def read(uri: str) -> str | None:
-            return (await client.read(uri))[0].text
+            return (await client.read_resource(uri))[0].text
 
         assert [await read("a:plain"), await read("a:plain")] == ["1", "1"]
         assert [await read("a:asks"), await read("a:asks")] == ["3", "5"]

@@ -37,7 +37,7 @@ SILENT_MODERN = "for m in asks_logged(): meet(m) if m['method'] == 'server/disco
 @pytest.mark.parametrize("how", ["cancel", "timeout"])
 async def test_a_cancellation_names_the_request_and_the_reason(tmp_path: Path, era: str, code: str, how: str) -> None:
     async with connect_to(tmp_path, code, era=era) as client:
-        call = asyncio.ensure_future(client.call("x", timeout=0.3 if how == "timeout" else None))
+        call = asyncio.ensure_future(client.call_tool("x", timeout=0.3 if how == "timeout" else None))
         await until("the call", lambda: wire(tmp_path, "tools/call"))
         if how == "cancel":
             call.cancel()
@@ -72,8 +72,8 @@ async def test_an_answer_that_comes_too_late_is_nobodys_fault(tmp_path: Path, la
         """
     async with connect_to(tmp_path, code) as client:
         with pytest.raises(CallTimeout):
-            await client.call("never", timeout=0.2)
-        assert (await client.call("now")).text == "done"
+            await client.call_tool("never", timeout=0.2)
+        assert (await client.call_tool("now")).text == "done"
         assert client.problems == []
 
 
@@ -81,20 +81,20 @@ async def test_an_answer_in_the_same_turn_as_the_cancellation(tmp_path: Path) ->
     """Whichever comes first counts; nothing breaks, and nothing is left."""
     async with connect_to(tmp_path, "for m in asks_logged(): usual(m) or reply(m, DONE)") as client:
         for delay in range(30):
-            call = asyncio.ensure_future(client.call("x"))
+            call = asyncio.ensure_future(client.call_tool("x"))
             await asyncio.sleep(delay / 10_000)
             call.cancel()
             try:
                 assert (await call).text == "done"
             except asyncio.CancelledError:
                 pass
-        assert (await client.call("x")).text == "done"
+        assert (await client.call_tool("x")).text == "done"
         assert client.problems == []
 
 
 async def test_many_concurrent_cancellations_each_reach_the_server(tmp_path: Path) -> None:
     async with connect_to(tmp_path, SILENT) as client:
-        calls = [asyncio.ensure_future(client.call("x", timeout=None)) for _ in range(300)]
+        calls = [asyncio.ensure_future(client.call_tool("x", timeout=None)) for _ in range(300)]
         await asyncio.sleep(0.05)
         for call in calls:
             call.cancel()
@@ -119,7 +119,7 @@ for m in asks_logged():
 async def test_progress_restarts_the_timeout(tmp_path: Path) -> None:
     code = STEPPING.replace("STEPS", "40").replace("ANSWERS", "True")
     async with connect_to(tmp_path, code) as client:
-        assert (await client.call("x", timeout=3.0, on_progress=lambda *_: None)).text == "done"  # after 4 s
+        assert (await client.call_tool("x", timeout=3.0, on_progress=lambda *_: None)).text == "done"  # after 4 s
 
 
 async def test_progress_that_never_ends_is_no_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +129,7 @@ async def test_progress_that_never_ends_is_no_life(tmp_path: Path, monkeypatch: 
     seen: list[float] = []
     async with connect_to(tmp_path, code) as client:
         with pytest.raises(CallTimeout):
-            await client.call("x", timeout=2.0, on_progress=lambda at, *_: seen.append(at))
+            await client.call_tool("x", timeout=2.0, on_progress=lambda at, *_: seen.append(at))
         assert seen, "there was progress"
 
 
@@ -144,7 +144,7 @@ async def test_progress_of_another_call_restarts_no_timeout(tmp_path: Path) -> N
         """
     async with connect_to(tmp_path, code) as client:
         with pytest.raises(CallTimeout):
-            await client.call("x", timeout=0.4, on_progress=lambda *_: None)
+            await client.call_tool("x", timeout=0.4, on_progress=lambda *_: None)
 
 
 async def test_progress_after_the_answer_is_ignored(tmp_path: Path) -> None:
@@ -157,8 +157,8 @@ async def test_progress_after_the_answer_is_ignored(tmp_path: Path) -> None:
         """
     seen: list[float] = []
     async with connect_to(tmp_path, code) as client:
-        await client.call("x", on_progress=lambda at, *_: seen.append(at))
-        await client.call("y")
+        await client.call_tool("x", on_progress=lambda at, *_: seen.append(at))
+        await client.call_tool("y")
         assert seen == []
 
 
@@ -183,7 +183,7 @@ async def test_the_server_may_take_its_question_back(tmp_path: Path) -> None:
             ended.set()
 
     async with connect_to(tmp_path, code, on_elicit=think) as client:
-        assert (await client.call("x")).text == "done"
+        assert (await client.call_tool("x")).text == "done"
         await asyncio.wait_for(ended.wait(), 10)
         await client.ping()
         assert not [m for m in heard(tmp_path / "wire") if m.get("id") == "q"], "it gets no answer"
@@ -193,7 +193,7 @@ async def test_the_server_may_take_its_question_back(tmp_path: Path) -> None:
 async def test_no_time_at_all_is_a_timeout(tmp_path: Path, seconds: float) -> None:
     async with connect_to(tmp_path, SILENT) as client:
         with pytest.raises(CallTimeout):
-            await client.call("x", timeout=seconds)
+            await client.call_tool("x", timeout=seconds)
         await client.ping()
 
 
@@ -211,10 +211,10 @@ for m in calls(): mark("died"); os._exit(1)
 async def test_the_time_of_a_call_is_also_that_of_a_reconnection(tmp_path: Path) -> None:
     async with connect_to(tmp_path, GONE, timeout=None) as client:
         with pytest.raises(ConnectionLost):
-            await client.call("x")
+            await client.call_tool("x")
         for _ in range(2):
             with pytest.raises(CallTimeout, match=r"tools/call could not be sent within 0\.2 s"):
-                await client.call("x", timeout=0.2)
+                await client.call_tool("x", timeout=0.2)
         assert len((tmp_path / "starts").read_text()) == 2, "the second joins what the first has begun"
 
 
@@ -228,19 +228,19 @@ async def test_time_spent_on_sending_counts_against_the_timeout(tmp_path: Path) 
                 while not os.path.exists({str(go)!r}): time.sleep(0.005)
         """
     async with connect_to(tmp_path, code) as client:
-        calls = [asyncio.ensure_future(client.call("x", timeout=None))]
+        calls = [asyncio.ensure_future(client.call_tool("x", timeout=None))]
         await until("that it reads no more", (tmp_path / "stuck").exists)
-        calls.append(asyncio.ensure_future(client.call("x", {"a": "x" * (4 << 20)}, timeout=None)))
+        calls.append(asyncio.ensure_future(client.call_tool("x", {"a": "x" * (4 << 20)}, timeout=None)))
         channel: Any = client._connection.current.channel  # type: ignore[union-attr]
         await until("that it takes no more", lambda: channel.congested)
-        second = asyncio.ensure_future(client.call("y", timeout=1.5))
-        third = asyncio.ensure_future(client.call("z", timeout=0.2))
+        second = asyncio.ensure_future(client.call_tool("y", timeout=1.5))
+        third = asyncio.ensure_future(client.call_tool("z", timeout=0.2))
         with pytest.raises(CallTimeout, match="does not read"):
             await third
         go.touch()
         await until("that it reads again", lambda: not channel.congested)
         with pytest.raises(CallTimeout):
-            await client.call("later", timeout=1.4)
+            await client.call_tool("later", timeout=1.4)
         assert second.done()
         with pytest.raises(CallTimeout, match=r"no answer to tools/call within 1\.5 s"):
             await second
@@ -261,7 +261,7 @@ async def test_a_notification_waits_for_a_server_that_does_not_read(tmp_path: Pa
                 else: usual(m)
         """
     async with connect_to(tmp_path, code, timeout=0.5) as client:
-        call = asyncio.ensure_future(client.call("x", timeout=None))
+        call = asyncio.ensure_future(client.call_tool("x", timeout=None))
         await until("that it reads no more", (tmp_path / "stuck").exists)
         with pytest.raises(CallTimeout, match="notifications/x could not be sent within"):
             for _ in range(200):

@@ -36,7 +36,7 @@ async def test_a_traceback_and_the_exit_code_are_in_the_exception(tmp_path: Path
         """
     async with connect_to(tmp_path, code) as client:
         with pytest.raises(ConnectionLost) as caught:
-            await client.call("x")
+            await client.call_tool("x")
         text = str(caught.value)
         assert "it ended with exit code 1" in text
         assert "odd.py (pid " in text
@@ -55,7 +55,7 @@ async def test_the_signal_is_in_the_exception(tmp_path: Path, number: int) -> No
         """
     async with connect_to(tmp_path, code) as client:
         with pytest.raises(ConnectionLost, match=f"it was ended by {signal.Signals(number).name}"):
-            await client.call("x")
+            await client.call_tool("x")
 
 
 async def test_every_pending_call_fails_when_the_server_ends(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ async def test_every_pending_call_fails_when_the_server_ends(tmp_path: Path) -> 
                 if n == 9: sys.exit(7)
         """
     async with connect_to(tmp_path, code) as client:
-        ends = await asyncio.gather(*(client.call(f"n{n}") for n in range(10)), return_exceptions=True)
+        ends = await asyncio.gather(*(client.call_tool(f"n{n}") for n in range(10)), return_exceptions=True)
         assert [type(end) for end in ends] == [ConnectionLost] * 10
         assert len({id(end) for end in ends}) == 10, "each has an exception of its own"
         assert all("exit code 7" in str(end) for end in ends)
@@ -73,7 +73,7 @@ async def test_every_pending_call_fails_when_the_server_ends(tmp_path: Path) -> 
 async def test_an_answer_before_the_end_of_the_process_counts(tmp_path: Path) -> None:
     code = "for m in calls():\n    reply(m, text('x' * 500_000))\n    os._exit(0)"
     async with connect_to(tmp_path, code) as client:
-        assert len((await client.call("x")).text) == 500_000
+        assert len((await client.call_tool("x")).text) == 500_000
 
 
 async def test_half_a_frame_before_the_end_is_no_answer(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ async def test_half_a_frame_before_the_end_is_no_answer(tmp_path: Path) -> None:
         """
     async with connect_to(tmp_path, code) as client:
         with pytest.raises(ConnectionLost, match="exit code 0"):
-            await client.call("x")
+            await client.call_tool("x")
 
 
 # -- ending
@@ -117,7 +117,7 @@ mark("pids", str(os.getpid())); mark("pids", str(child.pid))
 )
 async def test_closing_ends_it_and_its_group(tmp_path: Path, code: str, count: int) -> None:
     async with connect_to(tmp_path, code) as client:
-        assert (await client.call("x")).text == "done"
+        assert (await client.call_tool("x")).text == "done"
         started = await pids(tmp_path, count)
         assert all(map(is_alive, started))
     await until("that all have ended", lambda: not any(map(is_alive, started)))
@@ -133,7 +133,7 @@ async def test_an_obedient_server_is_not_killed(tmp_path: Path) -> None:
             mark("finished")
         """
     async with connect_to(tmp_path, code) as client:
-        await client.call("x")
+        await client.call_tool("x")
     assert (tmp_path / "finished").exists()
     assert not (tmp_path / "terminated").exists()
 
@@ -150,7 +150,7 @@ async def test_a_server_gets_sigterm_before_sigkill(tmp_path: Path) -> None:
             while True: time.sleep(1)
         """
     async with connect_to(tmp_path, code) as client:
-        await client.call("x")
+        await client.call_tool("x")
     assert (tmp_path / "tidied").exists()
 
 
@@ -165,7 +165,7 @@ async def test_a_grandchild_outside_the_group_does_not_block_the_end(tmp_path: P
             for m in calls(): reply(m, DONE)
         """
     async with connect_to(tmp_path, code) as client:
-        await client.call("x")
+        await client.call_tool("x")
         [daemon] = await pids(tmp_path)
     assert is_alive(daemon)
     os.kill(daemon, signal.SIGKILL)
@@ -184,7 +184,7 @@ async def test_a_grandchild_that_holds_the_output_does_not_hide_the_end(tmp_path
         """
     async with connect_to(tmp_path, code) as client:
         with pytest.raises(ConnectionLost, match="exit code 4") as caught:
-            await client.call("x")
+            await client.call_tool("x")
         assert "| gone fishing" in str(caught.value)
     [other] = await pids(tmp_path)
     await until("its end", lambda: not is_alive(other))
@@ -201,12 +201,12 @@ async def test_a_server_that_ended_between_calls_is_restarted(tmp_path: Path) ->
                 if m["params"]["name"] == "last": sys.exit(0)
         """
     async with connect_to(tmp_path, code) as client:
-        first = (await client.call("last")).text
+        first = (await client.call_tool("last")).text
         await until("that it is noticed", lambda: not client.connected)
-        second = (await client.call("next")).text
+        second = (await client.call_tool("next")).text
         assert client.connected
         assert [first, second] == [str(pid) for pid in await pids(tmp_path, 2)]
-        assert (await client.call("next")).text == second
+        assert (await client.call_tool("next")).text == second
 
 
 DIES_ONCE = """
@@ -226,7 +226,7 @@ for m in calls():
 async def test_a_call_that_may_be_repeated_is_sent_once_more(tmp_path: Path, annotations: dict[str, bool]) -> None:
     async with connect_to(tmp_path, DIES_ONCE.replace("ANNOTATIONS", repr(annotations))) as client:
         await client.list_tools()
-        assert (await client.call("x")).text == "again"
+        assert (await client.call_tool("x")).text == "again"
         assert len((tmp_path / "calls").read_text()) == 2
 
 
@@ -239,10 +239,10 @@ async def test_any_other_call_is_not(tmp_path: Path, annotations: dict[str, Any]
         if listed:
             await client.list_tools()
         with pytest.raises(ConnectionLost, match="exit code 1") as caught:
-            await client.call("x")
+            await client.call_tool("x")
         assert "| dying" in str(caught.value)
         assert len((tmp_path / "calls").read_text()) == 1
-        assert (await client.call("x")).text == "again", "the next call works"
+        assert (await client.call_tool("x")).text == "again", "the next call works"
 
 
 async def test_a_server_that_dies_at_each_call_is_tried_twice(tmp_path: Path) -> None:
@@ -255,22 +255,22 @@ async def test_a_server_that_dies_at_each_call_is_tried_twice(tmp_path: Path) ->
     async with connect_to(tmp_path, code) as client:
         await client.list_tools()
         with pytest.raises(ConnectionLost):
-            await client.call("x")
+            await client.call_tool("x")
         assert len((tmp_path / "calls").read_text()) == 2
 
 
 async def test_reading_is_safe_to_repeat(tmp_path: Path) -> None:
     code = DIES_ONCE.replace("ANNOTATIONS", "{}").replace('text("again")', "dict(contents=[])")
     async with connect_to(tmp_path, code) as client:
-        assert await client.read("x://y") == []
+        assert await client.read_resource("x://y") == []
 
 
 async def test_without_reconnection_a_lost_server_stays_lost(tmp_path: Path) -> None:
     async with connect_to(tmp_path, "for m in calls(): sys.exit(3)", reconnect=False) as client:
         with pytest.raises(ConnectionLost, match="exit code 3"):
-            await client.call("x")
+            await client.call_tool("x")
         with pytest.raises((ConnectError, ConnectionLost), match="exit code 3"):
-            await client.call("x")
+            await client.call_tool("x")
 
 
 async def test_a_server_that_keeps_dying_is_not_restarted_at_once(tmp_path: Path) -> None:
@@ -278,10 +278,10 @@ async def test_a_server_that_keeps_dying_is_not_restarted_at_once(tmp_path: Path
     async with connect_to(tmp_path, code) as client:
         for _ in range(6):
             with pytest.raises(ConnectionLost, match="exit code 3"):
-                await client.call("x")
+                await client.call_tool("x")
         for _ in range(10):
             with pytest.raises(ConnectError, match="lost 5 times in 10 s") as caught:
-                await client.call("x")
+                await client.call_tool("x")
             assert "exit code 3" in str(caught.value)
             assert "| bye" in str(caught.value)
         assert len((tmp_path / "starts").read_text()) == 6
@@ -296,7 +296,7 @@ async def test_concurrent_requests_share_one_reconnection(tmp_path: Path) -> Non
         """
     async with connect_to(tmp_path, code) as client:
         with pytest.raises(ConnectionLost):
-            await client.call("die")
-        results = await asyncio.gather(*(client.call("x") for _ in range(50)))
+            await client.call_tool("die")
+        results = await asyncio.gather(*(client.call_tool("x") for _ in range(50)))
         assert [each.text for each in results] == ["done"] * 50
         assert len((tmp_path / "starts").read_text()) == 2

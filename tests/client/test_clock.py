@@ -44,7 +44,7 @@ async def test_each_request_ends_at_its_own_time_whatever_was_sent_before(era: s
 
     async def late(client: Client, name: str, timeout: float) -> None:
         with pytest.raises(CallTimeout, match=f"within {timeout:g} s"):
-            await client.call("hang", timeout=timeout)
+            await client.call_tool("hang", timeout=timeout)
         ended.append(name)
 
     async with asyncio.timeout(20), Client(_server(), era=era, timeout=15) as client:
@@ -53,16 +53,16 @@ async def test_each_request_ends_at_its_own_time_whatever_was_sent_before(era: s
         quick = asyncio.ensure_future(late(client, "quick", 0.1))
         await asyncio.sleep(0)
         await asyncio.gather(slow, quick, late(client, "middle", 0.5))
-        assert (await client.call("steps", {"count": 1})).text == "done"
+        assert (await client.call_tool("steps", {"count": 1})).text == "done"
     assert ended == ["quick", "middle", "slow"]
 
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_request_without_a_timeout_outlives_others(era: str) -> None:
     async with asyncio.timeout(20), Client(_server(), era=era) as client:
-        endless = asyncio.ensure_future(client.call("steps", {"count": 8}, timeout=None))
+        endless = asyncio.ensure_future(client.call_tool("steps", {"count": 8}, timeout=None))
         with pytest.raises(CallTimeout):
-            await client.call("hang", timeout=0.05)
+            await client.call_tool("hang", timeout=0.05)
         assert (await endless).text == "done"
 
 
@@ -71,7 +71,7 @@ def test_all_progress_is_reported_before_the_answer(era: str) -> None:
     async def work() -> list[Any]:
         heard: list[Any] = []
         async with asyncio.timeout(20), Client(_server(), era=era) as client:
-            result = await client.call(
+            result = await client.call_tool(
                 "tell", {"count": 3}, on_progress=lambda done, total, _: heard.append((done, total))
             )
             heard.append(result.text)
@@ -84,7 +84,7 @@ def test_a_closed_client_leaves_no_timer_behind() -> None:
     async def work() -> int:
         loop: Any = asyncio.get_running_loop()
         async with Client(_server()) as client:
-            await client.call("steps", {"count": 0})
+            await client.call_tool("steps", {"count": 0})
         return sum(1 for timer in loop._scheduled if not timer.cancelled() and "clock.py" in repr(timer))
 
     assert asyncio.run(work()) == 0

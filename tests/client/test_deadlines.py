@@ -32,7 +32,7 @@ def test_a_person_may_take_longer_than_an_answer() -> None:
 
     async def work(era: str) -> str:
         async with asyncio.timeout(20), Client(app, era=era, timeout=TIMEOUT, on_elicit=think) as client:
-            return (await client.call("refund")).text
+            return (await client.call_tool("refund")).text
 
     for era in ("legacy", "modern"):
         assert asyncio.run(work(era)) == "True"
@@ -54,7 +54,7 @@ async def test_the_time_that_a_person_takes_does_not_count_afterwards_either(tmp
 
     command = script(tmp_path, ASKS + "    time.sleep(0.6); reply(m, DONE)")
     async with Client(command, era="legacy", on_elicit=think) as client:
-        assert (await client.call("x", timeout=1.0)).text == "done"
+        assert (await client.call_tool("x", timeout=1.0)).text == "done"
 
 
 async def test_time_for_an_answer_does_not_count_against_the_progress_cap(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ async def test_time_for_an_answer_does_not_count_against_the_progress_cap(tmp_pa
     reply(m, DONE)
 """
     async with Client(script(tmp_path, ASKS + code), era="legacy", on_elicit=think) as client:
-        assert (await client.call("x", timeout=timeout, on_progress=lambda *_: None)).text == "done"
+        assert (await client.call_tool("x", timeout=timeout, on_progress=lambda *_: None)).text == "done"
 
 
 class Login(Channel):
@@ -107,7 +107,7 @@ GREETING = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {
 async def test_the_time_of_a_login_does_not_count() -> None:
     """Neither while it lasts, nor afterwards: for connecting and for a call."""
     async with Client(lambda events: Login(0.9, 0.4, events), era="legacy", timeout=1.0) as client:
-        await client.call("x")
+        await client.call_tool("x")
     slow = Client(lambda events: Login(0.1, 60, events), era="legacy", timeout=0.3)
     with pytest.raises(ConnectError, match=r"within 0\.3 s"):
         await slow.open()

@@ -119,7 +119,7 @@ def test_a_call_whose_question_gets_no_answer_raises_what_the_page_says(
 
     [cells] = re.findall(rf"^\| {re.escape(row)} \| (.*) \| (.*) \|$", PAGE.read_text(), re.MULTILINE)
     with SyncClient(app, era=era, **handlers) as client, pytest.raises(ClientError) as caught:
-        client.call(tool)
+        client.call_tool(tool)
     code = f" {caught.value.code}" if isinstance(caught.value, ServerError) else ""
     assert cells[era == "legacy"] == f"`{type(caught.value).__name__}`{code}"
 

@@ -71,7 +71,7 @@ async def test_our_own_server_speaks_each(tmp_path: Path, make: Any, wish: str, 
         assert (client.server.name, client.server.version) == ("own", "3")
         assert client.server.instructions == "Read this."
         assert [tool.name for tool in await client.list_tools()] == ["add"]
-        assert await client.call("add", {"a": 1, "b": 2}, returns=int) == 3
+        assert await client.call_tool("add", {"a": 1, "b": 2}, returns=int) == 3
         await client.ping()
 
 
@@ -120,7 +120,7 @@ async def test_whatever_it_says_to_the_probe_the_handshake_follows(tmp_path: Pat
     async with connect_to(tmp_path, code) as client:
         assert client.server.revision == LEGACY[-1]
         assert client.server.name == "odd"
-        assert (await client.call("x")).text == "done"
+        assert (await client.call_tool("x")).text == "done"
     methods = (tmp_path / "methods").read_text().split()
     assert methods[:2] == ["server/discover", "initialize"]
     assert methods.count("initialize") == 1
@@ -139,7 +139,7 @@ async def test_a_modern_server_that_starts_slowly_is_still_modern(tmp_path: Path
         """
     async with connect_to(tmp_path, code) as client:
         assert client.server.revision == MODERN[-1]
-        assert (await client.call("x")).text == "done"
+        assert (await client.call_tool("x")).text == "done"
     assert "notifications/cancelled" not in (tmp_path / "methods").read_text(), "a handshake is never cancelled"
 
 
@@ -157,7 +157,7 @@ async def test_a_server_that_answers_probe_and_handshake_late_gets_one_era(tmp_p
         """
     async with connect_to(tmp_path, code) as client:
         for _ in range(3):
-            assert (await client.call("x")).text == "done"
+            assert (await client.call_tool("x")).text == "done"
     modern = client.server.revision in MODERN
     assert (tmp_path / "eras").read_text().split() == [str(modern)] * 3
 
@@ -165,7 +165,7 @@ async def test_a_server_that_answers_probe_and_handshake_late_gets_one_era(tmp_p
 async def test_a_server_that_starts_slowly_is_connected(tmp_path: Path) -> None:
     async with connect_to(tmp_path, "time.sleep(3)\n" + BOTH_GOOD, timeout=15) as client:
         assert client.server.revision == LEGACY[-1]
-        assert (await client.call("x")).text == "done"
+        assert (await client.call_tool("x")).text == "done"
 
 
 # -- answers that can't be agreed with
@@ -217,7 +217,7 @@ async def test_a_bare_greeting_is_good_enough(tmp_path: Path, greeting: str) -> 
     async with connect_to(tmp_path, code) as client:
         assert (client.server.name, client.server.version) == ("", "")
         assert await client.list_tools() == [], "it did not say that it has any"
-        assert (await client.call("x")).text == "done"
+        assert (await client.call_tool("x")).text == "done"
 
 
 async def test_a_revision_that_is_insisted_on_is_had_or_not(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ async def test_a_server_with_later_revisions_is_used_in_ours(tmp_path: Path) -> 
         """
     async with connect_to(tmp_path, code) as client:
         assert client.server.revision == "2026-07-28"
-        assert (await client.call("x")).text == "2026-07-28"
+        assert (await client.call_tool("x")).text == "2026-07-28"
 
 
 async def test_unsupported_versions_without_end_are_refused_once(tmp_path: Path) -> None:
@@ -307,7 +307,7 @@ async def test_a_server_that_was_exchanged_for_another_is_found_out_again(
         (tmp_path / "kind").write_text(kind)
         async with connect_to(tmp_path, CHANGING) as client:
             assert (client.server.revision in MODERN) == (kind == "modern")
-            assert (await client.call("x")).text == "done"
+            assert (await client.call_tool("x")).text == "done"
 
 
 @pytest.mark.parametrize(("before", "after"), [("legacy", "modern"), ("modern", "legacy")])
@@ -316,12 +316,12 @@ async def test_even_while_a_client_is_open(tmp_path: Path, before: str, after: s
     code = CHANGING.replace("reply(m, DONE)", "(reply(m, DONE), sys.exit(0))")
     async with connect_to(tmp_path, code) as client:
         assert (client.server.revision in MODERN) == (before == "modern")
-        await client.call("x")
+        await client.call_tool("x")
         async with asyncio.timeout(5):
             while client.connected:
                 await asyncio.sleep(0.005)
         (tmp_path / "kind").write_text(after)
-        assert (await client.call("x")).text == "done"
+        assert (await client.call_tool("x")).text == "done"
         assert (client.server.revision in MODERN) == (after == "modern")
 
 
@@ -353,7 +353,7 @@ async def test_a_server_that_dies_of_the_probe_is_restarted_with_a_handshake(tmp
     for _ in range(2):
         async with connect_to(tmp_path, DIES) as client:
             assert client.server.revision == LEGACY[-1]
-            assert (await client.call("x")).text == "done"
+            assert (await client.call_tool("x")).text == "done"
     methods = (tmp_path / "methods").read_text().split()
     assert methods.count("server/discover") == 1, "what it can't bear is remembered"
     assert len((tmp_path / "starts").read_text()) == 3

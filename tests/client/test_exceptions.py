@@ -39,12 +39,12 @@ async def test_each_exception_names_the_server_and_its_last_stderr_lines(tmp_pat
         async with client:
             await {
                 "open": client.ping,
-                "timeout": lambda: client.call("x", timeout=0.3),
-                "call": lambda: client.call("x"),
-                "typed": lambda: client.call("x", returns=int),
+                "timeout": lambda: client.call_tool("x", timeout=0.3),
+                "call": lambda: client.call_tool("x"),
+                "typed": lambda: client.call_tool("x", returns=int),
                 "list": client.list_tools,
-                "read": lambda: client.read("x://y"),
-                "prompt": lambda: client.prompt("x"),
+                "read": lambda: client.read_resource("x://y"),
+                "prompt": lambda: client.get_prompt("x"),
                 "complete": lambda: client.complete("x", "a", "b"),
             }[how]()  # type: ignore[operator]
     problem = caught.value
@@ -62,7 +62,7 @@ async def test_each_exception_names_the_server_and_its_last_stderr_lines(tmp_pat
 async def test_a_name_is_in_it_too(tmp_path: Path) -> None:
     async with Client(script(tmp_path, "for m in calls(): sys.exit(3)"), era="legacy", name="weather") as client:
         with pytest.raises(ConnectionLost) as caught:
-            await client.call("x")
+            await client.call_tool("x")
         assert "weather" in str(caught.value)
 
 
@@ -76,7 +76,7 @@ async def test_it_fits_a_terminal(tmp_path: Path) -> None:
         """
     async with Client(script(tmp_path, code), era="legacy") as client:
         with pytest.raises(ServerError) as caught:
-            await client.call("x")
+            await client.call_tool("x")
         text = str(caught.value)
         assert len(text) < 10_000
         assert len(text.splitlines()) <= 25
@@ -88,7 +88,7 @@ async def test_a_command_line_of_a_megabyte_is_shown_in_short(tmp_path: Path) ->
     command = [*script(tmp_path, "for m in calls(): sys.exit(3)"), *(["x" * 100_000] * 5)]
     async with Client(command, era="legacy") as client:
         with pytest.raises(ConnectionLost) as caught:
-            await client.call("x")
+            await client.call_tool("x")
         assert "exit code 3" in str(caught.value)
         assert len(str(caught.value)) < 10_000
 
@@ -102,7 +102,7 @@ async def test_secrets_of_the_environment_are_not_in_it(tmp_path: Path) -> None:
 
 async def test_many_failures_at_once_are_many_exceptions(tmp_path: Path) -> None:
     async with Client(script(tmp_path, "for m in calls(): sys.exit(3)"), era="legacy") as client:
-        ends = await asyncio.gather(*(client.call("x") for _ in range(20)), return_exceptions=True)
+        ends = await asyncio.gather(*(client.call_tool("x") for _ in range(20)), return_exceptions=True)
         assert all(isinstance(end, ConnectionLost) for end in ends)
 
 
@@ -131,7 +131,7 @@ async def test_a_failed_tool_does_not_show_the_log(tmp_path: Path) -> None:
     code = "complain('noise')\nfor m in calls(): reply(m, dict(text('out of stock'), isError=True))"
     async with Client(script(tmp_path, code), era="legacy") as client:
         with pytest.raises(ToolFailed) as caught:
-            await client.call("x")
+            await client.call_tool("x")
         assert str(caught.value).endswith("out of stock")
 
 

@@ -27,7 +27,7 @@ async def test_garbage_between_frames_is_passed_over(tmp_path: Path) -> None:
         """
     async with connect_to(tmp_path, code) as client:
         for _ in range(3):
-            assert (await client.call("x")).text == "done"
+            assert (await client.call_tool("x")).text == "done"
         assert any("Starting up ..." in problem for problem in client.problems)
 
 
@@ -37,7 +37,7 @@ async def test_carriage_returns_and_spaces_do_no_harm(tmp_path: Path) -> None:
             for m in calls(): reply(m, DONE)
         """
     async with connect_to(tmp_path, code) as client:
-        assert (await client.call("x")).text == "done"
+        assert (await client.call_tool("x")).text == "done"
 
 
 async def test_a_banner_without_a_newline_spoils_one_answer_and_is_named(tmp_path: Path) -> None:
@@ -66,25 +66,25 @@ async def test_a_frame_at_the_limit(tmp_path: Path, over: int) -> None:
         """
     async with connect_to(tmp_path, code, limits=Limits(frame_bytes=LIMIT)) as client:
         if over <= 0:
-            assert len((await client.call("x")).text) > LIMIT - 200
+            assert len((await client.call_tool("x")).text) > LIMIT - 200
         else:
             with pytest.raises(ConnectionLost, match="more than 100,000 bytes"):
-                await client.call("x")
+                await client.call_tool("x")
             with pytest.raises(ConnectionLost, match="more than 100,000 bytes"):
-                await client.call("x")  # on another connection, which ends in the same way
+                await client.call_tool("x")  # on another connection, which ends in the same way
 
 
 async def test_a_frame_that_never_ends_takes_no_memory_and_no_time(tmp_path: Path) -> None:
     code = "for m in calls():\n    while True: raw(b'x' * 65536)"
     async with connect_to(tmp_path, code, limits=Limits(frame_bytes=1 << 20)) as client:
         with pytest.raises(ConnectionLost, match="more than 1,048,576 bytes"):
-            await client.call("x")
+            await client.call_tool("x")
 
 
 def test_a_result_of_50_megabytes(tmp_path: Path) -> None:
     async def test() -> None:
         async with connect_to(tmp_path, "for m in calls(): reply(m, text('é' * (25 << 20)))", timeout=30) as client:
-            result = await client.call("x")  # 50 MB as UTF-8, escaped here: 150
+            result = await client.call_tool("x")  # 50 MB as UTF-8, escaped here: 150
             assert len(result.text) == 25 << 20
 
     async def refused() -> None:
@@ -94,8 +94,8 @@ def test_a_result_of_50_megabytes(tmp_path: Path) -> None:
     async def within() -> None:
         code = "for m in calls(): reply(m, text('x' * (50 << 20)))"
         async with connect_to(tmp_path, code, timeout=30) as client:
-            assert len((await client.call("x")).text) == 50 << 20
-            assert len((await client.call("x")).text) == 50 << 20
+            assert len((await client.call_tool("x")).text) == 50 << 20
+            assert len((await client.call_tool("x")).text) == 50 << 20
 
     run(refused, 50)
     run(within, 50)
@@ -109,7 +109,7 @@ async def test_one_byte_at_a_time(tmp_path: Path) -> None:
             for m in calls(): reply(m, text("é☃" * 500))
         """
     async with connect_to(tmp_path, code) as client:
-        assert (await client.call("x")).text == "é☃" * 500
+        assert (await client.call_tool("x")).text == "é☃" * 500
 
 
 # -- floods
@@ -126,9 +126,9 @@ def test_a_flood_on_stderr_neither_blocks_the_server_nor_fills_memory(tmp_path: 
                 reply(m, DONE)
         """
         async with connect_to(tmp_path, code) as client:
-            assert (await client.call("x")).text == "done"  # 20 MB were in its way
+            assert (await client.call_tool("x")).text == "done"  # 20 MB were in its way
             with pytest.raises(ConnectionLost) as caught:
-                await client.call("die")
+                await client.call_tool("die")
             assert str(caught.value).endswith("| the last line")
             assert len(str(caught.value)) < 20_000
 
@@ -151,7 +151,7 @@ def test_a_flood_of_notifications_before_an_answer(tmp_path: Path) -> None:
             count += 1
 
         async with connect_to(tmp_path, code, on_log=heard) as client:
-            assert (await client.call("x")).text == "done"
+            assert (await client.call_tool("x")).text == "done"
             assert count == 50_000
 
     run(test, 40)
@@ -168,7 +168,7 @@ async def test_a_flood_of_progress(tmp_path: Path) -> None:
     """
     seen: list[float] = []
     async with connect_to(tmp_path, code) as client:
-        result = await client.call("x", on_progress=lambda at, *_: seen.append(at))
+        result = await client.call_tool("x", on_progress=lambda at, *_: seen.append(at))
         assert result.text == "done"
         assert seen == list(range(50_000))
 
@@ -193,7 +193,7 @@ async def test_more_questions_than_are_worked_on_are_refused(tmp_path: Path) -> 
         return True
 
     async with connect_to(tmp_path, code, on_elicit=elicit) as client:
-        call = asyncio.ensure_future(client.call("x"))
+        call = asyncio.ensure_future(client.call_tool("x"))
         await until("that it got to know", (tmp_path / "refused").exists)
         enough.set()
         assert (await call).text == "136 200"
@@ -215,7 +215,7 @@ def test_unread_answers_do_not_fill_memory(tmp_path: Path, method: str) -> None:
                 while True: time.sleep(1)
         """.replace("METHOD", method)
         async with connect_to(tmp_path, code, timeout=None, on_elicit=lambda _: True) as client:
-            call = asyncio.ensure_future(client.call("x"))
+            call = asyncio.ensure_future(client.call_tool("x"))
             tracemalloc.start()
             try:
                 await until("the flood", (tmp_path / "sent").exists, 50)
@@ -241,15 +241,15 @@ time.sleep(1000)
 @pytest.mark.usefixtures("hurried")
 async def test_a_server_that_stops_reading_holds_up_no_deadline_and_no_close(tmp_path: Path) -> None:
     async with connect_to(tmp_path, DEAF) as client:
-        first = asyncio.ensure_future(client.call("x", timeout=None))
+        first = asyncio.ensure_future(client.call_tool("x", timeout=None))
         await until("it to stop", lambda: "I stop reading" in client.stderr_tail())
-        big = asyncio.ensure_future(client.call("x", {"a": "x" * (10 << 20)}, timeout=None))
+        big = asyncio.ensure_future(client.call_tool("x", {"a": "x" * (10 << 20)}, timeout=None))
         await asyncio.sleep(0)
         for _ in range(3):
             with pytest.raises(CallTimeout):
-                await client.call("x", timeout=0.2)
-        waiting = asyncio.ensure_future(client.call("x", timeout=None))
-        given_up = asyncio.ensure_future(client.call("x", timeout=None))
+                await client.call_tool("x", timeout=0.2)
+        waiting = asyncio.ensure_future(client.call_tool("x", timeout=None))
+        given_up = asyncio.ensure_future(client.call_tool("x", timeout=None))
         await asyncio.sleep(0.05)
         given_up.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -269,7 +269,7 @@ def test_ten_megabytes_to_a_slow_reader_arrive_whole(tmp_path: Path) -> None:
         """
         async with connect_to(tmp_path, code, timeout=30) as client:
             sizes = [10 << 20, 1, 3 << 20, 2]
-            results = await asyncio.gather(*(client.call("x", {"a": "x" * size}) for size in sizes))
+            results = await asyncio.gather(*(client.call_tool("x", {"a": "x" * size}) for size in sizes))
             assert [int(each.text) for each in results] == sizes
 
     run(test, 40)
@@ -285,9 +285,9 @@ async def test_a_server_that_closes_its_input_is_lost(tmp_path: Path) -> None:
                 time.sleep(1000)
         """
     async with connect_to(tmp_path, code) as client:
-        assert (await client.call("x")).text == "done"
+        assert (await client.call_tool("x")).text == "done"
         await until("that it is noticed", lambda: not client.connected)
-        assert (await client.call("x")).text == "done"  # on another connection
+        assert (await client.call_tool("x")).text == "done"  # on another connection
 
 
 @pytest.mark.usefixtures("hurried")
@@ -300,17 +300,17 @@ async def test_a_server_that_closes_its_output_is_lost(tmp_path: Path) -> None:
         """
     async with connect_to(tmp_path, code) as client:
         with pytest.raises(ConnectionLost, match="closed its output") as caught:
-            await client.call("x")
+            await client.call_tool("x")
         assert "| closing" in str(caught.value)
         with pytest.raises(ConnectionLost):
-            await client.call("x")
+            await client.call_tool("x")
 
 
 async def test_an_error_of_a_megabyte_is_shown_in_short(tmp_path: Path) -> None:
     code = "for m in calls(): refuse(m, -1, 'x' * (1 << 20), data='y' * 100)"
     async with connect_to(tmp_path, code) as client:
         with pytest.raises(ServerError) as caught:
-            await client.call("x")
+            await client.call_tool("x")
         assert len(caught.value.message) == 1 << 20, "whoever wants it has it whole"
         assert len(str(caught.value)) < 20_000
 
@@ -324,7 +324,7 @@ async def test_a_message_in_between_pardons_garbage(tmp_path: Path) -> None:
             reply(m, DONE)
     """
     async with Client(script(tmp_path, code)) as client:
-        assert (await client.call("x")).text == "done"
+        assert (await client.call_tool("x")).text == "done"
         assert any("what?" in note for note in client.problems)
 
 
@@ -332,7 +332,7 @@ async def test_garbage_without_end_ends_the_connection(tmp_path: Path) -> None:
     code = 'for m in calls(): raw(b"what?\\n" * 1000)'
     async with Client(script(tmp_path, code), reconnect=False) as client:
         with pytest.raises(ConnectionLost, match=r"does not speak MCP.*what"):
-            await client.call("x")
+            await client.call_tool("x")
 
 
 async def test_a_batch_of_many_answers(tmp_path: Path) -> None:
@@ -344,5 +344,5 @@ async def test_a_batch_of_many_answers(tmp_path: Path) -> None:
                 send(held)
     """
     async with Client(script(tmp_path, code), era="2025-03-26") as client:
-        results = await asyncio.gather(*(client.call("x") for _ in range(500)))
+        results = await asyncio.gather(*(client.call_tool("x") for _ in range(500)))
         assert len({result.text for result in results}) == 500

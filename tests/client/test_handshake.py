@@ -76,14 +76,14 @@ async def test_every_modern_request_carries_revision_client_and_capabilities(tmp
     options: dict[str, Any] = {"on_elicit": lambda _: True, "client_info": me, "log_level": "error"}
     async with connect_to(tmp_path, "modern", EVERYTHING, **options) as client:
         await client.list_tools()
-        await client.call("x", meta={"example.com/a": 1})
-        await client.call("x", on_progress=lambda *_: None)
-        await client.call("ask")
-        await client.call("read")  # in which the server dies, so it is asked again
+        await client.call_tool("x", meta={"example.com/a": 1})
+        await client.call_tool("x", on_progress=lambda *_: None)
+        await client.call_tool("ask")
+        await client.call_tool("read")  # in which the server dies, so it is asked again
         await client.request("tools/call", {"name": "x", "_meta": {}})
         await client.set_log_level("info")
-        await client.prompt("p")
-        await client.read("a:b")
+        await client.get_prompt("p")
+        await client.read_resource("a:b")
         await client.complete("p", "a", "")
         async with client.watch(tools=True):
             await client.ping()
@@ -124,7 +124,7 @@ def test_only_given_handlers_are_declared(
 ) -> None:
     async def test() -> None:
         async with connect_to(tmp_path, speaks, PLAIN, **given) as client:
-            await client.call("x")
+            await client.call_tool("x")
 
     run(test)
     if speaks == "legacy":
@@ -152,9 +152,9 @@ async def test_changed_roots_are_notified_in_the_handshake_era(tmp_path: Path, s
     """
     async with connect_to(tmp_path, speaks, code, roots=["/before"]) as client:
         await client.set_roots(["/after"])
-        await client.call("x")
+        await client.call_tool("x")
         if speaks == "legacy":
-            assert (await client.call("which")).text == '{"roots": [{"uri": "file:///after"}]}'
+            assert (await client.call_tool("which")).text == '{"roots": [{"uri": "file:///after"}]}'
     async with connect_to(tmp_path, speaks, code) as client:
         with pytest.raises(ClientError, match="not offered"):
             await client.set_roots(["/after"])
@@ -189,7 +189,7 @@ async def test_nothing_is_sent_before_the_handshake_is_over(tmp_path: Path, wish
     client = connect_to(tmp_path, "legacy", code, **{**options, "era": wish})
     opening = asyncio.ensure_future(client.open())
     await asyncio.sleep(0)
-    calls = [asyncio.ensure_future(client.call("x")) for _ in range(5)]
+    calls = [asyncio.ensure_future(client.call_tool("x")) for _ in range(5)]
     await opening
     await asyncio.gather(*calls)
     await client.close()
@@ -250,7 +250,7 @@ async def test_a_ping_is_answered_with_nothing_at_any_time(tmp_path: Path) -> No
         return True
 
     async with connect_to(tmp_path, "legacy", code, on_elicit=think) as client:
-        await client.call("x")
+        await client.call_tool("x")
     answers = [m for m in wire(tmp_path) if "method" not in m]
     assert answers[:2] == [{"jsonrpc": "2.0", "id": id, "result": {}} for id in ("early", 7)]
     assert [m["id"] for m in answers[2:]] == ["q"]
@@ -281,5 +281,5 @@ async def test_a_modern_refusal_leads_to_no_handshake(tmp_path: Path, code: int,
 async def test_a_modern_refusal_followed_by_an_answer_connects(tmp_path: Path, code: int, data: Any) -> None:
     once = f"refuse(next(log()), {code}, 'not so', data={data!r})\n" + PLAIN
     async with connect_to(tmp_path, "modern", once, era="auto") as client:
-        assert (await client.call("x")).text == "done"
+        assert (await client.call_tool("x")).text == "done"
     assert [m["method"] for m in wire(tmp_path)] == ["server/discover", "server/discover", "tools/call"]

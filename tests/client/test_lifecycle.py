@@ -68,11 +68,11 @@ async def test_one_client_may_be_opened_again(tmp_path: Path) -> None:
     for _ in range(3):
         await client.open()
         await client.open()  # which changes nothing
-        assert (await client.call("x")).text == "done"
+        assert (await client.call_tool("x")).text == "done"
         await client.close()
         assert not client.connected
         with pytest.raises(ConnectError, match=r"closed|not open"):
-            await client.call("x")
+            await client.call_tool("x")
         await client.close()
     assert len(started(tmp_path)) == 3
 
@@ -82,7 +82,7 @@ def test_one_client_on_one_loop_after_another(tmp_path: Path) -> None:
 
     async def test() -> None:
         async with client:
-            assert (await client.call("x")).text == "done"
+            assert (await client.call_tool("x")).text == "done"
 
     for _ in range(3):
         run(test)
@@ -94,7 +94,7 @@ async def test_an_unopened_client_refuses_requests_and_can_be_closed(tmp_path: P
     assert not client.connected
     assert client.problems == []
     with pytest.raises(ConnectError, match=r"not open; write `async with"):
-        await client.call("x")
+        await client.call_tool("x")
     with pytest.raises(ConnectError, match="not open"):
         _ = client.server
     with pytest.raises(ConnectError, match="not open"):
@@ -109,7 +109,7 @@ async def test_an_unopened_client_refuses_requests_and_can_be_closed(tmp_path: P
 async def test_closing_from_another_task_ends_every_wait(tmp_path: Path) -> None:
     client = connect_to(tmp_path, SILENT, timeout=None)
     await client.open()
-    calls = [asyncio.ensure_future(client.call(f"n{n}")) for n in range(20)]
+    calls = [asyncio.ensure_future(client.call_tool(f"n{n}")) for n in range(20)]
     await asyncio.sleep(0.05)
     await asyncio.gather(*(client.close() for _ in range(5)))
     ends = await asyncio.gather(*calls, return_exceptions=True)
@@ -210,7 +210,7 @@ async def test_a_cancelled_open_does_not_fail_a_concurrent_open(tmp_path: Path) 
         await first
     go.touch()
     await second
-    assert (await client.call("x")).text == "done"
+    assert (await client.call_tool("x")).text == "done"
     await client.close()
     assert len((tmp_path / "begun").read_text()) == 1, "nothing was begun anew"
 
@@ -226,8 +226,8 @@ async def test_closing_while_reconnecting_leaves_nothing(tmp_path: Path) -> None
     client = connect_to(tmp_path, code, timeout=None)
     await client.open()
     with pytest.raises(ConnectionLost):
-        await client.call("x")
-    call = asyncio.ensure_future(client.call("x"))
+        await client.call_tool("x")
+    call = asyncio.ensure_future(client.call_tool("x"))
     await until("another", lambda: len(started(tmp_path)) == 2)
     await client.close()
     with pytest.raises(ClientError):
@@ -240,7 +240,7 @@ async def test_closing_from_a_handler(tmp_path: Path) -> None:
     client = connect_to(tmp_path, code, on_elicit=lambda _: client.close())
     await client.open()
     with pytest.raises(ConnectionLost):
-        await client.call("x")
+        await client.call_tool("x")
     await client.close()  # the same close, waited for
 
 
@@ -259,7 +259,7 @@ async def test_closing_ends_handlers_that_still_think(tmp_path: Path) -> None:
             ended.append(1)
 
     async with connect_to(tmp_path, code, on_elicit=think) as client:
-        call = asyncio.ensure_future(client.call("x"))
+        call = asyncio.ensure_future(client.call_tool("x"))
         await until("all questions", lambda: len(begun) == 3 and len(client.problems) == 2)
     with pytest.raises(ConnectionLost):
         await call
@@ -284,7 +284,7 @@ async def test_a_handler_that_is_too_slow_misses_messages(
                 reply(m, DONE)
         """
     async with connect_to(tmp_path, code, on_log=log) as client:
-        await client.call("x")
+        await client.call_tool("x")
         await until("those that are told", lambda: len(begun) == 5 + min(more, 0))
         assert [problem for problem in client.problems if "on_log is too slow" in problem] == client.problems
         assert len(client.problems) == (more > 0)
@@ -301,7 +301,7 @@ async def test_closing_from_an_async_on_log(tmp_path: Path) -> None:
     client = connect_to(tmp_path, code, on_log=log)
     await client.open()
     with pytest.raises(ConnectionLost):
-        await client.call("x")
+        await client.call_tool("x")
     await asyncio.wait_for(closed.wait(), PATIENCE)
 
 
@@ -311,7 +311,7 @@ async def test_a_child_that_is_lost_but_lives_is_ended_at_once(tmp_path: Path) -
     code = "mark('pids', str(os.getpid()))\nfor m in calls():\n    while True: raw(b'what?\\n' * 5000)"
     async with connect_to(tmp_path, code) as client:
         with pytest.raises(ConnectionLost, match="does not speak MCP"):
-            await client.call("x")
+            await client.call_tool("x")
         assert not client.connected
         await until("its end", lambda: not any(map(is_alive, started(tmp_path))))
 
@@ -334,7 +334,7 @@ async def test_the_questions_of_a_lost_connection_are_not_asked_on(tmp_path: Pat
                 os._exit(1)
         """
     async with connect_to(tmp_path, code, on_elicit=think) as client:
-        call = asyncio.ensure_future(client.call("x"))
+        call = asyncio.ensure_future(client.call_tool("x"))
         await asyncio.wait_for(begun.wait(), PATIENCE)
         go.touch()
         with pytest.raises(ConnectionLost):
@@ -348,7 +348,7 @@ async def test_many_at_once_do_not_mix(tmp_path: Path) -> None:
         (tmp_path / str(n)).mkdir()
         clients.append(connect_to(tmp_path / str(n), f"for m in calls(): reply(m, text('{n} ' + m['params']['name']))"))
     await asyncio.gather(*(client.open() for client in clients))
-    answers = await asyncio.gather(*(c.call(f"c{k}") for k in range(20) for c in clients))
+    answers = await asyncio.gather(*(c.call_tool(f"c{k}") for k in range(20) for c in clients))
     assert [each.text for each in answers] == [f"{n} c{k}" for k in range(20) for n in range(10)]
     await asyncio.gather(*(client.close() for client in clients))
 
@@ -364,7 +364,7 @@ def test_two_loops_in_two_threads(tmp_path: Path) -> None:
             for _ in range(5):
                 async with connect_to(folder, GOOD) as client:
                     for _ in range(20):
-                        assert (await client.call("x")).text == "done"
+                        assert (await client.call_tool("x")).text == "done"
 
         try:
             asyncio.run(test())
@@ -396,12 +396,12 @@ def test_one_server_in_memory_for_many_clients() -> None:
         async with Client(app) as one, Client(app, era="legacy") as two:
             async with Client(app) as three:
                 texts = await asyncio.gather(
-                    *(c.call("echo", {"text": f"{n}"}) for n, c in enumerate((one, two, three) * 10))
+                    *(c.call_tool("echo", {"text": f"{n}"}) for n, c in enumerate((one, two, three) * 10))
                 )
                 assert [each.text for each in texts] == [str(n) for n in range(30)]
-            assert (await one.call("echo", {"text": "still here"})).text == "still here"
+            assert (await one.call_tool("echo", {"text": "still here"})).text == "still here"
         with pytest.raises(ConnectError):
-            await one.call("echo", {"text": "x"})
+            await one.call_tool("echo", {"text": "x"})
 
     for _ in range(2):
         run(test)

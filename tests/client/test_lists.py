@@ -60,7 +60,7 @@ async def test_cursors_that_go_round_or_are_none(tmp_path: Path, name: str, foll
             await getattr(client, name)()
         assert "odd.py" in str(caught.value)
         assert len((tmp_path / "asked").read_text()) <= 5
-        assert (await client.call("x")).text == "done"
+        assert (await client.call_tool("x")).text == "done"
 
 
 async def test_an_empty_cursor_is_a_cursor(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ async def test_pages_without_end_are_given_up(tmp_path: Path) -> None:
         with pytest.raises(BadAnswer, match="more than 1000 pages"):
             await client.list_tools()
         assert len((tmp_path / "asked").read_text()) == 1000
-        assert (await client.call("x")).text == "done"
+        assert (await client.call_tool("x")).text == "done"
 
 
 async def test_entries_without_end_are_given_up(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ reply(m, {key: [first, entry(0)]})
 """)
     async with connect_to(tmp_path, code) as client:
         assert len(await client.list_tools()) == 2
-        assert (await client.call("n0")).text == "done"
+        assert (await client.call_tool("n0")).text == "done"
 
 
 async def test_undeclared_parts_are_not_requested(tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ reply(m, {{key: tools}})
             assert len(await client.list_tools()) == 3
             for n in range(3):
                 try:
-                    await client.call(f"n{n}")
+                    await client.call_tool(f"n{n}")
                 except BadAnswer as problem:
                     assert "schema" in str(problem)
 
@@ -273,14 +273,14 @@ def test_a_result_that_breaks_the_tools_own_promise(tmp_path: Path, schema: str,
             "usual(m) or reply(m, DONE)", f"usual(m) or reply(m, dict(DONE, structuredContent={given}))"
         )
         async with connect_to(tmp_path, code) as client:
-            assert (await client.call("n0")).text == "done", "what was never promised is not checked"
+            assert (await client.call_tool("n0")).text == "done", "what was never promised is not checked"
             await client.list_tools()
             with pytest.raises(BadAnswer, match="'n0' breaks its own output schema") as caught:
-                await client.call("n0")
+                await client.call_tool("n0")
             assert "odd.py" in str(caught.value)
         async with connect_to(tmp_path, code, validate=False) as client:
             await client.list_tools()
-            assert (await client.call("n0")).text == "done"
+            assert (await client.call_tool("n0")).text == "done"
 
     run(test)
 
@@ -298,9 +298,9 @@ reply(m, {key: [dict(entry(0), outputSchema={"type": "object"}), dict(entry(1), 
     async with connect_to(tmp_path, code) as client:
         await client.list_tools()
         with pytest.raises(BadAnswer, match="promises structured content, and gave none"):
-            await client.call("n0")
-        assert (await client.call("n1")).text == "done"
-        assert (await client.call("n2")).text == "done"
+            await client.call_tool("n0")
+        assert (await client.call_tool("n1")).text == "done"
+        assert (await client.call_tool("n2")).text == "done"
 
 
 async def test_a_list_is_bounded_in_its_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

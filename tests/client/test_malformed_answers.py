@@ -15,7 +15,7 @@ from longshore.errors import BadAnswer, CallTimeout, ClientError, ServerError
 
 async def works(client: Client) -> None:
     """The next call is answered in any case."""
-    assert (await client.call("fine")).text == "fine"
+    assert (await client.call_tool("fine")).text == "fine"
 
 
 FINE = """
@@ -30,7 +30,7 @@ async def test_a_server_that_never_answers_times_out(tmp_path: Path) -> None:
     code = FINE + "for m in calls():\n    fine(m) or complain('I heard ' + m['params']['name'])"
     async with connect_to(tmp_path, code) as client:
         with pytest.raises(CallTimeout) as caught:
-            await client.call("lost", timeout=0.3)
+            await client.call_tool("lost", timeout=0.3)
         assert isinstance(caught.value, TimeoutError)
         assert "tools/call within 0.3 s" in str(caught.value)
         assert "odd.py" in str(caught.value)
@@ -43,7 +43,7 @@ async def test_answers_under_another_id_are_not_taken(tmp_path: Path, id: str) -
     code = FINE + f"for m in calls():\n    fine(m) or send(dict(jsonrpc='2.0', id={id}, result=DONE))"
     async with connect_to(tmp_path, code) as client:
         with pytest.raises((CallTimeout, BadAnswer)):
-            await client.call("x", timeout=0.3)
+            await client.call_tool("x", timeout=0.3)
         await works(client)
         assert client.problems, "what came must be told of"
 
@@ -58,7 +58,7 @@ async def test_answers_out_of_order_reach_their_requests(tmp_path: Path) -> None
                         reply(each, text(each["params"]["name"]))
         """
     async with connect_to(tmp_path, code) as client:
-        results = await asyncio.gather(*(client.call(f"n{n}") for n in range(20)))
+        results = await asyncio.gather(*(client.call_tool(f"n{n}") for n in range(20)))
         assert [result.text for result in results] == [f"n{n}" for n in range(20)]
 
 
@@ -98,7 +98,7 @@ for m in calls():
     async with connect_to(tmp_path, code) as client:
         other = asyncio.ensure_future(client.request("waits/for/ever"))  # answered with the same, for its own id
         with pytest.raises((BadAnswer, ServerError, CallTimeout)) as caught:
-            await client.call("x", timeout=0.5)
+            await client.call_tool("x", timeout=0.5)
         assert "odd.py" in str(caught.value), "it says which server"
         await works(client)
         other.cancel()
@@ -112,7 +112,7 @@ async def test_half_a_character_in_an_answer_is_read_as_the_replacement_characte
                 raw((half % m["id"]).encode() + b"\n")
         """
     async with connect_to(tmp_path, code) as client:
-        assert (await client.call("x")).text == "a\ufffd"
+        assert (await client.call_tool("x")).text == "a\ufffd"
 
 
 @pytest.mark.parametrize("name", ["neither result nor error", "no jsonrpc", "an error of null", "NaN", "not UTF-8"])
@@ -126,7 +126,7 @@ async def test_a_malformed_answer_is_explained(tmp_path: Path, name: str) -> Non
         """
     async with connect_to(tmp_path, code) as client:
         with pytest.raises(ClientError) as caught:
-            await client.call("x", timeout=0.5)
+            await client.call_tool("x", timeout=0.5)
         assert "it sent" in str(caught.value) or isinstance(caught.value, BadAnswer), str(caught.value)
 
 
@@ -140,7 +140,7 @@ for m in calls():
     )
     async with connect_to(tmp_path, code) as client:
         with pytest.raises(ServerError, match="I can't read that") as caught:
-            await client.call("x")
+            await client.call_tool("x")
         assert caught.value.code == -32700
         await works(client)
 
@@ -155,7 +155,7 @@ async def test_the_error_of_another_request_is_not_taken_for_ones_own(tmp_path: 
             for m in calls(): pass
         """
     async with connect_to(tmp_path, code) as client:
-        results = await asyncio.gather(client.call("a"), client.call("b"))
+        results = await asyncio.gather(client.call_tool("a"), client.call_tool("b"))
         assert [each.text for each in results] == ["done", "done"]
         assert any("whose?" in problem for problem in client.problems)
 
@@ -169,7 +169,7 @@ async def test_of_two_members_of_the_same_name_the_last_counts(tmp_path: Path) -
                 raw(b'{"content":[],"content":[{"type":"text","text":"last"}]}}\\n')
         """
     async with connect_to(tmp_path, code) as client:
-        assert (await client.call("x")).text == "last"
+        assert (await client.call_tool("x")).text == "last"
 
 
 async def test_batches(tmp_path: Path) -> None:
@@ -186,9 +186,9 @@ async def test_batches(tmp_path: Path) -> None:
         """
     said: list[Any] = []
     async with connect_to(tmp_path, code, on_log=lambda message: said.append(message.data)) as client:
-        results = await asyncio.gather(client.call("a"), client.call("b"))
+        results = await asyncio.gather(client.call_tool("a"), client.call_tool("b"))
         assert [each.text for each in results] == ["a", "b"]
-        assert (await client.call("c")).text == "done"
+        assert (await client.call_tool("c")).text == "done"
         assert said == list(range(99))
 
 
@@ -208,7 +208,7 @@ async def test_messages_for_no_request_are_ignored(tmp_path: Path) -> None:
     options: dict[str, Any] = {"on_log": lambda _: None, "on_change": lambda _: None}
     async with connect_to(tmp_path, code, **options) as client:
         for _ in range(3):
-            assert (await client.call("x", on_progress=lambda *_: None)).text == "done"
+            assert (await client.call_tool("x", on_progress=lambda *_: None)).text == "done"
         assert len(client.problems) < 100
         assert all(len(problem) < 1000 for problem in client.problems)
 
@@ -226,7 +226,7 @@ async def test_requests_that_make_no_sense_are_refused(tmp_path: Path) -> None:
                 reply(m, text(" ".join(sorted({str(each["error"]["code"]) for each in answers}))))
         """
     async with connect_to(tmp_path, code) as client:
-        assert (await client.call("x")).text == "-32601"
+        assert (await client.call_tool("x")).text == "-32601"
 
 
 @pytest.mark.parametrize("value", ["\ud800", object(), {1: object()}], ids=["surrogate", "object", "key"])
@@ -239,10 +239,10 @@ async def test_arguments_that_are_no_json_fail_at_once_and_leave_nothing(tmp_pat
         """
     async with connect_to(tmp_path, code) as client:
         with pytest.raises((TypeError, ValueError, OverflowError, ClientError)):
-            await client.call("x", {"a": value}, timeout=0.1)
+            await client.call_tool("x", {"a": value}, timeout=0.1)
         with pytest.raises(CallTimeout):  # whose time began later, and was as long
-            await client.call("never", timeout=0.1)
-        assert (await client.call("x")).text == "done"
+            await client.call_tool("never", timeout=0.1)
+        assert (await client.call_tool("x")).text == "done"
         methods = log.read_text().split()
         assert methods.count("notifications/cancelled") == 1, "what was never sent can't be cancelled"
 
@@ -251,5 +251,5 @@ async def test_a_second_answer_to_a_request_is_ignored(tmp_path: Path) -> None:
     code = "for m in calls():\n    reply(m, text('one')); reply(m, text('two'))"
     async with connect_to(tmp_path, code) as client:
         for _ in range(3):
-            assert (await client.call("x")).text == "one"
+            assert (await client.call_tool("x")).text == "one"
         await client.ping()

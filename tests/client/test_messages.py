@@ -38,15 +38,15 @@ async def test_no_id_is_used_twice_and_every_line_is_one_message(tmp_path: Path,
     async with connect_to(tmp_path, speaks, code, on_elicit=lambda _: True) as client:
         async with asyncio.TaskGroup() as group:
             for name in ("x", "ask") * 20:
-                group.create_task(client.call(name))
+                group.create_task(client.call_tool(name))
         for _ in range(3):
             with pytest.raises(CallTimeout):
-                await client.call("never", timeout=0.05)
-            given_up = asyncio.ensure_future(client.call("never"))
+                await client.call_tool("never", timeout=0.05)
+            given_up = asyncio.ensure_future(client.call_tool("never"))
             await asyncio.sleep(0)
             given_up.cancel()
             await client.list_tools(fresh=True)
-        assert (await client.call("x", {"text": breaks})).text == breaks
+        assert (await client.call_tool("x", {"text": breaks})).text == breaks
     messages = wire(tmp_path)
     assert all(m["jsonrpc"] == "2.0" and isinstance(m.get("params", {}), dict) for m in messages)
     ids = [m["id"] for m in messages if "id" in m]
@@ -72,10 +72,10 @@ async def test_progress_has_its_own_token_and_only_with_a_handler(tmp_path: Path
 
         async def call(n: int) -> None:
             told_to = told[n]
-            found = await client.call("x", on_progress=lambda done, *_: told_to.append(done))
+            found = await client.call_tool("x", on_progress=lambda done, *_: told_to.append(done))
             assert told_to == [int(found.text)]
 
-        await asyncio.gather(client.call("plain"), *map(call, range(30)))
+        await asyncio.gather(client.call_tool("plain"), *map(call, range(30)))
     tokens = [m["params"].get("_meta", {}).get("progressToken") for m in wire(tmp_path, "tools/call")]
     assert tokens.count(None) == 1
     assert len(set(tokens)) == 31
@@ -100,7 +100,7 @@ async def test_the_state_of_one_call_is_not_that_of_another(tmp_path: Path) -> N
                     reply(each, {"resultType": "input_required", "inputRequests": {"q": question}, **state})
     """
     async with connect_to(tmp_path, "modern", code, on_elicit=lambda _: True) as client:
-        results = await asyncio.gather(*(client.call(name) for name in ("a", "none", "b")))
+        results = await asyncio.gather(*(client.call_tool(name) for name in ("a", "none", "b")))
         assert [each.text for each in results] == ["a of a", "none", "b of b"]
 
 
@@ -123,7 +123,7 @@ async def test_no_notification_is_ever_answered(tmp_path: Path, speaks: str) -> 
     options: dict[str, Any] = {"on_elicit": lambda _: True, "on_sample": lambda _: "hi", "roots": ["/"]}
     async with connect_to(tmp_path, speaks, code, **options) as client:
         for _ in range(2):
-            await client.call("x")
+            await client.call_tool("x")
     methods = [m.get("method") for m in wire(tmp_path)]
     begun = ["server/discover"] if speaks == "modern" else ["initialize", "notifications/initialized"]
     assert methods == [*begun, "tools/call", "tools/call"]
@@ -150,7 +150,7 @@ async def test_a_question_that_wants_a_task_is_answered_as_any_other(tmp_path: P
     """
     options: dict[str, Any] = {"on_elicit": lambda _: True, "on_sample": lambda asked: str(asked["maxTokens"])}
     async with connect_to(tmp_path, "legacy", code, **options) as client:
-        assert (await client.call("x")).text == "True"
+        assert (await client.call_tool("x")).text == "True"
     [hello] = wire(tmp_path, "initialize")
     assert "tasks" not in hello["params"]["capabilities"]
 
@@ -166,9 +166,9 @@ async def test_a_missing_resource_is_understood_by_either_code(tmp_path: Path, s
         """
     async with connect_to(tmp_path, speaks, server) as client:
         with pytest.raises(ServerError, match="not found") as caught:
-            await client.read("a:none")
+            await client.read_resource("a:none")
         assert (caught.value.code, caught.value.data) == (code, {"uri": "a:none"})
-        assert (await client.read("a:b"))[0].text == "hi"
+        assert (await client.read_resource("a:b"))[0].text == "hi"
 
 
 # -- whom a client believes
@@ -198,7 +198,7 @@ async def test_tool_annotations_only_decide_about_resending(tmp_path: Path, spea
         tools = await client.list_tools()
         assert [tool.repeatable for tool in tools] == [repeatable for _, repeatable in HINTS]
         for tool in tools:
-            assert (await client.call(tool.name, {"a": 1})).text == "done"
+            assert (await client.call_tool(tool.name, {"a": 1})).text == "done"
     calls = wire(tmp_path, "tools/call")
     assert [m["params"].pop("name") for m in calls] == [f"t{n}" for n in range(len(HINTS))]
     assert all({**m, "id": 0} == {**calls[0], "id": 0} for m in calls)
@@ -222,7 +222,7 @@ async def test_a_servers_name_changes_no_behaviour(tmp_path: Path, speaks: str) 
             """
         async with connect_to(folder, speaks, code, era="auto" if speaks == "modern" else "legacy") as client:
             await client.list_tools()
-            await client.call("x")
+            await client.call_tool("x")
         wires.append(wire(folder))
     assert wires[0] == wires[1] == wires[2]
 
@@ -283,7 +283,7 @@ def test_nothing_that_a_server_names_is_fetched(tmp_path: Path, speaks: str) -> 
         async with connect_to(tmp_path, speaks, code.replace("URL", repr(url)), on_elicit=answer) as client:
             await client.list_tools()
             try:
-                await client.call("x", {"a": 1})
+                await client.call_tool("x", {"a": 1})
             except BadAnswer as problem:
                 assert "schema" in str(problem)
 
@@ -306,7 +306,7 @@ async def test_a_child_is_not_signed_in_to(tmp_path: Path) -> None:
     refused = "for m in log(): serve(m) and refuse(m, -32001, 'HTTP 401: sign in')"
     async with connect_to(tmp_path, "legacy", refused, auth=Untouchable()) as client:
         with pytest.raises(ServerError, match="sign in"):
-            await client.call("x")
+            await client.call_tool("x")
 
 
 async def test_a_server_without_logging_is_not_asked_for_it(tmp_path: Path) -> None:
@@ -323,5 +323,5 @@ async def test_a_server_without_logging_is_not_asked_for_it(tmp_path: Path) -> N
     heard_of: list[Any] = []
     async with Client(script(tmp_path, code), on_log=heard_of.append) as client:
         await client.set_log_level("warning")
-        await client.call("x")
+        await client.call_tool("x")
     assert [message.data for message in heard_of] == ["much"]

@@ -48,7 +48,7 @@ def lines(folder: Path, name: str) -> int:
 async def is_held(client: Client) -> bool:
     """Whether a result that breaks the promise is refused."""
     try:
-        await client.call("x")
+        await client.call_tool("x")
     except BadAnswer:
         return True
     return False
@@ -58,9 +58,9 @@ async def test_a_promise_ends_with_its_listing(tmp_path: Path) -> None:
     async with connect_to(tmp_path) as client:
         await client.list_tools()
         assert await is_held(client)
-        await client.call("x", {"change": "prompts"})
+        await client.call_tool("x", {"change": "prompts"})
         assert await is_held(client), "that was something else"
-        await client.call("x", {"change": "tools"})
+        await client.call_tool("x", {"change": "tools"})
         assert not await is_held(client), "it may promise something else by now"
         await client.list_tools()
         assert await is_held(client)
@@ -80,7 +80,7 @@ async def test_a_promise_ends_with_its_connection(tmp_path: Path, again: str) ->
         assert await is_held(client)
         if again == "lost":
             with pytest.raises(ConnectionLost):
-                await client.call("x", {"die": True})
+                await client.call_tool("x", {"die": True})
             await until("it is noticed", lambda: not client.connected)
             assert not await is_held(client)
     if again == "closed":
@@ -92,9 +92,9 @@ async def test_a_promise_ends_with_its_connection(tmp_path: Path, again: str) ->
 async def test_only_a_promise_that_holds_lets_a_call_be_sent_again(tmp_path: Path, change: str, calls: int) -> None:
     async with connect_to(tmp_path) as client:
         await client.list_tools()
-        await client.call("x", {"change": change})
+        await client.call_tool("x", {"change": change})
         with pytest.raises(ConnectionLost):
-            await client.call("x", {"die": True})
+            await client.call_tool("x", {"die": True})
         assert lines(tmp_path, "calls") == calls
 
 

@@ -105,7 +105,7 @@ async def test_arguments_go_into_headers_as_they_are_marked(arguments: dict[str,
     calls = Calls([GOOD])
     async with scripted(calls) as server, Client(server.url) as client:
         await client.list_tools()
-        await client.call("good", arguments)
+        await client.call_tool("good", arguments)
         [got] = calls.made
         assert params(got) == headers
         assert "x-evil" not in got.headers
@@ -137,7 +137,7 @@ def test_a_header_repeats_the_argument_of_the_body(given: Any, body: Any, header
         calls = Calls([GOOD])
         async with scripted(calls) as server, Client(server.url) as client:
             await client.list_tools()
-            await client.call("good", {"a": given})
+            await client.call_tool("good", {"a": given})
             [got] = calls.made
             assert got.message["params"]["arguments"] == {"a": body}
             assert params(got).get("region") == header
@@ -150,7 +150,7 @@ async def test_marks_below_the_top() -> None:
     async with scripted(calls) as server, Client(server.url) as client:
         await client.list_tools()
         for given in ({"where": {"city": "Rome"}}, {"where": "Rome"}, {"where": None}):
-            await client.call("nested", given)
+            await client.call_tool("nested", given)
         assert [params(got) for got in calls.made] == [{"city": "Rome"}, {}, {}]
 
 
@@ -158,7 +158,7 @@ async def test_a_call_that_is_refused_for_its_headers_is_made_once_more_with_the
     calls = Calls([GOOD])
     calls.refuse = 1
     async with scripted(calls) as server, Client(server.url) as client:
-        await client.call("good", {"a": "eu"})
+        await client.call_tool("good", {"a": "eu"})
         assert [params(got) for got in calls.made] == [{}, {"region": "eu"}]
 
 
@@ -167,5 +167,5 @@ async def test_and_no_more_than_once() -> None:
     calls.refuse = 100
     async with scripted(calls) as server, Client(server.url) as client:
         with pytest.raises(ServerError, match="differ"):
-            await client.call("good", {"a": "eu"})
+            await client.call_tool("good", {"a": "eu"})
         assert len(calls.made) == 2

@@ -10,12 +10,12 @@ import pytest
 
 from client.scripted import heard, script, until
 from longshore import Context, Server
+from longshore.backoff import Backoff
 from longshore.client import Client, ElicitQuestion, SyncClient
 from longshore.client.auth import JwtBearer, OAuth
 from longshore.client.handlers import read_elicit
 from longshore.client.reconnecting_session import ROUNDS
 from longshore.errors import BadAnswer, CallTimeout, ClientError, RegistrationError, ServerError, Unanswerable
-from longshore.retry import Backoff
 from longshore.testing import Answers
 
 ELICIT = "dict(method='elicitation/create', params=dict(message='name?', requestedSchema=SCHEMA))"
@@ -41,7 +41,7 @@ for m in modern_calls():
         reply(m, text(json.dumps(given)))
 """
     async with connect_to(tmp_path, code, on_elicit=lambda _: {"name": "Ann"}, roots=["file:///w"]) as client:
-        result = await client.call("t", {"x": 1}, returns=dict[str, Any])
+        result = await client.call_tool("t", {"x": 1}, returns=dict[str, Any])
         accepted = {"action": "accept", "content": {"name": "Ann", "age": 7}}
         assert result == {"a": accepted, "b": {"roots": [{"uri": "file:///w"}]}}
 
@@ -58,7 +58,7 @@ for m in modern_calls():
     else: reply(m, text(f"{{n}} {{sorted(m['params']['inputResponses'])}} {{len(ids)}}"))
 """
     async with connect_to(tmp_path, code, on_elicit=lambda _: {"name": "x"}) as client:
-        assert (await client.call("t")).text == "5 ['q4'] 6"
+        assert (await client.call_tool("t")).text == "5 ['q4'] 6"
 
 
 async def test_a_state_alone_means_later(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ for m in modern_calls():
     else: reply(m, text(str(n)))
 """
     async with connect_to(tmp_path, code) as client:
-        assert (await client.call("t")).text == "3"
+        assert (await client.call_tool("t")).text == "3"
 
 
 async def test_a_state_that_is_not_sent_is_not_sent_back(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ for m in modern_calls():
     else: reply(m, text(str("requestState" in m["params"])))
 """
     async with connect_to(tmp_path, code, on_elicit=lambda _: True) as client:
-        assert (await client.call("t")).text == "False"
+        assert (await client.call_tool("t")).text == "False"
 
 
 @pytest.mark.parametrize("more", [f"inputRequests=dict(q={ELICIT})", "requestState='x'"])
@@ -95,7 +95,7 @@ async def test_questions_without_end_are_given_up(tmp_path: Path, more: str, mon
 
     async with connect_to(tmp_path, f"for m in modern_calls(): need(m, {more})", on_elicit=elicit) as client:
         with pytest.raises(BadAnswer, match="more than 16 times"):
-            await client.call("t")
+            await client.call_tool("t")
         assert asked in (0, 16), "nobody is asked what nobody will read"
 
 
@@ -110,10 +110,10 @@ for m in modern_calls():
 """
     async with connect_to(tmp_path, code, on_elicit=lambda _: True) as client:
         if goes_on:
-            assert (await client.call("t")).text == str(rounds)
+            assert (await client.call_tool("t")).text == str(rounds)
         else:
             with pytest.raises(BadAnswer, match=f"more than {ROUNDS} times"):
-                await client.call("t")
+                await client.call_tool("t")
 
 
 NONSENSE = {
@@ -135,10 +135,10 @@ async def test_nonsense_fails_the_call_and_says_so(tmp_path: Path, more: str) ->
     code = f"for m in modern_calls(): reply(m, DONE) if m['params'].get('name') == 'fine' else need(m, {more})"
     async with connect_to(tmp_path, code, on_elicit=lambda _: True) as client:
         with pytest.raises(ClientError) as caught:
-            await client.call("t")
+            await client.call_tool("t")
         assert not isinstance(caught.value, CallTimeout)
         assert "odd.py" in str(caught.value)
-        assert (await client.call("fine")).text == "done"
+        assert (await client.call_tool("fine")).text == "done"
 
 
 @pytest.mark.parametrize("kind", ["'later'", "5", "None", "{}", "'task'"])
@@ -146,7 +146,7 @@ async def test_results_of_other_kinds_are_not_taken_for_results(tmp_path: Path, 
     code = f"for m in modern_calls(): reply(m, dict(DONE, resultType={kind}))"
     async with connect_to(tmp_path, code) as client:
         with pytest.raises(BadAnswer, match="kind"):
-            await client.call("t")
+            await client.call_tool("t")
 
 
 async def test_resources_and_prompts_may_ask_too(tmp_path: Path) -> None:
@@ -157,8 +157,8 @@ for m in modern_calls():
     else: reply(m, dict(messages=[dict(role="user", content=dict(type="text", text="filled"))]))
 """
     async with connect_to(tmp_path, code, on_elicit=lambda _: True) as client:
-        assert (await client.read("x://y"))[0].text == "read"
-        assert (await client.prompt("p")).messages[0].content.text == "filled"  # type: ignore[union-attr]
+        assert (await client.read_resource("x://y"))[0].text == "read"
+        assert (await client.get_prompt("p")).messages[0].content.text == "filled"  # type: ignore[union-attr]
 
 
 async def test_cancelling_while_a_person_thinks(tmp_path: Path) -> None:
@@ -176,10 +176,10 @@ async def test_cancelling_while_a_person_thinks(tmp_path: Path) -> None:
         f"for m in modern_calls(): m['params']['name'] == 'late' or need(m, inputRequests=dict(q={ELICIT}))",
         on_elicit=think,
     ) as client:
-        call = asyncio.ensure_future(client.call("t", timeout=0.2))
+        call = asyncio.ensure_future(client.call_tool("t", timeout=0.2))
         await asyncio.wait_for(begun.wait(), 10)
         with pytest.raises(CallTimeout):  # its time was as long, and began later
-            await client.call("late", timeout=0.2)
+            await client.call_tool("late", timeout=0.2)
         assert not call.done(), "no clock runs while a person thinks"
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -206,7 +206,7 @@ for m in modern_calls():
 
     client = connect_to(tmp_path, code, on_elicit=elicit)
     async with client:
-        assert (await client.call("t")).text == "kept"
+        assert (await client.call_tool("t")).text == "kept"
 
 
 # -- answers that are none
@@ -221,13 +221,13 @@ for m in calls():
     reply(m, text(sys.stdin.readline()))
 """
     async with connect_to(tmp_path, legacy, era="legacy", on_sample=lambda _: None) as client:
-        answer = await client.call("t", returns=dict[str, Any])
+        answer = await client.call_tool("t", returns=dict[str, Any])
         assert answer["error"] == {"code": -1, "message": "the user rejected it"}
         assert client.problems == [], "which is no fault of anybody's"
     modern = f"for m in modern_calls(): need(m, inputRequests=dict(q=dict({SAMPLE})))"
     async with connect_to(tmp_path, modern, on_sample=lambda _: None) as client:
         with pytest.raises(Unanswerable, match="the user rejected it") as caught:
-            await client.call("t")
+            await client.call_tool("t")
         assert caught.value.code == -1
 
 
@@ -238,7 +238,7 @@ async def test_an_exception_of_a_handler_reaches_the_caller_as_clienterror(tmp_p
     code = f"for m in modern_calls(): need(m, inputRequests=dict(q={ELICIT}))"
     async with connect_to(tmp_path, code, on_elicit=elicit) as client:
         with pytest.raises(ClientError, match="the person has left") as caught:
-            await client.call("t")
+            await client.call_tool("t")
         assert isinstance(caught.value.__cause__, RuntimeError)
         assert "odd.py" in str(caught.value)
         assert any("the person has left" in problem for problem in client.problems)
@@ -271,7 +271,7 @@ def later():
 """
     code += PAGES.format(then="n == 1 and threading.Thread(target=later, daemon=True).start()")
     async with connect_to(tmp_path, code, era="legacy", on_elicit=lambda q: asked.append(q) or True) as client:
-        call = asyncio.ensure_future(client.call("t"))
+        call = asyncio.ensure_future(client.call_tool("t"))
         async with asyncio.timeout(10):
             while not asked:
                 await asyncio.sleep(0.005)
@@ -292,14 +292,14 @@ async def test_a_completed_visit_may_be_reported_at_once_or_never(tmp_path: Path
     code = PAGES.format(then=then)
     client = connect_to(tmp_path, code, era="legacy", on_elicit=elicit)
     async with client:
-        assert (await client.call("t", timeout=20 if then == "done()" else 0.5)).text == "done"
+        assert (await client.call_tool("t", timeout=20 if then == "done()" else 0.5)).text == "done"
         assert bool(client.problems) == ("=5" in then)
 
 
 async def test_a_page_that_is_not_visited_is_the_refusal(tmp_path: Path) -> None:
     async with connect_to(tmp_path, PAGES.format(then="pass"), era="legacy", on_elicit=lambda _: False) as client:
         with pytest.raises(ServerError, match="a page first"):
-            await client.call("t")
+            await client.call_tool("t")
 
 
 async def test_a_task_is_not_followed_but_can_be_had(tmp_path: Path) -> None:
@@ -307,7 +307,7 @@ async def test_a_task_is_not_followed_but_can_be_had(tmp_path: Path) -> None:
     options: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
     async with connect_to(tmp_path, f"for m in modern_calls(): reply(m, {task})", **options) as client:
         with pytest.raises(BadAnswer, match="'task', which this client does not follow"):
-            await client.call("t")
+            await client.call_tool("t")
         assert (await client.request("tools/call", {"name": "t", "arguments": {}}))["taskId"] == "t1"
 
 
@@ -351,7 +351,7 @@ def test_a_wrong_on_progress_is_refused_before_the_call() -> None:
 
     with SyncClient(app) as client:
         for call in (
-            lambda: client.call("add", on_progress=of_two),
+            lambda: client.call_tool("add", on_progress=of_two),
             lambda: client.request("tools/call", {"name": "add"}, on_progress=of_two),
         ):
             with pytest.raises(
@@ -395,7 +395,7 @@ async def test_pages_that_must_be_visited_first_are_offered_and_the_call_goes_on
     asked: list[ElicitQuestion] = []
     command = script(tmp_path, VISITED_PAGES.format(times=1, url="https://example.test/in"))
     async with Client(command, on_elicit=lambda question: asked.append(question) or True) as client:
-        assert (await client.call("x")).text == "2"
+        assert (await client.call_tool("x")).text == "2"
     [question] = asked
     assert (question.mode, question.url, question.message) == ("url", "https://example.test/in", "Sign in")
 
@@ -414,11 +414,11 @@ async def test_pages_that_are_not_visited_fail_the_call(tmp_path: Path, url: str
     command = script(tmp_path, VISITED_PAGES.format(times=99, url=url))
     async with Client(command, on_elicit=lambda question: asked.append(question) or answer) as client:
         with pytest.raises(ServerError) as caught:
-            await client.call("x")
+            await client.call_tool("x")
         assert caught.value.code == -32042
     async with Client(command) as client:
         with pytest.raises(ServerError, match="a page first"):
-            await client.call("x")
+            await client.call_tool("x")
     assert len(asked) == (0 if url.startswith("java") else min(calls, 3))
 
 
@@ -440,8 +440,8 @@ async def test_a_modern_server_that_sends_requests_gets_no_answers(tmp_path: Pat
                 reply(json.loads(line), DONE)
     """
     async with Client(script(tmp_path, code), era="modern", roots=["/"]) as client:
-        await client.call("x")
-        await client.call("last")
+        await client.call_tool("x")
+        await client.call_tool("last")
         assert any("ping" in note and "2026-07-28" in note for note in client.problems)
     assert [message["method"] for message in heard(log)] == ["tools/call"]
 
@@ -467,7 +467,7 @@ QUESTIONS = """
 async def test_undeclared_questions_are_refused(tmp_path: Path, question: str, says: str) -> None:
     command = script(tmp_path, QUESTIONS)
     async with Client(command, on_elicit=lambda _: True, on_sample=lambda _: "hi") as client:
-        said = (await client.call(question)).text
+        said = (await client.call_tool(question)).text
         assert "-32602" in said and says in said
 
 
@@ -475,7 +475,7 @@ async def test_a_model_with_tools_is_declared_as_one(tmp_path: Path) -> None:
     question = '{"method": "sampling/createMessage", "messages": [], "maxTokens": 1, "tools": [{"name": "t"}]}'
     command = script(tmp_path, QUESTIONS)
     async with Client(command, on_sample=lambda params: params["tools"][0]["name"], sample_tools=True) as client:
-        assert '"text": "t"' in (await client.call(question)).text
+        assert '"text": "t"' in (await client.call_tool(question)).text
 
 
 @pytest.mark.parametrize("root", ["https://example.test/", "ssh://host/folder"])
@@ -506,7 +506,7 @@ async def test_handlers_may_be_async_and_may_fail(era: str) -> None:
         raise LookupError("handlers fail")
 
     async with Client(progressing(), era=era, on_log=slowly, log_level="info") as client:
-        assert (await client.call("work", on_progress=slowly)).text == "done"
+        assert (await client.call_tool("work", on_progress=slowly)).text == "done"
         await until("both were told", lambda: len(told) == 2)
         await until("both are noted", lambda: len([note for note in client.problems if "LookupError" in note]) == 2)
 

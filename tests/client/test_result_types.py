@@ -33,20 +33,20 @@ async def test_a_result_of_an_unknown_kind_is_none(tmp_path: Path, kind: Any, wh
 async def test_a_result_of_the_handshake_era_has_no_kind(tmp_path: Path) -> None:
     code = "for m in log(): serve(m) and 'id' in m and reply(m, dict(DONE, resultType='input_required'))"
     async with connect_to(tmp_path, "legacy", code) as client:
-        assert (await client.call("x")).text == "done"
+        assert (await client.call_tool("x")).text == "done"
     assert len(wire(tmp_path, "tools/call")) == 1
 
 
 async def test_roots_change_without_notice_in_the_modern_era(tmp_path: Path) -> None:
     async with connect_to(tmp_path, "modern", SERVING, roots=["/"]) as client:
-        await client.call("x")
+        await client.call_tool("x")
     assert wire(tmp_path)[-1]["params"]["_meta"][PREFIX + "clientCapabilities"] == {"roots": {}}
 
 
 async def test_a_caller_says_more_but_unsays_nothing(tmp_path: Path) -> None:
     async with connect_to(tmp_path, "modern", SERVING) as client:
         said = {PREFIX + "protocolVersion": "1999", PREFIX + "clientCapabilities": None, "progressToken": 1}
-        await client.call("x", meta={**said, "com.example/mine": True})
+        await client.call_tool("x", meta={**said, "com.example/mine": True})
     meta = wire(tmp_path)[-1]["params"]["_meta"]
     assert meta[PREFIX + "protocolVersion"] == "2026-07-28" and meta[PREFIX + "clientCapabilities"] == {}
     assert "progressToken" not in meta and meta["com.example/mine"] is True
@@ -62,5 +62,5 @@ async def test_a_task_result_is_an_error_that_names_request(tmp_path: Path) -> N
     code = "for m in log(): serve(m) and 'id' in m and reply(m, {'resultType': 'task', 'task': {'taskId': 't'}})"
     async with connect_to(tmp_path, "modern", code) as client:
         with pytest.raises(BadAnswer, match="task"):
-            await client.call("x")
+            await client.call_tool("x")
         assert (await client.request("tools/call", {"name": "x"}))["task"] == {"taskId": "t"}

@@ -23,7 +23,7 @@ def answering(folder: Path, result: str, **options: Any) -> Client:
 
 async def test_a_result_without_content_is_an_empty_one(tmp_path: Path) -> None:
     async with answering(tmp_path, "{}") as client:
-        result = await client.call("x")
+        result = await client.call_tool("x")
         assert (result.content, result.text, result.is_error) == ([], "", False)
         assert not result.structured
 
@@ -31,7 +31,7 @@ async def test_a_result_without_content_is_an_empty_one(tmp_path: Path) -> None:
 async def test_blocks_of_kinds_to_come_are_passed_on(tmp_path: Path) -> None:
     blocks = "[dict(type='hologram', depth=3), dict(type='text', text='a', more=1), dict(type='text', text='b'), {}]"
     async with answering(tmp_path, f"dict(content={blocks}, extra=5, _meta={{'a/b': 1}})") as client:
-        result = await client.call("x")
+        result = await client.call_tool("x")
         assert result.text == "a\nb"
         assert result.content[0] == {"type": "hologram", "depth": 3}
         assert isinstance(result.content[1], Text)
@@ -42,21 +42,21 @@ async def test_blocks_of_kinds_to_come_are_passed_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ["5", "'x'", "[1, 2]", "None", "True", "{}"])
 async def test_structured_content_of_any_kind(tmp_path: Path, value: str) -> None:
     async with answering(tmp_path, f"dict(content=[], structuredContent={value})") as client:
-        assert (await client.call("x")).structured == eval(value)
+        assert (await client.call_tool("x")).structured == eval(value)
 
 
 @pytest.mark.parametrize("flag", ["'true'", "1", "'false'", "None", "{}"])
 async def test_only_true_means_failed(tmp_path: Path, flag: str) -> None:
     async with answering(tmp_path, f"dict(DONE, isError={flag})") as client:
-        assert not (await client.call("x")).is_error
+        assert not (await client.call_tool("x")).is_error
 
 
 async def test_a_failure_without_words(tmp_path: Path) -> None:
     async with answering(tmp_path, "dict(isError=True)") as client:
         with pytest.raises(ToolFailed, match="without a word") as caught:
-            await client.call("x")
+            await client.call_tool("x")
         assert caught.value.result.content == []
-        assert (await client.call("x", check=False)).is_error
+        assert (await client.call_tool("x", check=False)).is_error
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ async def test_a_failure_without_words(tmp_path: Path) -> None:
 )
 async def test_as_the_callers_type(tmp_path: Path, result: str, wanted: Any, value: Any) -> None:
     async with answering(tmp_path, result) as client:
-        assert await client.call("x", returns=wanted) == value
+        assert await client.call_tool("x", returns=wanted) == value
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ async def test_as_the_callers_type(tmp_path: Path, result: str, wanted: Any, val
 async def test_not_as_the_callers_type(tmp_path: Path, result: str, wanted: Any) -> None:
     async with answering(tmp_path, result) as client:
         with pytest.raises(BadAnswer) as caught:
-            await client.call("x", returns=wanted)
+            await client.call_tool("x", returns=wanted)
         assert "odd.py" in str(caught.value)
         assert len(str(caught.value)) < 5000
 
@@ -104,13 +104,13 @@ async def test_as_a_pydantic_model(tmp_path: Path) -> None:
 
     box = pydantic.create_model("Box", width=(float, ...), name=(str, "box"))
     async with answering(tmp_path, "dict(content=[], structuredContent=dict(width=3))") as client:
-        assert await client.call("x", returns=box) == box(width=3)
+        assert await client.call_tool("x", returns=box) == box(width=3)
     async with answering(tmp_path, "dict(content=[], structuredContent=dict(result=[dict(width=3)]))") as client:
-        assert await client.call("x", returns=list[box]) == [box(width=3)]
+        assert await client.call_tool("x", returns=list[box]) == [box(width=3)]
         with pytest.raises(BadAnswer, match="no Box"):
-            await client.call("x", returns=box)
+            await client.call_tool("x", returns=box)
     async with answering(tmp_path, """text('{"width": 3}')""") as client:
-        assert await client.call("x", returns=box) == box(width=3)
+        assert await client.call_tool("x", returns=box) == box(width=3)
 
 
 READS = ["{}", "dict(contents=None)", "dict(contents={})", "dict(contents=[5])", "dict(contents=[{}])",
@@ -121,7 +121,7 @@ READS = ["{}", "dict(contents=None)", "dict(contents={})", "dict(contents=[5])",
 async def test_contents_that_are_none(tmp_path: Path, result: str) -> None:
     async with answering(tmp_path, result) as client:
         with pytest.raises(BadAnswer, match="contents can't be read") as caught:
-            await client.read("x://y")
+            await client.read_resource("x://y")
         assert "odd.py" in str(caught.value)
 
 
@@ -141,7 +141,7 @@ PROMPTS = [
 async def test_prompts_that_are_none(tmp_path: Path, result: str) -> None:
     async with answering(tmp_path, result) as client:
         with pytest.raises(BadAnswer) as caught:
-            await client.prompt("p")
+            await client.get_prompt("p")
         assert "odd.py" in str(caught.value)
 
 

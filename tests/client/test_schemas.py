@@ -62,10 +62,10 @@ async def test_a_schema_is_of_2020_12_unless_it_names_another_dialect(
     """An unknown dialect checks nothing, and fails no call."""
     async with connect_to(tmp_path, "legacy", offering(schema)) as client:
         await client.list_tools()
-        assert (await client.call("x", {"give": json.dumps(good)})).structured == good
+        assert (await client.call_tool("x", {"give": json.dumps(good)})).structured == good
         if bad is not None:
             with pytest.raises(BadAnswer, match="breaks its own output schema"):
-                await client.call("x", {"give": json.dumps(bad)})
+                await client.call_tool("x", {"give": json.dumps(bad)})
 
 
 def nested(levels: int) -> Any:
@@ -91,7 +91,7 @@ async def test_the_cost_of_an_output_schema_is_bounded(tmp_path: Path, schema: A
         await client.list_tools()
         for value in ("a" * 50 + "!", 1):
             try:
-                assert (await client.call("x", {"give": json.dumps({"a": value})})).structured == {"a": value}
+                assert (await client.call_tool("x", {"give": json.dumps({"a": value})})).structured == {"a": value}
             except BadAnswer as problem:
                 assert "schema" in str(problem)
 
@@ -120,4 +120,4 @@ ENDLESS = {
 async def test_a_schema_that_would_take_for_ever_is_not_checked_by(tmp_path: Path, schema: Any) -> None:
     async with connect_to(tmp_path, "legacy", offering(schema)) as client:
         await client.list_tools()
-        assert (await client.call("x", {"give": '{"x": 1}'})).structured == {"x": 1}
+        assert (await client.call_tool("x", {"give": '{"x": 1}'})).structured == {"x": 1}

@@ -143,7 +143,7 @@ async def test_a_file_is_run_if_it_runs_its_server_and_else_served(
     if kind == "path" and name:
         pytest.skip("a path has no name of a server in it")
     async with Client(path if kind == "path" else str(path) + name) as client:
-        assert (await client.call("who")).text == says
+        assert (await client.call_tool("who")).text == says
 
 
 def test_a_served_file_that_fails_says_why(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ async def test_a_whole_configuration_with_one_server(tmp_path: Path) -> None:
     config = {"mcpServers": {"only": {"command": command[0], "args": command[1:]}}}
     async with Client(config) as client:
         assert client.name == "only"
-        assert (await client.call("x")).text == "here"
+        assert (await client.call_tool("x")).text == "here"
 
 
 @pytest.mark.parametrize(
@@ -191,10 +191,10 @@ async def test_a_child_inherits_the_environment_and_gets_env(tmp_path: Path, mon
     code = "for m in calls(): reply(m, text(f\"{os.environ['OURS']} {os.environ['GIVEN']} {os.getcwd()}\"))"
     command = script(tmp_path, code)
     async with Client(command, env={"GIVEN": "2"}, cwd=str(tmp_path)) as client:
-        assert (await client.call("x")).text == f"1 2 {os.path.realpath(tmp_path)}"
+        assert (await client.call_tool("x")).text == f"1 2 {os.path.realpath(tmp_path)}"
     entry = {"command": command[0], "args": command[1:], "env": {"GIVEN": "3"}, "cwd": str(tmp_path)}
     async with Client(entry) as client:
-        assert (await client.call("x")).text == f"1 3 {os.path.realpath(tmp_path)}"
+        assert (await client.call_tool("x")).text == f"1 3 {os.path.realpath(tmp_path)}"
 
 
 async def test_a_child_inherits_no_descriptor_of_ours(tmp_path: Path) -> None:
@@ -202,4 +202,4 @@ async def test_a_child_inherits_no_descriptor_of_ours(tmp_path: Path) -> None:
     with open(tmp_path / "secret", "w") as secret:
         os.set_inheritable(secret.fileno(), True)
         async with Client(script(tmp_path, code)) as client:
-            assert (await client.call("x")).text == "0 1 2"
+            assert (await client.call_tool("x")).text == "0 1 2"

@@ -68,26 +68,26 @@ def make_server() -> Server:
 def test_everything_once(era: str) -> None:
     with nothing_left(), SyncClient(make_server(), era=era) as client:
         assert [tool.name for tool in client.list_tools()] == ["add", "steps"]
-        assert client.call("add", {"a": 1, "b": 2}).text == "3"
-        assert client.call("add", {"a": 1, "b": 2}, returns=int) == 3
-        assert client.read("test://x")[0].text == "it"
-        assert client.prompt("poem", {"about": "sea"}).messages[0].content.text == "write about sea"  # type: ignore[union-attr]
+        assert client.call_tool("add", {"a": 1, "b": 2}).text == "3"
+        assert client.call_tool("add", {"a": 1, "b": 2}, returns=int) == 3
+        assert client.read_resource("test://x")[0].text == "it"
+        assert client.get_prompt("poem", {"about": "sea"}).messages[0].content.text == "write about sea"  # type: ignore[union-attr]
         assert [each.uri for each in client.list_resources()] == ["test://x"]
         assert client.list_templates() == []
         assert [each.name for each in client.list_prompts()] == ["poem"]
         seen: list[float] = []
-        assert client.call("steps", on_progress=lambda at, *_: seen.append(at)).text == "done"
+        assert client.call_tool("steps", on_progress=lambda at, *_: seen.append(at)).text == "done"
         assert seen == [0, 1, 2]
         client.ping()
         assert client.server.name == "sync"
         assert client.request("tools/list")["tools"]
         assert client.problems == []
         with pytest.raises(ToolFailed):
-            client.call("add", {"a": "x", "b": 1})
+            client.call_tool("add", {"a": "x", "b": 1})
         with pytest.raises(ServerError):
-            client.read("test://y")
+            client.read_resource("test://y")
         with pytest.raises(BadAnswer):
-            client.call("add", {"a": 1, "b": 2}, returns=list[str])
+            client.call_tool("add", {"a": 1, "b": 2}, returns=list[str])
 
 
 def test_a_child(tmp_path: Path) -> None:
@@ -95,11 +95,11 @@ def test_a_child(tmp_path: Path) -> None:
         client = connect_to(tmp_path)
         for _ in range(3):
             with client:
-                assert client.call("x").text == "done"
+                assert client.call_tool("x").text == "done"
                 with pytest.raises(CallTimeout):
-                    client.call("never", timeout=0.2)
+                    client.call_tool("never", timeout=0.2)
             with pytest.raises(ConnectError, match="not open; write `with SyncClient"):
-                client.call("x")
+                client.call_tool("x")
             client.close()
     assert "notifications/cancelled" in (tmp_path / "methods").read_text()
 
@@ -119,7 +119,7 @@ def test_inside_a_running_loop(tmp_path: Path) -> None:
 
     async def cell() -> None:
         with connect_to(tmp_path) as client:
-            assert client.call("x").text == "done"
+            assert client.call_tool("x").text == "done"
 
     with nothing_left():
         asyncio.run(cell())
@@ -132,7 +132,7 @@ def test_from_several_threads_at_once(tmp_path: Path) -> None:
 
         def work(n: int) -> None:
             for k in range(50):
-                found = client.call(f"{n}-{k}").text
+                found = client.call_tool(f"{n}-{k}").text
                 if found != f"{n}-{k}":
                     wrong.append(found)
 
@@ -146,7 +146,7 @@ def test_from_several_threads_at_once(tmp_path: Path) -> None:
 
 
 WAITS = {
-    "for an answer": (SOMETIMES, lambda client: client.call("never", timeout=None)),
+    "for an answer": (SOMETIMES, lambda client: client.call_tool("never", timeout=None)),
     "for a new connection": (
         """
 died = os.path.exists(os.path.join(os.path.dirname(__file__), "died"))
@@ -156,7 +156,7 @@ for m in calls():
     mark("died")
     os._exit(1)
 """,
-        lambda client: (client.list_tools(), client.call("x", timeout=None)),
+        lambda client: (client.list_tools(), client.call_tool("x", timeout=None)),
     ),
     "for a handler": (
         """
@@ -164,7 +164,7 @@ for m in modern_calls():
     question = dict(method="elicitation/create", params=dict(message="?", requestedSchema={}))
     reply(m, dict(resultType="input_required", inputRequests=dict(q=question)))
 """,
-        lambda client: client.call("x", timeout=None),
+        lambda client: client.call_tool("x", timeout=None),
     ),
     "for changes": (SOMETIMES, lambda client: first_change(client)),
 }
@@ -230,9 +230,9 @@ def test_a_plain_handler_may_use_its_client(tmp_path: Path) -> None:
             reply(m, text(json.dumps(other["result"])))
     """
     with nothing_left():
-        client = connect_to(tmp_path, code, on_elicit=lambda _: client.call("inner").text)
+        client = connect_to(tmp_path, code, on_elicit=lambda _: client.call_tool("inner").text)
         with client:
-            assert client.call("x", returns=dict[str, Any]) == {"action": "accept", "content": {"said": "done"}}
+            assert client.call_tool("x", returns=dict[str, Any]) == {"action": "accept", "content": {"said": "done"}}
 
 
 TOLD = {
@@ -247,7 +247,7 @@ def test_callbacks_on_the_clients_thread_cannot_use_the_sync_client(tmp_path: Pa
 
     def told(*_: Any) -> None:
         try:
-            client.call("x")
+            client.call_tool("x")
         except Exception as problem:
             raised.append(problem)
 
@@ -255,7 +255,7 @@ def test_callbacks_on_the_clients_thread_cannot_use_the_sync_client(tmp_path: Pa
         code = f"for m in calls(): {TOLD[name]}; reply(m, DONE)"
         client = connect_to(tmp_path, code, **({name: told} if name == "on_log" else {}))
         with client:
-            assert client.call("x", **({name: told} if name == "on_progress" else {})).text == "done"
+            assert client.call_tool("x", **({name: told} if name == "on_progress" else {})).text == "done"
             eventually("that it was told", lambda: raised)
     [problem] = raised
     assert isinstance(problem, ConnectError)
@@ -278,7 +278,7 @@ for m in calls(): ask("q", "elicitation/create", message="?", requestedSchema={}
 
     def work() -> None:
         try:
-            client.call("x", timeout=None)
+            client.call_tool("x", timeout=None)
         except BaseException as end:
             ends.append(end)
 
@@ -306,7 +306,7 @@ def test_a_handler_that_blocks_the_clients_thread_is_named(tmp_path: Path, monke
 
     def call() -> None:
         with suppress(ClientError):
-            client.call("x")
+            client.call_tool("x")
 
     with nothing_left():
         client = connect_to(tmp_path, f"for m in calls(): {TOLD['on_log']}", on_log=log)
@@ -330,7 +330,7 @@ def test_an_exception_of_a_threaded_handler_is_reported(tmp_path: Path, raised: 
     with nothing_left(), connect_to(tmp_path, WAITS["for a handler"][0], on_elicit=elicit, era="modern") as client:
         assert client.connected
         with pytest.raises(ClientError, match=type(raised).__name__):
-            client.call("x")
+            client.call_tool("x")
 
 
 def test_ctrl_c_cancels_the_call_and_leaves_nothing(tmp_path: Path) -> None:
@@ -341,11 +341,11 @@ from longshore.client import SyncClient
 with SyncClient(sys.argv[1:], era="legacy") as client:
     print("up", flush=True)
     try:
-        client.call("never")
+        client.call_tool("never")
     except KeyboardInterrupt:
         print("interrupted", flush=True)
-    print(client.call("x").text, flush=True)
-    client.call("never")
+    print(client.call_tool("x").text, flush=True)
+    client.call_tool("never")
 """)
     command = [sys.executable, str(path), *script(tmp_path, SOMETIMES)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -373,7 +373,7 @@ with SyncClient(sys.argv[1:], era="legacy") as client:
 def test_a_lost_server_is_a_plain_exception(tmp_path: Path) -> None:
     with nothing_left(), connect_to(tmp_path, "for m in calls(): complain('bye'); sys.exit(3)") as client:
         with pytest.raises(ConnectionLost, match="exit code 3") as caught:
-            client.call("x")
+            client.call_tool("x")
         assert "| bye" in str(caught.value)
 
 
@@ -393,7 +393,7 @@ def test_the_traceback_of_a_failing_tool_is_printed_and_masked_in_the_answer(
 
     app.tool(name="divide", run=None if mode == "async" else mode)(divide_later if mode == "async" else divide)  # type: ignore[arg-type]
     with SyncClient(app) as client:
-        answer = client.call("divide", {"by": 0}, check=False).text
+        answer = client.call_tool("divide", {"by": 0}, check=False).text
     printed = capsys.readouterr().err
     assert "ZeroDivisionError" not in answer
     assert printed.count("ZeroDivisionError: integer division") == 1
@@ -418,11 +418,11 @@ def test_two_loops_share_one_server() -> None:
 
     with SyncClient(app) as first, SyncClient(app) as second:
         answers: list[str] = []
-        waiting = threading.Thread(target=lambda: answers.append(first.call("slow").text))
+        waiting = threading.Thread(target=lambda: answers.append(first.call_tool("slow").text))
         waiting.start()
         assert inside.wait(10)
-        home = second.call("where", returns=int)
-        assert first.call("where", returns=int) == home
+        home = second.call_tool("where", returns=int)
+        assert first.call_tool("where", returns=int) == home
         go_on.set()
         waiting.join(10)
         assert answers == ["slow"]
@@ -438,7 +438,7 @@ def test_a_sync_client_does_not_wait_for_its_own_loop() -> None:
 
     async def test() -> None:
         async with Client(app) as client:
-            assert (await client.call("hello")).text == "hello"
+            assert (await client.call_tool("hello")).text == "hello"
             with pytest.raises(ConnectError, match=r"this very event loop.*use Client and await"):
                 SyncClient(app).open()
             elsewhere = await asyncio.to_thread(ask)
@@ -446,6 +446,6 @@ def test_a_sync_client_does_not_wait_for_its_own_loop() -> None:
 
     def ask() -> str:
         with SyncClient(app) as client:
-            return client.call("hello").text
+            return client.call_tool("hello").text
 
     asyncio.run(test())

@@ -28,7 +28,7 @@ class Till(Toolset):
 
 def serve() -> tuple[Server, Till]:
     app, till = Server("shop"), Till()
-    app.add(till)
+    app.add_toolset(till)
     return app, till
 
 
@@ -36,8 +36,8 @@ async def test_the_last_client_stops_the_toolsets() -> None:
     app, till = serve()
     async with Client(app) as one:
         async with Client(app) as other:
-            await one.call("pay")
-            await other.call("pay")
+            await one.call_tool("pay")
+            await other.call_tool("pay")
         assert till.events == ["start"]
     assert till.events == ["start", "stop"]
 
@@ -46,7 +46,7 @@ async def test_a_toolset_is_started_again_by_the_next_client() -> None:
     app, till = serve()
     for _ in range(2):
         async with Client(app) as client:
-            assert (await client.call("pay")).text == "paid"
+            assert (await client.call_tool("pay")).text == "paid"
     assert till.events == ["start", "stop"] * 2
 
 
@@ -60,7 +60,7 @@ async def test_a_toolset_that_was_not_used_is_not_stopped() -> None:
 def test_a_sync_client_stops_them_too() -> None:
     app, till = serve()
     with SyncClient(app) as client:
-        client.call("pay")
+        client.call_tool("pay")
     assert till.events == ["start", "stop"]
 
 
@@ -72,7 +72,7 @@ async def test_a_stop_that_fails_is_reported_and_closes_the_client(capfd: pytest
 
     till.stop = fail  # type: ignore[method-assign]
     async with Client(app) as client:
-        await client.call("pay")
+        await client.call_tool("pay")
     assert "the drawer is stuck" in capfd.readouterr().err
 
 
@@ -80,5 +80,5 @@ async def test_toolsets_stay_open_where_something_else_serves_them() -> None:
     app, till = serve()
     Memory(app.engine)
     async with Client(app) as client:
-        await client.call("pay")
+        await client.call_tool("pay")
     assert till.events == ["start"]

@@ -60,15 +60,15 @@ def make_server() -> Server:
 async def test_our_own_server_reports_changes(era: str) -> None:
     async with Client(make_server(), era=era) as client:
         async with client.watch(tools=True, uris=["test://a"]) as changes:
-            await client.call("touch", {"uri": "test://b"})
-            await client.call("touch", {"uri": "test://a"})
+            await client.call_tool("touch", {"uri": "test://b"})
+            await client.call_tool("touch", {"uri": "test://a"})
             assert await next_of(changes) == Change("resource", "test://a")
-            await client.call("grow")
+            await client.call_tool("grow")
             assert await next_of(changes) == Change("tools")
         async with client.watch(uris=["test://b"]) as changes:
             for _ in range(5):
-                await client.call("touch", {"uri": "test://b"})
-            await client.call("touch", {"uri": "test://a"})
+                await client.call_tool("touch", {"uri": "test://b"})
+            await client.call_tool("touch", {"uri": "test://a"})
             assert await next_of(changes) == Change("resource", "test://b")
             await client.ping()
             with pytest.raises(TimeoutError):  # five times before somebody looked is once
@@ -82,7 +82,7 @@ async def test_on_change_works_without_a_watch(era: str) -> None:
     app = make_server()
     async with Client(app, era=era, on_change=told.append) as client:
         await until("it listens", lambda: era == "legacy" or app.engine.subscriptions.listens)
-        await client.call("grow")
+        await client.call_tool("grow")
         await until("the change", lambda: told == [Change("tools")])
 
 
@@ -145,7 +145,7 @@ for m in modern_calls():
 """
     )
     async with connect_to(tmp_path, code) as client, client.watch(tools=True) as changes:
-        await client.call("x")
+        await client.call_tool("x")
         assert await next_of(changes) == Change("tools"), "nobody knows what happened in between"
         assert (tmp_path / "asked").read_text().split().count("subscriptions/listen") == 2
 
@@ -192,7 +192,7 @@ for m in {"modern_calls" if era == "modern" else "calls"}():
     async with connect_to(tmp_path, code, era=era) as client:
         async with client.watch(tools=True, uris=["x://a"]) as changes:
             with pytest.raises(ConnectionLost):
-                await client.call("x")
+                await client.call_tool("x")
             found = {await next_of(changes), await next_of(changes)}
             assert found == {Change("tools"), Change("resource", "x://a")}, "all that is watched may have changed"
             assert client.connected
@@ -218,7 +218,7 @@ for m in modern_calls():
         with pytest.raises(ClientError, match="exit code 5") as caught:
             async with client.watch(tools=True) as changes:
                 with pytest.raises(ConnectionLost):
-                    await client.call("x")
+                    await client.call_tool("x")
                 await next_of(changes)
         assert "no licence" in str(caught.value)
         assert len((tmp_path / "starts").read_text()) == 4, "the first, and three that failed"
@@ -257,7 +257,7 @@ for m in modern_calls():
 """
         )
         async with connect_to(tmp_path, code, timeout=30) as client, client.watch(tools=True) as changes:
-            await client.call("x")
+            await client.call_tool("x")
             assert await next_of(changes) == Change("tools")
             assert len(changes._changes) == 0
 
@@ -303,7 +303,7 @@ for m in {"modern_calls" if era == "modern" else "calls"}():
     reply(m, DONE)
 """
     async with connect_to(tmp_path, code, era=era, on_change=told.append) as client:
-        await client.call("x")
+        await client.call_tool("x")
         await until("all", lambda: len(told) == 3)
         assert set(told) == {Change("tools"), Change("prompts"), Change("resource", "x://a")}
 
@@ -314,10 +314,10 @@ async def test_on_change_gets_a_watched_change_once() -> None:
     async with Client(app, era="modern", on_change=told.append) as client:
         await until("it listens", lambda: app.engine.subscriptions.listens)
         async with client.watch(tools=True, uris=["test://a"]) as changes:
-            await client.call("grow")
+            await client.call_tool("grow")
             await until("the change", lambda: told == [Change("tools")])
             assert await next_of(changes) == Change("tools")
-            await client.call("touch", {"uri": "test://a"})
+            await client.call_tool("touch", {"uri": "test://a"})
             await until("the other", lambda: told == [Change("tools"), Change("resource", "test://a")])
 
 
@@ -373,6 +373,6 @@ async def test_after_a_reconnection_everything_counts_as_changed(tmp_path: Path)
     told: list[Any] = []
     async with Client(script(tmp_path, code), on_change=told.append) as client:
         with pytest.raises(ConnectionLost):
-            await client.call("x")
+            await client.call_tool("x")
         await until("it is told", lambda: told)
         assert told == [Change("tools")]

@@ -33,7 +33,7 @@ def connect_to(folder: Path, code: str, **options: Any) -> Client:
 async def kill(client: Client) -> None:
     """Have it die, and wait until it is there again without anybody's asking."""
     with pytest.raises(ConnectionLost):
-        await client.call("die")
+        await client.call_tool("die")
     await until("it is there again", lambda: client.connected)
 
 
@@ -68,11 +68,11 @@ async def test_leaving_a_watch_loses_no_other_answer(tmp_path: Path) -> None:
         for watch in watches:
             await watch.__aenter__()
         await kill(client)
-        calls = [asyncio.ensure_future(client.call("slow")) for _ in range(5)]
+        calls = [asyncio.ensure_future(client.call_tool("slow")) for _ in range(5)]
         await until("they have come", lambda: len(methods(tmp_path, "tools/call", True)) == 5)
         for watch in watches:
             await watch.__aexit__(None, None, None)
-        await client.call("go")
+        await client.call_tool("go")
         assert [(await call).text for call in calls] == ["done"] * 5
         assert not set(cancelled(tmp_path)) - set(methods(tmp_path, "subscriptions/listen", True))
 
@@ -82,7 +82,7 @@ async def test_a_watch_that_is_left_while_it_is_restored_leaves_the_connection(t
         async with client.watch(tools=True):
             await kill(client)
             await until("it is restored", lambda: methods(tmp_path, "subscriptions/listen", True))
-        assert (await client.call("go")).text == "done"
+        assert (await client.call_tool("go")).text == "done"
         assert cancelled(tmp_path) == methods(tmp_path, "subscriptions/listen", True)
         assert len((tmp_path / "starts").read_text()) == 2
         assert not client._connection.watches.tasks
@@ -106,7 +106,7 @@ for m in calls():
             with pytest.raises(ServerError, match="no such resource"):
                 await next_of(one)
             assert await next_of(other) == Change("tools"), "it may have changed meanwhile"
-            assert [(await client.call("x")).text for _ in range(3)] == ["done"] * 3
+            assert [(await client.call_tool("x")).text for _ in range(3)] == ["done"] * 3
             assert await next_of(other) == Change("tools")
         assert len((tmp_path / "starts").read_text()) == 2
 
@@ -119,7 +119,7 @@ for m in asks():
     else: usual(m) or reply(m, DONE)
 """
     async with connect_to(tmp_path, code, era=era, log_level="error") as client:
-        assert (await client.call("x")).text == "done"
+        assert (await client.call_tool("x")).text == "done"
         assert client.problems == ["the level of its log could not be set: no levels here (-32601)"]
 
 
@@ -146,7 +146,7 @@ for m in calls():
         await kill(client)
         assert await next_of(changes) == Change("tools"), "it may have changed meanwhile"
         assert client.server.revision < "2026"
-        await client.call("x")
+        await client.call_tool("x")
         assert await next_of(changes) == Change("tools")
 
 
@@ -156,7 +156,7 @@ async def test_a_watch_ends_with_the_connection_without_reconnect(tmp_path: Path
         for watch in watches:
             await watch.__aenter__()
         with pytest.raises(ConnectionLost):
-            await client.call("die")
+            await client.call_tool("die")
         caught = []
         for watch in watches:
             with pytest.raises(ConnectionLost, match="exit code 1") as problem:
@@ -194,9 +194,9 @@ CANCEL = "notify('notifications/cancelled', requestId=listen['id'])"
 async def test_a_subscription_that_is_taken_back_is_begun_once_again(tmp_path: Path, end: str) -> None:
     """Our own server answers it and then takes it back, for clients that know but one of the two."""
     async with connect_to(tmp_path, ending(end)) as client, client.watch(tools=True) as changes:
-        await client.call("end")
+        await client.call_tool("end")
         assert await next_of(changes) == Change("tools"), "nobody knows what happened in between"
-        await client.call("x")
+        await client.call_tool("x")
         assert len(methods(tmp_path, "subscriptions/listen")) == 2
         assert not cancelled(tmp_path), "it knows that it has ended it"
 
@@ -205,15 +205,15 @@ async def test_a_subscription_that_is_taken_back_before_it_began(tmp_path: Path)
     async with connect_to(tmp_path, ending("pass", CANCEL)) as client:
         with pytest.raises(ConnectionLost, match="has ended the subscription"):
             await client.watch(tools=True).__aenter__()
-        assert (await client.call("x")).text == "done"
+        assert (await client.call_tool("x")).text == "done"
 
 
 async def test_cancelling_an_unknown_subscription_is_ignored(tmp_path: Path) -> None:
     ids = "(m['id'], 999, 'x', str(listen['id']))"
     code = ending(f"[notify('notifications/cancelled', requestId=id) for id in {ids}]")
     async with connect_to(tmp_path, code) as client, client.watch(tools=True):
-        assert (await client.call("end")).text == "done"
-        assert (await client.call("x")).text == "done"
+        assert (await client.call_tool("end")).text == "done"
+        assert (await client.call_tool("x")).text == "done"
         assert len(methods(tmp_path, "subscriptions/listen")) == 1
 
 
@@ -221,19 +221,19 @@ async def test_a_watch_that_was_left_is_not_begun_again(tmp_path: Path, monkeypa
     monkeypatch.setattr("longshore.client.watches.RETRIES", (0.05, 0.05))
     async with connect_to(tmp_path, ending("reply(listen, {})")) as client:
         async with client.watch(tools=True) as watch:
-            await client.call("end")
+            await client.call_tool("end")
             await until("it is interrupted", watch._interrupted.is_set)
         assert not client._connection.watches.tasks
-        await client.call("x")
+        await client.call_tool("x")
         assert len(methods(tmp_path, "subscriptions/listen")) == 1
 
 
 async def test_a_watch_that_is_left_while_it_begins_again(tmp_path: Path) -> None:
     async with connect_to(tmp_path, ending("reply(listen, {})", "ends and acknowledge(m)")) as client:
         async with client.watch(tools=True):
-            await client.call("end")
+            await client.call_tool("end")
             await until("it is begun again", lambda: len(methods(tmp_path, "subscriptions/listen")) == 2)
-        await client.call("x")
+        await client.call_tool("x")
         assert cancelled(tmp_path) == methods(tmp_path, "subscriptions/listen")[1:]
         assert not client._connection.watches.tasks
 
@@ -246,10 +246,10 @@ async def test_a_server_that_ends_every_subscription_is_asked_ever_later(
     async with connect_to(tmp_path, ending("reply(listen, {})")) as client:
         async with client.watch(tools=True) as changes:
             for times in (2, 3):
-                await client.call("end")
+                await client.call_tool("end")
                 assert await next_of(changes) == Change("tools")  # it was begun again
                 assert len(methods(tmp_path, "subscriptions/listen")) == times
-            await client.call("end")
+            await client.call_tool("end")
             for _ in range(10):
                 await client.ping()
         assert len(methods(tmp_path, "subscriptions/listen")) == 3
@@ -261,7 +261,7 @@ async def test_a_renewed_subscription_that_is_refused_ends_the_watch(
     monkeypatch.setattr("longshore.client.watches.RETRIES", (0.0, 0.0))
     code = ending("reply(listen, {})", "acknowledge(m) if ends else acknowledge(m, other=True)")
     async with connect_to(tmp_path, code) as client, client.watch(tools=True) as changes:
-        await client.call("end")
+        await client.call_tool("end")
         with pytest.raises(ConnectError, match="does not tell of changes to tools"):
             await next_of(changes)
-        assert (await client.call("x")).text == "done"
+        assert (await client.call_tool("x")).text == "done"

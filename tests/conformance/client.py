@@ -68,37 +68,37 @@ async def list_tools(client: Client, context: dict[str, Any]) -> None:
 @scenario("tools_call")
 async def call_a_tool(client: Client, context: dict[str, Any]) -> None:
     await client.list_tools()
-    await client.call("add_numbers", {"a": 5, "b": 3})
+    await client.call_tool("add_numbers", {"a": 5, "b": 3})
 
 
 @scenario("sse-retry")
 async def come_back_for_an_answer(client: Client, context: dict[str, Any]) -> None:
     """The stream is closed before the answer: the client comes back for it, when it was told to."""
     await client.list_tools()
-    await client.call("test_reconnection")
+    await client.call_tool("test_reconnection")
 
 
 @scenario("request-metadata")
 async def say_who_asks(client: Client, context: dict[str, Any]) -> None:
     await client.request("tools/list")
-    await client.call("any")
+    await client.call_tool("any")
 
 
 @scenario("http-standard-headers")
 async def use_everything(client: Client, context: dict[str, Any]) -> None:
     for tool in await client.list_tools():
-        await client.call(tool.name)
+        await client.call_tool(tool.name)
     for resource in await client.list_resources():
-        await client.read(resource.uri)
+        await client.read_resource(resource.uri)
     for prompt in await client.list_prompts():
-        await client.prompt(prompt.name)
+        await client.get_prompt(prompt.name)
 
 
 @scenario("http-custom-headers")
 async def repeat_arguments_in_headers(client: Client, context: dict[str, Any]) -> None:
     await client.list_tools()
     for call in context["toolCalls"]:
-        await client.call(call["name"], call["arguments"])
+        await client.call_tool(call["name"], call["arguments"])
 
 
 @scenario("http-invalid-tool-headers")
@@ -106,13 +106,13 @@ async def use_only_sound_tools(client: Client, context: dict[str, Any]) -> None:
     """Those whose definition is wrong are not in the list; `client.problems` says why."""
     [tool] = await client.list_tools()
     assert len(client.problems) == 11, client.problems
-    await client.call(tool.name, {"region": "us-west1"})
+    await client.call_tool(tool.name, {"region": "us-west1"})
 
 
 @scenario("json-schema-2020-12-preservation")
 async def keep_schemas_whole(client: Client, context: dict[str, Any]) -> None:
     tools = {tool.name: tool for tool in await client.list_tools()}
-    await client.call("json_schema_echo", {"schema": tools["json_schema_2020_12_tool"].input_schema})
+    await client.call_tool("json_schema_echo", {"schema": tools["json_schema_2020_12_tool"].input_schema})
 
 
 # -- questions of the server's
@@ -121,14 +121,14 @@ async def keep_schemas_whole(client: Client, context: dict[str, Any]) -> None:
 @scenario("elicitation-sep1034-client-defaults")
 async def take_the_defaults(client: Client, context: dict[str, Any]) -> None:
     await client.list_tools()
-    await client.call("test_client_elicitation_defaults")
+    await client.call_tool("test_client_elicitation_defaults")
 
 
 @scenario("sep-2322-client-request-state")
 async def answer_in_rounds(client: Client, context: dict[str, Any]) -> None:
     """Several at once, so that what one round leaves behind could be mistaken for another's."""
     tools = await client.list_tools()
-    await asyncio.gather(*(client.call(tool.name) for tool in tools))
+    await asyncio.gather(*(client.call_tool(tool.name) for tool in tools))
 
 
 def answer_form(question: ElicitQuestion) -> dict[str, Any]:
@@ -148,7 +148,7 @@ async def use_after_login(client: Client, context: dict[str, Any]) -> None:
     """Of every scenario of authorization: the first tool, twice, for the second time may be asked for more."""
     tools = await client.list_tools()
     for _ in range(2):
-        await client.call(tools[0].name)
+        await client.call_tool(tools[0].name)
 
 
 def log_in(url: str) -> str:

@@ -268,8 +268,8 @@ async def test_trigger_tool_change() -> str:
 @app.tool(effects="write")
 async def test_trigger_prompt_change() -> str:
     """Add a prompt and take it away again."""
-    app.add(Passing())
-    app.remove("passing")
+    app.add_toolset(Passing())
+    app.remove_toolset("passing")
     return "the prompts have changed, twice"
 
 

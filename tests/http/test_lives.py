@@ -49,7 +49,7 @@ def issuer() -> Iterator[Issuer]:
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 def test_an_app_can_have_several_lives(tmp_path: Path, kind: str, own: bool) -> None:
     server, Counting.opened = Server("x"), 0
-    server.add(Counting())
+    server.add_toolset(Counting())
     store = "memory://" if kind == "memory" else f"sqlite:///{tmp_path}/sessions.db"
     app = configured(server, tmp_path, store=store)
     for life in (1, 2, 3):
@@ -58,9 +58,9 @@ def test_an_app_can_have_several_lives(tmp_path: Path, kind: str, own: bool) -> 
             stream = session.get().begin()
             assert session.call("count") == str(life)
             assert served.send("GET", "/health").finish().body == b'{"status":"ok"}'
-            served.look(lambda: server.add(Extra()))
+            served.look(lambda: server.add_toolset(Extra()))
             stream.wait(lambda it: b"tools/list_changed" in it.body, "word of the new tool")
-            served.look(lambda: server.remove("extra"))
+            served.look(lambda: server.remove_toolset("extra"))
 
 
 def test_sessions_end_and_are_bounded_where_nothing_is_set(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_sessions_end_and_are_bounded_where_nothing_is_set(tmp_path: Path) -> No
 @pytest.mark.parametrize("own", [False, True])
 def test_a_session_in_a_file_outlives_the_app_that_made_it(tmp_path: Path, own: bool) -> None:
     server = Server("x")
-    server.add(Counting())
+    server.add_toolset(Counting())
     app = configured(server, tmp_path, store=f"sqlite:///{tmp_path}/sessions.db")
     with serve(app, own=own) as served:
         session = Session(served).open()

@@ -125,7 +125,7 @@ def test_a_call_may_be_answered_by_compressed_json(era: str) -> None:
     async def test() -> None:
         handler = modern(take) if era == "modern" else legacy(take)
         async with scripted(handler) as server, Client(server.url, timeout=10) as client:
-            assert (await client.call("x")).text == "ok"
+            assert (await client.call_tool("x")).text == "ok"
 
     run(test)
 
@@ -150,6 +150,6 @@ def test_events_of_a_compressed_stream_arrive_as_they_are_flushed() -> None:
 
     async def test() -> None:
         async with scripted(modern(take)) as server, Client(server.url, timeout=10) as client:
-            assert (await client.call("x")).text == "ok"
+            assert (await client.call_tool("x")).text == "ok"
 
     run(test)

@@ -103,7 +103,7 @@ def test_an_mcp_client_uses_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
         async with scripted(modern(call_ok)) as server, proxying(Proxy()) as proxy:
             monkeypatch.setenv("HTTP_PROXY", proxy.url)
             async with Client(f"http://mcp.test:{server.port}/mcp", timeout=10) as client:
-                assert (await client.call("x")).text == "ok"
+                assert (await client.call_tool("x")).text == "ok"
             assert proxy.heads
 
     run(test)

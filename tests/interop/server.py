@@ -261,14 +261,14 @@ class Extra(Toolset):
 @app.tool
 def grow() -> str:
     """Add a toolset."""
-    app.add(Extra())
+    app.add_toolset(Extra())
     return "grown"
 
 
 @app.tool
 def shrink() -> str:
     """Take the toolset away."""
-    app.remove("extra")
+    app.remove_toolset("extra")
     return "shrunk"
 
 

@@ -31,7 +31,7 @@ def offered(mode: str, *more: str) -> tuple[list[Any], list[str]]:
             await client.list_tools()
             await until("what it offers", lambda: not mount.pending and mount.supervisor().state != "starting")
             tools = await client.list_tools(fresh=True)
-            assert (await client.call("h_own")).text == "ours"
+            assert (await client.call_tool("h_own")).text == "ours"
         return [tool for tool in tools if tool.name != "h_own"], told
 
     return run(main)
@@ -93,7 +93,7 @@ async def test_lists_that_it_does_not_have_take_no_others_with_them() -> None:
     async with through(gate) as client:
         assert [tool.name for tool in await client.list_tools()] == ["h_go"]
         assert {each.uri for each in await client.list_resources()} == {"test://good", "test://bad"}
-        assert (await client.call("h_go")).text == "went"
+        assert (await client.call_tool("h_go")).text == "went"
         everything = "\n".join(told)
         for kind in ("templates", "prompts"):
             assert f"left out: all {kind}: no such method (-32601)" in everything
@@ -130,7 +130,7 @@ async def test_a_changed_definition_is_logged() -> None:
     async with through(gate) as client:
         before = {tool.name: tool.description for tool in await client.list_tools()}
         assert before["h_go"] == "version 1"
-        await client.call("h_go")
+        await client.call_tool("h_go")
         await until("the change", lambda: told)
         assert told == ["warning: mounted h: other tools under the same name: go"]
         after = {tool.name: tool.description for tool in await client.list_tools(fresh=True)}
@@ -143,7 +143,7 @@ async def test_a_result_that_is_too_large() -> None:
     async with through(gate) as client:
         await client.list_tools()
         with pytest.raises(ToolFailed, match="the limit is"):
-            await client.call("h_go")
+            await client.call_tool("h_go")
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ async def test_answers_that_are_none(mode: str, text: str) -> None:
     async with through(gate) as client:
         await client.list_tools()
         with pytest.raises(ToolFailed, match=text):
-            await client.call("h_go")
+            await client.call_tool("h_go")
 
 
 async def test_arguments_go_through_as_they_were_written() -> None:

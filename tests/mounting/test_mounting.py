@@ -47,18 +47,18 @@ async def test_everything_is_listed_and_works(way: str, inner: str, outer: str) 
             assert sum_.input_schema["required"] == ["a", "b"]
             assert sum_.output_schema is not None
 
-            assert await client.call("add", {"a": 1}, returns=str) == "ours 1"
-            result = await client.call("b_add", {"a": 1, "b": 2})
+            assert await client.call_tool("add", {"a": 1}, returns=str) == "ours 1"
+            result = await client.call_tool("b_add", {"a": 1, "b": 2})
             assert result.structured == {"result": 3}
             assert result.text == "3"
-            assert (await client.call("b_echo", {"text": "hi"}, meta={"example.org/mark": "m"})).text == "hi m"
+            assert (await client.call_tool("b_echo", {"text": "hi"}, meta={"example.org/mark": "m"})).text == "hi m"
 
             assert {each.uri for each in await client.list_resources()} == {"test://thing"}
             assert {each.uri_template for each in await client.list_templates()} == {"test://parts/{part}"}
-            assert (await client.read("test://thing"))[0].text == "it"
-            assert (await client.read("test://parts/two"))[0].text == "part two"
+            assert (await client.read_resource("test://thing"))[0].text == "it"
+            assert (await client.read_resource("test://parts/two"))[0].text == "part two"
             assert [each.name for each in await client.list_prompts()] == ["b_poem"]
-            poem = await client.prompt("b_poem", {"about": "sea"})
+            poem = await client.get_prompt("b_poem", {"about": "sea"})
             assert poem.messages[0].content.text == "write about sea"
             assert (await client.complete("b_poem", "about", "se")).values == ["sea", "seal"]
 
@@ -70,15 +70,15 @@ async def test_failures_stay_failures(way: str, inner: str, outer: str) -> None:
     with behind(way) as target:
         async with through(gate_to(target, inner), outer) as client:
             with pytest.raises(ToolFailed, match="on purpose"):
-                await client.call("b_fail")
+                await client.call_tool("b_fail")
             with pytest.raises(ToolFailed, match="invalid arguments"):
-                await client.call("b_add", {"a": "x", "b": 2})
+                await client.call_tool("b_add", {"a": "x", "b": 2})
             with pytest.raises(ServerError, match="no tool 'b_nothing'"):
-                await client.call("b_nothing")
+                await client.call_tool("b_nothing")
             with pytest.raises(ServerError, match="no resource"):
-                await client.read("test://nothing")
+                await client.read_resource("test://nothing")
             with pytest.raises(ServerError):
-                await client.prompt("b_poem", {})
+                await client.get_prompt("b_poem", {})
 
 
 @every_way
@@ -91,14 +91,14 @@ async def test_progress_and_log_messages_come_through(way: str, inner: str, oute
         gate = gate_to(target, inner)
         async with through(gate, outer, on_log=logged.append, log_level="info") as client:
             await client.list_tools()
-            told = await client.call("b_steps", on_progress=lambda *news: steps.append(news))
+            told = await client.call_tool("b_steps", on_progress=lambda *news: steps.append(news))
             assert told.text == "done"
             assert steps[-1] == (3, 3, "step 3")
             await until("the log", lambda: len(logged) == 3)
             assert [(each.level, each.data, each.logger) for each in logged] == [
                 ("warning", f"at {n}", "b") for n in (1, 2, 3)
             ]
-            assert (await client.call("b_steps")).text == "done"
+            assert (await client.call_tool("b_steps")).text == "done"
 
 
 async def test_log_messages_are_dropped_while_several_callers_are_served() -> None:
@@ -112,12 +112,12 @@ async def test_log_messages_are_dropped_while_several_callers_are_served() -> No
             Client(served.url, **options, on_log=logged["ann"].append) as ann,
             Client(served.url, **options, on_log=logged["bob"].append) as bob,
         ):
-            waiting = asyncio.ensure_future(ann.call("b_wait", on_progress=lambda *_: begun.set()))
+            waiting = asyncio.ensure_future(ann.call_tool("b_wait", on_progress=lambda *_: begun.set()))
             await begun.wait()
-            assert (await bob.call("b_steps")).text == "done"
+            assert (await bob.call_tool("b_steps")).text == "done"
             waiting.cancel()
             await until("the end of her call", lambda: not mount._calls.requests)
-            assert (await bob.call("b_steps")).text == "done"
+            assert (await bob.call_tool("b_steps")).text == "done"
             await until("the log", lambda: len(logged["bob"]) >= 3)
         assert [each.data for each in logged["bob"]] == ["at 1", "at 2", "at 3"] and not logged["ann"]
 
@@ -129,12 +129,12 @@ async def test_a_cancelled_call_is_cancelled_behind_us(way: str, inner: str, out
     with behind(way) as target:
         async with through(gate_to(target, inner), outer) as client:
             begun = asyncio.Event()
-            call = asyncio.ensure_future(client.call("b_wait", on_progress=lambda *_: begun.set()))
+            call = asyncio.ensure_future(client.call_tool("b_wait", on_progress=lambda *_: begun.set()))
             await begun.wait()
             call.cancel()
 
             async def cancelled() -> bool:
-                return (await client.call("b_counts", returns=dict))["cancelled"] == 1
+                return (await client.call_tool("b_counts", returns=dict))["cancelled"] == 1
 
             await until_async("the cancel", cancelled)
 
@@ -148,10 +148,10 @@ async def test_our_time_limit_holds_and_ends_the_call_behind_us(way: str, inner:
         async with through(gate) as client:
             await client.list_tools()
             with pytest.raises(ToolFailed, match=r"b_wait did not finish within 0\.3 s"):
-                await client.call("b_wait")
+                await client.call_tool("b_wait")
 
             async def cancelled() -> bool:
-                return (await client.call("b_counts", returns=dict))["cancelled"] == 1
+                return (await client.call_tool("b_counts", returns=dict))["cancelled"] == 1
 
             await until_async("the cancel", cancelled)
 
@@ -164,11 +164,11 @@ async def test_a_new_tool_of_a_mounted_server_notifies_our_clients(way: str, inn
         async with through(gate_to(target, inner), outer) as client:
             await client.list_tools()
             async with client.watch(tools=True) as changes:
-                await client.call("b_grow")
+                await client.call_tool("b_grow")
                 async for _ in changes:
                     if "b_grown" in {tool.name for tool in await client.list_tools(fresh=True)}:
                         break
-            assert (await client.call("b_grown")).text == "grown"
+            assert (await client.call_tool("b_grown")).text == "grown"
 
 
 async def test_calls_are_recorded_like_our_own() -> None:
@@ -176,8 +176,8 @@ async def test_calls_are_recorded_like_our_own() -> None:
     records: list[Record] = []
     gate.listen(records.append)
     async with through(gate) as client:
-        await client.call("b_add", {"a": 1, "b": 2})
-        await client.call("b_fail", check=False)
+        await client.call_tool("b_add", {"a": 1, "b": 2})
+        await client.call_tool("b_fail", check=False)
     done = [each for each in records if isinstance(each, ToolCompleted)]
     assert [(each.tool, each.outcome) for each in done] == [("b_add", "ok"), ("b_fail", "failed")]
 
@@ -194,9 +194,9 @@ async def test_one_server_under_two_names_and_one_behind_two(inner: str) -> None
         names = [tool.name for tool in await client.list_tools()]
         assert [name for name in names if name.endswith("_add")] == ["m_add", "m_b_add", "x_add", "y_add"]
         for name in ("m_b_add", "x_add", "y_add"):
-            assert (await client.call(name, {"a": 2, "b": 3})).text == "5"
-        assert (await client.call("m_add", {"a": 7})).text == "ours 7"
-        assert (await client.read("test://thing"))[0].text == "it"
+            assert (await client.call_tool(name, {"a": 2, "b": 3})).text == "5"
+        assert (await client.call_tool("m_add", {"a": 7})).text == "ours 7"
+        assert (await client.read_resource("test://thing"))[0].text == "it"
         assert [each.name for each in await client.list_prompts()] == ["m_b_poem", "x_poem", "y_poem"]
         assert any("test://thing: the name is taken" in text for text in told)
     for each in (middle, gate):
@@ -219,7 +219,7 @@ async def test_the_first_mount_owns_a_shared_uri() -> None:
         second.supervisor()  # type: ignore[attr-defined]
         await until("the second", lambda: "test://thing" in gate.catalog.resources)
         assert (await client.list_resources())[0].uri == "test://thing"
-        assert (await client.read("test://thing"))[0].text == "slow"
+        assert (await client.read_resource("test://thing"))[0].text == "slow"
 
 
 async def test_unmounting_removes_the_tools_and_notifies() -> None:
@@ -232,20 +232,20 @@ async def test_unmounting_removes_the_tools_and_notifies() -> None:
                 break
         assert [tool.name for tool in await client.list_tools(fresh=True)] == ["add"]
         with pytest.raises(ServerError, match="no tool"):
-            await client.call("b_add", {"a": 1, "b": 2})
+            await client.call_tool("b_add", {"a": 1, "b": 2})
         with pytest.raises(ServerError):
             await client.complete("b_poem", "about", "s")
         gate.mount(make_server(), prefix="b")
-        assert (await client.call("b_add", {"a": 1, "b": 2})).text == "3"
+        assert (await client.call_tool("b_add", {"a": 1, "b": 2})).text == "3"
 
 
 @theirs
 async def test_a_call_in_flight_fails_when_its_server_is_unmounted(inner: str) -> None:
     gate = gate_to(COMMAND, inner)
     async with through(gate) as client:
-        pid = (await client.call("b_counts", returns=dict))["pid"]
+        pid = (await client.call_tool("b_counts", returns=dict))["pid"]
         begun = asyncio.Event()
-        call = asyncio.ensure_future(client.call("b_wait", on_progress=lambda *_: begun.set()))
+        call = asyncio.ensure_future(client.call_tool("b_wait", on_progress=lambda *_: begun.set()))
         await begun.wait()
         gate.unmount("b")
         with pytest.raises(ToolFailed, match="was taken away before it had answered"):
@@ -263,7 +263,7 @@ async def test_a_resource_that_is_watched_here_is_watched_there(way: str, inner:
             async with client.watch(uris=["test://thing"]) as changes:
 
                 async def told() -> Any:
-                    await client.call("b_touch")  # until the server has been asked to tell, it tells nobody
+                    await client.call_tool("b_touch")  # until the server has been asked to tell, it tells nobody
                     try:
                         async with asyncio.timeout(0.1):
                             return await anext(changes)
@@ -289,13 +289,13 @@ def test_arguments_in_headers_are_checked_here_and_repeated_there(way: str, oute
             async def main() -> None:
                 async with Client(served.url, era=outer) as client:
                     await client.list_tools()
-                    assert (await client.call("b_deploy", {"region": "eu-1", "dry": True})).text == "eu-1 True"
-                    assert (await client.call("b_deploy", {"region": "zürich"})).text == "zürich False"
+                    assert (await client.call_tool("b_deploy", {"region": "eu-1", "dry": True})).text == "eu-1 True"
+                    assert (await client.call_tool("b_deploy", {"region": "zürich"})).text == "zürich False"
                 async with Client(served.url, era=outer) as careless:  # has not listed, so it sends no headers at first
                     if outer == "modern":
                         with pytest.raises(ServerError, match="Mcp-Param-Region is missing"):
                             await bare(careless, "b_deploy", {"region": "eu-1"})
-                    assert (await careless.call("b_deploy", {"region": "eu-1"})).text == "eu-1 False"
+                    assert (await careless.call_tool("b_deploy", {"region": "eu-1"})).text == "eu-1 False"
 
             run(main)
 
@@ -320,7 +320,7 @@ async def test_a_result_says_that_it_is_ours_and_keeps_the_rest() -> None:
     inner.add_tool(Tool(name="marked", input_schema={"type": "object"}), marked)
     gate = gate_to(inner, "modern")
     async with through(gate) as client:
-        meta = (await client.call("b_marked")).meta
+        meta = (await client.call_tool("b_marked")).meta
         assert meta["example.org/mark"] == 1
         assert meta["io.modelcontextprotocol/serverInfo"]["name"] == "gate"
 
@@ -348,7 +348,7 @@ async def test_a_crash_behind_us_is_a_problem_of_ours() -> None:
     gate.mount(inner, prefix="b")
     async with through(gate) as client:
         with pytest.raises(ToolFailed, match="crash failed unexpectedly"):
-            await client.call("b_crash")
+            await client.call_tool("b_crash")
         assert any("crash() raised ZeroDivisionError" in each for each in told)
 
 
@@ -393,7 +393,7 @@ def test_a_gateway_serves_one_loop_after_the_other() -> None:
 
     async def main() -> None:
         async with Client(gate) as client:
-            assert (await client.call("b_add", {"a": 1, "b": 2})).text == "3"
+            assert (await client.call_tool("b_add", {"a": 1, "b": 2})).text == "3"
 
     for _ in range(3):
         run(main)
@@ -415,7 +415,7 @@ def test_it_can_be_unmounted_when_its_loop_has_closed() -> None:
 
     async def main() -> None:
         async with Client(gate) as client:
-            assert (await client.call("b_add", {"a": 1, "b": 2})).text == "3"
+            assert (await client.call_tool("b_add", {"a": 1, "b": 2})).text == "3"
 
     run(main)
     gate.unmount("b")
@@ -432,11 +432,11 @@ async def test_a_name_freed_by_unmounting_goes_to_the_next_mount() -> None:
         gate.mount(make_server(prefix), prefix=prefix)
     mounts: Any = {name: holder.toolset for name, holder in gate.catalog.toolsets.items()}
     async with through(gate) as client, client.watch(resources=True) as changes:
-        assert (await client.read("test://thing"))[0].text == "first"
+        assert (await client.read_resource("test://thing"))[0].text == "first"
         gate.unmount("a")
         await anext(changes)
         assert "test://thing" in {each.uri for each in await client.list_resources(fresh=True)}
-        assert (await client.read("test://thing"))[0].text == "it"
+        assert (await client.read_resource("test://thing"))[0].text == "it"
         assert gate.catalog.resources["test://thing"].toolset is mounts["b"].holder
         assert "left_out" not in mounts["b"].status()
         assert "test://thing: the name is taken" in mounts["c"].status()["left_out"]
@@ -450,14 +450,14 @@ async def test_a_name_freed_by_a_list_change_goes_to_the_next_mount() -> None:
     gate.mount(make_server(), prefix="b")
     second = gate.catalog.toolsets["b"]
     async with through(gate) as client:
-        assert (await client.read("test://thing"))[0].text == "first"
+        assert (await client.read_resource("test://thing"))[0].text == "first"
         del first.catalog.resources["test://thing"]
         first.catalog.changed({"resources"})
         await until(
             "the second's",
             lambda: (thing := gate.catalog.resources.get("test://thing")) and thing.toolset is second,
         )
-        assert (await client.read("test://thing"))[0].text == "it"
+        assert (await client.read_resource("test://thing"))[0].text == "it"
 
 
 @pytest.mark.parametrize("turns", range(12))

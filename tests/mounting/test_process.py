@@ -170,7 +170,7 @@ def test_over_http_each_process_has_its_own_and_ends_it(workers: str) -> None:
 
             async def found() -> bool:
                 async with Client(f"http://127.0.0.1:{server.port}/mcp") as client:
-                    pids.add((await client.call("b_counts", returns=dict))["pid"])
+                    pids.add((await client.call_tool("b_counts", returns=dict))["pid"])
                 return len(pids) == int(workers)
 
             await until_async("an answer of every process", found)
@@ -190,7 +190,7 @@ def test_over_http_a_child_that_will_not_end_is_killed_with_a_plain_line(workers
             async with Client(f"http://127.0.0.1:{server.port}/mcp") as client:
 
                 async def works() -> bool:
-                    return (await client.call("o_go", check=False)).text == "went"
+                    return (await client.call_tool("o_go", check=False)).text == "went"
 
                 await until_async("the server", works)
 
@@ -228,12 +228,12 @@ async def test_a_server_over_http_that_goes_and_comes_back(era: str, tmp_path: P
         async with through(gate) as client:
 
             async def works() -> bool:
-                return (await client.call("b_add", {"a": 1, "b": 2}, check=False)).text == "3"
+                return (await client.call_tool("b_add", {"a": 1, "b": 2}, check=False)).text == "3"
 
             await until_async("the server", works)
             process.kill()
             process.wait()
-            lost = await client.call("b_counts", check=False)
+            lost = await client.call_tool("b_counts", check=False)
             assert lost.is_error
             assert "mounted server 'b'" in lost.text
             process = serve()

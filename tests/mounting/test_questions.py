@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from longshore import Context, Server, ToolFailed
+from longshore.backoff import Backoff
 from longshore.client import Client
 from longshore.client.reconnecting_session import busy_delay
 from longshore.errors import ServerError, ToolError
@@ -20,7 +21,6 @@ from longshore.protocol.peer import Peer
 from longshore.protocol.questions import Elicit, Sample
 from longshore.protocol.revisions import REVISIONS
 from longshore.protocol.session import Session
-from longshore.retry import Backoff
 from serving import serve
 
 from .gateway import COMMAND, ERAS, WAYS, behind, close, gate_to, hostile, problems, through, until
@@ -42,10 +42,10 @@ async def test_a_person_is_asked_through_us(way: str, inner: str, outer: str) ->
             return {"[b] Where to?": "Rome", "[b] How to Rome?": "boat"}.get(question.message, "Bob")
 
         async with through(gate_to(target, inner), outer, on_elicit=answer) as client:
-            assert (await client.call("b_greet")).text == "hello Bob"
-            assert (await client.call("b_trip")).text == "to Rome by boat"
+            assert (await client.call_tool("b_greet")).text == "hello Bob"
+            assert (await client.call_tool("b_trip")).text == "to Rome by boat"
             assert asked == ["[b] What is your name?", "[b] Where to?", "[b] How to Rome?"]
-            begun = (await client.call("b_counts", returns=dict))["begun"]
+            begun = (await client.call_tool("b_counts", returns=dict))["begun"]
             assert begun == (3 if inner == "modern" else 1)  # a stateless body runs again; a legacy one must not
 
 
@@ -60,7 +60,7 @@ async def test_models_and_folders_are_asked_through_us(inner: str, outer: str) -
 
     gate = gate_to(make_server(), inner)
     async with through(gate, outer, on_sample=sample, roots=["file:///work"]) as client:
-        assert (await client.call("b_rhyme")).text == "a rhyme in file:///work"
+        assert (await client.call_tool("b_rhyme")).text == "a rhyme in file:///work"
         assert prompts[0]["messages"][0]["content"]["text"] == "rhyme on sea"
         assert prompts[0]["metadata"] == {"longshore/mount": "b"}
 
@@ -70,7 +70,7 @@ async def test_models_and_folders_are_asked_through_us(inner: str, outer: str) -
 async def test_a_declined_question_ends_the_call(inner: str, outer: str) -> None:
     async with through(gate_to(make_server(), inner), outer, on_elicit=lambda _: False) as client:
         with pytest.raises(ToolFailed, match="decline"):
-            await client.call("b_greet")
+            await client.call_tool("b_greet")
 
 
 @theirs
@@ -78,8 +78,8 @@ async def test_a_declined_question_ends_the_call(inner: str, outer: str) -> None
 async def test_a_caller_without_the_capability_is_not_asked(inner: str, outer: str) -> None:
     async with through(gate_to(make_server(), inner), outer) as client:
         with pytest.raises((ToolFailed, ServerError), match="did not declare"):
-            await client.call("b_greet")
-        assert (await client.call("b_add", {"a": 1, "b": 1})).text == "2"
+            await client.call_tool("b_greet")
+        assert (await client.call_tool("b_add", {"a": 1, "b": 1})).text == "2"
 
 
 @theirs
@@ -87,7 +87,7 @@ async def test_a_caller_without_the_capability_is_not_asked(inner: str, outer: s
 async def test_a_mounted_client_with_handlers_answers_instead_of_the_caller(inner: str, outer: str) -> None:
     gate = gate_to(make_server(), inner, on_elicit=lambda _: "the gateway")
     async with through(gate, outer, on_elicit=lambda _: pytest.fail("it was asked")) as client:
-        assert (await client.call("b_greet")).text == "hello the gateway"
+        assert (await client.call_tool("b_greet")).text == "hello the gateway"
 
 
 @theirs
@@ -98,7 +98,7 @@ async def test_questions_come_through_two_servers(inner: str, outer: str) -> Non
     gate.mount(Client(middle, era=outer), prefix="f")
     asked: list[str] = []
     async with through(gate, inner, on_elicit=lambda q: asked.append(q.message) or "Bob") as client:
-        assert (await client.call("f_b_greet")).text == "hello Bob"
+        assert (await client.call_tool("f_b_greet")).text == "hello Bob"
         assert asked == ["[f] [b] What is your name?"]
     await close(middle)
 
@@ -123,9 +123,9 @@ async def test_a_question_never_reaches_another_caller(outer: str) -> None:
             Client(served.url, era=outer, on_elicit=lambda _: pytest.fail("a stranger was asked")) as bob,
         ):
             await ann.list_tools()
-            hers = asyncio.ensure_future(ann.call("b_go"))
+            hers = asyncio.ensure_future(ann.call_tool("b_go"))
             await thinking.wait()
-            his = asyncio.ensure_future(bob.call("b_other"))
+            his = asyncio.ensure_future(bob.call_tool("b_other"))
             await until("his call", lambda: len(mount._calls.pending) == 2)
             go_on.set()
             told = json.loads((await hers).text)
@@ -147,9 +147,9 @@ async def test_while_one_thinks_others_are_served() -> None:
             return "Ann"
 
         async with Client(served.url, on_elicit=think) as ann, Client(served.url) as bob:
-            hers = asyncio.ensure_future(ann.call("b_greet"))
+            hers = asyncio.ensure_future(ann.call_tool("b_greet"))
             await thinking.wait()
-            assert (await bob.call("b_add", {"a": 1, "b": 2})).text == "3"
+            assert (await bob.call_tool("b_add", {"a": 1, "b": 2})).text == "3"
             go_on.set()
             assert (await hers).text == "hello Ann"
 
@@ -166,9 +166,9 @@ async def test_requests_of_one_principal_are_one_caller(known: bool, tmp_path: P
         begun = asyncio.Event()
         headers = {"Authorization": f"Bearer {token}"} if known else {}
         async with Client(served.url, era="modern", headers=headers, on_elicit=lambda _: "Bob") as bob:
-            other = asyncio.ensure_future(bob.call("b_wait", on_progress=lambda *_: begun.set()))
+            other = asyncio.ensure_future(bob.call_tool("b_wait", on_progress=lambda *_: begun.set()))
             await begun.wait()
-            greeted = await bob.call("b_greet", check=False)
+            greeted = await bob.call_tool("b_greet", check=False)
             assert greeted.text == "hello Bob" if known else "nobody knows whom to ask" in greeted.text
             other.cancel()
 
@@ -177,7 +177,7 @@ async def test_a_second_question_reaches_the_caller_of_the_first() -> None:
     """Over HTTP in the stateless era each request is a session of its own."""
     with serve(gate_to(make_server(), "legacy").asgi(rate=0)) as served:
         async with Client(served.url, era="modern", on_elicit=lambda _: "Rome") as client:
-            assert (await client.call("b_trip")).text == "to Rome by Rome"
+            assert (await client.call_tool("b_trip")).text == "to Rome by Rome"
 
 
 async def test_no_caller_is_asked_while_another_has_a_call() -> None:
@@ -186,10 +186,10 @@ async def test_no_caller_is_asked_while_another_has_a_call() -> None:
     with serve(gate.asgi(rate=0)) as served:
         begun = asyncio.Event()
         async with Client(served.url, on_elicit=lambda _: "Bob") as bob, Client(served.url) as ann:
-            hers = asyncio.ensure_future(ann.call("b_wait", on_progress=lambda *_: begun.set()))
+            hers = asyncio.ensure_future(ann.call_tool("b_wait", on_progress=lambda *_: begun.set()))
             await begun.wait()
             with pytest.raises(ToolFailed, match="nobody knows whom to ask"):
-                await bob.call("b_greet")
+                await bob.call_tool("b_greet")
             hers.cancel()
 
 
@@ -209,12 +209,12 @@ async def test_no_caller_is_asked_while_another_reads_or_gets_a_prompt(kind: str
 
     with serve(gate_to(inner, "legacy").asgi(rate=0)) as served:
         async with Client(served.url, on_elicit=lambda _: "Bob") as bob, Client(served.url) as ann:
-            assert (await bob.call("b_greet")).text == "hello Bob"
-            hers = ann.read("test://slow") if kind == "read" else ann.prompt("b_slow_poem")
+            assert (await bob.call_tool("b_greet")).text == "hello Bob"
+            hers = ann.read_resource("test://slow") if kind == "read" else ann.get_prompt("b_slow_poem")
             reading = asyncio.ensure_future(hers)
             await until("her request", begun.is_set)
             with pytest.raises(ToolFailed, match="nobody knows whom to ask"):
-                await bob.call("b_greet")
+                await bob.call_tool("b_greet")
             reading.cancel()
 
 
@@ -237,7 +237,7 @@ async def test_our_own_handlers_run_once_however_often_the_caller_is_asked(outer
 
     gate = gate_to(inner, "modern", on_sample=sample)
     async with through(gate, outer, on_elicit=lambda q: q.message[4:7]) as client:
-        assert (await client.call("b_both")).text == "sample 1 one two"
+        assert (await client.call_tool("b_both")).text == "sample 1 one two"
         assert len(sampled) == 1
 
 
@@ -249,7 +249,7 @@ async def test_an_exception_of_our_handler_is_logged_and_shows_no_secrets(outer:
     gate = gate_to(make_server(), "modern", on_sample=sample)
     told = problems(gate)
     async with through(gate, outer, roots=["file:///work"]) as client:
-        failed = await client.call("b_rhyme", check=False)
+        failed = await client.call_tool("b_rhyme", check=False)
         assert failed.is_error
         assert "what b asks could not be answered: RuntimeError" in failed.text
         assert any("the key is 123" in text for text in told)
@@ -267,7 +267,7 @@ async def test_a_servers_state_is_carried_once(outer: str) -> None:
         return " ".join([(await ctx.elicit(f"q{n}?", str, key=f"k{n}")).value for n in range(6)])
 
     async with through(gate_to(inner, "modern"), outer, on_elicit=lambda q: q.message[4:6]) as client:
-        assert (await client.call("b_big")).text == "q0 q1 q2 q3 q4 q5"
+        assert (await client.call_tool("b_big")).text == "q0 q1 q2 q3 q4 q5"
 
 
 @ours
@@ -280,7 +280,7 @@ async def test_the_same_question_in_two_rounds_is_asked_twice(outer: str) -> Non
 
     gate = gate_to(hostile("insists"), "modern")
     async with through(gate, outer, on_elicit=answer) as client:
-        assert (await client.call("b_go")).text == "answer 1, answer 2"
+        assert (await client.call_tool("b_go")).text == "answer 1, answer 2"
 
 
 @pytest.mark.parametrize(("rounds", "fails"), [(15, False), (16, False), (17, True)])
@@ -290,7 +290,7 @@ async def test_repeated_requests_to_call_again_are_bounded(
     monkeypatch.setattr("longshore.client.reconnecting_session.BACKOFF", Backoff(0.0, 0.0))
     gate = gate_to(hostile("round", str(rounds)), "modern")
     async with through(gate) as client:
-        answer = await client.call("b_go", check=False)
+        answer = await client.call_tool("b_go", check=False)
         assert answer.is_error is fails
         assert answer.text == ("b asked in 16 rounds and still has questions" if fails else f"after {rounds}")
 
@@ -305,7 +305,7 @@ async def test_a_result_that_comes_while_the_question_leaves_is_not_lost(seconds
     mount: Any = gate.catalog.toolsets["b"].toolset
     async with through(gate, on_elicit=lambda _: "x") as client:
         for _ in range(10):
-            assert (await client.call("b_go")).text == "went without an answer"
+            assert (await client.call_tool("b_go")).text == "went without an answer"
         assert mount._calls.pending == {}
 
 
@@ -333,7 +333,7 @@ async def test_a_malformed_question_is_refused_and_the_call_goes_on(mode: str, o
     gate = gate_to(hostile(mode))
     options: Any = {"on_elicit": lambda _: "x", "on_sample": lambda _: "x"}
     async with through(gate, outer if outer == "modern" else "2025-06-18", **options) as client:
-        refusal = json.loads((await client.call("b_go")).text)
+        refusal = json.loads((await client.call_tool("b_go")).text)
         assert refusal["code"] == -32602
         assert "can't be read" in refusal["message"]
 
@@ -349,7 +349,7 @@ async def test_an_unexpected_question_is_refused_and_logged(outer: str, monkeypa
     gate = gate_to(COMMAND, "legacy")
     told = problems(gate)
     async with through(gate, outer, on_elicit=lambda _: "x") as client:
-        assert "the question can't be read" in (await client.call("b_greet", check=False)).text
+        assert "the question can't be read" in (await client.call_tool("b_greet", check=False)).text
         assert any("could not be put: KeyError" in text for text in told)
 
 
@@ -386,7 +386,7 @@ async def test_a_server_that_does_not_wait_for_the_answer(outer: str) -> None:
         return "Rome"
 
     async with through(gate, outer, on_elicit=think) as client:
-        assert (await client.call("b_go")).text == "went without an answer"
+        assert (await client.call_tool("b_go")).text == "went without an answer"
         assert outer == "legacy" or answered.is_set()
         assert mount._calls.pending == {}
 
@@ -457,7 +457,7 @@ def test_a_question_names_the_server_and_hides_no_text() -> None:
 async def test_a_secret_is_not_asked_for(outer: str) -> None:
     gate = gate_to(hostile("secret"))
     async with through(gate, outer, on_elicit=lambda _: pytest.fail("it was asked")) as client:
-        said = (await client.call("b_go")).text
+        said = (await client.call_tool("b_go")).text
         assert "secrets must not pass through the client" in said
 
 
@@ -466,7 +466,7 @@ async def test_concurrent_questions_are_answered_and_one_can_be_cancelled(outer:
     asked: list[str] = []
     gate = gate_to(hostile("both"))
     async with through(gate, outer, on_elicit=lambda q: asked.append(q.message) or q.message) as client:
-        assert (await client.call("b_go")).text == "[b] q1 [b] q2"
+        assert (await client.call_tool("b_go")).text == "[b] q1 [b] q2"
         assert sorted(asked) == ["[b] q1", "[b] q2"]
 
 
@@ -474,7 +474,7 @@ async def test_concurrent_questions_are_answered_and_one_can_be_cancelled(outer:
 async def test_a_question_that_the_caller_can_not_answer_takes_no_other_with_it(outer: str) -> None:
     gate = gate_to(hostile("roots too"))
     async with through(gate, outer, on_elicit=lambda _: "Ann") as client:
-        answered = (await client.call("b_go")).text
+        answered = (await client.call_tool("b_go")).text
         assert answered == "Ann, this client did not declare that it can list its roots"
 
 
@@ -513,7 +513,7 @@ async def test_answers_that_have_arrived_do_not_travel_on(outer: str) -> None:
         return str(sum(map(len, verses)))
 
     async with through(gate_to(inner, "legacy"), outer, on_sample=lambda _: "x" * 14_000) as client:
-        assert (await client.call("b_poem")).text == "42000"
+        assert (await client.call_tool("b_poem")).text == "42000"
 
 
 @pytest.mark.parametrize(("rounds", "fails"), [(7, False), (8, False), (9, True)])
@@ -529,11 +529,11 @@ async def test_a_question_too_many_leaves_nothing_behind(rounds: int, fails: boo
     gate = gate_to(inner, "legacy")
     mount: Any = gate.catalog.toolsets["b"].toolset
     async with through(gate, on_elicit=lambda _: "x") as client:
-        answer = await client.call("b_often", {"rounds": rounds}, check=False)
+        answer = await client.call_tool("b_often", {"rounds": rounds}, check=False)
         assert answer.text == ("b_often asked in 8 rounds and still has questions" if fails else "x" * rounds)
         assert mount._calls.pending == {}
         async with Client(gate, on_elicit=lambda _: "y") as other:
-            assert (await other.call("b_often", {"rounds": 1})).text == "y"
+            assert (await other.call_tool("b_often", {"rounds": 1})).text == "y"
 
 
 @pytest.mark.parametrize(("length", "kept"), [(3999, 3999), (4000, 4000), (4001, 4000)])

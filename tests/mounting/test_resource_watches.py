@@ -22,7 +22,7 @@ ours = pytest.mark.parametrize("outer", ERAS)
 
 async def told(client: Client, tool: str, changes: Watch) -> Any:
     """Have the server say that something has changed, and hear of it; None if nobody does for a while."""
-    await client.call(tool)
+    await client.call_tool(tool)
     try:
         async with asyncio.timeout(0.1):
             return await anext(changes)
@@ -126,4 +126,4 @@ async def test_a_stateless_server_that_refuses_the_stream_of_all_resources_is_no
         await client.list_resources()
         async with client.watch(uris=["test://one", "test://two", "test://three"]):
             await until("the refusal", lambda: any("and 2 more are not reported" in text for text in heard))
-            assert (await client.read("test://one"))[0].text == "it"  # type: ignore[union-attr]
+            assert (await client.read_resource("test://one"))[0].text == "it"  # type: ignore[union-attr]

@@ -45,19 +45,19 @@ async def test_a_server_that_dies_in_a_call_is_restarted(inner: str, outer: str)
     gate = gate_to(COMMAND, inner)
     told = problems(gate)
     async with through(gate, outer) as client:
-        first = (await client.call("b_counts", returns=dict))["pid"]
+        first = (await client.call_tool("b_counts", returns=dict))["pid"]
         with pytest.raises(ToolFailed) as lost:
-            await client.call("b_die")
+            await client.call_tool("b_die")
         text = lost.value.what
         assert "the mounted server 'b' was lost while it worked on this: it ended with exit code 3" in text
         assert "whether it was done is not known" in text
         assert "I am going" in text
 
         async def back() -> bool:
-            return (await client.call("b_counts", check=False)).is_error is False
+            return (await client.call_tool("b_counts", check=False)).is_error is False
 
         await until_async("the new one", back)
-        assert (await client.call("b_counts", returns=dict))["pid"] != first
+        assert (await client.call_tool("b_counts", returns=dict))["pid"] != first
         await until("the news", lambda: len(told) == 2)
         assert "warning: mounted b: the server is down" in told[0]
         assert "notice: mounted b: the server is back" in told[1]
@@ -68,10 +68,10 @@ async def test_a_mounted_server_killed_between_calls_serves_the_next(inner: str)
     gate = gate_to(COMMAND, inner)
     async with through(gate) as client:
         for _ in range(2):
-            pid = (await client.call("b_counts", returns=dict))["pid"]
+            pid = (await client.call_tool("b_counts", returns=dict))["pid"]
             os.kill(pid, signal.SIGKILL)
             await until("the loss", lambda: supervisor(gate).state != "ready")
-            assert (await client.call("b_add", {"a": 1, "b": 2})).text == "3"
+            assert (await client.call_tool("b_add", {"a": 1, "b": 2})).text == "3"
 
 
 @pytest.mark.parametrize("reconnect", [True, False])
@@ -83,7 +83,7 @@ async def test_watched_resources_are_watched_again_after_a_restart(inner: str, r
         async with client.watch(uris=["test://thing"]) as changes:
 
             async def told() -> Any:
-                await client.call("b_touch", check=False)
+                await client.call_tool("b_touch", check=False)
                 try:
                     async with asyncio.timeout(0.1):
                         return await anext(changes)
@@ -91,7 +91,7 @@ async def test_watched_resources_are_watched_again_after_a_restart(inner: str, r
                     return None
 
             assert await until_async("the first change", told)
-            os.kill((await client.call("b_counts", returns=dict))["pid"], signal.SIGKILL)
+            os.kill((await client.call_tool("b_counts", returns=dict))["pid"], signal.SIGKILL)
             await until("the loss", lambda: supervisor(gate).state != "ready")
             assert await until_async("a change at the new one", told)
 
@@ -108,9 +108,9 @@ async def test_a_server_that_cannot_be_started_is_explained(outer: str) -> None:
 
     async with through(gate, outer) as client:
         assert [tool.name for tool in await client.list_tools()] == ["own"]
-        assert (await client.call("own")).text == "ours"
+        assert (await client.call_tool("own")).text == "ours"
         with pytest.raises(ToolFailed) as absent:
-            await client.call("b_anything")
+            await client.call_tool("b_anything")
         assert "mounted server 'b' has been down for" in absent.value.what
         assert "exit code 7" in absent.value.what
         assert "no key was given" in absent.value.what
@@ -128,7 +128,7 @@ def test_mcp_rest_and_the_command_line_give_the_same_reason() -> None:
         async def over_mcp() -> tuple[str, str]:
             async with Client(served.url) as client:
                 await client.list_tools()
-                return (await client.call("b_anything", check=False)).text, client.absent["b"]
+                return (await client.call_tool("b_anything", check=False)).text, client.absent["b"]
 
         def over_rest() -> str:
             request = Request(served.url.replace("/mcp", "/tools/b_anything"), b"{}", {"Content-Type": JSON})
@@ -157,19 +157,19 @@ async def test_the_tools_of_a_lost_server_stay_listed_and_fail_with_the_reason(t
     )
     gate = gate_to([sys.executable, str(script)])
     async with through(gate) as client:
-        pid = (await client.call("b_counts", returns=dict))["pid"]
+        pid = (await client.call_tool("b_counts", returns=dict))["pid"]
         (tmp_path / "gone").touch()
         os.kill(pid, signal.SIGTERM)
         await until("its absence", lambda: "exit code 1" in getattr(supervisor(gate).problem, "what", ""))
         assert "b_add" in {tool.name for tool in await client.list_tools(fresh=True)}
         with pytest.raises(ToolFailed, match=r"(?s)has been down for.*not today"):
-            await client.call("b_add", {"a": 1, "b": 2})
+            await client.call_tool("b_add", {"a": 1, "b": 2})
         with pytest.raises(ServerError, match="has been down for"):
-            await client.read("test://thing")
+            await client.read_resource("test://thing")
         (tmp_path / "gone").unlink()
 
         async def back() -> bool:
-            return (await client.call("b_add", {"a": 1, "b": 2}, check=False)).text == "3"
+            return (await client.call_tool("b_add", {"a": 1, "b": 2}, check=False)).text == "3"
 
         await until_async("its return", back)
 
@@ -183,18 +183,18 @@ async def test_a_silent_mounted_server_delays_only_the_first_list(outer: str, mo
     async with through(gate, outer) as client:
         assert "good_add" in {tool.name for tool in await client.list_tools()}
         assert not gate.catalog.pending_mounts.pending  # type: ignore[union-attr]
-        assert (await client.call("good_add", {"a": 1, "b": 2})).text == "3"
+        assert (await client.call_tool("good_add", {"a": 1, "b": 2})).text == "3"
         with pytest.raises(ToolFailed, match="has not answered yet: it was started"):
-            await client.call("b_go")
+            await client.call_tool("b_go")
 
 
 @ours
 async def test_a_call_before_the_first_list_waits_for_its_server(outer: str) -> None:
     gate = gate_to(Client(COMMAND))
     async with through(gate, outer, on_elicit=lambda _: "Bob") as client:
-        assert (await client.call("b_greet")).text == "hello Bob"
+        assert (await client.call_tool("b_greet")).text == "hello Bob"
         with pytest.raises(ServerError, match="no tool 'b_nothing'"):
-            await client.call("b_nothing")
+            await client.call_tool("b_nothing")
 
 
 async def test_a_list_can_be_cancelled_while_it_waits() -> None:
@@ -219,11 +219,11 @@ async def test_the_configuration_applies_to_mounted_tools(config: Config) -> Non
     gate.mount(make_server(), prefix="b")
     async with through(gate) as client:
         with pytest.raises(ServerError, match="no tool 'b_add'"):
-            await client.call("b_add", {"a": 1, "b": 2})
+            await client.call_tool("b_add", {"a": 1, "b": 2})
         names = {tool.name for tool in await client.list_tools()}
         assert "b_add" not in names
         assert "b_echo" in names
-        assert (await client.call("b_echo", {"text": "x"})).text == "x"
+        assert (await client.call_tool("b_echo", {"text": "x"})).text == "x"
 
 
 async def test_a_configured_time_limit_and_size_hold() -> None:
@@ -234,8 +234,8 @@ async def test_a_configured_time_limit_and_size_hold() -> None:
     gate.mount(make_server(), prefix="b")
     async with through(gate) as client:
         with pytest.raises(ToolFailed, match=r"within 0\.2 s"):
-            await client.call("b_wait")
-        assert "result_bytes is 100" in (await client.call("b_big", {"size": 1000}, check=False)).text
+            await client.call_tool("b_wait")
+        assert "result_bytes is 100" in (await client.call_tool("b_big", {"size": 1000}, check=False)).text
 
 
 @pytest.mark.parametrize("reconnect", [True, False])
@@ -247,7 +247,7 @@ async def test_a_mounted_server_that_keeps_dying_is_restarted_with_pauses(reconn
     async with through(gate) as client:
 
         async def fourth() -> bool:
-            await client.call("b_go", check=False)
+            await client.call_tool("b_go", check=False)
             return starts.exists() and len(starts.read_text()) >= 4
 
         await until_async("four starts", fourth)
@@ -265,9 +265,9 @@ async def test_calls_cannot_shorten_the_pause_between_two_starts(
     gate = gate_to(hostile("dies", str(starts)), "modern")
     async with through(gate) as client:
         for _ in range(20):
-            assert (await client.call("b_go", check=False)).is_error
+            assert (await client.call_tool("b_go", check=False)).is_error
         await until("its first start", starts.exists)
-        assert (await client.call("b_go", check=False)).is_error
+        assert (await client.call_tool("b_go", check=False)).is_error
         assert len(starts.read_text()) == 1
 
 
@@ -278,7 +278,7 @@ async def test_the_loss_of_a_stable_server_is_logged_again(monkeypatch: pytest.M
     told = problems(gate)
     async with through(gate) as client:
         for n in range(3):
-            pid = (await client.call("b_counts", returns=dict))["pid"]
+            pid = (await client.call_tool("b_counts", returns=dict))["pid"]
             await until("its stay", lambda: supervisor(gate)._failures == 0)
             os.kill(pid, signal.SIGKILL)
             await until("the news", lambda n=n: len(told) == 2 * n + 2 and "is back" in told[-1])
@@ -307,9 +307,9 @@ async def test_calls_that_wait_for_a_down_server_do_not_block_others() -> None:
         return "ours"
 
     async with through(gate) as client:
-        calls = [asyncio.ensure_future(client.call(f"b_x{n}", check=False)) for n in range(8)]
+        calls = [asyncio.ensure_future(client.call_tool(f"b_x{n}", check=False)) for n in range(8)]
         await until("the calls", lambda: len(gate.engine.executor.live) == 8)
-        assert (await client.call("own")).text == "ours"
+        assert (await client.call_tool("own")).text == "ours"
         assert not any(call.done() for call in calls)
         for call in calls:
             call.cancel()
@@ -319,9 +319,9 @@ async def test_calls_that_wait_for_one_server_are_bounded(monkeypatch: pytest.Mo
     monkeypatch.setattr("longshore.mounting.supervisor.WAITING", 2)
     gate = gate_to(hostile("never"))
     async with through(gate) as client:
-        calls = [asyncio.ensure_future(client.call(f"b_x{n}", check=False)) for n in range(2)]
+        calls = [asyncio.ensure_future(client.call_tool(f"b_x{n}", check=False)) for n in range(2)]
         await until("the calls", lambda: supervisor(gate)._waiting == 2)
-        refused = await client.call("b_one_more", check=False)
+        refused = await client.call_tool("b_one_more", check=False)
         assert "has not answered yet" in refused.text
         assert "2 calls wait for it already" in refused.text
         assert not any(call.done() for call in calls)
@@ -334,7 +334,7 @@ async def test_calls_of_an_absent_server_are_counted_together() -> None:
     gate = gate_to(hostile("crash"))
     with serve(gate.asgi(rate=1, burst=2)) as served:
         async with Client(served.url) as client:
-            answers = await asyncio.gather(*(client.call(f"b_x{n}", check=False) for n in range(3)))
+            answers = await asyncio.gather(*(client.call_tool(f"b_x{n}", check=False) for n in range(3)))
             assert sum("too often" in answer.text for answer in answers) == 1
 
 
@@ -347,14 +347,14 @@ async def test_everything_can_be_asked_for_before_the_server_is_there(outer: str
         async with through(gate, outer) as client:
             return await use(client)
 
-    assert (await first(lambda client: client.read("test://thing")))[0].text == "it"
-    assert (await first(lambda client: client.read("test://parts/two")))[0].text == "part two"
-    poem = await first(lambda client: client.prompt("b_poem", {"about": "sea"}))
+    assert (await first(lambda client: client.read_resource("test://thing")))[0].text == "it"
+    assert (await first(lambda client: client.read_resource("test://parts/two")))[0].text == "part two"
+    poem = await first(lambda client: client.get_prompt("b_poem", {"about": "sea"}))
     assert poem.messages[0].content.text == "write about sea"
     assert (await first(lambda client: client.complete("b_poem", "about", "su"))).values == ["sun"]
     for use in (
-        lambda client: client.read("test://nothing"),
-        lambda client: client.prompt("b_nothing"),
+        lambda client: client.read_resource("test://nothing"),
+        lambda client: client.get_prompt("b_nothing"),
         lambda client: client.complete("b_nothing", "about", "s"),
     ):
         with pytest.raises(ServerError, match="nothing"):
@@ -374,7 +374,7 @@ async def test_a_resource_that_is_waited_for_has_its_time_limit() -> None:
     gate.mount(inner, prefix="b", timeout=0.2)
     async with through(gate) as client:
         with pytest.raises(ServerError, match=r"within 0\.2 s"):
-            await client.read("test://slow")
+            await client.read_resource("test://slow")
 
 
 def test_headers_are_checked_also_for_the_first_call() -> None:
@@ -415,7 +415,7 @@ async def test_a_mounted_server_with_slow_lists_counts_as_down(monkeypatch: pyte
     gate = gate_to(hostile("slow"))
     async with through(gate) as client:
         with pytest.raises(ToolFailed, match=r"it took more than 0\.2 s over its lists"):
-            await client.call("b_go")
+            await client.call_tool("b_go")
 
 
 @pytest.mark.parametrize(("seconds", "again"), [(0.0, True), (3600.0, False)])
@@ -443,7 +443,7 @@ async def test_a_server_that_does_not_report_declared_changes_is_relisted(
     told = problems(gate)
     async with through(gate) as client:
         first = [tool.name for tool in await client.list_tools()]
-        assert (await client.call("b_go")).text == "went"
+        assert (await client.call_tool("b_go")).text == "went"
         await until("the next list", lambda: gate.catalog.tools and [*gate.catalog.tools] != first)
         assert len(told) == 1
         assert "notice: mounted b: it does not report changes, so its lists are read again at times: " in told[0]

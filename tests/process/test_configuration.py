@@ -38,7 +38,7 @@ TOOLS = """
         async def history(self) -> str:
             return "old"
 
-    app.add(Weather())
+    app.add_toolset(Weather())
 """
 
 

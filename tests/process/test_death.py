@@ -331,7 +331,7 @@ def test_a_second_interrupt_ends_at_once(workshop: Workshop) -> None:
             def use(self) -> str:
                 return "used"
 
-        app.add(Slow())
+        app.add_toolset(Slow())
         """
     )
     peer.start()

@@ -235,7 +235,7 @@ TIMED = """
         while not ctx.cancelled:
             time.sleep(0.005)
         open("polite", "w").close()
-        ctx.check()
+        ctx.raise_if_cancelled()
 
     @app.tool(timeout=60)
     def remaining(ctx: Context) -> float:

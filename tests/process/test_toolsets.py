@@ -39,9 +39,9 @@ COUNTED = """
         @tool
         def never(self) -> str: ...
 
-    app.add(Store())
-    app.add(Blocking())
-    app.add(Unused())
+    app.add_toolset(Store())
+    app.add_toolset(Blocking())
+    app.add_toolset(Unused())
 """
 
 
@@ -103,10 +103,10 @@ def test_a_stop_that_fails_or_hangs_does_not_hold_the_end(workshop: Workshop) ->
             @tool
             def fourth(self) -> str: return "4"
 
-        app.add(Failing())
-        app.add(Hanging())
-        app.add(Forgetful())
-        app.add(Willing())
+        app.add_toolset(Failing())
+        app.add_toolset(Hanging())
+        app.add_toolset(Forgetful())
+        app.add_toolset(Willing())
         """,
     )
     for name in ("first", "second", "third", "fourth"):

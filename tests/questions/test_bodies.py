@@ -28,7 +28,7 @@ def test_a_body_that_charges_and_then_asks_charges_once_and_is_refused_with_the_
 
     async def main() -> None:
         client = Client(app, era)
-        reply = await client.call("buy", {"item": "cup"})
+        reply = await client.call_tool("buy", {"item": "cup"})
         said = failed(reply["result"])
         assert "Ask(…)" in said
         assert "replay=True" in said
@@ -55,7 +55,7 @@ def test_no_question_of_any_kind_leaves_a_body_without_replay(era: str, way: str
         return ""
 
     async def main() -> None:
-        assert "replay=True" in failed((await Client(app, era).call("f"))["result"])
+        assert "replay=True" in failed((await Client(app, era).call_tool("f"))["result"])
 
     run(main())
 
@@ -118,9 +118,9 @@ def test_questions_asked_side_by_side_leave_together(ask: Any) -> None:
 
     async def main() -> None:
         client = Client(app)
-        reply = await client.call("f")
+        reply = await client.call_tool("f")
         assert set(reply["result"]["inputRequests"]) == {"a", "b"}
-        reply = await client.call(
+        reply = await client.call_tool(
             "f",
             requestState=reply["result"]["requestState"],
             inputResponses={"a": accept(a=1), "b": accept(b=2)},
@@ -243,7 +243,7 @@ def test_a_missing_capability_can_be_caught_by_no_body_of_a_modern_client(era: s
         return (await ctx.sample("?", key="a")).text
 
     async def main() -> None:
-        reply = await Client(app, era, capabilities={}).call("f")
+        reply = await Client(app, era, capabilities={}).call_tool("f")
         if era == MODERN:
             assert reply["error"]["code"] == -32021
             assert reply["error"]["data"]["requiredCapabilities"] == {"sampling": {}}
@@ -327,12 +327,12 @@ def test_a_question_whose_text_has_changed_since_the_last_round_is_asked_again()
     async def main() -> None:
         nonlocal price
         client = Client(app)
-        first = await client.call("buy")
+        first = await client.call_tool("buy")
         price = 1000
         given = {"ok": accept(ok=True)}
-        second = await client.call("buy", requestState=first["result"]["requestState"], inputResponses=given)
+        second = await client.call_tool("buy", requestState=first["result"]["requestState"], inputResponses=given)
         assert second["result"]["inputRequests"]["ok"]["params"]["message"] == "Buy for 1000?"
-        third = await client.call("buy", requestState=second["result"]["requestState"], inputResponses=given)
+        third = await client.call_tool("buy", requestState=second["result"]["requestState"], inputResponses=given)
         assert text(third["result"]) == "True for 1000"
 
     run(main())
@@ -461,7 +461,7 @@ def test_once_takes_a_plain_function_too(era: str) -> None:
         return f"{await ctx.once('n', lambda: (1, 2))}"
 
     async def main() -> None:
-        assert text((await Client(app, era).call("f"))["result"]) == "[1, 2]"
+        assert text((await Client(app, era).call_tool("f"))["result"]) == "[1, 2]"
 
     run(main())
 
@@ -504,7 +504,7 @@ def test_two_branches_that_want_the_same_effect_share_it() -> None:
         return f"{await asyncio.gather(ctx.once('charge', charge), ctx.once('charge', charge))}"
 
     async def main() -> None:
-        assert text((await Client(app).call("buy"))["result"]) == "[1, 1]"
+        assert text((await Client(app).call_tool("buy"))["result"]) == "[1, 1]"
 
     run(main())
 
@@ -527,7 +527,7 @@ def test_a_failed_effect_is_not_remembered() -> None:
             return f"{await ctx.once('charge', charge)}"
 
     async def main() -> None:
-        assert text((await Client(app).call("buy"))["result"]) == "2"
+        assert text((await Client(app).call_tool("buy"))["result"]) == "2"
 
     run(main())
 

@@ -64,7 +64,7 @@ def test_an_asked_parameter_is_not_among_the_arguments(era: str) -> None:
         client = Client(refunds([]), era)
         tools = (await client.request("tools/list"))["result"]["tools"]
         assert list(tools[0]["inputSchema"]["properties"]) == ["order"]
-        reply = await client.call("refund", {"order": "A9", "ok": True})
+        reply = await client.call_tool("refund", {"order": "A9", "ok": True})
         assert "ok" in failed(reply["result"])
 
     run(main())
@@ -127,7 +127,7 @@ def test_a_default_is_taken_when_the_person_declines(era: str) -> None:
 @both_eras
 def test_a_default_is_taken_at_once_when_the_client_cannot_ask(era: str) -> None:
     async def main() -> None:
-        reply = await Client(with_default(), era, capabilities={}).call("greet")
+        reply = await Client(with_default(), era, capabilities={}).call_tool("greet")
         assert text(reply["result"]) == "hello friend"
 
     run(main())
@@ -157,7 +157,7 @@ def test_a_missing_capability_is_named_to_a_modern_client() -> None:
 
 def test_a_missing_capability_is_a_failed_result_to_a_handshake_client() -> None:
     async def main() -> None:
-        reply = await Client(refunds([]), LEGACY, capabilities={}).call("refund", {"order": "A9"})
+        reply = await Client(refunds([]), LEGACY, capabilities={}).call_tool("refund", {"order": "A9"})
         assert "did not declare that it can ask the person" in failed(reply["result"])
 
     run(main())
@@ -166,7 +166,7 @@ def test_a_missing_capability_is_a_failed_result_to_a_handshake_client() -> None
 @pytest.mark.parametrize("era", ["2024-11-05", "2025-03-26"])
 def test_a_revision_without_elicitation_is_never_asked_even_if_it_declares_it(era: str) -> None:
     async def main() -> None:
-        reply = await Client(refunds([]), era).call("refund", {"order": "A9"})
+        reply = await Client(refunds([]), era).call_tool("refund", {"order": "A9"})
         assert reply["result"]["isError"] is True
 
     run(main())
@@ -201,7 +201,7 @@ def test_several_parameters_are_asked_together(era: str) -> None:
     async def main() -> None:
         client = Client(app, era)
         if era == MODERN:
-            reply = await client.call("order")
+            reply = await client.call_tool("order")
             assert list(reply["result"]["inputRequests"]) == ["size", "color"]
         else:
             client.send("tools/call", {"name": "order", "arguments": {}})
@@ -294,7 +294,7 @@ def test_a_page_needs_a_client_that_declares_url_mode() -> None:
         return f"{paid}"
 
     async def main() -> None:
-        reply = await Client(app, MODERN, capabilities={"elicitation": {}}).call("pay")
+        reply = await Client(app, MODERN, capabilities={"elicitation": {}}).call_tool("pay")
         assert reply["error"]["data"] == {"requiredCapabilities": {"elicitation": {"url": {}}}}
 
     run(main())
@@ -373,7 +373,7 @@ def test_a_state_of_a_prompt_does_not_open_a_tool_of_the_same_name() -> None:
         client = Client(app)
         asked = await client.request("prompts/get", name="f", arguments={})
         state = asked["result"]["requestState"]
-        reply = await client.call("f", {}, requestState=state, inputResponses={"ok": accept(ok=True)})
+        reply = await client.call_tool("f", {}, requestState=state, inputResponses={"ok": accept(ok=True)})
         assert reply["error"]["code"] == -32602
 
     run(main())
@@ -392,7 +392,7 @@ def test_a_toolsets_method_has_asked_parameters_too(era: str) -> None:
             return f"{self.opened} {ok}"
 
     app = Server("shop")
-    app.add(Shop())
+    app.add_toolset(Shop())
 
     async def main() -> None:
         assert text(await Client(app, era).tool("close", {}, lambda *_: accept(ok=True))) == "True True"
@@ -427,7 +427,7 @@ def test_a_secret_is_never_asked_by_a_form() -> None:
 
     async def main() -> None:
         for era in ERAS:
-            reply = await Client(app, era).call("login")
+            reply = await Client(app, era).call_tool("login")
             assert "url" in failed(reply["result"])
 
     run(main())
@@ -443,7 +443,7 @@ def test_a_modern_client_is_asked_only_for_what_this_request_declares() -> None:
     async def main() -> None:
         app = refunds([])
         able, unable = Client(app, MODERN, ALL), Client(app, MODERN, {})
-        assert "inputRequests" in (await able.call("refund", {"order": "1"}))["result"]
-        assert (await unable.call("refund", {"order": "1"}))["error"]["code"] == -32021
+        assert "inputRequests" in (await able.call_tool("refund", {"order": "1"}))["result"]
+        assert (await unable.call_tool("refund", {"order": "1"}))["error"]["code"] == -32021
 
     run(main())

@@ -30,7 +30,7 @@ def shop(done: list[str], /, limits: Limits | None = None, **options: Any) -> Se
 
 
 async def asked(client: Client, tool: str = "refund", order: str = "A9") -> str:
-    reply = await client.call(tool, {"order": order})
+    reply = await client.call_tool(tool, {"order": order})
     assert reply["result"]["resultType"] == "input_required"
     return str(reply["result"]["requestState"])
 
@@ -50,7 +50,7 @@ def test_a_state_with_any_byte_changed_is_refused() -> None:
         for at in range(len(sealed)):
             other = "A" if sealed[at] != "A" else "B"
             changed = sealed[:at] + other + sealed[at + 1 :]
-            reply = await client.call("refund", {"order": "A9"}, requestState=changed, inputResponses=YES)
+            reply = await client.call_tool("refund", {"order": "A9"}, requestState=changed, inputResponses=YES)
             assert refusal(reply) == "requestState is not one of ours"
         assert effects == []
 
@@ -77,7 +77,7 @@ def test_a_state_of_another_shape_is_refused(mangle: Any) -> None:
     async def main() -> None:
         client = Client(shop(effects))
         changed = mangle(await asked(client))
-        refusal(await client.call("refund", {"order": "A9"}, requestState=changed, inputResponses=YES))
+        refusal(await client.call_tool("refund", {"order": "A9"}, requestState=changed, inputResponses=YES))
         assert effects == []
 
     run(main())
@@ -87,7 +87,7 @@ def test_a_state_of_another_shape_is_refused(mangle: Any) -> None:
 def test_a_state_that_is_no_string_is_refused(value: Any) -> None:
     async def main() -> None:
         client = Client(shop([]))
-        refusal(await client.call("refund", {"order": "A9"}, requestState=value, inputResponses=YES))
+        refusal(await client.call_tool("refund", {"order": "A9"}, requestState=value, inputResponses=YES))
 
     run(main())
 
@@ -98,7 +98,7 @@ def test_a_state_of_another_tool_is_refused() -> None:
     async def main() -> None:
         client = Client(shop(effects))
         sealed = await asked(client, "cancel")
-        reply = await client.call("refund", {"order": "A9"}, requestState=sealed, inputResponses=YES)
+        reply = await client.call_tool("refund", {"order": "A9"}, requestState=sealed, inputResponses=YES)
         assert refusal(reply) == "requestState belongs to another request"
         assert effects == []
 
@@ -111,7 +111,7 @@ def test_a_state_of_other_arguments_is_refused() -> None:
     async def main() -> None:
         client = Client(shop(effects))
         sealed = await asked(client, order="A9")
-        reply = await client.call("refund", {"order": "A10"}, requestState=sealed, inputResponses=YES)
+        reply = await client.call_tool("refund", {"order": "A10"}, requestState=sealed, inputResponses=YES)
         assert refusal(reply) == "requestState belongs to another request"
         assert effects == []
 
@@ -125,7 +125,7 @@ def test_a_state_of_another_principal_is_refused() -> None:
         app = shop(effects)
         sealed = await asked(Client(app, principal="ada"))
         eve = Client(app, principal="eve")
-        reply = await eve.call("refund", {"order": "A9"}, requestState=sealed, inputResponses=YES)
+        reply = await eve.call_tool("refund", {"order": "A9"}, requestState=sealed, inputResponses=YES)
         assert refusal(reply) == "requestState belongs to another request"
         assert effects == []
 
@@ -136,7 +136,7 @@ def test_a_state_of_another_server_is_refused() -> None:
     async def main() -> None:
         sealed = await asked(Client(shop([])))
         other = Client(shop([]))
-        reply = await other.call("refund", {"order": "A9"}, requestState=sealed, inputResponses=YES)
+        reply = await other.call_tool("refund", {"order": "A9"}, requestState=sealed, inputResponses=YES)
         assert refusal(reply) == "requestState is not one of ours"
 
     run(main())
@@ -150,7 +150,7 @@ def test_a_state_lives_ten_minutes(monkeypatch: pytest.MonkeyPatch, late: float,
         client = Client(shop(effects))
         sealed = await asked(client)
         monkeypatch.setattr(questions, "time", lambda: time.time() + late)
-        reply = await client.call("refund", {"order": "A9"}, requestState=sealed, inputResponses=YES)
+        reply = await client.call_tool("refund", {"order": "A9"}, requestState=sealed, inputResponses=YES)
         if good:
             assert text(reply["result"]) == "refunded"
         else:
@@ -164,7 +164,7 @@ def test_a_state_comes_back_on_another_connection_of_the_same_principal() -> Non
     async def main() -> None:
         app = shop([])
         sealed = await asked(Client(app))
-        reply = await Client(app).call("refund", {"order": "A9"}, requestState=sealed, inputResponses=YES)
+        reply = await Client(app).call_tool("refund", {"order": "A9"}, requestState=sealed, inputResponses=YES)
         assert text(reply["result"]) == "refunded"
 
     run(main())
@@ -179,9 +179,9 @@ def test_the_order_of_argument_names_and_the_meta_are_no_part_of_the_request() -
 
     async def main() -> None:
         client = Client(app)
-        sealed = (await client.call("f", {"a": 1, "b": 2}))["result"]["requestState"]
+        sealed = (await client.call_tool("f", {"a": 1, "b": 2}))["result"]["requestState"]
         client.capabilities = {"elicitation": {}, "roots": {}}
-        reply = await client.call("f", {"b": 2, "a": 1}, requestState=sealed, inputResponses=YES)
+        reply = await client.call_tool("f", {"b": 2, "a": 1}, requestState=sealed, inputResponses=YES)
         assert text(reply["result"]) == "done"
 
     run(main())
@@ -197,8 +197,8 @@ def test_a_state_refunds_an_order_once(options: dict[str, Any]) -> None:
     async def main() -> None:
         client = Client(shop(effects, **options))
         sealed = await asked(client)
-        await client.call("refund", {"order": "A9"}, requestState=sealed, inputResponses=YES)
-        reply = await client.call("refund", {"order": "A9"}, requestState=sealed, inputResponses=YES)
+        await client.call_tool("refund", {"order": "A9"}, requestState=sealed, inputResponses=YES)
+        reply = await client.call_tool("refund", {"order": "A9"}, requestState=sealed, inputResponses=YES)
         assert refusal(reply) == "requestState was used already"
         assert effects == ["A9"]
 
@@ -213,7 +213,7 @@ def test_a_state_of_a_harmless_tool_may_come_again(options: dict[str, Any]) -> N
         client = Client(shop(effects, **options))
         sealed = await asked(client)
         for _ in range(2):
-            reply = await client.call("refund", {"order": "A9"}, requestState=sealed, inputResponses=YES)
+            reply = await client.call_tool("refund", {"order": "A9"}, requestState=sealed, inputResponses=YES)
             assert text(reply["result"]) == "refunded"
         assert effects == ["A9", "A9"]
 
@@ -242,9 +242,9 @@ def test_two_retries_in_flight_at_once_run_the_body_once() -> None:
 def test_a_state_over_32_kib_is_refused_unread() -> None:
     async def main() -> None:
         client = Client(shop([]))
-        reply = await client.call("refund", {"order": "A9"}, requestState="A" * 32769, inputResponses=YES)
+        reply = await client.call_tool("refund", {"order": "A9"}, requestState="A" * 32769, inputResponses=YES)
         assert refusal(reply) == "requestState is too long"
-        reply = await client.call("refund", {"order": "A9"}, requestState="A" * 32768, inputResponses=YES)
+        reply = await client.call_tool("refund", {"order": "A9"}, requestState="A" * 32768, inputResponses=YES)
         assert refusal(reply) == "requestState is not one of ours"
 
     run(main())
@@ -265,7 +265,7 @@ def hoarder(limits: Limits, size: int) -> Server:
 def test_a_call_that_remembers_more_than_32_kib_is_refused_with_the_sizes() -> None:
     async def main() -> None:
         client = Client(hoarder(Limits(), 40_000))
-        said = refusal(await client.call("f"))
+        said = refusal(await client.call_tool("f"))
         assert "`once`" in said
         assert "32,768" in said
 
@@ -276,12 +276,12 @@ def test_the_size_of_a_state_is_a_limit_that_holds_exactly(monkeypatch: pytest.M
     monkeypatch.setattr(questions, "time", lambda: 4e9)
 
     async def main() -> None:
-        reply = await Client(hoarder(Limits(), 300)).call("f")
+        reply = await Client(hoarder(Limits(), 300)).call_tool("f")
         size = len(reply["result"]["requestState"])
         client = Client(hoarder(Limits(state_bytes=size), 300))
-        sealed = (await client.call("f"))["result"]["requestState"]
-        assert text((await client.call("f", requestState=sealed, inputResponses=YES))["result"]) == "300"
-        refusal(await Client(hoarder(Limits(state_bytes=size - 1), 300)).call("f"))
+        sealed = (await client.call_tool("f"))["result"]["requestState"]
+        assert text((await client.call_tool("f", requestState=sealed, inputResponses=YES))["result"]) == "300"
+        refusal(await Client(hoarder(Limits(state_bytes=size - 1), 300)).call_tool("f"))
 
     run(main())
 
@@ -297,7 +297,7 @@ def test_answers_that_are_no_object_are_refused(responses: Any, with_state: bool
     async def main() -> None:
         client = Client(shop(effects))
         more = {"requestState": await asked(client)} if with_state else {}
-        reply = await client.call("refund", {"order": "A9"}, inputResponses=responses, **more)
+        reply = await client.call_tool("refund", {"order": "A9"}, inputResponses=responses, **more)
         assert refusal(reply) == "inputResponses must be an object of answers by key"
         assert effects == []
 
@@ -309,7 +309,7 @@ def test_answers_without_a_question_are_ignored() -> None:
         client = Client(shop([]))
         sealed = await asked(client)
         given = {**YES, "other": 12345, "": None}
-        reply = await client.call("refund", {"order": "A9"}, requestState=sealed, inputResponses=given)
+        reply = await client.call_tool("refund", {"order": "A9"}, requestState=sealed, inputResponses=given)
         assert text(reply["result"]) == "refunded"
 
     run(main())
@@ -324,11 +324,11 @@ def test_only_a_missing_answer_is_asked_for_again() -> None:
 
     async def main() -> None:
         client = Client(app)
-        first = (await client.call("f"))["result"]
-        second = await client.call("f", requestState=first["requestState"], inputResponses={"a": accept(a=1)})
+        first = (await client.call_tool("f"))["result"]
+        second = await client.call_tool("f", requestState=first["requestState"], inputResponses={"a": accept(a=1)})
         assert list(second["result"]["inputRequests"]) == ["b"]
         sealed = second["result"]["requestState"]
-        third = await client.call("f", requestState=sealed, inputResponses={"a": accept(a=9), "b": accept(b=2)})
+        third = await client.call_tool("f", requestState=sealed, inputResponses={"a": accept(a=9), "b": accept(b=2)})
         assert text(third["result"]) == "1 2"
 
     run(main())
@@ -338,7 +338,7 @@ def test_only_a_missing_answer_is_asked_for_again() -> None:
 def test_a_retry_without_answers_is_asked_again(more: dict[str, Any]) -> None:
     async def main() -> None:
         client = Client(shop([]))
-        reply = await client.call("refund", {"order": "A9"}, requestState=await asked(client), **more)
+        reply = await client.call_tool("refund", {"order": "A9"}, requestState=await asked(client), **more)
         assert list(reply["result"]["inputRequests"]) == ["ok"]
 
     run(main())
@@ -368,7 +368,7 @@ def test_a_malformed_answer_is_refused_and_runs_nothing(answer: Any) -> None:
         app = shop(effects)
         client = Client(app)
         sealed = await asked(client)
-        reply = await client.call("refund", {"order": "A9"}, requestState=sealed, inputResponses={"ok": answer})
+        reply = await client.call_tool("refund", {"order": "A9"}, requestState=sealed, inputResponses={"ok": answer})
         assert "the answer to 'ok' is malformed" in refusal(reply)
         legacy = Client(app, LEGACY)
         legacy.send("tools/call", {"name": "refund", "arguments": {"order": "A9"}})
@@ -393,8 +393,8 @@ def test_a_malformed_answer_of_the_model_is_refused(answer: Any) -> None:
 
     async def main() -> None:
         client = Client(app)
-        sealed = (await client.call("f"))["result"]["requestState"]
-        refusal(await client.call("f", requestState=sealed, inputResponses={"a": answer}))
+        sealed = (await client.call_tool("f"))["result"]["requestState"]
+        refusal(await client.call_tool("f", requestState=sealed, inputResponses={"a": answer}))
 
     run(main())
 
@@ -404,7 +404,7 @@ def test_a_malformed_answer_of_the_model_is_refused(answer: Any) -> None:
 
 def test_a_round_names_its_kind_and_the_server() -> None:
     async def main() -> None:
-        reply = await Client(shop([])).call("refund", {"order": "A9"})
+        reply = await Client(shop([])).call_tool("refund", {"order": "A9"})
         result = reply["result"]
         assert set(result) == {"resultType", "inputRequests", "requestState", "_meta"}
         assert result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "shop"
@@ -426,7 +426,7 @@ def test_a_modern_client_is_never_sent_a_request() -> None:
     async def main() -> None:
         client = Client(shop([]))
         sealed = await asked(client)
-        await client.call("refund", {"order": "A9"}, requestState=sealed, inputResponses=YES)
+        await client.call_tool("refund", {"order": "A9"}, requestState=sealed, inputResponses=YES)
         assert client.link.pending() == 0
         assert not client.link.session.asked
 
@@ -452,11 +452,13 @@ def test_answers_without_a_state_are_accepted_by_idempotent_tools(options: Any) 
 
     async def main() -> None:
         client = Client(shop(effects, **options))
-        reply = await client.call("refund", {"order": "A9"}, inputResponses={**YES, "more": accept(ok=False)})
+        reply = await client.call_tool("refund", {"order": "A9"}, inputResponses={**YES, "more": accept(ok=False)})
         assert text(reply["result"]) == "refunded"
-        reply = await client.call("refund", {"order": "A9"}, inputResponses={"other": accept(ok=True)})
+        reply = await client.call_tool("refund", {"order": "A9"}, inputResponses={"other": accept(ok=True)})
         assert reply["result"]["resultType"] == "input_required"
-        assert "'ok' is malformed" in refusal(await client.call("refund", {"order": "A9"}, inputResponses={"ok": 7}))
+        assert "'ok' is malformed" in refusal(
+            await client.call_tool("refund", {"order": "A9"}, inputResponses={"ok": 7})
+        )
         assert effects == ["A9"]
 
     run(main())
@@ -468,7 +470,7 @@ def test_answers_without_a_state_are_asked_for_again_where_it_has_an_effect(opti
 
     async def main() -> None:
         client = Client(shop(effects, **options))
-        reply = await client.call("refund", {"order": "A9"}, inputResponses=YES)
+        reply = await client.call_tool("refund", {"order": "A9"}, inputResponses=YES)
         assert reply["result"]["resultType"] == "input_required"
         assert effects == []
 
@@ -484,7 +486,7 @@ def test_answers_without_a_state_do_not_reach_the_questions_of_a_body() -> None:
         return str((await ctx.elicit("Look?", key="ok")).value)
 
     async def main() -> None:
-        reply = await Client(app).call("look", {}, inputResponses=YES)
+        reply = await Client(app).call_tool("look", {}, inputResponses=YES)
         assert reply["result"]["resultType"] == "input_required"
 
     run(main())
@@ -510,7 +512,7 @@ def test_answers_without_the_state_are_asked_for_again() -> None:
 
     async def main() -> None:
         client = Client(shop(effects))
-        reply = await client.call("refund", {"order": "A9"}, inputResponses=YES)
+        reply = await client.call_tool("refund", {"order": "A9"}, inputResponses=YES)
         assert reply["result"]["resultType"] == "input_required"
         assert effects == []
 

@@ -59,9 +59,9 @@ def test_every_option_reaches_the_client_under_its_own_name(era: str) -> None:
 def test_tools_are_offered_only_to_a_client_that_declares_them(question: Sample) -> None:
     async def main() -> None:
         app = asking(question)
-        reply = await Client(app, MODERN, {"sampling": {}}).call("f")
+        reply = await Client(app, MODERN, {"sampling": {}}).call_tool("f")
         assert reply["error"]["data"] == {"requiredCapabilities": {"sampling": {"tools": {}}}}
-        reply = await Client(app, LEGACY, {"sampling": {}}).call("f")
+        reply = await Client(app, LEGACY, {"sampling": {}}).call_tool("f")
         assert "let its model use tools" in failed(reply["result"])
         able = Client(app, MODERN, {"sampling": {"tools": {}}})
         assert text(await able.tool("f", {}, lambda *_: SAID)) == "yes"
@@ -82,7 +82,7 @@ def test_tools_are_offered_only_to_a_client_that_declares_them(question: Sample)
 def test_a_conversation_whose_tool_uses_and_results_do_not_match_is_not_sent(era: str, messages: list[Any]) -> None:
     async def main() -> None:
         client = Client(asking(Sample(messages, tools=TOOLS)), era, {"sampling": {"tools": {}}})
-        assert "tool_use" in failed((await client.call("f"))["result"])
+        assert "tool_use" in failed((await client.call_tool("f"))["result"])
 
     run(main())
 

@@ -224,7 +224,7 @@ def test_2025_06_18_gets_defaults_for_booleans_only() -> None:
 
 def test_2025_06_18_is_not_asked_for_several_choices_at_once() -> None:
     async def main() -> None:
-        reply = await Client(asking(list[Literal["a", "b"]], []), "2025-06-18").call("f")
+        reply = await Client(asking(list[Literal["a", "b"]], []), "2025-06-18").call_tool("f")
         assert "several choices" in failed(reply["result"])
 
     run(main())
@@ -242,7 +242,7 @@ def test_a_question_with_a_type_that_no_form_supports_is_refused_with_the_fix(er
         return ""
 
     async def main() -> None:
-        reply = await Client(app, era).call("f")
+        reply = await Client(app, era).call_tool("f")
         assert "flat record" in failed(reply["result"])
 
     run(main())

@@ -82,7 +82,7 @@ def test_a_waiting_calls_clock_stands_still(tool: str) -> None:
         client = Client(asker(timeout=1.0), LEGACY)
         id, question = await ask(client, tool)
         # A call with the same limit begins later and runs out of time: by then the first would have as well.
-        assert "did not finish" in failed((await client.call("hang"))["result"])
+        assert "did not finish" in failed((await client.call_tool("hang"))["result"])
         answer(client, question)
         reply = await client.get()
         assert (reply["id"], text(reply["result"])) == (id, "True")
@@ -142,7 +142,7 @@ def test_a_waiting_call_that_is_cancelled_takes_no_place(tool: str) -> None:
         while app.engine.executor.cancelled_tasks:
             await asyncio.sleep(0.001)
         assert app.engine.executor.running == 0
-        assert text((await client.call("add", {"a": 1, "b": 2}))["result"]) == "3"
+        assert text((await client.call_tool("add", {"a": 1, "b": 2}))["result"]) == "3"
 
     run(main())
 
@@ -165,7 +165,7 @@ def test_a_call_that_asks_twice_at_once_waits_until_both_are_answered() -> None:
         _, first = await ask(client, "f")
         second = await client.get()
         answer(client, first, accept(a=True))
-        assert "did not finish" in failed((await client.call("hang"))["result"])
+        assert "did not finish" in failed((await client.call_tool("hang"))["result"])
         answer(client, second, accept(b=False))
         assert text((await client.get())["result"]) == "True False"
 
@@ -183,7 +183,7 @@ def test_a_cancelled_call_takes_its_question_back_and_is_not_answered(tool: str)
         assert notice["method"] == "notifications/cancelled"
         assert notice["params"]["requestId"] == question["id"]
         answer(client, question)  # too late: nobody asks any more
-        assert text((await client.call("add", {"a": 1, "b": 2}))["result"]) == "3"
+        assert text((await client.call_tool("add", {"a": 1, "b": 2}))["result"]) == "3"
         assert client.link.pending() == 0
         assert not client.link.session.asked
         assert not app.engine.executor.live
@@ -278,7 +278,7 @@ def test_a_waiting_call_holds_no_place(tool: str) -> None:
     async def main() -> None:
         client = Client(asker(Limits(running=1)), LEGACY)
         id, question = await ask(client, tool)
-        reply = await client.call("add", {"a": 1, "b": 2})
+        reply = await client.call_tool("add", {"a": 1, "b": 2})
         assert text(reply["result"]) == "3"
         answer(client, question)
         reply = await client.get()

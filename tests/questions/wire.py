@@ -99,7 +99,7 @@ class Client:
 
     # -- calls
 
-    async def call(self, name: str, arguments: dict[str, Any] | None = None, **more: Any) -> Any:
+    async def call_tool(self, name: str, arguments: dict[str, Any] | None = None, **more: Any) -> Any:
         """A `tools/call` of one round, whatever comes back."""
         return await self.request("tools/call", name=name, arguments=arguments or {}, **more)
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from longshore import CallResult, RegistrationError, Server, ServerError, SyncClient, Text, Tool, Toolset, Was, tool
+from longshore import Alias, CallResult, RegistrationError, Server, ServerError, SyncClient, Text, Tool, Toolset, tool
 from longshore.config import load
 from longshore.server.engine import Rates
 from longshore.telemetry.records import ArgumentsMended
@@ -45,15 +45,15 @@ def test_the_old_name_can_be_called_and_the_result_says_the_new_one(app: Server,
     with SyncClient(app, era=era) as client:
         assert [each.name for each in client.list_tools()] == ["get_weather"]
         for alias in ("weather_v1", "weather-v0"):
-            result = client.call(alias, {"city": "Oslo"})
+            result = client.call_tool(alias, {"city": "Oslo"})
             assert result.text == "Oslo: sunny"
             assert result.meta["longshore/notes"] == [f"{alias} is now get_weather"]
-        assert "longshore/notes" not in (client.call("get_weather", {"city": "Oslo"}).meta or {})
+        assert "longshore/notes" not in (client.call_tool("get_weather", {"city": "Oslo"}).meta or {})
 
 
 def test_wrong_arguments_under_an_old_name_are_listed_and_the_name_is_noted() -> None:
     with SyncClient(weather()) as client:
-        result = client.call("weather_v1", {"town": "Oslo"}, check=False)
+        result = client.call_tool("weather_v1", {"town": "Oslo"}, check=False)
     assert result.is_error
     assert result.text.startswith("get_weather: invalid arguments")
     assert result.meta["longshore/notes"] == ["weather_v1 is now get_weather"]
@@ -66,7 +66,7 @@ def test_a_tool_that_is_off_is_off_under_every_name(tmp_path: Path, toml: str) -
     app = weather()
     app.config = load(None, path=str(path))
     with SyncClient(app) as client, pytest.raises(ServerError, match="no tool 'weather_v1'"):
-        client.call("weather_v1", {"city": "Oslo"})
+        client.call_tool("weather_v1", {"city": "Oslo"})
 
 
 def test_all_names_share_one_rate_and_one_count() -> None:
@@ -74,7 +74,7 @@ def test_all_names_share_one_rate_and_one_count() -> None:
     app.engine.limit_rates(Rates(1, 2, lambda: 1000.0))
     with SyncClient(app) as client:
         texts = [
-            client.call(name, {"city": "Oslo"}, check=False).text
+            client.call_tool(name, {"city": "Oslo"}, check=False).text
             for name in ("weather_v1", "get_weather", "weather-v0")
         ]
     assert texts[:2] == ["Oslo: sunny"] * 2
@@ -85,7 +85,7 @@ def test_all_names_share_one_rate_and_one_count() -> None:
 def test_the_old_name_is_found_after_the_tool_has_joined_the_fast_lane() -> None:
     with SyncClient(weather()) as client:
         names = ["get_weather"] * 8 + ["weather_v1"] * 8
-        assert {client.call(name, {"city": "Oslo"}).text for name in names} == {"Oslo: sunny"}
+        assert {client.call_tool(name, {"city": "Oslo"}).text for name in names} == {"Oslo: sunny"}
 
 
 def test_a_tool_that_was_removed_leaves_its_names_free() -> None:
@@ -93,9 +93,9 @@ def test_a_tool_that_was_removed_leaves_its_names_free() -> None:
     app.remove_tool("get_weather")
     declare(app, "weather_v1")
     with SyncClient(app) as client:
-        assert client.call("weather_v1").text == ""
+        assert client.call_tool("weather_v1").text == ""
         with pytest.raises(ServerError, match="no tool"):
-            client.call("weather-v0")
+            client.call_tool("weather-v0")
 
 
 def declare(app: Server, name: str, *aliases: str, replace: bool = False) -> None:
@@ -123,8 +123,8 @@ REFUSED = {
     "an alias is another's alias": lambda app: declare(app, "x", "weather_v1"),
     "a name is another's alias": lambda app: declare(app, "weather_v1"),
     "even where it may replace": lambda app: declare(app, "weather_v1", replace=True),
-    "twice in a toolset": lambda app: app.add(Old()),
-    "a toolset's name is another's alias": lambda app: app.add(Plain()),
+    "twice in a toolset": lambda app: app.add_toolset(Old()),
+    "a toolset's name is another's alias": lambda app: app.add_toolset(Plain()),
     "its own name": lambda app: declare(app, "x", "x"),
     "one twice": lambda app: declare(app, "x", "y", "y"),
     "no name that a tool may have": lambda app: declare(app, "x", "get weather"),
@@ -162,8 +162,8 @@ def test_a_tool_or_toolset_that_is_replaced_gives_its_names_up() -> None:
         def now(self) -> str:
             return ""
 
-    app.add(FinishedStreams())
-    app.add(FinishedStreams(), replace=True)
+    app.add_toolset(FinishedStreams())
+    app.add_toolset(FinishedStreams(), replace=True)
     assert list(app.catalog.tools) == ["get_weather", "x", "now"]
 
 
@@ -172,8 +172,8 @@ def test_the_use_of_an_old_name_is_recorded() -> None:
     heard: list[Any] = []
     app.listen(heard.append)
     with SyncClient(app) as client:
-        client.call("get_weather", {"city": "Oslo"})
-        client.call("weather_v1", {"city": "Oslo"})
+        client.call_tool("get_weather", {"city": "Oslo"})
+        client.call_tool("weather_v1", {"city": "Oslo"})
     mended = [each for each in heard if isinstance(each, ArgumentsMended)]
     assert [(each.tool, each.notes) for each in mended] == [("get_weather", ("weather_v1 is now get_weather",))]
 
@@ -183,7 +183,7 @@ def test_the_old_name_goes_through_mounts_of_servers_in_this_process(warm: bool)
     inner, middle, gate = Server("inner"), Server("middle"), Server("gate")
 
     @inner.tool(aliases=["weather_v1"])
-    def get_weather(city: Annotated[str, Was("town")]) -> str:
+    def get_weather(city: Annotated[str, Alias("town")]) -> str:
         return f"{city}: sunny"
 
     middle.mount(inner, prefix="in")
@@ -191,12 +191,12 @@ def test_the_old_name_goes_through_mounts_of_servers_in_this_process(warm: bool)
     with SyncClient(gate) as client:
         if warm:
             assert [each.name for each in client.list_tools()] == ["mid_in_get_weather"]
-        result = client.call("mid_in_weather_v1", {"town": "Oslo"})
+        result = client.call_tool("mid_in_weather_v1", {"town": "Oslo"})
         assert result.text == "Oslo: sunny"
         notes = ["mid_in_weather_v1 is now mid_in_get_weather", "town is now city"]
         assert result.meta["longshore/notes"] == notes
         with pytest.raises(ServerError, match="no tool"):
-            client.call("mid_in_weather_v2", {"town": "Oslo"})
+            client.call_tool("mid_in_weather_v2", {"town": "Oslo"})
 
 
 def test_a_mounted_tool_that_is_off_can_not_be_called_by_its_old_name(tmp_path: Path) -> None:
@@ -208,5 +208,5 @@ def test_a_mounted_tool_that_is_off_can_not_be_called_by_its_old_name(tmp_path: 
     with SyncClient(gate) as client:
         for _ in range(2):  # before it has said what it offers, and later
             with pytest.raises(ServerError, match="no tool"):
-                client.call("in_weather_v1", {"city": "Oslo"})
+                client.call_tool("in_weather_v1", {"city": "Oslo"})
             assert client.list_tools() == []

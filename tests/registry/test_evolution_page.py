@@ -25,7 +25,7 @@ def test_the_page_shows_the_example() -> None:
 @pytest.mark.parametrize(("name", "arguments", "text", "note"), ROWS)
 def test_each_row_of_the_table_holds(name: str, arguments: str, text: str, note: str) -> None:
     with SyncClient(load_server(str(EXAMPLE))) as client:
-        result = client.call(name, json.loads(arguments))
+        result = client.call_tool(name, json.loads(arguments))
     assert (result.text, result.meta["longshore/notes"]) == (text, [note])
 
 

@@ -181,7 +181,7 @@ def test_methods_of_toolsets_may_be_marked() -> None:
             return region
 
     app = Server("sets")
-    app.add(Weather())
+    app.add_toolset(Weather())
     assert headers(app, "today") == (REGION,)
 
 

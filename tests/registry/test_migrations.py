@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longshore import Ask, CallResult, Context, RegistrationError, Server, SyncClient, Text, Tool, ToolError, Was
+from longshore import Alias, Ask, CallResult, Context, RegistrationError, Server, SyncClient, Text, Tool, ToolError
 from longshore.client.models import Result
 
 TRANSLATED = "the arguments are those of an earlier version; the list of tools has today's"
@@ -18,7 +18,7 @@ TRANSLATED = "the arguments are those of an earlier version; the list of tools h
 
 def ask(app: Server, arguments: Any, name: str = "forecast", **options: Any) -> Result:
     with SyncClient(app, **options) as client:
-        return client.call(name, arguments, check=False)
+        return client.call_tool(name, arguments, check=False)
 
 
 def notes(result: Result) -> list[str]:
@@ -34,7 +34,8 @@ def renaming(**options: Any) -> Server:
 
     @app.tool(**options)
     def forecast(
-        city: Annotated[str, Was("town", "place"), "Where"], days: Annotated[int, Was("count"), msgspec.Meta(ge=1)] = 3
+        city: Annotated[str, Alias("town", "place"), "Where"],
+        days: Annotated[int, Alias("count"), msgspec.Meta(ge=1)] = 3,
     ) -> str:
         return f"{city} {days}"
 
@@ -84,14 +85,14 @@ def test_the_fields_default_keeps_the_mark() -> None:
     app = Server("x")
 
     @app.tool
-    def forecast(city: Annotated[str, Was("town")] = pydantic.Field("Oslo", min_length=2)) -> str:
+    def forecast(city: Annotated[str, Alias("town")] = pydantic.Field("Oslo", min_length=2)) -> str:
         return city
 
     assert ask(app, {"town": "Bergen"}).text == "Bergen"
 
 
 class Inner(msgspec.Struct):
-    city: Annotated[str, Was("town")]
+    city: Annotated[str, Alias("town")]
 
 
 async def _never(a: int) -> dict[str, Any]:
@@ -110,14 +111,14 @@ def _contextual(context: Context) -> dict[str, Any]:
     return {"city": str(context)}
 
 
-def a_name_that_is_there(city: Annotated[str, Was("days")], days: int) -> str: ...
-def a_name_that_another_had(city: Annotated[str, Was("x")], days: Annotated[int, Was("x")]) -> str: ...
-def its_own_name(city: Annotated[str, Was("city")]) -> str: ...
-def one_twice(city: Annotated[str, Was("x", "x")]) -> str: ...
-def no_text(city: Annotated[str, Was(3)]) -> str: ...  # type: ignore[arg-type]
-def asked_of_a_person(city: Annotated[bool, Ask("Really?"), Was("x")]) -> str: ...
+def a_name_that_is_there(city: Annotated[str, Alias("days")], days: int) -> str: ...
+def a_name_that_another_had(city: Annotated[str, Alias("x")], days: Annotated[int, Alias("x")]) -> str: ...
+def its_own_name(city: Annotated[str, Alias("city")]) -> str: ...
+def one_twice(city: Annotated[str, Alias("x", "x")]) -> str: ...
+def no_text(city: Annotated[str, Alias(3)]) -> str: ...  # type: ignore[arg-type]
+def asked_of_a_person(city: Annotated[bool, Ask("Really?"), Alias("x")]) -> str: ...
 def inside(where: Inner) -> str: ...
-def inside_a_list(where: list[Annotated[str, Was("town")]]) -> str: ...
+def inside_a_list(where: list[Annotated[str, Alias("town")]]) -> str: ...
 
 
 @pytest.mark.parametrize(
@@ -134,12 +135,12 @@ def inside_a_list(where: list[Annotated[str, Was("town")]]) -> str: ...
     ],
 )
 def test_marks_that_mean_nothing_are_refused(fn: Any) -> None:
-    with pytest.raises(RegistrationError, match=r"Was|was"):
+    with pytest.raises(RegistrationError, match=r"Alias|was"):
         Server("x").tool(fn)
 
 
 def test_only_tools_have_renamed_parameters() -> None:
-    def packing(city: Annotated[str, Was("town")]) -> str:
+    def packing(city: Annotated[str, Alias("town")]) -> str:
         return city
 
     for declare in (Server("x").prompt, Server("x").resource("bag://{city}")):
@@ -179,7 +180,7 @@ def from_v1(q: Annotated[str, msgspec.Meta(min_length=2)]) -> Today:
 def typed(**options: Any) -> Server:
     app = Server("weather")
 
-    @app.tool(earlier=[from_v2, from_v1], **options)
+    @app.tool(migrations=[from_v2, from_v1], **options)
     def forecast(where: Place, days: Annotated[int, msgspec.Meta(le=7)]) -> str:
         return f"{where.city} {where.country} {days}"
 
@@ -208,7 +209,7 @@ def raw() -> Server:
         where = arguments["where"]
         return CallResult([Text(f"{where['city']} {where.get('country', 'NO')} {arguments['days']}")])
 
-    app.add_tool(Tool(name="forecast", input_schema=SCHEMA, earlier=[from_v2, from_v1]), answer)
+    app.add_tool(Tool(name="forecast", input_schema=SCHEMA, migrations=[from_v2, from_v1]), answer)
     return app
 
 
@@ -268,7 +269,7 @@ def test_each_migration_is_tried_once_and_in_order() -> None:
 
     app = Server("x")
 
-    @app.tool(earlier=(newer, older))
+    @app.tool(migrations=(newer, older))
     def forecast(days: int) -> int:
         return days
 
@@ -281,8 +282,8 @@ def test_each_migration_is_tried_once_and_in_order() -> None:
 def test_a_parameters_old_name_goes_before_earlier_forms() -> None:
     app = Server("x")
 
-    @app.tool(earlier=[from_v2])
-    def forecast(where: Annotated[Place, Was("place")], days: int = 1) -> str:
+    @app.tool(migrations=[from_v2])
+    def forecast(where: Annotated[Place, Alias("place")], days: int = 1) -> str:
         return f"{where.city} {days}"
 
     result = ask(app, {"place": {"city": "Oslo"}})
@@ -291,18 +292,18 @@ def test_a_parameters_old_name_goes_before_earlier_forms() -> None:
 
 
 @pytest.mark.parametrize("migration", [_never, _starred, _asking, _contextual, 3])
-@pytest.mark.parametrize("make", [lambda m: Server("x").tool(earlier=[m])(from_v2), lambda m: _add(m)])
+@pytest.mark.parametrize("make", [lambda m: Server("x").tool(migrations=[m])(from_v2), lambda m: _add(m)])
 def test_an_invalid_migration_is_refused(make: Any, migration: Any) -> None:
     with pytest.raises(RegistrationError):
         make(migration)
 
 
 def _add(migration: Any) -> None:
-    tool = Tool(name="x", input_schema={"type": "object"}, earlier=[migration])
+    tool = Tool(name="x", input_schema={"type": "object"}, migrations=[migration])
     Server("x").add_tool(tool, lambda arguments, context: CallResult([]))
 
 
-@pytest.mark.parametrize("option", ["earlier", "aliases"])
+@pytest.mark.parametrize("option", ["migrations", "aliases"])
 def test_a_single_value_in_the_place_of_a_list_is_refused(option: str) -> None:
     with pytest.raises(RegistrationError, match=rf"{option}=(.|\n)*{option}=\["):
         Server("x").tool(**{option: from_v2})(from_v2)

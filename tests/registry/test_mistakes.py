@@ -72,7 +72,7 @@ def pattern_of_re_before(app: Server) -> None:
     def add(a: Annotated[str, Meta(pattern="(?=a)b")]) -> dict[str, str]:
         return {"a": a}
 
-    @app.tool(earlier=[add], waive={"E13": "only of its own"})
+    @app.tool(migrations=[add], waive={"E13": "only of its own"})
     def sub(a: str) -> int:
         return 1
 
@@ -438,8 +438,8 @@ class Broken(Toolset):
 
 def test_a_toolset_twice_is_refused() -> None:
     app = Server("t")
-    app.add(Weather())
-    problem = refusal(lambda: app.add(Weather()))
+    app.add_toolset(Weather())
+    problem = refusal(lambda: app.add_toolset(Weather()))
     assert re.fullmatch(r"(?:.*/)?test_mistakes\.py:\d+ \S+ \S*test_mistakes\.Weather", problem.where)
     assert "'weather' is there already: " in problem.what and "replace=True" in problem.fix
     assert len(str(problem).splitlines()) == 3
@@ -448,15 +448,15 @@ def test_a_toolset_twice_is_refused() -> None:
 @pytest.mark.parametrize("toolset", [Climate, Broken, Twins])
 def test_a_toolset_with_a_part_that_cannot_be_added_adds_nothing(toolset: type[Toolset]) -> None:
     app = Server("t")
-    app.add(Weather())
+    app.add_toolset(Weather())
     before = (list(app.catalog.tools), list(app.catalog.toolsets))
-    assert len(str(refusal(lambda: app.add(toolset()))).splitlines()) == 3
+    assert len(str(refusal(lambda: app.add_toolset(toolset()))).splitlines()) == 3
     assert (list(app.catalog.tools), list(app.catalog.toolsets)) == before
 
 
 def test_a_replacement_that_clashes_leaves_the_old_toolset_as_it_was() -> None:
     app = Server("t")
-    app.add(Weather())
+    app.add_toolset(Weather())
 
     @app.tool
     def history() -> str:
@@ -470,7 +470,7 @@ def test_a_replacement_that_clashes_leaves_the_old_toolset_as_it_was() -> None:
             return ""
 
     old = app.catalog.toolsets["weather"]
-    refusal(lambda: app.add(Newer(), replace=True))
+    refusal(lambda: app.add_toolset(Newer(), replace=True))
     assert app.catalog.toolsets["weather"] is old
     assert list(app.catalog.tools) == ["forecast", "history"]
     assert list(app.catalog.prompts) == ["report"]
@@ -479,7 +479,7 @@ def test_a_replacement_that_clashes_leaves_the_old_toolset_as_it_was() -> None:
 def test_a_class_in_the_place_of_a_toolset_is_refused_with_the_fix() -> None:
     problem = refusal(lambda: Server("t").add(Weather))  # type: ignore[arg-type]
     assert "test_mistakes.py:" in problem.where
-    assert problem.fix == "app.add(Weather())"
+    assert problem.fix == "app.add_toolset(Weather())"
 
 
 def test_an_unknown_option_of_a_mark_is_refused() -> None:
@@ -492,11 +492,11 @@ def test_an_unknown_option_of_a_mark_is_refused() -> None:
 
 def test_an_unknown_name_can_not_be_removed() -> None:
     app = Server("t")
-    app.add(Weather())
+    app.add_toolset(Weather())
     with pytest.raises(KeyError, match=r"no tool 'forcast'; did you mean 'forecast'\?"):
         app.remove_tool("forcast")
     with pytest.raises(KeyError, match=r"no toolset 'wether'; did you mean 'weather'\?"):
-        app.remove("wether")
+        app.remove_toolset("wether")
     with pytest.raises(KeyError, match="no toolset 'x'"):
         app.reload("x")
 

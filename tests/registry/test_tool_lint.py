@@ -310,10 +310,10 @@ class Mixed(Toolset):
 
 def test_a_toolset_with_a_refused_tool_adds_nothing() -> None:
     app = Server("t", standards="refuse")
-    assert refusal(lambda: app.add(Mixed())).what.startswith("E12: the tool '2nd'")
+    assert refusal(lambda: app.add_toolset(Mixed())).what.startswith("E12: the tool '2nd'")
     assert (app.catalog.tools, app.catalog.toolsets) == ({}, {})
     mild = Server("t")
-    mild.add(Mixed())
+    mild.add_toolset(Mixed())
     assert list(mild.catalog.tools) == ["first", "2nd"] and len(logged(mild)) == 1
 
 
@@ -401,7 +401,7 @@ def test_the_name_of_a_toolset_is_a_category() -> None:
             return path
 
     app = Server("t", standards="refuse", categories=["files"])
-    app.add(Files())
+    app.add_toolset(Files())
     assert list(app.catalog.tools) == ["find"]
 
 
@@ -512,8 +512,8 @@ def test_refusals_are_collected_and_other_tools_are_registered() -> None:
         app.tool(name="bad name")(handle)
         app.add_tool(raw({"type": "array"}), handle)
         app.add_tool(raw(ROOT_CHOICE, "odd"), handle)
-        app.add(Mixed())
-        app.add(Mixed())
+        app.add_toolset(Mixed())
+        app.add_toolset(Mixed())
     reasons = ("'bad name' can't be", "no object at its root", "a toolset named 'mixed' is there")
     assert all(reason in problem.what for problem, reason in zip(found, reasons, strict=True))
     assert list(app.catalog.tools) == ["odd", "first", "2nd"]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from longshore import CallResult, Header, Server, Text, Tool, Was
+from longshore import Alias, CallResult, Header, Server, Text, Tool
 from longshore.protocol.http_headers import HEADER_MISMATCH, Headers
 from longshore.server.link import Link
 from posting import call, encode, modern, modern_headers
@@ -21,10 +21,10 @@ def from_v1(q: str) -> dict[str, Any]:
 def typed() -> Server:
     app = Server("x")
 
-    @app.tool(earlier=[from_v1], run="inline")
+    @app.tool(migrations=[from_v1], run="inline")
     def place(
-        region: Annotated[str, Header("Region"), Was("area")] = "eu",
-        floor: Annotated[int, Header("Floor"), Was("level")] = 0,
+        region: Annotated[str, Header("Region"), Alias("area")] = "eu",
+        floor: Annotated[int, Header("Floor"), Alias("level")] = 0,
     ) -> str:
         return f"{region} {floor}"
 
@@ -42,7 +42,7 @@ def raw() -> Server:
     def answer(arguments: dict[str, Any], _: Any) -> CallResult:
         return CallResult([Text(f"{arguments.get('region', 'eu')} 0")])
 
-    app.add_tool(Tool(name="place", input_schema=schema, earlier=[from_v1], run="inline"), answer)
+    app.add_tool(Tool(name="place", input_schema=schema, migrations=[from_v1], run="inline"), answer)
     return app
 
 

@@ -36,7 +36,7 @@ def recorded(path: Path, app: Server, era: str = "auto") -> Path:
     async def work() -> None:
         async with Client(record(app, path), era=era, timeout=5, log_level="info") as client:
             await client.list_tools()
-            await asyncio.gather(client.call("cost", {"item": "tea"}), client.call("cost", {"item": "milk"}))
+            await asyncio.gather(client.call_tool("cost", {"item": "tea"}), client.call_tool("cost", {"item": "milk"}))
 
     asyncio.run(work())
     return path
@@ -100,7 +100,7 @@ def test_ids_of_server_requests_may_differ(tmp_path: Path) -> None:
 
     async def work() -> None:
         async with Client(record(app, path), era="legacy", timeout=5, on_elicit=Answers(True)) as client:
-            await client.call("refund")
+            await client.call_tool("refund")
 
     path = tmp_path / "t"
     asyncio.run(work())
@@ -153,7 +153,7 @@ def test_answers_may_come_in_another_order_but_must_come(how: str, says: str | N
 
     async def work() -> None:
         async with Client(record(command("straight"), tmp_path / "t"), era="legacy", timeout=5) as client:
-            await client.call("a", on_progress=lambda *_: None)
+            await client.call_tool("a", on_progress=lambda *_: None)
 
     asyncio.run(work())
     if says is None:

@@ -22,7 +22,7 @@ def test_threads_of_earlier_tests_are_stopped(fresh: bool) -> None:
 
     async def work() -> None:
         async with Client(app) as client:
-            await asyncio.gather(*(client.call("a") for _ in range(3)))
+            await asyncio.gather(*(client.call_tool("a") for _ in range(3)))
 
     before = threading.active_count()
     for _ in range(20):
@@ -44,11 +44,11 @@ def test_a_call_that_is_under_way_ends_as_ever_when_threads_are_dismissed() -> N
 
     async def work() -> str:
         async with Client(app) as client:
-            call = asyncio.ensure_future(client.call("wait"))
+            call = asyncio.ensure_future(client.call_tool("wait"))
             while not app.engine.executor.running:
                 await asyncio.sleep(0)
             app.engine.executor.dismiss_threads()
-            second = asyncio.ensure_future(client.call("wait"))
+            second = asyncio.ensure_future(client.call_tool("wait"))
             gate.set()
             return (await asyncio.wait_for(call, 10)).text + (await asyncio.wait_for(second, 10)).text
 

@@ -39,7 +39,7 @@ SERVER = """
             '''Ring it up.'''
             return "ding"
 
-    app.add(Till())
+    app.add_toolset(Till())
 """
 FIXTURE = """
     import asyncio
@@ -71,7 +71,7 @@ def run(project: pytest.Pytester, *arguments: str, **outcomes: int) -> pytest.Ru
 
 
 def test_a_client_by_a_fixture(shop: pytest.Pytester) -> None:
-    shop.makepyfile("def test_it(mcp_client): assert mcp_client.call('era').text == '2026-07-28'")
+    shop.makepyfile("def test_it(mcp_client): assert mcp_client.call_tool('era').text == '2026-07-28'")
     run(shop, passed=1)
 
 
@@ -79,7 +79,7 @@ def test_a_failing_test_shows_the_traceback_of_the_tool(shop: pytest.Pytester) -
     tool = "\n@app.tool\ndef price(item: str) -> int:\n    'The price.'\n    return {'tea': 250}[item]\n"
     server = shop.path / "shop.py"
     server.write_text(server.read_text() + tool)
-    shop.makepyfile("def test_it(mcp_client): mcp_client.call('price', {'item': 'milk'})")
+    shop.makepyfile("def test_it(mcp_client): mcp_client.call_tool('price', {'item': 'milk'})")
     result = run(shop, failed=1)
     result.stdout.fnmatch_lines(["*Captured stderr*", "Traceback*", "*shop.py*in price", "KeyError: 'milk'"])
 
@@ -167,12 +167,12 @@ def test_once_in_each_era(shop: pytest.Pytester) -> None:
         @pytest.mark.mcp_era("modern", "legacy", "2024-11-05")
         def test_named(mcp_client, mcp_era):
             expected = {"modern": "2026-07-28", "legacy": "2025-11-25"}.get(mcp_era, mcp_era)
-            assert mcp_client.call("era").text == expected
+            assert mcp_client.call_tool("era").text == expected
 
         @pytest.mark.mcp_era
         class TestAll:
             def test_both(self, mcp_client):
-                assert mcp_client.call("ring").text == "ding"
+                assert mcp_client.call_tool("ring").text == "ding"
         """
     )
     run(shop, "-v", passed=5).stdout.fnmatch_lines(["*test_named?2024-11-05?*", "*test_both?modern?*"])
@@ -193,14 +193,14 @@ def test_answers(shop: pytest.Pytester) -> None:
 
         def test_yes(mcp_client, mcp_answers):
             mcp_answers.add(True, lambda question: {"ok": "tea" in question.message})
-            assert mcp_client.call("order", {"item": "tea"}).text == "tea: True"
-            assert mcp_client.call("order", {"item": "milk"}).text == "milk: False"
+            assert mcp_client.call_tool("order", {"item": "tea"}).text == "tea: True"
+            assert mcp_client.call_tool("order", {"item": "milk"}).text == "milk: False"
             assert [each.message for each in mcp_answers.asked] == ["Order tea?", "Order milk?"]
 
         def test_no(mcp_client, mcp_answers):
             mcp_answers.add(False)
             with pytest.raises(ToolFailed):
-                mcp_client.call("order", {"item": "tea"})
+                mcp_client.call_tool("order", {"item": "tea"})
         """
     )
     run(shop, passed=4)
@@ -214,7 +214,7 @@ def test_a_question_without_an_answer_fails_the_test(shop: pytest.Pytester) -> N
 
         @pytest.mark.mcp_era("legacy")
         def test_it(mcp_client, mcp_answers):
-            mcp_client.call("order", {"item": "tea"}, check=False)
+            mcp_client.call_tool("order", {"item": "tea"}, check=False)
         """
     )
     run(shop, passed=1, errors=1).stdout.fnmatch_lines(
@@ -238,16 +238,16 @@ def test_without_the_fixture_nothing_is_offered(shop: pytest.Pytester) -> None:
         @pytest.mark.mcp_era
         def test_it(mcp_client):
             with pytest.raises(ClientError):
-                mcp_client.call("order", {"item": "tea"})
+                mcp_client.call_tool("order", {"item": "tea"})
 
         @pytest.mark.mcp_client(on_elicit=lambda question: {"ok": True})
         class TestOptions:
             def test_taken(self, mcp_client):
-                assert mcp_client.call("order", {"item": "tea"}).text == "tea: True"
+                assert mcp_client.call_tool("order", {"item": "tea"}).text == "tea: True"
 
             @pytest.mark.mcp_client(on_elicit=lambda question: {"ok": False})
             def test_the_nearest_holds(self, mcp_client):
-                assert mcp_client.call("order", {"item": "tea"}).text == "tea: False"
+                assert mcp_client.call_tool("order", {"item": "tea"}).text == "tea: False"
         """
     )
     run(shop, passed=4)
@@ -269,7 +269,7 @@ def test_async_clients_work_under_every_runner(shop: pytest.Pytester) -> None:
 
             async def work():
                 async with mcp_connect() as one, mcp_connect(era="legacy") as other:
-                    return (await one.call("order", {"item": "tea"})).text, (await other.call("era")).text
+                    return (await one.call_tool("order", {"item": "tea"})).text, (await other.call_tool("era")).text
 
             assert asyncio.run(work()) == ("tea: True", "2025-11-25")
 
@@ -279,7 +279,7 @@ def test_async_clients_work_under_every_runner(shop: pytest.Pytester) -> None:
             assert_surface(shop.app, tmp_path / "s.json", update=True)
             assert_surface(shop.app, tmp_path / "s.json")
             async with mcp_connect() as client:
-                assert (await client.call("ring")).text == "ding"
+                assert (await client.call_tool("ring")).text == "ding"
                 assert_surface(await read_surface(client), tmp_path / "s.json", update=True)
                 with pytest.raises(ConnectError, match="lives on this very event loop"):
                     assert_surface(shop.app, tmp_path / "s.json")
@@ -313,7 +313,7 @@ def test_only_the_server_object_outlives_a_test(shop: pytest.Pytester) -> None:
         engines = []
 
         def test_one(mcp_client):
-            assert mcp_client.call("ring").text == "ding"
+            assert mcp_client.call_tool("ring").text == "ding"
             assert shop.events == ["start"]
             engines.append(shop.app.engine)
 
@@ -323,8 +323,8 @@ def test_only_the_server_object_outlives_a_test(shop: pytest.Pytester) -> None:
             async def work():
                 async with mcp_connect() as client:
                     async with mcp_connect() as inner:
-                        assert (await inner.call("ring")).text == "ding"
-                    assert (await client.call("ring")).text == "ding"
+                        assert (await inner.call_tool("ring")).text == "ding"
+                    assert (await client.call_tool("ring")).text == "ding"
                     assert shop.events == ["start", "stop", "start"], "nobody's toolset is closed by another's leaving"
 
             asyncio.run(work())
@@ -337,7 +337,7 @@ def test_only_the_server_object_outlives_a_test(shop: pytest.Pytester) -> None:
 
         def test_four(tmp_path):
             with SyncClient(record(shop.app, tmp_path / "t")) as client:
-                client.call("ring")
+                client.call_tool("ring")
             assert shop.events == ["start", "stop"] * 3
             check(shop.app, tmp_path / "t")
             assert shop.events == ["start", "stop"] * 4
@@ -356,7 +356,7 @@ def test_a_command_may_be_the_server_under_test(shop: pytest.Pytester) -> None:
             return [sys.executable, "-m", "longshore", "serve", "shop.py"]
 
         def test_it(mcp_client, mcp_surface):
-            assert mcp_client.call("ring").text == "ding"
+            assert mcp_client.call_tool("ring").text == "ding"
             with pytest.raises(AssertionError, match="Write it:  pytest --mcp-update"):
                 mcp_surface("s.json")
         """
@@ -485,7 +485,7 @@ def test_child_processes_do_not_get_the_update_flag(shop: pytest.Pytester) -> No
 
 def test_without_the_other_plugins(shop: pytest.Pytester) -> None:
     """Ours alone, in random order or not: nothing else is needed."""
-    shop.makepyfile("def test_it(mcp_client): assert mcp_client.call('ring').text == 'ding'")
+    shop.makepyfile("def test_it(mcp_client): assert mcp_client.call_tool('ring').text == 'ding'")
     others = ["randomly", "xdist", "anyio", "timeout", "pytest_timeout"]
     flags = [flag for name in others for flag in ("-p", f"no:{name}")]
     shop.runpytest_subprocess(*flags, "-W", "error", "--strict-markers").assert_outcomes(passed=1)

@@ -51,7 +51,9 @@ def till() -> Server:
 async def use(target: Any, era: str = "auto", **options: Any) -> tuple[str, list[float]]:
     seen: list[float] = []
     async with Client(target, era=era, timeout=10, **options) as client:
-        result = await client.call("add", {"a": 1, "b": 2}, on_progress=lambda done, total, text: seen.append(done))
+        result = await client.call_tool(
+            "add", {"a": 1, "b": 2}, on_progress=lambda done, total, text: seen.append(done)
+        )
         return result.text, seen
 
 
@@ -108,7 +110,7 @@ def test_secrets_are_left_out_of_every_message(era: str, tmp_path: Path) -> None
     async def work(target: Any) -> Any:
         async with Client(target, era=era, on_elicit=lambda _: {"pet": "hunter2hunter2"}, timeout=5) as client:
             await client.list_tools()
-            return (await client.call("unlock", {"apiKey": "key-abcdefgh"})).structured
+            return (await client.call_tool("unlock", {"apiKey": "key-abcdefgh"})).structured
 
     asyncio.run(work(record(vault(), path, redact=["pet"])))
     text = path.read_text()
@@ -128,7 +130,7 @@ def test_secrets_are_left_out_of_every_message(era: str, tmp_path: Path) -> None
 def test_the_redacted_keys_can_be_chosen(tmp_path: Path) -> None:
     async def work(target: Any) -> None:
         async with Client(target, on_elicit=lambda _: {"pet": "hunter2hunter2"}, timeout=5) as client:
-            await client.call("unlock", {"apiKey": "key-abcdefgh"})
+            await client.call_tool("unlock", {"apiKey": "key-abcdefgh"})
 
     asyncio.run(work(record(vault(), tmp_path / "all", redact=None)))
     assert "hunter2" in (tmp_path / "all").read_text() and "key-abcdefgh" in (tmp_path / "all").read_text()
@@ -165,8 +167,8 @@ def test_texts_that_repeat_a_secret_are_left_out(key: str, tmp_path: Path) -> No
 
     async def work(target: Any) -> None:
         async with Client(target, timeout=5) as client:
-            await client.call("get")
-            await client.call("tell")
+            await client.call_tool("get")
+            await client.call_tool("tell")
 
     path = tmp_path / "t"
     asyncio.run(work(record(app, path)))
@@ -190,7 +192,9 @@ def test_schemas_of_secret_parameters_are_recorded_whole(tmp_path: Path) -> None
     async def work(target: Any) -> Any:
         async with Client(target, timeout=5) as client:
             (tool,) = await client.list_tools()
-            return tool.record["inputSchema"], (await client.call("x", {"token": "sk-12345678", "q": "object"})).text
+            return tool.record["inputSchema"], (
+                await client.call_tool("x", {"token": "sk-12345678", "q": "object"})
+            ).text
 
     assert asyncio.run(work(record(app, path))) == (schema, "string theory of token-format")
     assert asyncio.run(work(replay(path))) == (schema, "string theory of token-format")
@@ -214,7 +218,7 @@ def test_texts_like_patterns_and_macros_are_recorded_literally(tmp_path: Path) -
 
     async def work(target: Any, texts: list[str]) -> Any:
         async with Client(target, timeout=5) as client:
-            return (await client.call("echo", {"texts": texts})).structured["result"]
+            return (await client.call_tool("echo", {"texts": texts})).structured["result"]
 
     path = tmp_path / "t"
     assert asyncio.run(work(record(app, path), texts)) == texts
@@ -240,7 +244,7 @@ def test_the_old_recording_stays_until_the_new_one_is_whole(tmp_path: Path) -> N
 
     async def work() -> None:
         async with Client(record(till(), path), timeout=5) as client:
-            await client.call("add", {"a": 1, "b": 2})
+            await client.call_tool("add", {"a": 1, "b": 2})
             assert path.read_text() == "old"
 
     asyncio.run(work())
@@ -283,7 +287,7 @@ def test_the_size_of_a_recording_is_limited(tmp_path: Path, monkeypatch: pytest.
     async def work() -> None:
         async with Client(record(till(), path), timeout=5, reconnect=False) as client:
             for _ in range(20):
-                await client.call("add", {"a": 1, "b": 2})
+                await client.call_tool("add", {"a": 1, "b": 2})
 
     with pytest.raises(ClientError, match="the recording is longer than 2,000 bytes; record less"):
         asyncio.run(work())
@@ -297,7 +301,7 @@ def test_one_connection_at_a_time(tmp_path: Path) -> None:
         async with Client(target, timeout=5) as client:
             with pytest.raises(ConnectError, match=r"one connection at a time .* call record\(…\) for each client"):
                 await use(target)
-            await client.call("add", {"a": 1, "b": 2})
+            await client.call_tool("add", {"a": 1, "b": 2})
         await use(target)
 
     asyncio.run(work())
@@ -343,8 +347,8 @@ DONE = "for m in calls(): reply(m, DONE)"
 
 async def call(target: Any, era: str = "auto") -> str:
     async with Client(target, era=era, timeout=10) as client:
-        await client.call("a")
-        return (await client.call("b")).text
+        await client.call_tool("a")
+        return (await client.call_tool("b")).text
 
 
 def test_a_server_that_exits_on_the_probe_is_recorded(tmp_path: Path) -> None:
@@ -425,10 +429,10 @@ def test_a_recording_that_is_too_long_fails_every_later_call(tmp_path: Path, mon
             await client.list_tools()
             for _ in range(20):
                 with contextlib.suppress(ClientError):
-                    await client.call("tell")
+                    await client.call_tool("tell")
                     said.append("ok")
             with pytest.raises(ClientError, match="the recording is longer than 3,000 bytes; record less"):
-                await client.call("tell")
+                await client.call_tool("tell")
 
     said: list[str] = []
     asyncio.run(work())
@@ -452,7 +456,7 @@ def test_a_failing_tool_and_an_unknown_one_are_recorded(tmp_path: Path) -> None:
         async with Client(target, timeout=5) as client:
             for name in ("refuse", "nothing"):
                 with pytest.raises(ClientError) as caught:
-                    await client.call(name)
+                    await client.call_tool(name)
                 said.append(caught.value.what)
         return said
 

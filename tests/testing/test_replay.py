@@ -51,9 +51,9 @@ def test_the_same_request_is_answered_as_often_as_it_was_recorded(tmp_path: Path
     target = replay(written(tmp_path / "t", call(1, "a"), answer(1, "one"), call(2, "a"), answer(2, "two")))
 
     async def work(client: Client) -> list[str]:
-        said = [(await client.call("a")).text for _ in range(2)]
+        said = [(await client.call_tool("a")).text for _ in range(2)]
         with pytest.raises(ClientError, match=r"tools/call a was not recorded here; the recording is at its end"):
-            await client.call("a")
+            await client.call_tool("a")
         return said
 
     assert talk(target, work) == ["one", "two"]
@@ -66,7 +66,7 @@ def test_an_unrecorded_request_fails_with_the_recorded_ones(tmp_path: Path) -> N
 
     async def work(client: Client) -> None:
         with pytest.raises(ClientError) as caught:
-            await client.call("a", {"city": "Bergen", "days": 3})
+            await client.call_tool("a", {"city": "Bergen", "days": 3})
         assert "tools/call a was not recorded here; line 5 is next" in caught.value.what
         assert '-      "city": "Oslo"' in caught.value.what and '+      "city": "Bergen"' in caught.value.what
         with pytest.raises(ClientError, match=r"prompts/get x was not recorded here"):
@@ -82,8 +82,8 @@ def test_patterns_in_recorded_requests_match(tmp_path: Path) -> None:
 
     async def work(client: Client) -> str:
         with pytest.raises(ClientError, match="was not recorded here"):
-            await client.call("a", {"when": 1, "note": "milk"})
-        return (await client.call("a", {"when": 5, "note": "a cup of tea"})).text
+            await client.call_tool("a", {"when": 1, "note": "milk"})
+        return (await client.call_tool("a", {"when": 5, "note": "a cup of tea"})).text
 
     assert talk(replay(path), work) == "A"
 
@@ -107,7 +107,7 @@ def test_progress_is_replayed_to_its_own_request(tmp_path: Path) -> None:
     async def work(client: Client) -> dict[str, list[float]]:
         seen: dict[str, list[float]] = {"a": [], "b": []}
         await asyncio.gather(
-            *(client.call(name, on_progress=lambda done, *_, name=name: seen[name].append(done)) for name in "ab")
+            *(client.call_tool(name, on_progress=lambda done, *_, name=name: seen[name].append(done)) for name in "ab")
         )
         return seen
 
@@ -144,19 +144,19 @@ def test_a_cancelled_call_gets_no_answer_in_a_replay(tmp_path: Path) -> None:
         return "hello"
 
     async def recorded(client: Client) -> None:
-        task = asyncio.ensure_future(client.call("wait"))
+        task = asyncio.ensure_future(client.call_tool("wait"))
         await asyncio.wait_for(started.wait(), 5)
         task.cancel()
         await asyncio.wait([task])
-        await client.call("hello")
+        await client.call_tool("hello")
 
     async def replayed(client: Client) -> str:
-        task = asyncio.ensure_future(client.call("wait"))
+        task = asyncio.ensure_future(client.call_tool("wait"))
         done, _ = await asyncio.wait([task], timeout=0.05)
         assert not done
         task.cancel()
         await asyncio.wait([task])
-        return (await client.call("hello")).text
+        return (await client.call_tool("hello")).text
 
     for era in ("modern", "legacy"):
         started = asyncio.Event()
@@ -186,7 +186,7 @@ def test_notifications_are_replayed_after_the_message_that_they_followed(era: st
 
     async def work(client: Client) -> str:
         async with client.watch(uris=["base://"]) as changes:
-            await client.call("touch")
+            await client.call_tool("touch")
             async for change in changes:
                 return str(change.uri)
         return ""
@@ -209,7 +209,7 @@ def test_another_answer_of_the_user_fails_the_replay(era: str, tmp_path: Path) -
         return f"refunded: {ok}"
 
     async def work(client: Client) -> str:
-        return (await client.call("refund")).text
+        return (await client.call_tool("refund")).text
 
     path = tmp_path / "t"
     assert talk(record(app, path), work, era=era, on_elicit=Answers(True)) == "refunded: True"
@@ -223,7 +223,7 @@ def test_errors_of_the_server_are_errors(tmp_path: Path) -> None:
 
     async def work(client: Client) -> None:
         with pytest.raises(ServerError) as caught:
-            await client.call("a")
+            await client.call_tool("a")
         assert caught.value.code == -32602
 
     talk(replay(written(tmp_path / "t", call(1, "a"), fault)), work)
@@ -295,7 +295,7 @@ def test_a_transcript_line_ends_at_a_newline_only(tmp_path: Path) -> None:
     path.write_text(path.read_text(), newline="\r\n")
 
     async def work(client: Client) -> str:
-        return (await client.call("a")).text
+        return (await client.call_tool("a")).text
 
     assert talk(replay(path), work, era="legacy") == "a\u2028b\x85c"
 

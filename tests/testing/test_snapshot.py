@@ -98,7 +98,7 @@ def test_problems_of_a_connection_are_not_part_of_the_surface(tmp_path: Path) ->
         raise ValueError("mine")
 
     with SyncClient(app, on_log=broken, log_level="info") as client:
-        client.call("tell")
+        client.call_tool("tell")
         assert "on_log raised" in str(client.problems) and client.left_out == []
         assert_surface(client, tmp_path / "s", update=True)
     code = "import os; os.write(1, b'starting\\n')\nfrom longshore import Server\nServer('noisy').run()"

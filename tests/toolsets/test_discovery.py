@@ -22,7 +22,7 @@ BUDGET_TOKENS = 600
 def anybodys() -> Server:
     """A server like the built-in one, to which tools of any kind can be added."""
     app = Server("longshore", version=__version__, standards="off")
-    app.add(Discovery(app))
+    app.add_toolset(Discovery(app))
     return app
 
 
@@ -61,7 +61,7 @@ def test_the_status_counts_what_runs_and_what_is_open() -> None:
             return "x"
 
     app = anybodys()
-    app.add(Store())
+    app.add_toolset(Store())
     status = call(app, "server_status")["structuredContent"]
     assert status["name"] == "longshore" and status["version"] == __version__
     assert status["revisions"] == ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]
@@ -87,8 +87,8 @@ def test_a_toolset_with_a_failing_status_does_not_hide_the_rest() -> None:
             return {"x": object()}
 
     app = anybodys()
-    app.add(Broken())
-    app.add(Odd())
+    app.add_toolset(Broken())
+    app.add_toolset(Odd())
     status = call(app, "server_status")
     assert "isError" not in status and "secret" not in str(status)
     assert [found["details"].get("problem", "")[:10] for found in status["structuredContent"]["toolsets"][1:]] == [

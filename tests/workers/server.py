@@ -104,7 +104,7 @@ def make(limits: Limits | None = None) -> Server:
     @app.tool(run="inline")
     def grow() -> str:
         """Add a toolset."""
-        app.add(Extra(), replace=True)
+        app.add_toolset(Extra(), replace=True)
         return "grown"
 
     @app.tool

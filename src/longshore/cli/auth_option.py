@@ -12,7 +12,7 @@ from longshore.cli.target import Destination
 from longshore.client.auth.discovery import AuthServer
 from longshore.client.auth.flow import TokenAuthorizer
 from longshore.client.auth.oauth import OAuth
-from longshore.client.auth.store import FileStorage
+from longshore.client.auth.token_store import FileStorage
 from longshore.client.auth.tokens import GrantContext, Identity, Tokens
 from longshore.errors import AuthorizationError
 from longshore.files import read_bounded

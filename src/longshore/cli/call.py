@@ -83,7 +83,7 @@ def call(
             screen.fail("\n".join([f"{tool} was not called:", *(f"  {line}" for line in problem.lines)]))
             return USAGE
         progress = Progress(screen) if screen.moves else None
-        result = await client.call(tool, complete, on_progress=progress, check=False)
+        result = await client.call_tool(tool, complete, on_progress=progress, check=False)
         if as_json:
             screen.json(result.record)
         elif result.is_error:

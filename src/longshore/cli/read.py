@@ -34,7 +34,7 @@ def read(target: str, uri: str, as_json: bool, save: str | None, **given: Any) -
     folder = open_folder(save, uri.rstrip("/").rpartition("/")[2].partition(".")[0])
 
     async def work(client: Client, place: Destination) -> int:  # noqa: ARG001
-        contents = await client.read(uri)
+        contents = await client.read_resource(uri)
         if as_json:
             screen.json({"contents": contents})
         else:

@@ -252,7 +252,7 @@ class Client:
         return await self.listing.all_tools(by_header=by_header, fresh=fresh or not self._caching)
 
     @overload
-    async def call(
+    async def call_tool(
         self,
         name: str,
         arguments: Mapping[str, Any] | None = None,
@@ -264,7 +264,7 @@ class Client:
         meta: Mapping[str, Any] | None = ...,
     ) -> T: ...
     @overload
-    async def call(
+    async def call_tool(
         self,
         name: str,
         arguments: Mapping[str, Any] | None = None,
@@ -275,7 +275,7 @@ class Client:
         check: bool = ...,
         meta: Mapping[str, Any] | None = ...,
     ) -> Result: ...
-    async def call(
+    async def call_tool(
         self,
         name: str,
         arguments: Mapping[str, Any] | None = None,
@@ -332,7 +332,7 @@ class Client:
         """A list page by page, as it comes: `tools/list`, `resources/list`, `prompts/list` …"""
         return self.listing.pages(method, fresh=not self._caching)
 
-    async def read(self, uri: str, *, timeout: Any = DEFAULT, fresh: bool = False) -> list[Contents]:
+    async def read_resource(self, uri: str, *, timeout: Any = DEFAULT, fresh: bool = False) -> list[Contents]:
         """Read a resource."""
         key = ("resources/read", uri)
         now = asyncio.get_running_loop().time
@@ -348,7 +348,7 @@ class Client:
             )
         return self._connection.read(read_contents, record)
 
-    async def prompt(
+    async def get_prompt(
         self, name: str, arguments: Mapping[str, str] | None = None, *, timeout: Any = DEFAULT
     ) -> PromptResult:
         """Get a prompt with its arguments filled in."""

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
+from longshore.backoff import Backoff
 from longshore.client.channel import ChannelFactory
 from longshore.client.clock import PausableClock
 from longshore.client.handlers import RequestHandlers
@@ -46,7 +47,6 @@ from longshore.errors import (
 from longshore.limits import Limits
 from longshore.protocol.peer import PREFIX, SUBSCRIPTION_ID
 from longshore.protocol.revisions import LOG_LEVELS
-from longshore.retry import Backoff
 from longshore.schema.kinds import is_array, is_object
 from longshore.wire.codec import BROKEN
 from longshore.wire.messages import Id, Message

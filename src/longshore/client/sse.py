@@ -12,6 +12,7 @@ from urllib.parse import urljoin
 
 from msgspec import Struct
 
+from longshore.backoff import Backoff
 from longshore.client.channel import CLIENT_LIMITS, Channel, ChannelEvents, FrameInfo
 from longshore.client.mcp_endpoint import (
     EVENT_STREAM,
@@ -27,7 +28,6 @@ from longshore.errors import ClientError, ConnectError, ConnectionLost, HttpRefu
 from longshore.http_client.response import ExchangeBroken, HttpResponse
 from longshore.http_client.urls import HeaderPairs, parse_url
 from longshore.limits import Limits
-from longshore.retry import Backoff
 from longshore.wire.messages import Id
 
 if TYPE_CHECKING:

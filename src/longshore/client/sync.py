@@ -43,7 +43,7 @@ _QUESTIONS = ("on_elicit", "on_sample", "roots")
 
 @final
 class SyncClient:
-    """`with SyncClient("python server.py") as client: client.call("add", {"a": 1, "b": 2})`."""
+    """`with SyncClient("python server.py") as client: client.call_tool("add", {"a": 1, "b": 2})`."""
 
     def __init__(self, target: Any, **options: Any) -> None:
         check_callbacks(options)
@@ -169,21 +169,23 @@ class SyncClient:
         return self._do(self._client.list_prompts(fresh=fresh))
 
     @overload
-    def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, returns: type[T], **options: Any) -> T: ...
+    def call_tool(
+        self, name: str, arguments: Mapping[str, Any] | None = None, *, returns: type[T], **options: Any
+    ) -> T: ...
     @overload
-    def call(
+    def call_tool(
         self, name: str, arguments: Mapping[str, Any] | None = None, *, returns: None = None, **options: Any
     ) -> Result: ...
-    def call(
+    def call_tool(
         self, name: str, arguments: Mapping[str, Any] | None = None, *, returns: Any = None, **options: Any
     ) -> Any:
-        return self._do(self._client.call(name, arguments, returns=returns, **options))
+        return self._do(self._client.call_tool(name, arguments, returns=returns, **options))
 
-    def read(self, uri: str, **options: Any) -> list[Contents]:
-        return self._do(self._client.read(uri, **options))
+    def read_resource(self, uri: str, **options: Any) -> list[Contents]:
+        return self._do(self._client.read_resource(uri, **options))
 
-    def prompt(self, name: str, arguments: Mapping[str, str] | None = None, **options: Any) -> PromptResult:
-        return self._do(self._client.prompt(name, arguments, **options))
+    def get_prompt(self, name: str, arguments: Mapping[str, str] | None = None, **options: Any) -> PromptResult:
+        return self._do(self._client.get_prompt(name, arguments, **options))
 
     def complete(self, ref: str, argument: str, value: str, context: Mapping[str, str] | None = None) -> Completion:
         return self._do(self._client.complete(ref, argument, value, context))

@@ -13,12 +13,12 @@ from math import inf
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, final
 
+from longshore.backoff import Backoff
 from longshore.client.listing import covers
 from longshore.client.models import Change
 from longshore.client.session import ClientSession, Sent
 from longshore.client.tasks import Tasks, end
 from longshore.errors import ClientError, ConnectError, ConnectionLost, ServerError
-from longshore.retry import Backoff
 from longshore.schema.kinds import is_array, is_object
 from longshore.wire.messages import Id
 

@@ -13,10 +13,10 @@ from contextlib import AsyncExitStack
 from time import monotonic
 from typing import Literal, final
 
+from longshore.backoff import Backoff
 from longshore.client.client import Client
 from longshore.errors import BadAnswer, ClientError, ConnectionLost, ToolError
 from longshore.protocol.revisions import MODERN
-from longshore.retry import Backoff
 
 State = Literal["starting", "ready", "absent"]
 

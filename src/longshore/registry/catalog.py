@@ -85,7 +85,7 @@ class Catalog:
         given: Any = toolset
         if not isinstance(given, Toolset):
             name = getattr(given, "__name__", type(given).__name__)
-            raise RegistrationError(caller(), f"{name} is no instance of a Toolset", f"app.add({name}())")
+            raise RegistrationError(caller(), f"{name} is no instance of a Toolset", f"app.add_toolset({name}())")
         handle = ToolsetHandle(toolset)
         if not replace:
             self.check_toolset_name(handle.name, f"{caller()} {_class_name(toolset)}", "replace=True, or another name")

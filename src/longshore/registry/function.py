@@ -96,7 +96,7 @@ def tool_entry(fn: Callable[..., Any], options: ToolOptions, context_type: type)
         decode=signature.decode,
         invoke=invoker(fn, signature),
         render=render,
-        explain=with_migrations(fn, explain, signature.decode, parameters, options.earlier),
+        explain=with_migrations(fn, explain, signature.decode, parameters, options.migrations),
         describe=describe,
         asked=signature.asked,
         arguments=signature.arguments,
@@ -158,7 +158,7 @@ def read_signature(
     except SignatureProblem as problem:
         refuse(fn, problem.what, problem.fix)
     if not tool and any(parameter.old_names for parameter in signature.parameters):
-        refuse(fn, "Was(…) is for the parameters of tools", "take it out")
+        refuse(fn, "Alias(…) is for the parameters of tools", "take it out")
     return signature
 
 
@@ -196,14 +196,14 @@ def with_migrations(
     explain: Callable[[Any, Exception], RepairResult],
     decode: Callable[[Any], Any],
     parameters: Sequence[Parameter],
-    earlier: Sequence[Callable[..., Any]],
+    migrations: Sequence[Callable[..., Any]],
 ) -> Callable[[Any, Exception], RepairResult]:
     """`explain` that also accepts arguments of earlier versions of the tool."""
-    if not earlier and not any(parameter.old_names for parameter in parameters):
+    if not migrations and not any(parameter.old_names for parameter in parameters):
         return explain
     from longshore.registry.migrations import Migrations, read_migrations, read_renames
 
-    return Migrations(explain, decode, read_renames(fn, parameters), read_migrations(fn, earlier))
+    return Migrations(explain, decode, read_renames(fn, parameters), read_migrations(fn, migrations))
 
 
 def name_of(fn: Callable[..., Any]) -> str:
@@ -217,7 +217,7 @@ def name_of(fn: Callable[..., Any]) -> str:
 _FORMS: Final[tuple[tuple[tuple[str, ...], Callable[[Any], bool], str, str], ...]] = (
     (("title", "description", "category", "help"), lambda value: isinstance(value, (str, NoneType)), "no text", '"…"'),
     (
-        ("tags", "examples", "aliases", "earlier"),
+        ("tags", "examples", "aliases", "migrations"),
         lambda value: not isinstance(value, (str, bytes, Mapping)) and not callable(value),
         "one thing, not a list",
         "[…]",

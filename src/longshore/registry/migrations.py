@@ -104,13 +104,13 @@ def read_renames(fn: Callable[..., Any], parameters: Sequence[Parameter]) -> dic
             given: Any = old
             if parameter.marker is not None:
                 what = f"parameter {parameter.name!r} is asked of a person, so no caller sends it under another name"
-                refuse(fn, what, "take Was(…) out")
+                refuse(fn, what, "take Alias(…) out")
             if not isinstance(given, str) or not given:
-                refuse(fn, f"parameter {parameter.name!r}: Was({old!r}) is no name", 'Was("old_name")')
+                refuse(fn, f"parameter {parameter.name!r}: Alias({old!r}) is no name", 'Alias("old_name")')
             owner = taken.setdefault(old, f"{parameter.name} (before)")
             if owner != f"{parameter.name} (before)" or old in renames:
                 what = f"parameter {parameter.name!r} was {old!r}, and so is or was {owner.removesuffix(' (before)')!r}"
-                refuse(fn, what, f"take {old!r} out of one Was(…)")
+                refuse(fn, what, f"take {old!r} out of one Alias(…)")
             renames[old] = parameter.name
     return renames
 
@@ -124,7 +124,7 @@ def read_migrations(fn: Callable[..., Any], earlier: Sequence[Any]) -> tuple[Mig
     read_in_order: list[Migration] = []
     for migration in earlier:
         if not callable(migration):
-            refuse(fn, f"earlier=[{migration!r}] is no function", "def from_v1(…): return {…}")
+            refuse(fn, f"migrations=[{migration!r}] is no function", "def from_v1(…): return {…}")
         try:
             signature = read(migration, context_type=_NoContext, marker_type=Ask)
         except SignatureProblem as problem:

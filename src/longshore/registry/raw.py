@@ -53,7 +53,7 @@ def raw_entry(tool: Tool, handler: Any) -> Entry:
         decode=arguments.decode,
         invoke=lambda values, call: handler(values, call.context),
         render=_renderer(tool, handler),
-        explain=with_migrations(handler, arguments.explain, arguments.decode, (), tool.earlier),
+        explain=with_migrations(handler, arguments.explain, arguments.decode, (), tool.migrations),
         describe=lambda: describe_tool(tool.name, tool, tool.description, tool.input_schema, tool.output_schema),
         headers=schema_headers(handler, tool.input_schema),
         raw=True,

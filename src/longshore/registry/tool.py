@@ -60,7 +60,7 @@ class ToolOptions(Options, kw_only=True):
     """Text that `tool_help` shows beside the description, which every list carries."""
     aliases: Sequence[str] = ()
     """Earlier names: they can be called, and are in no list."""
-    earlier: Sequence[Callable[..., Any]] = ()
+    migrations: Sequence[Callable[..., Any]] = ()
     """Migrations: functions that turn arguments of earlier versions into today's, the newest first."""
     waive: Mapping[str, str] | None = None
     """Lint rule → why it does not apply to this tool."""
@@ -92,7 +92,7 @@ if TYPE_CHECKING:
         scopes: Sequence[str]
         help: str | None
         aliases: Sequence[str]
-        earlier: Sequence[Callable[..., Any]]
+        migrations: Sequence[Callable[..., Any]]
         waive: Mapping[str, str] | None
 
 

@@ -23,8 +23,8 @@ _TRANSFORMS = ("strip_whitespace", "to_upper", "to_lower")
 CONSTRAINTS = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length", "pattern")
 
 
-class Was:
-    """Marks a parameter that had another name: `city: Annotated[str, Was("town")]`.
+class Alias:
+    """Marks a parameter that had another name: `city: Annotated[str, Alias("town")]`.
 
     A caller that sends the old name is understood, and its result names the new one. No schema shows it.
     """
@@ -35,7 +35,7 @@ class Was:
         self.names = names
 
     def __repr__(self) -> str:
-        return f"Was({', '.join(map(repr, self.names))})"
+        return f"Alias({', '.join(map(repr, self.names))})"
 
 
 class Notes(Struct):
@@ -79,7 +79,7 @@ def _note(item: Any, notes: Notes, marker_type: type | None) -> None:
         notes.marker = item
     elif isinstance(item, Header):
         notes.extra[ANNOTATION] = item.name
-    elif isinstance(item, Was):
+    elif isinstance(item, Alias):
         notes.old_names += item.names
     elif isinstance(item, str):
         notes.description = notes.description or item

@@ -38,7 +38,7 @@ from longshore.schema.output import Output, OutputMismatch, encode
 from longshore.schema.signature import Parameter, Patterns, SignatureProblem
 
 _NoneType = type(None)
-_MIGRATE = "mark the parameter, or write a migration: earlier=[…]"
+_MIGRATE = "mark the parameter, or write a migration: migrations=[…]"
 
 _SCALARS: frozenset[Any] = frozenset(
     (Any, str, int, float, bool, _NoneType, bytes, bytearray, datetime, date, time, timedelta, UUID, Decimal)
@@ -158,7 +158,7 @@ class TypeReader:
         self.in_header |= ANNOTATION in notes.extra
         self.authored |= bool(notes.extra)
         if notes.old_names:
-            raise SignatureProblem("Was(…) is for a parameter, not for what is inside of one", _MIGRATE)
+            raise SignatureProblem("Alias(…) is for a parameter, not for what is inside of one", _MIGRATE)
         native = all(isinstance(m, msgspec.Meta) for m in tp.__metadata__) and "pattern" not in notes.constraints
         if native and self.read(tp.__origin__) is tp.__origin__ and refusal(tp) is None:
             return tp

@@ -196,7 +196,7 @@ class Context:
         """Whether the call was cancelled or has timed out. Cheap enough for an inner loop."""
         return self._call.ended
 
-    def check(self) -> None:
+    def raise_if_cancelled(self) -> None:
         """Raise `Cancelled` if the call was cancelled or has timed out."""
         if self._call.ended:
             raise Cancelled("this call was cancelled or ran out of time")

@@ -16,8 +16,8 @@ from redis.asyncio.connection import ConnectionPool
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from longshore.backoff import Backoff
 from longshore.errors import ConfigError, StoreError
-from longshore.retry import Backoff
 from longshore.stores.backend import Groups, Listeners, family_of, family_of_prefix, to_bytes, to_text
 from longshore.stores.store import OnMessage, Stop
 

@@ -65,7 +65,7 @@ def talk(server: ProtectedServer, auth: Any, calls: int = 1) -> list[str]:
 
     async def work() -> list[str]:
         async with Client(server.mcp, auth=auth, era="2025-11-25", timeout=10, reconnect=False) as client:
-            return [(await client.call("hello")).text for _ in range(calls)]
+            return [(await client.call_tool("hello")).text for _ in range(calls)]
 
     return run(work)
 

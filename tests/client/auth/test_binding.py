@@ -9,7 +9,7 @@ import pytest
 from joserfc.jwk import ECKey
 
 from longshore.client.auth import ClientCredentials, FileStorage, JwtBearer, MemoryStorage
-from longshore.client.auth.store import TokenStore
+from longshore.client.auth.token_store import TokenStore
 from longshore.errors import AuthorizationError
 
 from .conftest import age, login, run, talk, tokens_sent

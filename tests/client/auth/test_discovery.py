@@ -320,7 +320,7 @@ def test_the_query_of_a_server_is_part_of_its_resource_if_metadata_say_so(own: b
         auth = login(storage=FileStorage(tmp_path / "oauth.json"))
         url = f"{server.mcp}?tenant={tenant}"
         async with Client(url, auth=auth, era="2025-11-25", timeout=10, reconnect=False) as client:
-            return (await client.call("hello")).text
+            return (await client.call_tool("hello")).text
 
     with running(authority, server):
         for tenant in ("one", "two", "one", "two"):

@@ -170,7 +170,7 @@ def test_a_failed_step_up_leaves_the_current_token(authority: AuthorizationServe
         auth = login(redirect=person)
         async with Client(bound.mcp, auth=auth, era="2025-11-25", timeout=10) as client:
             with pytest.raises(AuthorizationError):
-                await client.call("hello")
+                await client.call_tool("hello")
             assert [tool.name for tool in await client.list_tools()] == ["hello"]
 
     run(work)

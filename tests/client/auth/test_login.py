@@ -64,7 +64,7 @@ def test_many_requests_make_one_login(authority: AuthorizationServer, server: Pr
     async def work() -> None:
         clients = [Client(server.mcp, auth=auth, era="2025-11-25", timeout=15) for _ in range(8)]
         await asyncio.gather(*(client.open() for client in clients))
-        await asyncio.gather(*(client.call("hello") for client in clients for _ in range(5)))
+        await asyncio.gather(*(client.call_tool("hello") for client in clients for _ in range(5)))
         await asyncio.gather(*(client.close() for client in clients))
 
     auth = login()

@@ -57,7 +57,7 @@ def test_a_login_and_renewals(url: str, era: str) -> None:
             return await follow(url)
 
         async with Client(url, auth=login(redirect=once), era=era, timeout=15) as client:
-            return [(await client.call("hello")).text for _ in range(3)]
+            return [(await client.call_tool("hello")).text for _ in range(3)]
 
     assert run(work) == ["hello"] * 3
     assert len(logins) == 1

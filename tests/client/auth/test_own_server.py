@@ -87,7 +87,7 @@ def test_a_login_and_a_step_up_at_our_own_server(authority: Knowing, url: str, e
     async def work() -> list[str]:
         async with Client(url, auth=login(scopes=["read"]), era=era, timeout=15) as client:
             assert {tool.name for tool in await client.list_tools()} >= {"hello"}
-            return [(await client.call(name)).text for name in ("hello", "change", "hello")]
+            return [(await client.call_tool(name)).text for name in ("hello", "change", "hello")]
 
     assert run(work) == ["hello", "changed", "hello"]
     asked = [set(each.query["scope"].split()) for each in authority.asked if each.path == "/authorize"]

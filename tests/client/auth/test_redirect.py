@@ -29,7 +29,7 @@ from longshore.client.auth import FileStorage, OAuth
 async def main():
     auth = OAuth(storage=FileStorage(sys.argv[2]))
     async with Client(sys.argv[1], auth=auth, era="2025-11-25", timeout=20) as client:
-        print((await client.call("hello")).text)
+        print((await client.call_tool("hello")).text)
 
 asyncio.run(main())
 """

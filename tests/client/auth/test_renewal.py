@@ -85,7 +85,7 @@ def test_many_requests_renew_once(authority: AuthorizationServer, server: Protec
             for _ in range(3):
                 authority.tokens.clear()  # revoked
                 together.set()
-                await asyncio.gather(*(client.call("hello") for _ in range(20)))
+                await asyncio.gather(*(client.call_tool("hello") for _ in range(20)))
                 together.clear()
 
     run(work)
@@ -142,12 +142,12 @@ def test_tokens_that_another_process_renewed_are_used(
         one = Client(server.mcp, auth=mine, era="2025-11-25", timeout=15)
         two = Client(server.mcp, auth=other, era="2025-11-25", timeout=15)
         async with one, two:
-            await one.call("hello")
+            await one.call_tool("hello")
             authority.tokens.clear()
-            await two.call("hello")  # renews, and our refresh token is spent
-            await one.call("hello")
+            await two.call_tool("hello")  # renews, and our refresh token is spent
+            await one.call_tool("hello")
             authority.tokens.clear()
-            await asyncio.gather(one.call("hello"), two.call("hello"))  # both at once
+            await asyncio.gather(one.call_tool("hello"), two.call_tool("hello"))  # both at once
 
     run(work)
     assert grants(authority) == ["authorization_code", "refresh_token", "refresh_token"]
@@ -428,7 +428,7 @@ def test_a_step_up_requests_the_scopes_of_another_program_too(
                 server.mcp, auth=login(storage=storage, scopes=["b"]), era="2025-11-25", timeout=15
             ) as two:
                 await two.list_tools()
-            await one.call("hello")
+            await one.call_tool("hello")
 
     run(work)
     assert _scopes(authority) == [{"a"}, {"a", "b"}, {"a", "b", "c"}]

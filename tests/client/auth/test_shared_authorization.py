@@ -117,7 +117,7 @@ def test_a_login_for_another_server_stops_no_deadline(authority: AuthorizationSe
         server.answer = never  # type: ignore[method-assign]
         with pytest.raises(CallTimeout):
             async with asyncio.timeout(10):
-                await client.call("hello")
+                await client.call_tool("hello")
         opening.cancel()
         await asyncio.wait([opening])
         hangs.set()

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from longshore.client.auth import FileStorage, KeyringStorage, MemoryStorage
-from longshore.client.auth.store import MOST_BYTES, TokenStore
+from longshore.client.auth.token_store import MOST_BYTES, TokenStore
 from longshore.errors import AuthorizationError
 
 from .conftest import login, run, talk
@@ -132,7 +132,7 @@ def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
 
 
 def test_waiting_for_a_lock_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.auth.store.LOCK_SECONDS", 0.05)
+    monkeypatch.setattr("longshore.client.auth.token_store.LOCK_SECONDS", 0.05)
     storage = FileStorage(tmp_path / "oauth.json")
     release = storage.try_lock(".lock")
     assert release is not None

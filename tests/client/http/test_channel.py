@@ -11,6 +11,7 @@ import pytest
 
 from client.http.scripted import SECONDS, Got, Wire, result, scripted
 from client.http.speaking import MODERN, Key, Take, attempt, call_ok, done, legacy, modern
+from longshore.backoff import Backoff
 from longshore.client import Client
 from longshore.client.auth import AuthRequest
 from longshore.client.channel import CLIENT_LIMITS
@@ -27,7 +28,6 @@ from longshore.errors import (
     ServerError,
 )
 from longshore.limits import Limits
-from longshore.retry import Backoff
 
 
 async def listed(got: Got, wire: Wire) -> bool:
@@ -44,7 +44,7 @@ async def listed(got: Got, wire: Wire) -> bool:
 
 async def test_a_modern_request_has_its_headers() -> None:
     async with attempt(modern(call_ok), headers={"X-Own": "yes"}) as (client, server):
-        await client.call("straße")
+        await client.call_tool("straße")
         probe, call = server.requests
         for got, method in ((probe, "server/discover"), (call, "tools/call")):
             assert got.method == "POST"
@@ -71,14 +71,14 @@ async def test_a_modern_server_that_hands_out_a_session_gets_none_back() -> None
         await wire.answer(200, message, "application/json", ("Mcp-Session-Id", "abc"))
 
     async with attempt(handler) as (client, server):
-        await client.call("x")
+        await client.call_tool("x")
         assert "mcp-session-id" not in server.requests[-1].headers
 
 
 @pytest.mark.parametrize("version", ["2025-03-26", "2025-06-18", "2025-11-25"])
 async def test_requests_of_a_session_carry_its_id(version: str) -> None:
     async with attempt(legacy(call_ok, version)) as (client, server):
-        await client.call("x")
+        await client.call_tool("x")
         await client.close()
         assert [got.headers.get("mcp-session-id") for got in server.requests[:2]] == [None, None]
         rest = server.requests[2:]
@@ -93,7 +93,7 @@ async def test_requests_of_a_session_carry_its_id(version: str) -> None:
 
 async def test_a_server_without_sessions_gets_no_session_header() -> None:
     async with attempt(legacy(call_ok, session=None)) as (client, server):
-        await client.call("x")
+        await client.call_tool("x")
         await client.close()
         assert all("mcp-session-id" not in got.headers for got in server.requests)
         assert "DELETE" not in [got.method for got in server.requests]
@@ -113,7 +113,7 @@ async def test_no_request_is_sent_before_the_handshake_is_confirmed() -> None:
         client = Client(server.url, timeout=SECONDS)
         opening = asyncio.ensure_future(client.open())
         await server.until(lambda server: any(b"initialized" in got.body for got in server.requests))
-        call = asyncio.ensure_future(client.call("x"))
+        call = asyncio.ensure_future(client.call_tool("x"))
         for _ in range(20):
             await asyncio.sleep(0)
         assert b"notifications/initialized" in server.requests[-1].body and not opening.done()
@@ -172,7 +172,7 @@ async def test_a_response_that_is_no_answer_fails_the_request(
 
     async with attempt(modern(take)) as (client, server):
         with pytest.raises(error, match=match) as caught:
-            await client.call("x")
+            await client.call_tool("x")
         assert type(caught.value) is error
         assert "secret" not in str(caught.value)
         assert caught.value.server == server.url
@@ -196,11 +196,11 @@ async def test_the_size_of_a_message_is_bounded(stream: bool, more: int, fits: b
 
     async with attempt(modern(take), limits=Limits(frame_bytes=50_000)) as (client, server):
         if fits:
-            assert len((await client.call("read")).text) == 30_000
+            assert len((await client.call_tool("read")).text) == 30_000
         else:
             await client.list_tools()
             with pytest.raises(BadAnswer, match="more than 50,000 bytes"):
-                await client.call("read")
+                await client.call_tool("read")
             assert [got.message["method"] for got in server.requests].count("tools/call") == 1, "it would come again"
             assert client.connected
 
@@ -215,7 +215,7 @@ async def test_a_stream_that_does_not_end_after_the_answer() -> None:
 
     async with attempt(modern(take)) as (client, _):
         for _ in range(3):
-            assert (await client.call("x")).text == "ok"
+            assert (await client.call_tool("x")).text == "ok"
 
 
 @pytest.mark.parametrize("how", ["close", "cut", "end"])
@@ -240,11 +240,11 @@ async def test_a_modern_stream_that_breaks_fails_the_request(how: str, tool: str
     async with attempt(modern(take)) as (client, _):
         await client.list_tools()
         if tool == "read":
-            assert (await client.call(tool)).text == "ok"
+            assert (await client.call_tool(tool)).text == "ok"
             assert len(set(calls)) == 2
         else:
             with pytest.raises(ConnectionLost, match="before the answer"):
-                await client.call(tool)
+                await client.call_tool(tool)
             assert len(calls) == 1
 
 
@@ -254,7 +254,7 @@ async def test_a_connection_closed_without_a_response_fails_the_request() -> Non
 
     async with attempt(modern(take)) as (client, server):
         with pytest.raises(ConnectionLost, match="without an answer"):
-            await client.call("x")
+            await client.call_tool("x")
         assert len(server.requests) == 2
 
 
@@ -301,7 +301,7 @@ async def test_a_stream_is_resumed_after_its_last_event_with_the_server_s_delay(
     ]
     handler = resuming(events, last)
     async with attempt(handler) as (client, _):
-        assert (await client.call("x")).text == "at last"
+        assert (await client.call_tool("x")).text == "at last"
         assert last == ["one", "two"]
         assert waits == [0.5, 0.5]
 
@@ -320,7 +320,7 @@ async def test_a_stream_that_can_not_be_resumed_fails_the_request(status: int, m
 
     async with attempt(legacy(take, get=get)) as (client, _):
         with pytest.raises(ConnectionLost, match=f"could not be resumed.*{status}"):
-            await client.call("x")
+            await client.call_tool("x")
 
 
 async def test_a_stream_without_ids_is_not_resumed() -> None:
@@ -331,7 +331,7 @@ async def test_a_stream_without_ids_is_not_resumed() -> None:
 
     async with attempt(legacy(take)) as (client, _):
         with pytest.raises(ConnectionLost, match="ended before the answer"):
-            await client.call("x")
+            await client.call_tool("x")
 
 
 async def test_the_stream_of_a_session_goes_on_after_its_last_event() -> None:
@@ -396,7 +396,7 @@ async def test_an_answer_may_come_on_the_stream_of_the_session() -> None:
 
     stream = asyncio.get_running_loop().create_future()
     async with scripted(legacy(take, get=get)) as server, Client(server.url, timeout=SECONDS) as client:
-        assert (await client.call("x")).text == "here"
+        assert (await client.call_tool("x")).text == "here"
         await asyncio.sleep(0.2)
         assert sum(got.method == "GET" for got in server.requests) == 1
 
@@ -408,7 +408,7 @@ async def test_a_server_that_does_not_say_whether_it_has_a_stream(monkeypatch: p
         await asyncio.sleep(60)
 
     async with attempt(legacy(call_ok, get=get)) as (client, _):
-        assert (await client.call("x")).text == "ok"
+        assert (await client.call_tool("x")).text == "ok"
 
 
 def test_an_unencrypted_connection_is_noted() -> None:
@@ -453,8 +453,8 @@ async def test_a_session_that_the_server_ended_is_replaced(status: int, words: s
             await legacy(call_ok)(got, wire)
 
     async with attempt(handler) as (client, server):
-        assert (await client.call("x")).text == "ok"
-        assert (await client.call("forget")).text == "ok"
+        assert (await client.call_tool("x")).text == "ok"
+        assert (await client.call_tool("forget")).text == "ok"
         assert server.requests[-1].headers["mcp-session-id"] == "s2"
         await client.close()
         ended = [got.headers["mcp-session-id"] for got in server.requests if got.method == "DELETE"]
@@ -477,7 +477,7 @@ async def test_closing_does_not_wait_long_for_the_delete() -> None:
         await legacy(call_ok)(got, wire)
 
     async with attempt(handler) as (client, server):
-        await client.call("x")
+        await client.call_tool("x")
         await client.close()
         assert server.requests[-1].method == "DELETE"
 
@@ -501,7 +501,7 @@ async def test_cancelling_a_request_closes_its_stream(era: str, begun: bool) -> 
 
     async with attempt(modern(take) if era == "modern" else legacy(take)) as (client, server):
         with pytest.raises(CallTimeout):
-            await client.call("x", timeout=0.1)
+            await client.call_tool("x", timeout=0.1)
         if era == "legacy":
             await server.until(lambda server: any(b"notifications/cancelled" in got.body for got in server.requests))
             [told] = [got.message for got in server.requests if b"notifications/cancelled" in got.body]
@@ -529,7 +529,7 @@ async def test_a_refused_request_is_sent_again_with_new_credentials(era: str) ->
     key = Key()
     inner = modern(call_ok) if era == "modern" else legacy(call_ok)
     async with attempt(guarded(inner, 2), auth=key) as (client, server):
-        assert (await client.call("x")).text == "ok"
+        assert (await client.call_tool("x")).text == "ok"
         if era == "legacy":
             async with asyncio.timeout(SECONDS):
                 while not (key.answers == len(server.requests) == 7):  # a GET among them
@@ -600,7 +600,7 @@ async def test_the_body_of_a_refusal_is_read_up_to_a_bound(more: int, monkeypatc
 
     async with attempt(modern(take)) as (client, _):
         with pytest.raises(HttpRefused) as caught:
-            await client.call("x")
+            await client.call_tool("x")
         assert len(caught.value.body) == min(size, REFUSAL_BYTES)
 
 
@@ -620,7 +620,7 @@ async def test_a_password_in_a_url_is_not_shown(mark: str) -> None:
     """Not even one that reaches beyond where a host must end."""
     client = Client(f"https://user:sec{mark}ret@host.test/mcp")
     with pytest.raises(ClientError) as unopened:
-        await client.call("x")
+        await client.call_tool("x")
     with pytest.raises(ConnectError) as caught:
         await client.open()
     for text in (client.name, str(unopened.value), str(caught.value)):
@@ -648,7 +648,7 @@ async def test_one_redirect_within_the_origin_is_followed(status: int) -> None:
 
     asked: list[tuple[str, str]] = []
     async with attempt(handler, auth=Noting()) as (client, server):
-        await client.call("x")
+        await client.call_tool("x")
         assert [got.path for got in server.requests] == ["/mcp", "/mcp/", "/mcp/"]
         assert server.requests[0].body == server.requests[1].body
         assert asked == [("/mcp", "/mcp"), ("/mcp/", "/mcp"), ("/mcp/", "/mcp")]
@@ -719,6 +719,6 @@ async def test_a_request_that_is_cancelled_before_it_is_sent_is_not_remembered()
     async with attempt(legacy(call_ok)) as (client, server):
         session: Any = client._connection.current
         session.cancel(session.start("tools/call", {"name": "x"}).id, "at once")
-        assert (await client.call("x")).text == "ok"
+        assert (await client.call_tool("x")).text == "ok"
         assert not session.channel._queued
         assert len([each for each in server.requests if b"tools/call" in each.body]) == 1

@@ -28,7 +28,7 @@ async def test_over_http_the_headers_say_the_same() -> None:
     async with attempt(modern(take)) as (client, server):
         async with client.watch(tools=True):
             await client.list_tools()
-            await client.call("x")
+            await client.call_tool("x")
             await client.ping()
         assert [got.headers["mcp-method"] for got in server.requests] == [
             *("server/discover", "subscriptions/listen", "tools/list", "tools/call", "server/discover")
@@ -73,7 +73,7 @@ async def test_the_names_of_headers_have_no_case_and_their_values_do(change: Any
         await wire.send("\r\n".join(["HTTP/1.1 200 OK", *lines, "", ""]).encode() + data)
 
     async with attempt(handler) as (client, server):
-        await client.call("x")
+        await client.call_tool("x")
         call = server.requests[-1]
         assert call.headers["mcp-session-id"] == "aBcD"
 
@@ -87,7 +87,7 @@ async def test_a_name_in_a_header_keeps_its_case() -> None:
 
     async with attempt(handler) as (client, server):
         for name in ("tool", "Tool", "TOOL"):
-            await client.call(name)
+            await client.call_tool(name)
             assert server.requests[-1].headers["mcp-name"] == name
 
 
@@ -95,7 +95,7 @@ async def test_a_name_in_a_header_keeps_its_case() -> None:
 async def test_a_token_is_in_the_header_of_every_request_and_nowhere_else(era: str) -> None:
     token = "a-token-that-is-easy-to-find"
     async with attempt(modern(call_ok) if era == "modern" else legacy(call_ok), auth=token) as (client, server):
-        await client.call("x")
+        await client.call_tool("x")
         await client.close()
         assert {got.method for got in server.requests} == ({"POST"} if era == "modern" else {"POST", "GET", "DELETE"})
         for got in server.requests:

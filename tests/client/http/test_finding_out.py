@@ -32,7 +32,7 @@ def refusing_the_probe(status: int) -> Any:
 async def test_after_these_the_handshake_is_offered(status: int) -> None:
     async with attempt(refusing_the_probe(status)) as (client, _):
         assert client.server.revision == "2025-11-25"
-        assert (await client.call("x")).text == "ok"
+        assert (await client.call_tool("x")).text == "ok"
 
 
 @pytest.mark.parametrize("wish", ["auto", "modern"])
@@ -66,7 +66,7 @@ async def test_a_slow_server_of_the_first_revision_is_reached(order: str, monkey
 
     async with scripted(handler) as server, Client(server.url, timeout=SECONDS) as client:
         assert client.server.revision == "2024-11-05"
-        await client.call("x")
+        await client.call_tool("x")
 
 
 @pytest.mark.parametrize(("status", "slow"), [(500, False), (500, True), (503, True)])

@@ -25,7 +25,7 @@ OWN = {
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 async def test_the_protocol_s_headers_override_the_user_s(era: str) -> None:
     async with attempt(modern(call_ok) if era == "modern" else legacy(call_ok), headers=OWN) as (client, server):
-        assert (await client.call("x")).text == "ok"
+        assert (await client.call_tool("x")).text == "ok"
         post = server.requests[-1].headers  # a header that came twice would have failed
         assert post["accept"] == "application/json, text/event-stream"
         assert post["content-type"] == "application/json"
@@ -39,7 +39,7 @@ async def test_the_protocol_s_headers_override_the_user_s(era: str) -> None:
 
 async def test_credentials_win_over_a_header() -> None:
     async with attempt(modern(call_ok), headers={"AUTHORIZATION": "Bearer other"}, auth=Key()) as (client, server):
-        await client.call("x")
+        await client.call_tool("x")
         assert {got.headers["authorization"] for got in server.requests} == {"Test 0"}
 
 
@@ -47,7 +47,7 @@ async def test_credentials_win_over_a_header() -> None:
 async def test_against_a_real_server(era: str) -> None:
     with served() as (server, _):
         async with Client(server.url, headers=OWN, era=era, timeout=SECONDS) as client:
-            assert (await client.call("add", {"a": 1, "b": 2})).text == "3"
+            assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "3"
 
 
 @pytest.mark.parametrize(

@@ -53,16 +53,16 @@ async def test_everything_once(urls: dict[str, str], kind: str, era: str) -> Non
         assert client.server.revision == (newest if era == "auto" else era)
         assert (client.server.name, client.server.instructions) == ("official", "Be kind.")
         assert "add" in [tool.name for tool in await client.list_tools()]
-        assert (await client.call("add", {"a": 1, "b": 2})).text == "3"
-        assert (await client.read("test://thing"))[0].text == "it"  # type: ignore[union-attr]
-        assert (await client.prompt("poem", {"about": "x"})).messages[0].content.text == "write about x"  # type: ignore[union-attr]
+        assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "3"
+        assert (await client.read_resource("test://thing"))[0].text == "it"  # type: ignore[union-attr]
+        assert (await client.get_prompt("poem", {"about": "x"})).messages[0].content.text == "write about x"  # type: ignore[union-attr]
         with pytest.raises(ToolFailed, match="Error executing tool"):
-            await client.call("fail")
+            await client.call_tool("fail")
         with pytest.raises((ServerError, ToolFailed)):
-            await client.call("nothing")
+            await client.call_tool("nothing")
         await client.ping()
-        assert len((await client.call("big", {"size": 2_000_000})).text) == 2_000_000
-        results = await asyncio.gather(*(client.call("add", {"a": n, "b": 1}, returns=int) for n in range(50)))
+        assert len((await client.call_tool("big", {"size": 2_000_000})).text) == 2_000_000
+        results = await asyncio.gather(*(client.call_tool("add", {"a": n, "b": 1}, returns=int) for n in range(50)))
         assert results == [n + 1 for n in range(50)]
         assert [note for note in client.problems if "deprecate" not in note] == []
         assert len(client.problems) == (kind == "sse")
@@ -72,22 +72,22 @@ async def test_everything_once(urls: dict[str, str], kind: str, era: str) -> Non
 async def test_progress(urls: dict[str, str], kind: str, era: str) -> None:
     async with Client(urls[kind], era=era) as client:
         seen: list[Any] = []
-        assert (await client.call("steps", on_progress=lambda *step: seen.append(step))).text == "done"
+        assert (await client.call_tool("steps", on_progress=lambda *step: seen.append(step))).text == "done"
         assert seen == [(at, 3.0, f"step {at}") for at in range(3)]
 
 
 @pytest.mark.parametrize(("kind", "era"), [("http", "2025-11-25"), ("sse", "2025-11-25"), ("sse", "auto")])
 async def test_a_question(urls: dict[str, str], kind: str, era: str) -> None:
     async with Client(urls[kind], era=era, on_elicit=lambda _: {"name": "Ann"}) as client:
-        assert (await client.call("greet")).text == "hello Ann"
+        assert (await client.call_tool("greet")).text == "hello Ann"
 
 
 @ways(["http", "sse"])  # elsewhere it does not tell its handlers
 async def test_giving_up(urls: dict[str, str], kind: str, era: str) -> None:
     async with Client(urls[kind], era=era) as client:
-        before = await client.call("how_many_cancelled", returns=int)
+        before = await client.call_tool("how_many_cancelled", returns=int)
         with pytest.raises(CallTimeout):
-            await client.call("wait", timeout=0.3)
+            await client.call_tool("wait", timeout=0.3)
         async with asyncio.timeout(SECONDS):
-            while await client.call("how_many_cancelled", returns=int) != before + 1:
+            while await client.call_tool("how_many_cancelled", returns=int) != before + 1:
                 await asyncio.sleep(0.02)

@@ -10,12 +10,12 @@ import pytest
 
 from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, result, scripted
 from client.http.speaking import MODERN, Key, attempt, call_ok, done, legacy
+from longshore.backoff import Backoff
 from longshore.client import Client, negotiate
 from longshore.client import http as http_channel
 from longshore.client.auth import AuthRequest
 from longshore.client.http import _SESSION_CHARS
 from longshore.errors import CallTimeout, ConnectError, ConnectionLost, ServerError
-from longshore.retry import Backoff
 
 
 def count(server: ScriptedServer, word: str) -> int:
@@ -33,7 +33,7 @@ async def test_an_error_with_the_id_of_the_request_is_about_the_request(status: 
 
     async with attempt(legacy(take)) as (client, server):
         with pytest.raises(ServerError, match="session_name") as caught:
-            await client.call("x")
+            await client.call_tool("x")
         assert caught.value.code == -32602
         assert client.connected
         assert (count(server, '"initialize"'), count(server, "tools/call")) == (1, 1)
@@ -49,7 +49,7 @@ async def test_an_error_with_another_id_may_be_about_the_session(id: Any) -> Non
             await call_ok(got, wire)
 
     async with scripted(legacy(take)) as server, Client(server.url, timeout=SECONDS) as client:
-        assert (await client.call("x")).text == "ok"
+        assert (await client.call_tool("x")).text == "ok"
         assert count(server, '"initialize"') == 2
 
 
@@ -59,7 +59,7 @@ async def test_the_length_of_a_session_id_is_bounded(size: int, fits: bool) -> N
         client = Client(server.url, timeout=SECONDS)
         if fits:
             async with client:
-                await client.call("x")
+                await client.call_tool("x")
             assert server.requests[-1].headers["mcp-session-id"] == "x" * size
         else:
             with pytest.raises(ConnectError, match="visible ASCII"):
@@ -94,7 +94,7 @@ async def test_a_session_of_a_modern_server_is_ended_and_not_used(monkeypatch: p
         async with asyncio.timeout(SECONDS):
             while channel._session is None:
                 await asyncio.sleep(0.002)
-        await client.call("x")
+        await client.call_tool("x")
         await client.notify("notifications/x")
         await client.close()
         *_, told, ended = server.requests
@@ -124,7 +124,7 @@ async def test_a_stream_as_response_to_initialized_is_not_awaited() -> None:
         await inner(got, wire)
 
     async with attempt(handler) as (client, _):
-        assert (await client.call("x")).text == "ok"
+        assert (await client.call_tool("x")).text == "ok"
 
 
 async def test_a_cancellation_is_delivered_although_another_notification_hangs() -> None:
@@ -137,7 +137,7 @@ async def test_a_cancellation_is_delivered_although_another_notification_hangs()
     async with attempt(legacy(take)) as (client, server):
         await client.notify("notifications/stuck")
         with pytest.raises(CallTimeout):
-            await client.call("x", timeout=0.1)
+            await client.call_tool("x", timeout=0.1)
         await server.until(lambda server: count(server, "notifications/cancelled"))
 
 
@@ -153,7 +153,7 @@ async def test_closing_starts_no_login() -> None:
     key = Key()
     async with scripted(handler) as server:
         async with Client(server.url, auth=key, timeout=SECONDS) as client:
-            await client.call("x")
+            await client.call_tool("x")
         assert server.requests[-1].method == "DELETE"
         assert key.challenges == []
 
@@ -186,7 +186,7 @@ class Buggy(Key):
 )
 async def test_a_bug_in_an_authorizer_fails_only_its_own_request(word: str, noted: str) -> None:
     async with attempt(legacy(call_ok), auth=Buggy(word)) as (client, _):
-        assert (await client.call("x")).text == "ok"
+        assert (await client.call_tool("x")).text == "ok"
         notes = client._connection.current.notes  # type: ignore[union-attr]
         assert any(noted in note for note in notes) or not noted
         await client.close()
@@ -222,7 +222,7 @@ async def test_a_response_of_ours_is_sent_beyond_the_request_limit(
         scripted(legacy(take)) as server,
         Client(server.url, timeout=SECONDS, on_elicit=lambda _: {"name": "Ann"}) as client,
     ):
-        assert (await client.call("x")).text == "ok"
+        assert (await client.call_tool("x")).text == "ok"
         assert [(each["id"], QUESTIONS[question] in each) for each in answers] == [("q", True)]
 
 
@@ -237,10 +237,10 @@ async def test_a_notification_of_ours_is_sent_beyond_the_request_limit(monkeypat
         await wire.answer(200, done(got))
 
     async with attempt(legacy(take)) as (client, server):
-        call = asyncio.ensure_future(client.call("x"))
+        call = asyncio.ensure_future(client.call_tool("x"))
         await server.until(lambda _: count(server, "tools/call"))
         with pytest.raises(CallTimeout, match=r"within 0\.1 s"):
-            await client.call("x", timeout=0.1)
+            await client.call_tool("x", timeout=0.1)
         assert count(server, "tools/call") == 1
         await client.notify("notifications/x")
         assert (await call).text == "ok"
@@ -267,7 +267,7 @@ async def test_a_request_that_waits_to_be_sent_fails_when_the_session_is_lost(mo
     full = asyncio.Event()
     handler = legacy(take, get=get)
     async with scripted(handler) as server, Client(server.url, timeout=None, reconnect=False) as client:
-        calls = [asyncio.ensure_future(client.call("x")) for _ in range(4)]
+        calls = [asyncio.ensure_future(client.call_tool("x")) for _ in range(4)]
         async with asyncio.timeout(SECONDS):
             found = await asyncio.gather(*calls, return_exceptions=True)
         assert all(isinstance(each, (ConnectionLost, ConnectError)) for each in found), found

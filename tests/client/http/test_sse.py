@@ -32,20 +32,20 @@ async def test_everything_once(own: bool, named: bool) -> None:
         target: Any = entry(server.url) if named else server.url.replace("/mcp", "/sse")
         async with Client(target, on_sample=lambda _: "roses") as client:
             assert client.server.revision in ("2024-11-05", "2025-11-25")
-            assert (await client.call("add", {"a": 1, "b": 2})).text == "3"
+            assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "3"
             steps: list[Any] = []
-            await client.call("steps", {"n": 3}, on_progress=lambda done, *_: steps.append(done))
+            await client.call_tool("steps", {"n": 3}, on_progress=lambda done, *_: steps.append(done))
             assert steps == [0, 1, 2]
-            assert (await client.call("rhyme")).text == "roses"
+            assert (await client.call_tool("rhyme")).text == "roses"
             text = "é" * 500_000
-            assert (await client.call("echo", {"text": text})).text == text
-            results = await asyncio.gather(*(client.call("add", {"a": n, "b": 1}, returns=int) for n in range(50)))
+            assert (await client.call_tool("echo", {"text": text})).text == text
+            results = await asyncio.gather(*(client.call_tool("add", {"a": n, "b": 1}, returns=int) for n in range(50)))
             assert results == [n + 1 for n in range(50)]
             with pytest.raises(CallTimeout):
-                await client.call("wait", timeout=0.3)
+                await client.call_tool("wait", timeout=0.3)
             await asyncio.to_thread(eventually, lambda: seen.cancelled == 1)
             async with client.watch(uris=["test://thing"]) as changes, asyncio.timeout(SECONDS):
-                await client.call("change")
+                await client.call_tool("change")
                 assert (await anext(changes)).uri == "test://thing"
 
 
@@ -83,7 +83,7 @@ async def attempt(old: Old) -> AsyncIterator[tuple[Client, ScriptedServer]]:
 
 async def test_messages_go_to_the_named_url() -> None:
     async with attempt(Old()) as (client, server):
-        await client.call("x")
+        await client.call_tool("x")
         assert [(got.method, got.path) for got in server.requests] == [("GET", "/sse")] + [
             ("POST", "/post?session=1")
         ] * 3
@@ -137,7 +137,7 @@ async def test_a_refused_message_fails_its_request() -> None:
     async with attempt(old) as (client, _):
         old.status, old.answering = 500, False
         with pytest.raises(HttpRefused, match="500"):
-            await client.call("x")
+            await client.call_tool("x")
 
 
 @pytest.mark.parametrize(("size", "fits"), [(_MOST_URL - 1, True), (_MOST_URL, True), (_MOST_URL + 1, False)])
@@ -145,7 +145,7 @@ async def test_the_length_of_the_post_url_is_bounded(size: int, fits: bool) -> N
     async with scripted(Old("/" + "x" * (size - 1))) as server:
         if fits:
             async with Client(entry(server.url), timeout=SECONDS) as client:
-                await client.call("x")
+                await client.call_tool("x")
             assert len(server.requests[-1].path) == size
         else:
             with pytest.raises(ConnectError, match="too long"):
@@ -172,7 +172,7 @@ async def test_credentials_are_for_the_server_and_proofs_for_the_post_url() -> N
             return super().auth_flow(request)
 
     async with scripted(Old()) as server, Client(entry(server.url), auth=Noting(), timeout=SECONDS) as client:
-        await client.call("x")
+        await client.call_tool("x")
     assert asked == [("GET", "/sse", "/sse")] + [("POST", "/post", "/sse")] * 3
 
 
@@ -188,7 +188,7 @@ async def test_a_stream_as_response_to_a_message_is_not_awaited(monkeypatch: pyt
         await old(got, wire)
 
     async with scripted(handler) as server, Client(entry(server.url), timeout=SECONDS) as client:
-        await client.call("x")
+        await client.call_tool("x")
 
 
 @pytest.mark.parametrize("told", ["answer", "cancelled"])
@@ -211,7 +211,7 @@ async def test_the_number_of_messages_in_flight_is_bounded(told: str, monkeypatc
         scripted(handler) as server,
         Client(entry(server.url), timeout=SECONDS, roots=["file:///x"]) as client,
     ):
-        waiting = [asyncio.ensure_future(client.call("x")) for _ in range(10)]
+        waiting = [asyncio.ensure_future(client.call_tool("x")) for _ in range(10)]
         await server.until(lambda server: calls(server) == 3)
         assert old.stream is not None
         if told == "answer":
@@ -232,14 +232,14 @@ async def test_a_stream_that_ends_during_a_call_fails_it() -> None:
     old = Old()
     async with attempt(old) as (client, server):
         old.answering = False
-        call = asyncio.ensure_future(client.call("x"))
+        call = asyncio.ensure_future(client.call_tool("x"))
         await server.until(lambda server: any(b"tools/call" in got.body for got in server.requests))
         assert old.stream is not None
         old.stream.close()
         with pytest.raises(ConnectionLost, match=r"ended the stream|closed the connection"):
             await call
         old.answering = True
-        await client.call("x")  # over another one
+        await client.call_tool("x")  # over another one
 
 
 async def test_the_error_without_any_server_says_so() -> None:
@@ -255,9 +255,9 @@ async def test_the_error_without_any_server_says_so() -> None:
 async def test_a_message_goes_to_the_url_of_its_own_connection() -> None:
     """Also if the stream ends in the very turn in which it was handed over."""
     async with attempt(Old()) as (client, server):
-        await client.call("x")
+        await client.call_tool("x")
         channel: Any = client._connection.current.channel  # type: ignore[union-attr]
-        call = asyncio.ensure_future(client.call("x"))
+        call = asyncio.ensure_future(client.call_tool("x"))
         while not channel._sending:
             await asyncio.sleep(0)
         channel._post_url = ""

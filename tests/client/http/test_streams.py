@@ -9,12 +9,12 @@ import pytest
 
 from client.http.scripted import SECONDS, Got, ScriptedServer, Wire, scripted
 from client.http.speaking import attempt, call_ok, done, legacy
+from longshore.backoff import Backoff
 from longshore.client import Client
 from longshore.client.http import RESUME_TRIES
 from longshore.client.sse import _BACKOFF, _LEAST_RETRY, _MOST_RETRY, SseParser
 from longshore.errors import ConnectionLost
 from longshore.limits import Limits
-from longshore.retry import Backoff
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ async def test_an_unavailable_stream_fails_no_request_and_is_retried(how: str) -
     async with attempt(legacy(call_ok, get=get), on_log=lambda _: heard.set()) as (client, server):
         await server.until(lambda server: gets(server) > 2 * RESUME_TRIES)
         assert client.connected
-        assert (await client.call("x")).text == "ok"
+        assert (await client.call_tool("x")).text == "ok"
         if how != "empty":
             [note] = client.problems
             assert note.startswith("the stream of the session is not available at the moment")
@@ -99,7 +99,7 @@ async def test_a_server_that_has_no_stream_is_not_asked_again(status: int, begun
     handler = legacy(call_ok, get=get, session=None)
     async with scripted(handler) as server, Client(server.url, timeout=SECONDS) as client:
         await server.until(lambda server: gets(server) == 1 + begun)
-        assert (await client.call("x")).text == "ok"
+        assert (await client.call_tool("x")).text == "ok"
         if noted:
             async with asyncio.timeout(SECONDS):
                 while not client.problems:
@@ -161,7 +161,7 @@ async def test_a_request_waits_while_its_stream_sends_anything(sign: bytes) -> N
         wire.close()
 
     async with scripted(legacy(take, get=get)) as server, Client(server.url, timeout=None) as client:
-        assert (await client.call("x")).text == "ok"
+        assert (await client.call_tool("x")).text == "ok"
 
 
 @pytest.mark.parametrize("how", ["empty", "503"])
@@ -180,7 +180,7 @@ async def test_a_silent_stream_is_resumed_a_bounded_number_of_times(how: str) ->
         with pytest.raises(
             ConnectionLost, match="without a message" if how == "empty" else "could not be resumed.*503"
         ):
-            await client.call("x")
+            await client.call_tool("x")
         assert sum("last-event-id" in got.headers for got in server.requests) == RESUME_TRIES
 
 

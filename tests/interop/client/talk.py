@@ -47,7 +47,7 @@ class Talk:
     async def call(self, name: str, /, **arguments: Any) -> Result:
         """Call a tool, and remember that it was."""
         self.called.add(name)
-        return await self.client.call(name, arguments)
+        return await self.client.call_tool(name, arguments)
 
     async def until(self, what: str, check: Callable[[], Any]) -> None:
         try:

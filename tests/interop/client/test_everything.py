@@ -64,7 +64,7 @@ async def results(talk: Talk) -> None:
     assert isinstance(json.loads((await talk.call("get-env")).text), dict)
     talk.called.add("get-structured-content")
     arguments = {"location": "Chicago"}
-    weather = await talk.client.call("get-structured-content", arguments, returns=Weather)
+    weather = await talk.client.call_tool("get-structured-content", arguments, returns=Weather)
     assert weather == Weather(36, "Light rain / drizzle", 82)
     _, image, _ = (await talk.call("get-tiny-image")).content
     assert isinstance(image, Image) and image.data.startswith(b"\x89PNG") and image.mime_type == "image/png"
@@ -77,12 +77,12 @@ async def results(talk: Talk) -> None:
 async def resources(talk: Talk) -> None:
     client = talk.client
     static = (await client.list_resources())[0]
-    [contents] = await client.read(static.uri)
+    [contents] = await client.read_resource(static.uri)
     assert (contents.uri, contents.mime_type) == (static.uri, "text/markdown")
     _, *links = (await talk.call("get-resource-links", count=4)).content
     assert all(isinstance(link, ResourceLink) for link in links) and len(links) == 4
     for link in links:
-        [contents] = await client.read(link.uri)  # type: ignore[union-attr]
+        [contents] = await client.read_resource(link.uri)  # type: ignore[union-attr]
         assert "Resource " in (contents.text or contents.blob.decode())  # type: ignore[union-attr]
     _, inside, _ = (await talk.call("get-resource-reference", resourceType="Blob", resourceId=2)).content
     assert isinstance(inside, EmbeddedResource)
@@ -96,17 +96,17 @@ async def a_resource_that_a_tool_makes(talk: Talk) -> None:
     assert isinstance(link, ResourceLink)
     await talk.until("resources have changed", lambda: Change("resources") in talk.changes)
     assert link.uri in [each.uri for each in await talk.client.list_resources()]
-    [contents] = await talk.client.read(link.uri)
+    [contents] = await talk.client.read_resource(link.uri)
     assert gzip.decompress(contents.blob) == b"much ado"  # type: ignore[arg-type]
 
 
 async def prompts(talk: Talk) -> None:
     client = talk.client
-    [message] = (await client.prompt("simple-prompt")).messages
+    [message] = (await client.get_prompt("simple-prompt")).messages
     assert message.content.text == "This is a simple prompt without arguments."
-    [message] = (await client.prompt("args-prompt", {"city": "Bonn", "state": "NRW"})).messages
+    [message] = (await client.get_prompt("args-prompt", {"city": "Bonn", "state": "NRW"})).messages
     assert message.content.text == "What's weather in Bonn, NRW?"
-    _, message = (await client.prompt("resource-prompt", {"resourceType": "Text", "resourceId": "3"})).messages
+    _, message = (await client.get_prompt("resource-prompt", {"resourceType": "Text", "resourceId": "3"})).messages
     assert isinstance(message.content, EmbeddedResource)
     found = await client.complete("completable-prompt", "name", "", {"department": "Sales"})
     assert (found.values, found.total, found.has_more) == (["David", "Eve", "Frank"], 3, False)
@@ -116,13 +116,13 @@ async def prompts(talk: Talk) -> None:
 async def failures(talk: Talk) -> None:
     client = talk.client
     with pytest.raises(ToolFailed, match="expected string, received number"):
-        await client.call("echo", {"message": 5})
+        await client.call_tool("echo", {"message": 5})
     with pytest.raises(ToolFailed, match="nothing not found"):
-        await client.call("nothing")
+        await client.call_tool("nothing")
     with pytest.raises(ServerError, match="not found"):
-        await client.read("demo://nothing")
+        await client.read_resource("demo://nothing")
     with pytest.raises(ServerError, match="Invalid arguments"):
-        await client.prompt("args-prompt")
+        await client.get_prompt("args-prompt")
     with pytest.raises(ServerError) as caught:
         await client.request("no/such/method")
     assert caught.value.code == -32601
@@ -134,7 +134,7 @@ async def progress(talk: Talk) -> None:
     seen: list[Any] = []
     talk.called.add("trigger-long-running-operation")
     arguments = {"duration": 0.05, "steps": 4}
-    done = await talk.client.call(
+    done = await talk.client.call_tool(
         "trigger-long-running-operation", arguments, on_progress=lambda *step: seen.append(step)
     )
     assert "completed" in done.text
@@ -205,22 +205,22 @@ async def giving_up(talk: Talk) -> None:
     client = talk.client
     tool, short = "trigger-long-running-operation", {"duration": 0.5, "steps": 1}
     with pytest.raises(CallTimeout):
-        await client.call(tool, short, timeout=0.1)
+        await client.call_tool(tool, short, timeout=0.1)
     begun = asyncio.Event()
     long = {"duration": 30, "steps": 300}
-    call = asyncio.create_task(client.call(tool, long, on_progress=lambda *_: begun.set()))
+    call = asyncio.create_task(client.call_tool(tool, long, on_progress=lambda *_: begun.set()))
     await begun.wait()
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    assert "completed" in (await client.call(tool, short)).text  # the first would have been answered by now
+    assert "completed" in (await client.call_tool(tool, short)).text  # the first would have been answered by now
 
 
 async def much(talk: Talk) -> None:
     client = talk.client
     text = "é" * 1_000_000
-    assert (await client.call("echo", {"message": text})).text == f"Echo: {text}"
-    sums = await asyncio.gather(*(client.call("get-sum", {"a": n, "b": 1}) for n in range(50)))
+    assert (await client.call_tool("echo", {"message": text})).text == f"Echo: {text}"
+    sums = await asyncio.gather(*(client.call_tool("get-sum", {"a": n, "b": 1}) for n in range(50)))
     assert [each.text for each in sums] == [f"The sum of {n} and 1 is {n + 1}." for n in range(50)]
 
 
@@ -242,8 +242,8 @@ def test_a_server_that_is_killed_and_comes_back(kind: str) -> None:
                 await asyncio.to_thread(server.kill)
                 await asyncio.to_thread(server.start)
                 assert await anext(watch) == Change("resource", TEXT)  # without anybody's asking for anything
-            assert (await client.call("echo", {"message": "again"})).text == "Echo: again"
-            assert "Name: Ann" in (await client.call("trigger-elicitation-request")).text
+            assert (await client.call_tool("echo", {"message": "again"})).text == "Echo: again"
+            assert "Name: Ann" in (await client.call_tool("trigger-elicitation-request")).text
 
     with serving("everything", kind) as server:
         asyncio.run(main(server))

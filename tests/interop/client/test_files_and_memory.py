@@ -137,7 +137,7 @@ async def forget(talk: Talk) -> None:
         await talk.call("delete_relations", relations=[{"from": "Ann", "to": "Bo", "relationType": "knows"}])
         assert await anext(watch) == Change("resource", GRAPH)
         await talk.call("delete_entities", entityNames=["Bo"])
-    [graph] = await talk.client.read(GRAPH)
+    [graph] = await talk.client.read_resource(GRAPH)
     assert "Ann" in str(graph.text) and "Bo" not in str(graph.text)
 
 
@@ -145,5 +145,5 @@ def test_memory(tmp_path: Path) -> None:
     env = {"MEMORY_FILE_PATH": str(tmp_path / "memory.jsonl")}
     hold(Talk("memory-stdio", command("memory"), env=env), remember, forget, Talk.called_all)
     with leaving_nothing(), SyncClient(command("memory"), env=env, timeout=PATIENCE) as client:  # as a script would
-        assert [each["name"] for each in client.call("read_graph").structured["entities"]] == ["Ann"]
+        assert [each["name"] for each in client.call_tool("read_graph").structured["entities"]] == ["Ann"]
         assert client.server.name == "memory-server"

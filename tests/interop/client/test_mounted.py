@@ -52,10 +52,10 @@ async def offered(client: Client, name: str) -> None:
 
 async def killed(client: Client, tool: str, arguments: dict[str, Any]) -> None:
     """Kill the server, and have the next one answer the same."""
-    before = (await client.call(tool, arguments)).content
+    before = (await client.call_tool(tool, arguments)).content
     [old] = children() - OTHERS
     os.kill(int(old), signal.SIGKILL)
-    while (await client.call(tool, arguments, check=False)).content != before:
+    while (await client.call_tool(tool, arguments, check=False)).content != before:
         await asyncio.sleep(0.02)
     assert old not in children()
 
@@ -75,17 +75,19 @@ def test_the_server_that_has_everything() -> None:
         async def visit(client: Client) -> None:
             steps: list[Any] = []
             await offered(client, "b_trigger-elicitation-request")
-            assert (await client.call("b_echo", {"message": "hi"})).text == "Echo: hi"
+            assert (await client.call_tool("b_echo", {"message": "hi"})).text == "Echo: hi"
             assert {each.uri_template.rpartition("/")[0] for each in await client.list_templates()} == {
                 "demo://resource/dynamic/text",
                 "demo://resource/dynamic/blob",
             }
             assert "b_simple-prompt" in {each.name for each in await client.list_prompts()}
             work = {"duration": 0.1, "steps": 2}
-            await client.call("b_trigger-long-running-operation", work, on_progress=lambda *step: steps.append(step))
+            await client.call_tool(
+                "b_trigger-long-running-operation", work, on_progress=lambda *step: steps.append(step)
+            )
             assert steps[-1][:2] == (2, 2)
             asked.clear()
-            done = await client.call("b_trigger-elicitation-request")
+            done = await client.call_tool("b_trigger-elicitation-request")
             assert len(asked) == 1
             assert asked[0].startswith("[b] ")
             assert "User provided the requested information" in done.text
@@ -94,7 +96,7 @@ def test_the_server_that_has_everything() -> None:
             for client in clients:
                 await visit(client)
             await killed(clients[0], "b_echo", {"message": "again"})
-            assert (await clients[1].call("b_echo", {"message": "too"})).text == "Echo: too"
+            assert (await clients[1].call_tool("b_echo", {"message": "too"})).text == "Echo: too"
 
     run(main)
 
@@ -108,8 +110,8 @@ def test_the_memory_server(tmp_path: Path) -> None:
             for client, name in zip(clients, ("Ann", "Bob"), strict=True):
                 await offered(client, "b_create_entities")
                 people.append({"name": name, "entityType": "person", "observations": ["sails"]})
-                await client.call("b_create_entities", {"entities": people[-1:]})
-                assert (await client.call("b_read_graph", {})).structured["entities"] == people
+                await client.call_tool("b_create_entities", {"entities": people[-1:]})
+                assert (await client.call_tool("b_read_graph", {})).structured["entities"] == people
             await killed(clients[1], "b_read_graph", {})
 
     run(main)
@@ -118,11 +120,11 @@ def test_the_memory_server(tmp_path: Path) -> None:
 async def visit_python(client: Client) -> None:
     steps: list[Any] = []
     await offered(client, "b_add")
-    assert (await client.call("b_add", {"a": 1, "b": 2})).text == "3"
-    await client.call("b_steps", on_progress=lambda *step: steps.append(step))
+    assert (await client.call_tool("b_add", {"a": 1, "b": 2})).text == "3"
+    await client.call_tool("b_steps", on_progress=lambda *step: steps.append(step))
     assert steps[-1][:2] == (2, 3)
-    assert (await client.call("b_greet")).text == "hello Ann Ann"
-    assert (await client.read("test://thing"))[0].text == "it"
+    assert (await client.call_tool("b_greet")).text == "hello Ann Ann"
+    assert (await client.read_resource("test://thing"))[0].text == "it"
 
 
 def test_the_official_python_server_over_http() -> None:
@@ -134,12 +136,12 @@ def test_the_official_python_server_over_http() -> None:
                     await visit_python(client)
                 server.kill()
                 for client in clients:
-                    gone = await client.call("b_add", {"a": 1, "b": 2}, check=False)
+                    gone = await client.call_tool("b_add", {"a": 1, "b": 2}, check=False)
                     assert gone.is_error
                     assert "mounted server 'b'" in gone.text
                 await asyncio.to_thread(server.start)
                 for client in clients:
-                    while (await client.call("b_add", {"a": 1, "b": 2}, check=False)).text != "3":
+                    while (await client.call_tool("b_add", {"a": 1, "b": 2}, check=False)).text != "3":
                         await asyncio.sleep(0.02)
 
         run(main)

@@ -56,48 +56,48 @@ async def lists(talk: Talk) -> None:
 
 async def results(talk: Talk) -> None:
     client = talk.client
-    result = await client.call("add", {"a": 1, "b": 2})
+    result = await client.call_tool("add", {"a": 1, "b": 2})
     assert (result.text, result.structured) == ("3", {"result": 3})
-    assert await client.call("add", {"a": 1, "b": 2}, returns=int) == 3
-    assert await client.call("person", {"name": "Bo"}, returns=Person) == Person("Bo", 30)
-    words, image, audio, link, inside = (await client.call("blocks")).content
+    assert await client.call_tool("add", {"a": 1, "b": 2}, returns=int) == 3
+    assert await client.call_tool("person", {"name": "Bo"}, returns=Person) == Person("Bo", 30)
+    words, image, audio, link, inside = (await client.call_tool("blocks")).content
     assert isinstance(words, Text) and words.text == "words"
     assert isinstance(image, Image) and (image.data, image.mime_type) == (b"\x89PNG\x00\xff", "image/png")
     assert isinstance(audio, Audio) and audio.data == b"RIFF\x00\xff"
     assert isinstance(link, ResourceLink) and (link.uri, link.description) == ("test://thing", "over there")
     assert isinstance(inside, EmbeddedResource) and inside.resource.text == "inside"
-    [read] = await client.read(link.uri)
+    [read] = await client.read_resource(link.uri)
     assert read.text == "it"
 
 
 async def failures(talk: Talk) -> None:
     client = talk.client
     with pytest.raises(ToolFailed, match="Error"):
-        await client.call("fail")
-    assert (await client.call("fail", check=False)).is_error
+        await client.call_tool("fail")
+    assert (await client.call_tool("fail", check=False)).is_error
     with pytest.raises(ToolFailed, match="valid integer"):
-        await client.call("add", {"a": "x", "b": 1})
+        await client.call_tool("add", {"a": "x", "b": 1})
     with pytest.raises((ToolFailed, ServerError), match=r"[Uu]nknown tool"):
-        await client.call("nothing")
+        await client.call_tool("nothing")
     with pytest.raises(ServerError, match="test://nothing"):
-        await client.read("test://nothing")
+        await client.read_resource("test://nothing")
     with pytest.raises(ServerError):
-        await client.prompt("nothing")
+        await client.get_prompt("nothing")
     with pytest.raises(ServerError) as caught:
         await client.request("no/such/method")
     assert caught.value.code == -32601
-    assert await client.call("add", {"a": 2, "b": 2}, returns=int) == 4  # none of which did any harm
+    assert await client.call_tool("add", {"a": 2, "b": 2}, returns=int) == 4  # none of which did any harm
 
 
 async def progress(talk: Talk) -> None:
     seen: list[Any] = []
-    assert (await talk.client.call("steps", on_progress=lambda *step: seen.append(step))).text == "done"
+    assert (await talk.client.call_tool("steps", on_progress=lambda *step: seen.append(step))).text == "done"
     assert seen == [(at, 3.0, f"step {at}") for at in range(3)]
 
 
 async def logs(talk: Talk) -> None:
     """The official server has no `logging` of the handshake era: it can't be told a level, and logs it all."""
-    await talk.client.call("speak")
+    await talk.client.call_tool("speak")
     await talk.until("the last is heard", lambda: talk.logs and talk.logs[-1].level == "error")
     assert talk.logs[-1].logger == "town crier"
     assert "loud" in str(talk.logs[-1].data)
@@ -106,14 +106,14 @@ async def logs(talk: Talk) -> None:
 
 
 async def resources(talk: Talk) -> None:
-    [some_bytes] = await talk.client.read("test://bytes")
+    [some_bytes] = await talk.client.read_resource("test://bytes")
     assert (some_bytes.blob, some_bytes.mime_type, some_bytes.text) == (b"\x00\xff", "application/octet-stream", UNSET)
-    [number] = await talk.client.read("test://numbers/12")
+    [number] = await talk.client.read_resource("test://numbers/12")
     assert number.text == "number 12"
 
 
 async def prompts(talk: Talk) -> None:
-    filled = await talk.client.prompt("poem", {"about": "tea"})
+    filled = await talk.client.get_prompt("poem", {"about": "tea"})
     assert [(each.role, each.content.text) for each in filled.messages] == [("user", "write about tea")]
     assert (await talk.client.complete("poem", "about", "te", {"style": "a"})).values == ["tea!"]
     found = await talk.client.complete("test://numbers/{n}", "n", "1")
@@ -123,12 +123,12 @@ async def prompts(talk: Talk) -> None:
 async def questions(talk: Talk) -> None:
     """FastMCP asks for roots outside of any request, which over HTTP goes by the stream of the session."""
     client = talk.client
-    assert (await client.call("greet")).text == "hello Ann Ann"  # what is not filled in has its default
+    assert (await client.call_tool("greet")).text == "hello Ann Ann"  # what is not filled in has its default
     assert "name" in (talk.questions[-1].schema or {})["properties"]
     for talk.answer, action in ((False, "decline"), (None, "cancel"), ({"name": "Bo", "often": 1}, "hello Bo")):
-        assert (await client.call("greet")).text == action
-    assert (await client.call("think")).text == "unknown: Say something. Something."
-    assert ROOT in (await client.call("look")).text
+        assert (await client.call_tool("greet")).text == action
+    assert (await client.call_tool("think")).text == "unknown: Say something. Something."
+    assert ROOT in (await client.call_tool("look")).text
 
 
 async def changes(talk: Talk) -> None:
@@ -136,17 +136,17 @@ async def changes(talk: Talk) -> None:
     if talk.way.startswith("fast"):
         with pytest.raises(ServerError, match="not found"):
             await client.watch(uris=["test://thing"]).__aenter__()  # it has no subscriptions, and says so
-        await client.call("touch")
+        await client.call_tool("touch")
         await talk.until("tools have changed", lambda: Change("tools") in talk.changes)
         return
     async with client.watch(tools=True, uris=["test://thing"]) as watch, asyncio.timeout(PATIENCE):
-        await client.call("touch")
+        await client.call_tool("touch")
         assert {await anext(watch), await anext(watch)} == {Change("tools"), Change("resource", "test://thing")}
     assert await count(client, "subscribed") == 0
 
 
 async def count(client: Client, what: str) -> int:
-    return await client.call("count", {"what": what}, returns=int)
+    return await client.call_tool("count", {"what": what}, returns=int)
 
 
 async def befell(client: Client, what: str, times: int) -> None:
@@ -160,10 +160,10 @@ async def giving_up(talk: Talk) -> None:
     client = talk.client
     while not await count(client, "started"):
         with pytest.raises(CallTimeout):
-            await client.call("wait", timeout=0.3)
+            await client.call_tool("wait", timeout=0.3)
     started = await count(client, "started")
     await befell(client, "cancelled", started)
-    calls = [asyncio.create_task(client.call("wait", on_progress=lambda *_: None)) for _ in range(3)]
+    calls = [asyncio.create_task(client.call_tool("wait", on_progress=lambda *_: None)) for _ in range(3)]
     await befell(client, "started", started + 3)
     for call in calls:
         call.cancel()
@@ -175,9 +175,9 @@ async def giving_up(talk: Talk) -> None:
 
 async def much(talk: Talk) -> None:
     client = talk.client
-    assert (await client.call("big", {"size": 3_000_000})).text == "é" * 3_000_000
-    assert await client.call("length", {"text": "é" * 1_000_000}, returns=int) == 1_000_000
-    sums = await asyncio.gather(*(client.call("add", {"a": n, "b": 1}, returns=int) for n in range(50)))
+    assert (await client.call_tool("big", {"size": 3_000_000})).text == "é" * 3_000_000
+    assert await client.call_tool("length", {"text": "é" * 1_000_000}, returns=int) == 1_000_000
+    sums = await asyncio.gather(*(client.call_tool("add", {"a": n, "b": 1}, returns=int) for n in range(50)))
     assert sums == [n + 1 for n in range(50)]
 
 
@@ -230,7 +230,7 @@ def test_a_child_that_is_killed_is_started_anew(era: str) -> None:
         if era == "auto":  # else it has no way to be told
             await client.set_log_level("debug")
         async with client.watch(uris=["test://thing"]) as watch, asyncio.timeout(PATIENCE):
-            call = asyncio.create_task(client.call("wait"))
+            call = asyncio.create_task(client.call_tool("wait"))
             await befell(client, "started", 1)
             [child] = children() - others
             os.kill(int(child), signal.SIGKILL)
@@ -238,9 +238,9 @@ def test_a_child_that_is_killed_is_started_anew(era: str) -> None:
                 await call
             assert f"pid {child}" in caught.value.server
             assert await anext(watch) == Change("resource", "test://thing")
-            await client.call("touch")
+            await client.call_tool("touch")
             assert await anext(watch) == Change("resource", "test://thing")
-        await client.call("speak")
+        await client.call_tool("speak")
         await talk.until("all is heard", lambda: [each.level for each in talk.logs] == ["debug", "error"])
         assert child not in children()
 
@@ -258,15 +258,15 @@ def test_a_server_that_is_killed_and_comes_back(peer: str) -> None:
             watches = [talk.client.watch(tools=True) for talk in talks] if peer == "official" else []
             for watch in watches:
                 await watch.__aenter__()
-            calls = [asyncio.create_task(talk.client.call("wait")) for talk in talks]
+            calls = [asyncio.create_task(talk.client.call_tool("wait")) for talk in talks]
             await befell(talks[0].client, "started", 2)
             await asyncio.to_thread(server.kill)
             for lost in await asyncio.gather(*calls, return_exceptions=True):
                 assert isinstance(lost, ConnectionLost) and not lost.unsent
             await asyncio.to_thread(server.start)
             for talk in talks:
-                assert await talk.client.call("add", {"a": 1, "b": 3}, returns=int) == 4
-                assert (await talk.client.call("greet")).text == "hello Ann Ann"
+                assert await talk.client.call_tool("add", {"a": 1, "b": 3}, returns=int) == 4
+                assert (await talk.client.call_tool("greet")).text == "hello Ann Ann"
             for watch in watches:
                 assert await anext(watch) == Change("tools")
                 await watch.__aexit__(None, None, None)

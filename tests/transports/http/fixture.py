@@ -191,13 +191,13 @@ def _declare(rig: Rig) -> None:
     @app.tool(run="inline")
     def grow() -> str:
         """Add a toolset."""
-        app.add(Extra())
+        app.add_toolset(Extra())
         return "grown"
 
     @app.tool(run="inline")
     def shrink() -> str:
         """Take it away."""
-        app.remove("extra")
+        app.remove_toolset("extra")
         return "shrunk"
 
     @app.tool(run="inline", scopes=["admin"])

@@ -120,7 +120,7 @@ def test_what_changes_while_it_closes_is_not_sent_to_a_store_that_is_gone(tmp_pa
             await asyncio.sleep(0)
 
     async def took_away(rig: Rig) -> None:
-        rig.server.add(Extra())
+        rig.server.add_toolset(Extra())
 
     asyncio.run(main())
     assert problems == []

@@ -12,10 +12,10 @@ _MODULES = {
     "EnterpriseManaged": "grants",
     "JwtBearer": "grants",
     "OAuth": "oauth",
-    "FileStorage": "store",
-    "KeyringStorage": "store",
-    "MemoryStorage": "store",
-    "Storage": "store",
+    "FileStorage": "token_store",
+    "KeyringStorage": "token_store",
+    "MemoryStorage": "token_store",
+    "Storage": "token_store",
 }
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from longshore.client.auth.grants import EnterpriseManaged as EnterpriseManaged
     from longshore.client.auth.grants import JwtBearer as JwtBearer
     from longshore.client.auth.oauth import OAuth as OAuth
-    from longshore.client.auth.store import FileStorage as FileStorage
-    from longshore.client.auth.store import KeyringStorage as KeyringStorage
-    from longshore.client.auth.store import MemoryStorage as MemoryStorage
-    from longshore.client.auth.store import Storage as Storage
+    from longshore.client.auth.token_store import FileStorage as FileStorage
+    from longshore.client.auth.token_store import KeyringStorage as KeyringStorage
+    from longshore.client.auth.token_store import MemoryStorage as MemoryStorage
+    from longshore.client.auth.token_store import Storage as Storage
 
 __all__ = [*_MODULES]  # pyright: ignore[reportUnsupportedDunderAll]
 

@@ -35,7 +35,7 @@ from longshore.client.auth.discovery import (
 )
 from longshore.client.auth.dpop import USE_NONCE, Prover, can_sign
 from longshore.client.auth.oauth_http import OAuthHttp, TryLater, UrlPolicy, plain_url, shown
-from longshore.client.auth.store import Storage, TokenStore
+from longshore.client.auth.token_store import Storage, TokenStore
 from longshore.client.auth.tokens import GrantContext, GrantRefused, Identity, Tokens, refresh
 from longshore.client.tasks import name_of, on_thread
 from longshore.errors import AuthorizationError

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, final
 from longshore.client.auth.authorizer import TOKEN
 from longshore.client.auth.flow import TokenAuthorizer, call_user
 from longshore.client.auth.oauth_http import check_given_url, explain_refusal, shown
-from longshore.client.auth.store import MemoryStorage, Storage
+from longshore.client.auth.token_store import MemoryStorage, Storage
 from longshore.client.auth.tokens import (
     METHODS,
     GrantContext,

@@ -32,7 +32,7 @@ from longshore.client.auth.loopback import (
     check_uri,
 )
 from longshore.client.auth.oauth_http import check_given_url, explain_refusal, one_line, shown
-from longshore.client.auth.store import FileStorage, Storage, TokenStore
+from longshore.client.auth.token_store import FileStorage, Storage, TokenStore
 from longshore.client.auth.tokens import (
     BASIC,
     METHODS,

@@ -1,4 +1,4 @@
-"""Tools that describe a server to an agent: `app.add(Discovery(app))`."""
+"""Tools that describe a server to an agent: `app.add_toolset(Discovery(app))`."""
 
 from __future__ import annotations
 

@@ -31,9 +31,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from longshore.backoff import Backoff
 from longshore.config import Config
 from longshore.errors import LongshoreError
-from longshore.retry import Backoff
 from longshore.sandbox.descendants import adopt, children, end_all
 from longshore.server.engine import Engine
 from longshore.telemetry.recorder import Recorder

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longshore.registry.answers import (
+from longshore.registry.token_budget import (
     DEFAULT_TOKENS,
     LEAST_TOKENS,
     MOST_TOKENS,
