@@ -22,7 +22,9 @@ async def main() -> None:
         print((await shop.call_tool("refund", {"order": "A9"})).text)
     async with Client("examples/progress.py", on_log=log, log_level="info") as miner:
         steps: list[float] = []
-        number = await miner.call_tool("mine", {"zeros": 4}, returns=int, on_progress=lambda done, *_: steps.append(done))
+        number = await miner.call_tool(
+            "mine", {"zeros": 4}, returns=int, on_progress=lambda done, *_: steps.append(done)
+        )
         print(number, "was found; we were told on the way:", bool(steps))
 
 

@@ -17,51 +17,60 @@ def main(argv: list[str] | None = None) -> NoReturn:
     args = sys.argv[1:] if argv is None else argv
     parsed = _read_serve(args)
     if parsed is not None:
-        serve(*parsed)
+        target, flags, config_path, profile = parsed
+        serve(target, flags, config_path, profile)
         sys.exit(0)
     from longshore.cli.main import run
 
     sys.exit(run(args))
 
 
-def _read_serve(args: list[str]) -> tuple[str | None, dict[str, Any], str | None] | None:
-    """The target, the flags and the configuration file of a plain `serve`; None if it is anything else."""
+def bb_mcp_server() -> NoReturn:
+    """The `bb-mcp-server` command: the profile `bb`."""
+    main(["serve", "--profile", "bb", *sys.argv[1:]])
+
+
+def _read_serve(args: list[str]) -> tuple[str | None, dict[str, Any], str | None, str | None] | None:
+    """The target, flags, configuration file and profile of a plain `serve`; None if it is anything else."""
     if not args or args[0] != "serve":
         return None
-    from longshore.config.sections import CONFIG_OPTION, FLAGS
+    from longshore.config.sections import CONFIG_OPTION, FLAGS, PROFILE_OPTION
 
     target: str | None = None
     flags: dict[str, Any] = {}
     path: str | None = None
+    profile: str | None = None
     rest = iter(args[1:])
     for arg in rest:
         option, equals, value = arg.partition("=")
-        if option == CONFIG_OPTION or option in FLAGS:
+        if option in (CONFIG_OPTION, PROFILE_OPTION) or option in FLAGS:
             given = value if equals else next(rest, None)
             if given is None:
                 return None
             if option == CONFIG_OPTION:
                 path = given
+            elif option == PROFILE_OPTION:
+                profile = given
             else:
                 flags[FLAGS[option]] = given
         elif arg.startswith("-") or target is not None:
             return None
         else:
             target = arg
-    return target, flags, path
+    return target, flags, path, profile
 
 
-def serve(target: str | None, flags: Mapping[str, Any], config_path: str | None) -> None:
-    """Serve a target, or the built-in server, on stdio."""
+def serve(target: str | None, flags: Mapping[str, Any], config_path: str | None, profile: str | None) -> None:
+    """Serve a target, or a profile of the built-in server, on stdio."""
     from longshore.errors import LongshoreError
     from longshore.transports.descriptors import claim
 
     by_hand = os.isatty(0)
     reader, writer = claim()
     try:
-        app = find(target)
+        app = find(target, profile)
         if by_hand:
-            _greet(app.name, target)
+            _greet(app.name, target, profile)
         app.serve(reader, writer, flags=flags, config_path=config_path)
     except LongshoreError as problem:
         sys.stderr.write(f"{problem}\n")
@@ -70,26 +79,30 @@ def serve(target: str | None, flags: Mapping[str, Any], config_path: str | None)
         sys.exit(130)
 
 
-def serve_http(target: str | None, flags: Mapping[str, Any], config_path: str | None) -> None:
-    """Serve a target, or the built-in server, over HTTP."""
-    find(target).serve_http(flags=flags, config_path=config_path)
+def serve_http(target: str | None, flags: Mapping[str, Any], config_path: str | None, profile: str | None) -> None:
+    """Serve a target, or a profile of the built-in server, over HTTP."""
+    find(target, profile).serve_http(flags=flags, config_path=config_path)
 
 
-def find(target: str | None) -> Any:
-    """The server of a target, or the built-in one."""
+def find(target: str | None, profile: str | None = None) -> Any:
+    """The server of a target, or of a profile."""
     if target is None:
         from longshore.builtin import make
 
-        return make()
+        return make(profile or "longshore")
+    if profile is not None:
+        from longshore.errors import ConfigError
+
+        raise ConfigError(f"--profile {profile} is a server of its own, so it goes without {target}; use --dialect")
     from longshore.loader import load_server
 
     return load_server(target)
 
 
-def _greet(name: str, target: str | None) -> None:
+def _greet(name: str, target: str | None, profile: str | None) -> None:
     from longshore.transports.greeting import greet, longshore_command
 
-    named: list[str] = []
+    named: list[str] = [] if profile is None else ["--profile", profile]
     if target is not None:
         from longshore.loader import absolute
 

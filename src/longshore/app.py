@@ -37,6 +37,7 @@ class Server:
     - `app.add_toolset(toolset)`, `app.add_tool(Tool(…), handler)`; all of it also while the server runs.
     - `app.run()` serves stdio until the client disconnects, `app.run(http=True)` HTTP.
     - `auth` says who may use it over HTTP: a token, or keys of `[auth]` as a dict. It overrides the configuration.
+    - `defaults` are configuration that files, variables and flags override: `{"server.timeout": 5}`.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Server:
         categories: Sequence[str] | None = None,
         waive: Mapping[str, str] | None = None,
         auth: str | Mapping[str, Any] | None = None,
+        defaults: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name
         self.version = version
@@ -66,7 +68,7 @@ class Server:
         extra = {"title": title, "description": description, "websiteUrl": website_url, "icons": list(icons) or None}
         info.update({key: value for key, value in extra.items() if value is not None})
         policy = Policy(self.catalog, limits, instructions)
-        self._runtime = Runtime(info, self.catalog, self.recorder, self.admission, policy, auth)
+        self._runtime = Runtime(info, self.catalog, self.recorder, self.admission, policy, auth, defaults or {})
 
     # -- declaring
 

@@ -1,9 +1,15 @@
-"""The product: which toolsets the built-in server has."""
+"""The product: the profiles that `longshore serve` and its other entry points serve."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final
+
+from msgspec import Struct
+
 from longshore import __version__
 from longshore.app import Server
+from longshore.errors import ConfigError
 
 CATEGORIES = ("browser-lifecycle", "navigation", "content-capture", "interaction", "discovery")
 """The categories of our tools. A new category is added here first."""
@@ -14,18 +20,70 @@ INSTRUCTIONS = (
 )
 
 
-def make() -> Server:
-    """The server that `longshore serve` runs when no target is given."""
+class Profile(Struct, frozen=True, kw_only=True):
+    """What an entry point serves: a server with its tools, and the configuration that it starts from."""
+
+    server: str
+    """The name that clients see."""
+    version: str = __version__
+    title: str | None = None
+    instructions: str | None = None
+    declare: Callable[[Server], None]
+    """Adds its tools and toolsets."""
+    closed: bool = False
+    """Whether its tools never change while it runs."""
+    categories: tuple[str, ...] | None = None
+    defaults: Mapping[str, Any] = {}
+    """Configuration where nothing else is configured: the dialect, authentication, telemetry."""
+
+
+def _declare_toolsets(app: Server) -> None:
     from longshore.toolsets.discovery.tools import Discovery
 
-    app = Server(
-        "longshore",
-        version=__version__,
-        title="Longshore",
-        instructions=INSTRUCTIONS,
-        standards="refuse",
-        categories=CATEGORIES,
-    )
     app.asks_token = True  # its tools act on this machine, so other users of the machine must not reach it
     app.add_toolset(Discovery(app))
+
+
+def _declare_hello(app: Server) -> None:
+    @app.tool(effects="read", run="inline")
+    def hello(name: Annotated[str, "Name to greet"]) -> str:
+        """Returns a greeting message"""
+        return f"Hello, {name}!"
+
+
+PROFILES: Final = {
+    "longshore": Profile(
+        server="longshore",
+        title="Longshore",
+        instructions=INSTRUCTIONS,
+        declare=_declare_toolsets,
+        categories=CATEGORIES,
+    ),
+    "bb": Profile(
+        server="bb-mcp-server",
+        version="0.1.0",
+        declare=_declare_hello,
+        closed=True,
+        defaults={"server.dialect": "bb", "server.log_level": "debug", "telemetry.records": True, "auth.mode": "off"},
+    ),
+}
+"""The profiles by name. `bb` is that of the document of bb-mcp-server, whose values it has."""
+
+
+def make(name: str = "longshore") -> Server:
+    """The server of a profile. Raises ConfigError for an unknown one."""
+    profile = PROFILES.get(name)
+    if profile is None:
+        raise ConfigError(f"--profile: no profile {name!r}; there are {', '.join(PROFILES)}")
+    app = Server(
+        profile.server,
+        version=profile.version,
+        title=profile.title,
+        instructions=profile.instructions,
+        standards="refuse",
+        categories=profile.categories,
+        defaults=profile.defaults,
+    )
+    profile.declare(app)
+    app.catalog.closed = profile.closed
     return app

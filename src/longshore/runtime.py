@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
     from longshore.mounting.mount import Mounts
+    from longshore.protocol.dialect import Dialect
     from longshore.registry.toolset import ToolsetCloser, ToolsetHandle
     from longshore.telemetry.recorder import Listener
     from longshore.transports.http.app import HttpApp
@@ -35,11 +36,13 @@ class Runtime:
         admission: Admission,
         policy: Policy,
         auth: str | Mapping[str, Any] | None,
+        defaults: Mapping[str, Any],
     ) -> None:
         self.policy = policy
         self.mounts: Mounts | None = None
         self._info, self._catalog, self._recorder, self._admission = info, catalog, recorder, admission
         self._auth = _auth_flags(auth)
+        self._defaults = defaults
         self._watch = ConfigWatch(self._reconfigure, self._refuse_config)
         self._engine: Engine | None = None
         self._made_closer: ToolsetCloser | None = None
@@ -54,10 +57,19 @@ class Runtime:
                 self.policy,
                 limits=self.policy.limits,
                 recorder=self._recorder,
+                dialect=self._load_dialect(),
                 before_request=self._watch.check,
             )
             self._catalog.changed = self._engine.changed
         return self._engine
+
+    def _load_dialect(self) -> Dialect | None:
+        name = self.policy.config.server.dialect
+        if name is None:
+            return None
+        from longshore.dialects import load_dialect
+
+        return load_dialect(name)
 
     def renew(self) -> None:
         """Drop the engine with every call, subscription and rate. Declarations stay."""
@@ -148,7 +160,7 @@ class Runtime:
         """MCP over HTTP as an ASGI app."""
         from longshore.transports.http.app import HttpApp
 
-        flags = {**self._auth, **http_flags(settings)}
+        flags = {**self._defaults, **self._auth, **http_flags(settings)}
         self.policy.config = configuration.load(flags, path=config_path)
         self._log_to_stderr()
         self._admission.report()
@@ -158,7 +170,7 @@ class Runtime:
     # -- configuration
 
     def _configure(self, flags: Mapping[str, Any] | None, config_path: str | None) -> None:
-        given = {**self._auth, **(flags or {})}
+        given = {**self._defaults, **self._auth, **(flags or {})}
         self.policy.config = self._watch.load(lambda: configuration.load(given, path=config_path))
         self._log_to_stderr()
 

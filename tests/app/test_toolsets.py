@@ -255,10 +255,10 @@ def test_adding_and_removing_a_toolset_notifies_the_client_and_closes_it(revisio
         app, counter = client.app, Counter()
         if client.modern:
             client.send("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
-        await asyncio.to_thread(app.add, counter)
+        await asyncio.to_thread(app.add_toolset, counter)
         await client.heard("notifications/tools/list_changed")
         assert text(await client.call_tool("add")) == "101"
-        await asyncio.to_thread(app.remove, "counter")
+        await asyncio.to_thread(app.remove_toolset, "counter")
         await client.heard("notifications/tools/list_changed")
         await happens(counter.stopped)
         assert counter.events == ["start", "stop"]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from .bb import BB_REQUIREMENTS, BB_ROWS
 from .client import CLIENT_LEFT_OUT, CLIENT_REQUIREMENTS, CLIENT_ROWS
 from .manifest import LEFT_OUT, REQUIREMENTS, ROWS, Row
 from .standards import STANDARD_LEFT_OUT, STANDARD_REQUIREMENTS, STANDARD_ROWS
@@ -19,6 +20,7 @@ SIDES = {
     "server": (REQUIREMENTS, ROWS, LEFT_OUT),
     "client": (CLIENT_REQUIREMENTS, CLIENT_ROWS, CLIENT_LEFT_OUT),
     "standards": (STANDARD_REQUIREMENTS, STANDARD_ROWS, STANDARD_LEFT_OUT),
+    "bb": (BB_REQUIREMENTS, BB_ROWS, {}),
 }
 EVERY_ROW = [(f"{id} of the {side}", row) for side, (_, rows, _) in SIDES.items() for id, row in rows.items()]
 

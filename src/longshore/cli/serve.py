@@ -10,7 +10,7 @@ import click
 
 from longshore.config.keys import sections, show
 from longshore.config.reference import docs
-from longshore.config.sections import CONFIG_OPTION, FLAGS, HTTP_FLAGS, HTTP_OPTION
+from longshore.config.sections import CONFIG_OPTION, FLAGS, HTTP_FLAGS, HTTP_OPTION, PROFILE_OPTION
 
 _METAVARS = {"seconds": "SECONDS", "timeout": "SECONDS", "count": "NUMBER", "choice": "NAME", "text": "TEXT"}
 _TEXTS = {"--host": "ADDRESS", "--public-url": "URL", "--store": "URL", "--tls-cert": "FILE", "--tls-key": "FILE"}
@@ -36,8 +36,9 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     CONFIG_OPTION, "config_path", metavar="PATH", help="Read this file in place of the project's longshore.toml."
 )
+@click.option(PROFILE_OPTION, "profile", metavar="NAME", help="Serve this profile of the built-in server: bb.")
 @_options
-def serve(target: str | None, http: bool, config_path: str | None, **flags: str | None) -> None:
+def serve(target: str | None, http: bool, config_path: str | None, profile: str | None, **flags: str | None) -> None:
     """Serve MCP, on stdio or over HTTP.
 
     TARGET is your server: path/to/server.py, path/to/server.py:name or module:name. The default is the built-in
@@ -49,4 +50,5 @@ def serve(target: str | None, http: bool, config_path: str | None, **flags: str 
         raise click.UsageError(f"{stray} is for HTTP; add {HTTP_OPTION}")
     entry_point = import_module("longshore.__main__")  # it is outside the layers of packages, so no import statement
     run = entry_point.serve_http if http else entry_point.serve
-    run(target, flags={key: value for key, value in given.items() if value is not None}, config_path=config_path)
+    values = {key: value for key, value in given.items() if value is not None}
+    run(target, flags=values, config_path=config_path, profile=profile)

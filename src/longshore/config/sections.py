@@ -21,6 +21,7 @@ Timeout: TypeAlias = float | Literal[False]
 LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error"]
 LogFormat: TypeAlias = Literal["auto", "pretty", "json"]
 SchemaForm: TypeAlias = Literal["claude", "openai", "openai-strict", "gemini", "vscode", "cursor", "brooklyn"]
+DialectName: TypeAlias = Literal["bb"]
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True):
@@ -35,6 +36,9 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     expose_errors: bool = False
     """Show the model the text of unexpected exceptions. Masked by default: they may hold paths and secrets."""
 
+    debug: bool = False
+    """Show stack traces to peers whose dialect has a place for them. Never beyond this machine."""
+
     instructions: str | None = None
     """Instructions to the model, in place of the author's."""
 
@@ -43,6 +47,9 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
 
     log_format: LogFormat = "auto"
     """How records look on stderr; auto: pretty on a terminal, JSON lines otherwise."""
+
+    dialect: DialectName | None = None
+    """Speak this dialect with the peers that it is for, and MCP with all others."""
 
     schemas: SchemaForm | None = None
     """List tools in the form that one kind of client takes. Unset: as written. Arguments are checked as written."""
@@ -336,6 +343,8 @@ def env_form(name: str) -> str:
 
 CONFIG_OPTION = "--config"
 """Replaces the project file. It is no key, so it is not in the table."""
+PROFILE_OPTION = "--profile"
+"""Chooses the server, where no target is given."""
 HTTP_OPTION = "--http"
 """Chooses the transport."""
 
@@ -345,6 +354,7 @@ FLAGS = {
     "--log-level": "server.log_level",
     "--log-format": "server.log_format",
     "--schemas": "server.schemas",
+    "--dialect": "server.dialect",
 }
 """Options that set a key, of every transport. The fast entry handles them; others go through the command line."""
 

@@ -1,12 +1,13 @@
-"""Wire dialects: one taxonomy of failures, rendered in the form that the peer expects.
+"""Failures as one taxonomy, and dialects: the wire forms of peers that do not speak MCP as published.
 
-The standard dialect follows MCP: a failure that a model can correct (its arguments, a failed tool, a time limit) is a
-result with `isError`; any other (an unknown tool, a missing handshake) is a JSON-RPC error.
+A dialect is data and pure functions over wire records. It says which peers it is for; every other peer of the same
+server, and every request that names 2026-07-28, gets MCP. `server.adapter` applies it.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, Protocol
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 from msgspec import UNSET, Struct
 
@@ -38,12 +39,8 @@ class Failure(Struct, frozen=True):
     kind: FailureKind
     text: str
     data: Any = UNSET
-
-
-class Dialect(Protocol):
-    """How failures look on the wire."""
-
-    def failed(self, failure: Failure, method: str, revision: Revision) -> Fault | CallResult: ...
+    problem: BaseException | None = None
+    """The exception that an author's function raised. MCP peers see nothing of it."""
 
 
 _PROTOCOL_KINDS: Final[frozenset[FailureKind]] = frozenset({"unknown_tool", "not_initialized", "not_found"})
@@ -55,15 +52,78 @@ _CODES: Final[dict[FailureKind, int]] = {
 }
 
 
-class Standard:
-    """MCP's own rendering."""
+def render_failure(failure: Failure, method: str, revision: Revision) -> Fault | CallResult:
+    """A failure as MCP has it.
 
-    def failed(self, failure: Failure, method: str, revision: Revision) -> Fault | CallResult:
-        if method == "tools/call" and failure.kind not in _PROTOCOL_KINDS:
-            return CallResult([Text(failure.text)], is_error=True)
-        if failure.kind == "not_found" and revision.index < R2607:
-            return Fault(RESOURCE_NOT_FOUND, failure.text, failure.data)
-        return Fault(_CODES.get(failure.kind, INTERNAL_ERROR), failure.text, failure.data)
+    A failure that a model can correct (its arguments, a failed tool, a time limit) is a result with `isError`; any
+    other (an unknown tool, a missing handshake) is a JSON-RPC error.
+    """
+    if method == "tools/call" and failure.kind not in _PROTOCOL_KINDS:
+        return CallResult([Text(failure.text)], is_error=True)
+    if failure.kind == "not_found" and revision.index < R2607:
+        return Fault(RESOURCE_NOT_FOUND, failure.text, failure.data)
+    return Fault(_CODES.get(failure.kind, INTERNAL_ERROR), failure.text, failure.data)
 
 
-STANDARD: Final = Standard()
+class ToolFailure(Struct, frozen=True):
+    """A failed `tools/call`, as a dialect renders it."""
+
+    kind: FailureKind
+    tool: str
+    text: str
+    """In words for the model."""
+    cause: str
+    """The type and text of the exception behind it, where there is one; else the same text."""
+    trace: str = ""
+    """The stack trace of the exception, in debug mode only."""
+
+
+class Dialect(Struct, frozen=True, kw_only=True):
+    """One dialect. The defaults are what MCP does, so a dialect says only where it differs."""
+
+    name: str
+    revisions: Mapping[str, Revision] = {}
+    """The versions of handshakes that it is for, and the revision that each of them means."""
+    before_handshake: Literal["standard", "refuse", "serve"] = "standard"
+    """What a peer gets before a handshake: MCP's own errors, this dialect's refusal, or service without one."""
+    methods: frozenset[str] | None = None
+    """The methods that exist; None: those of the revision."""
+    answers: Mapping[str, Any] = {}
+    """Methods with a fixed result."""
+    batches: bool = False
+    unsolicited: bool = True
+    """Whether peers may get lines that they did not ask for: notifications, progress, log messages."""
+    in_order: bool = False
+    """Whether answers go out in the order of the requests."""
+    needs_arguments: bool = False
+    """Whether a `tools/call` without `arguments` is refused."""
+    cancelled: Fault | None = None
+    """The answer to a cancelled request; None: there is none."""
+
+    def check_initialize(self, params: dict[str, Any]) -> str | None:  # noqa: ARG002
+        """What is wrong with the parameters of `initialize`; None: nothing."""
+        return None
+
+    def initialize(self, result: dict[str, Any], can_grow: bool) -> dict[str, Any]:  # noqa: ARG002
+        """The result of a handshake. `can_grow` says whether tools can be added while the server runs."""
+        return result
+
+    def tool(self, listed: dict[str, Any]) -> dict[str, Any]:
+        """A tool as a list shows it."""
+        return listed
+
+    def result(self, tool: str, result: dict[str, Any]) -> Any:  # noqa: ARG002
+        """The result of a tool."""
+        return result
+
+    def failed(self, failure: ToolFailure) -> Fault | None:  # noqa: ARG002
+        """The error for a failed tool; None: as MCP has it."""
+        return None
+
+    def error(self, fault: Fault) -> Fault:
+        """Any other error."""
+        return fault
+
+    def not_initialized(self, method: str) -> Fault:
+        """The error for a request that came before the handshake."""
+        return self.error(Fault(INVALID_PARAMS, f"{method} came before initialize; send initialize first"))

@@ -8,13 +8,16 @@ guarantee; hypothesis checks it in tests.
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar, final
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 from longshore.errors import ProtocolError
 from longshore.protocol.peer import Envelope, Peer, cacheable, modern_peer
 from longshore.protocol.revisions import METHODS, Revision
 from longshore.wire.codec import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 from longshore.wire.messages import Id
+
+if TYPE_CHECKING:
+    from collections import deque
 
 Row = TypeVar("Row")
 
@@ -35,6 +38,7 @@ class Session(Generic[Row]):
         "peer",
         "rows",
         "subscriptions",
+        "unanswered",
     )
 
     def __init__(self, peer: Peer | None = None) -> None:
@@ -50,6 +54,8 @@ class Session(Generic[Row]):
         """The server capabilities declared in the handshake; changes of others are not pushed to the peer."""
         self.input_ended = False
         """Whether the peer sends nothing more, so that no question will be answered."""
+        self.unanswered: deque[Any] | None = None
+        """Answers that wait for earlier ones, where a dialect sends them in order."""
         self._envelope: Envelope | None = None
         self._modern: Peer | None = None
 

@@ -54,6 +54,8 @@ class Catalog:
         self.changed: Callable[[set[Part]], None] = lambda _: None
         self.check: Callable[[Sequence[Entry]], None] = lambda _: None
         """Refuses tools that break the server's rules, before any of them is added."""
+        self.closed = False
+        """Whether nothing can be added any more."""
         self.aliased = False
         """Whether any tool has, or had, an alias."""
 
@@ -163,6 +165,8 @@ class Catalog:
 
     def _check(self, added: Sequence[Entry], leaves: Callable[[Entry], bool]) -> None:
         """Refuse a name that another entry has, but for one that leaves, or that occurs twice."""
+        if self.closed:
+            raise RegistrationError(caller(), "the tools of this server are fixed", "make a server of your own")
         seen: dict[tuple[str, str], Entry] = {}
         for entry in added:
             twin = seen.setdefault((entry.kind, entry.key), entry)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
 
 from longshore.protocol.peer import is_enveloped
 from longshore.protocol.revisions import MODERN
-from longshore.server.link import Link
+from longshore.server.link import Link, WrappedLink
 from longshore.wire.codec import INVALID_REQUEST, error, read
 from longshore.wire.messages import Batch, Blank, Message
 
@@ -19,43 +20,28 @@ _ALONE: Final = ("initialize", "subscriptions/listen")
 """The handshake must come first, and a listen has no end that a batch could wait for."""
 
 
-class BatchLink(Link):
+class BatchLink(WrappedLink):
     """Collects the answers to one batch, and sends them as one array after the last."""
 
-    __slots__ = ("_answers", "_missing", "_outer")
+    __slots__ = ("_answers", "_missing")
 
     def __init__(self, outer: Link, requests: int) -> None:
-        super().__init__(outer.session, outer.principal)
-        self.caller = outer.caller
-        self.headers = outer.headers
-        self._outer = outer
+        super().__init__(outer)
         self._missing = requests
         self._answers: list[bytes] = []
-
-    @property
-    def home(self) -> Link:
-        return self._outer.home
-
-    @property
-    def owner(self) -> object:
-        return self._outer.owner
-
-    def send(self, frame: bytes) -> None:
-        self._outer.send(frame)
 
     def answer(self, frame: bytes | None) -> None:
         self._missing -= 1
         if frame is not None:
             self._answers.append(frame)
         if self._missing == 0:
-            self._outer.answer(b"[" + b",".join(self._answers) + b"]" if self._answers else None)
+            super().answer(b"[" + b",".join(self._answers) + b"]" if self._answers else None)
 
 
-def handle_batch(engine: Engine, batch: Batch, link: Link) -> bytes | None:
+def handle_batch(
+    engine: Engine, batch: Batch, link: Link, handle: Callable[[bytes, Link], bytes | None]
+) -> bytes | None:
     """Answer the requests of a batch with one array, now or when the last of them has ended."""
-    peer = link.session.peer
-    if peer is None or not peer.revision.batches:
-        return error(None, INVALID_REQUEST, "send one message a line: only a 2025-03-26 session takes arrays")
     if not batch.items:
         return error(None, INVALID_REQUEST, "an empty array holds no message")
     if len(batch.items) > engine.limits.batch:
@@ -65,7 +51,7 @@ def handle_batch(engine: Engine, batch: Batch, link: Link) -> bytes | None:
     requests = sum(map(_wants_answer, messages))
     collector = BatchLink(link, requests)
     for frame, message in zip(frames, messages, strict=True):
-        answer = _refuse(message) or engine.handle(frame, collector)
+        answer = _refuse(message) or handle(frame, collector)
         if answer is not None:
             collector.answer(answer)
     if not requests:

@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from longshore.errors import ProtocolError, ResourceNotFound
 from longshore.limits import Limits
-from longshore.protocol.dialect import Failure
+from longshore.protocol.dialect import Failure, render_failure
 from longshore.protocol.peer import SUBSCRIPTION_ID, Envelope
 from longshore.registry.tool import Entry, hint
 from longshore.server.call import Call
@@ -90,7 +90,7 @@ def _read_resource(engine: Engine, request: MethodRequest) -> bytes | None:
     params = request.params
     found = engine.catalog.find_resource(params.uri)
     if found is None:
-        _refuse_missing(engine, request, params.uri)
+        _refuse_missing(request, params.uri)
     entry, values = found
     call = request.call(engine, entry, ReadRequest(params.uri, values), params.meta)
     call.max_age = entry.max_age
@@ -101,9 +101,9 @@ def _lacks_resource(engine: Engine, params: ReadParams | UriParams) -> bool:
     return engine.catalog.find_resource(params.uri) is None
 
 
-def _refuse_missing(engine: Engine, request: MethodRequest, uri: str) -> NoReturn:
+def _refuse_missing(request: MethodRequest, uri: str) -> NoReturn:
     failure = Failure("not_found", str(ResourceNotFound(uri[:1000])), {"uri": uri[:1000]})
-    fault = engine.dialect.failed(failure, request.method, request.sender.revision)
+    fault = render_failure(failure, request.method, request.sender.revision)
     assert isinstance(fault, Fault)
     raise ProtocolError(fault.code, fault.message, fault.data)
 
@@ -112,7 +112,7 @@ def _subscribe(engine: Engine, request: MethodRequest) -> bytes:
     uri: str = request.params.uri
     watched, most = request.link.session.subscriptions, engine.limits.subscriptions
     if _lacks_resource(engine, request.params):
-        _refuse_missing(engine, request, uri)
+        _refuse_missing(request, uri)
     if len(watched) >= most:
         raise ProtocolError(INVALID_PARAMS, f"at most {most} watched resources; unsubscribe one")
     watched.add(uri)

@@ -6,7 +6,7 @@ at all. A valid `tools/call` is decoded in one typed pass and handled here; ever
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal, final
 
@@ -14,9 +14,9 @@ from msgspec import UNSET, Raw, UnsetType
 
 from longshore.errors import Forbidden, ProtocolError
 from longshore.limits import Limits
-from longshore.protocol.dialect import STANDARD, Dialect, Failure
+from longshore.protocol.dialect import Dialect, Failure, render_failure
 from longshore.protocol.peer import Envelope, Peer, modern_peer, require_envelope
-from longshore.protocol.revisions import MODERN, REVISIONS, STRUCTURED
+from longshore.protocol.revisions import MODERN, REVISIONS, STRUCTURED, Revision
 from longshore.protocol.session import check_method
 from longshore.registry.catalog import Catalog, Part
 from longshore.registry.tool import Entry
@@ -45,6 +45,7 @@ from longshore.wire.messages import Batch, Fault, Id, Malformed, Message, Repair
 if TYPE_CHECKING:
     from longshore.config import Config
     from longshore.protocol.http_headers import Headers
+    from longshore.server.adapter import DialectAdapter
     from longshore.server.content_methods import Subscriptions
     from longshore.server.lists import Lists
     from longshore.server.methods import MethodRequest
@@ -109,21 +110,23 @@ class Engine:
         *,
         limits: Limits,
         recorder: Recorder,
-        dialect: Dialect = STANDARD,
+        dialect: Dialect | None = None,
         before_request: Callable[[], None] | None = None,
     ) -> None:
-        """`before_request` is called before each request other than `tools/call`: it may reload the configuration."""
+        """`dialect` is spoken with the peers that it is for, beside MCP.
+
+        `before_request` is called before each request other than `tools/call`: it may reload the configuration.
+        """
         self.catalog = catalog
         self.server_info = server_info
         self.policy = policy
         self.limits = limits
         self.recorder = recorder
-        self.dialect = dialect
         self.tools: dict[str, Entry] = policy.offer()
         """The tools on offer: those of the catalog that the configuration did not disable."""
         self.listed = False
         """Whether a client has listed the tools."""
-        self.replies = Replies(dialect, limits, recorder, server_info, policy)
+        self.replies = Replies(limits, recorder, server_info, policy)
         self.executor = Executor(limits, self.replies, recorder, self.resource_changed)
         self.links: set[Link] = set()
         """The links of handshake-era peers, which get notifications of changes."""
@@ -136,6 +139,16 @@ class Engine:
         self._lists: Lists | None = None
         self._subscriptions: Subscriptions | None = None
         self._capabilities: frozenset[str] | None = None
+        self.frames: Engine | DialectAdapter = self
+        """What transports pass frames to: the engine, or what speaks a dialect in front of it."""
+        self.dialect_revisions: Mapping[str, Revision] = {}
+        """The revisions that only a dialect knows, by the version of their handshake."""
+        self.answers_early = dialect is not None and dialect.before_handshake != "standard"
+        """Whether a dialect answers peers that have made no handshake."""
+        if dialect is not None:
+            from longshore.server.adapter import DialectAdapter
+
+            self.frames, self.dialect_revisions = DialectAdapter(self, dialect), dialect.revisions
 
     # -- frames
 
@@ -156,7 +169,7 @@ class Engine:
                 return self._handle_message(message, frame, link)
             return self._handle_invalid(message, link)
         except Exception as problem:
-            return self._internal_error(message, problem)
+            return self.internal_error(message, problem)
 
     def handle_long(self, frame: memoryview, link: Link) -> bytes | None:
         """Handle a frame in a buffer that will be reused. Parts that outlive this method are copied."""
@@ -170,15 +183,19 @@ class Engine:
             try:
                 return self._call_tool(request, frame, link)
             except Exception as problem:
-                return self._internal_error(request, problem)
+                return self.internal_error(request, problem)
         return self.handle(bytes(frame), link)
 
     def too_long(self, frame: TooLong, link: Link) -> bytes | None:
         """Refuse a frame over the limit, of which only the ends were read."""
-        text = f"a message is at most {self.limits.frame_bytes:,} bytes long; send less at once"
-        return self._handle_invalid(refuse(text, frame.head, frame.tail, INVALID_REQUEST), link)
+        return self._handle_invalid(self.refuse_long(frame), link)
 
-    def _internal_error(self, message: Any, problem: Exception) -> bytes | None:
+    def refuse_long(self, frame: TooLong) -> Malformed | UnreadableResponse:
+        """What a frame over the limit counts as."""
+        text = f"a message is at most {self.limits.frame_bytes:,} bytes long; send less at once"
+        return refuse(text, frame.head, frame.tail, INVALID_REQUEST)
+
+    def internal_error(self, message: Any, problem: Exception) -> bytes | None:
         """Answer a request at which the server itself failed. Later frames are not affected."""
         self.recorder.problem("error", f"the server failed at {getattr(message, 'method', 'a frame')!r}", problem)
         # A response is never answered.
@@ -201,7 +218,11 @@ class Engine:
             case Batch():
                 from longshore.server.batch import handle_batch
 
-                return handle_batch(self, message, link)
+                peer = link.session.peer
+                if peer is None or not peer.revision.batches:
+                    text = "send one message a line: only a 2025-03-26 session takes arrays"
+                    return error(None, INVALID_REQUEST, text)
+                return handle_batch(self, message, link, self.handle)
             case _:
                 pass
         return None
@@ -212,7 +233,7 @@ class Engine:
             return error(message.id, message.code, message.text)
         revision = REVISIONS[MODERN[-1]] if link.session.peer is None else link.session.peer.revision
         failure = Failure("invalid_arguments", f"the call can't be read: {message.text}")
-        shape = self.dialect.failed(failure, message.method, revision)
+        shape = render_failure(failure, message.method, revision)
         if isinstance(shape, Fault):
             return error(message.id, shape.code, shape.message)
         if revision.modern:
@@ -235,7 +256,7 @@ class Engine:
                 peer = session.peer or session.require_peer("tools/call")
             else:
                 peer = session.sender(meta)
-            entry = self.tools.get(params.name) or self._require_tool(params.name, peer)
+            entry = self.tools.get(params.name) or self._require_tool(params.name, link)
             if id in session.rows:
                 session.refuse_duplicate(id)
             if entry.guarded:
@@ -334,15 +355,14 @@ class Engine:
 
         return find_alias(self.tools, name)
 
-    def _require_tool(self, name: str, peer: Peer) -> Entry:
+    def _require_tool(self, name: str, link: Link) -> Entry:
         entry = self.find_tool(name)
         if entry is None:
             from longshore.registry.tool import hint
 
             text = f"no tool {name[:100]!r}{hint(name, self.tools)}"
-            fault = self.dialect.failed(Failure("unknown_tool", text), "tools/call", peer.revision)
-            assert isinstance(fault, Fault)
-            raise ProtocolError(fault.code, fault.message)
+            link.failed(Failure("unknown_tool", text))
+            raise ProtocolError(INVALID_PARAMS, text)
         return entry
 
     # -- every other message
@@ -383,7 +403,7 @@ class Engine:
         try:
             reply = self._answer(request)
         except Exception as problem:
-            reply = self._internal_error(request, problem)
+            reply = self.internal_error(request, problem)
         if reply is not None:
             request.link.answer(reply)
 
@@ -454,6 +474,10 @@ class Engine:
         if self._lists is not None:
             self._lists.clear()
         self.tools = self.policy.offer()
+
+    def revision(self, version: str) -> Revision:
+        """The revision that a handshake agreed on, also one of the dialect's."""
+        return self.dialect_revisions.get(version) or REVISIONS[version]
 
     def reconfigure(self, config: Config) -> None:
         """Apply a changed configuration, and notify clients if it changes the list of tools."""

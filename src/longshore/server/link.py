@@ -8,7 +8,7 @@ from longshore.protocol.peer import Principal
 from longshore.protocol.session import Session
 
 if TYPE_CHECKING:
-    from longshore.protocol.dialect import FailureKind
+    from longshore.protocol.dialect import Failure
     from longshore.protocol.http_headers import Headers
 
 LOCAL = Principal()
@@ -60,8 +60,8 @@ class Link:
     def close_stream(self, retry: float | None) -> None:
         """Close the connection but not the request, if the peer can reconnect for the answer."""
 
-    def failed(self, kind: FailureKind) -> None:
-        """Record why the answer that follows is a failure, for a transport with status codes."""
+    def failed(self, failure: Failure) -> None:
+        """Record why the answer that follows is a failure, for a transport with status codes and for dialects."""
 
     def send(self, frame: bytes) -> None:
         raise NotImplementedError
@@ -69,3 +69,43 @@ class Link:
     def answer(self, frame: bytes | None) -> None:
         if frame is not None:
             self.send(frame)
+
+
+class WrappedLink(Link):
+    """A link around another, for one request whose answer is changed on its way."""
+
+    __slots__ = ("_outer",)
+
+    def __init__(self, outer: Link) -> None:
+        self._outer = outer
+        super().__init__(outer.session, outer.principal)
+        self.caller = outer.caller
+        self.headers = outer.headers
+
+    @property
+    def home(self) -> Link:
+        return self._outer.home
+
+    @property
+    def owner(self) -> object:
+        return self._outer.owner
+
+    @property
+    def congested(self) -> bool:
+        return self._outer.congested
+
+    @congested.setter
+    def congested(self, _: bool) -> None:
+        """It follows from the outer link alone."""
+
+    def close_stream(self, retry: float | None) -> None:
+        self._outer.close_stream(retry)
+
+    def failed(self, failure: Failure) -> None:
+        self._outer.failed(failure)
+
+    def send(self, frame: bytes) -> None:
+        self._outer.send(frame)
+
+    def answer(self, frame: bytes | None) -> None:
+        self._outer.answer(frame)

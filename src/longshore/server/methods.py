@@ -13,7 +13,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from longshore.errors import ProtocolError
 from longshore.protocol.peer import AnyParams, BadEnvelope, Envelope, Peer, has_envelope, log_level
-from longshore.protocol.revisions import CAPABILITIES, IMPLEMENTATION, METHODS, MODERN, lower, negotiate
+from longshore.protocol.revisions import CAPABILITIES, IMPLEMENTATION, METHODS, MODERN, Revision, lower, negotiate
 from longshore.registry.tool import Entry, report_problem
 from longshore.server.call import Call, CallParams
 from longshore.server.link import Link
@@ -184,12 +184,17 @@ def _initialize(engine: Engine, request: MethodRequest) -> bytes:
     revision = negotiate(params.protocol_version)
     link.session.open(Peer(revision, params.capabilities, params.client_info), engine.capability_names())
     engine.links.add(link.home)
+    return request.reply(handshake_result(engine, revision))
+
+
+def handshake_result(engine: Engine, revision: Revision) -> dict[str, Any]:
+    """The result of `initialize`."""
     result: dict[str, Any] = {
         "protocolVersion": revision.name,
         "capabilities": lower(_capabilities(engine), CAPABILITIES, revision),
         "serverInfo": lower(engine.server_info, IMPLEMENTATION, revision),
     }
-    return request.reply(_with_instructions(engine, result))
+    return _with_instructions(engine, result)
 
 
 def _discover(engine: Engine, request: MethodRequest) -> bytes:

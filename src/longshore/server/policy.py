@@ -46,6 +46,13 @@ class Policy:
         """Whether clients see the text of unexpected exceptions."""
         return self.config.server.expose_errors
 
+    @property
+    def shows_traces(self) -> bool:
+        """Whether a dialect that carries stack traces does: in debug mode, and never beyond this machine."""
+        from longshore.addresses import is_loopback
+
+        return self.config.server.debug and is_loopback(self.config.http.host)
+
     def offer(self) -> dict[str, Entry]:
         """The enabled tools by name. Sets on every entry of the catalog what the configuration says of it."""
         config, default = self.config, self.limits.timeout_seconds

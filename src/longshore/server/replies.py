@@ -1,4 +1,4 @@
-"""Renders results, failures and exceptions as response frames, in the dialect and revision of the peer."""
+"""Renders results, failures and exceptions as response frames, in the revision of the peer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import UNSET, Raw
 from longshore.errors import Cancelled, CapabilityMissing, ProtocolError, ResourceNotFound, ToolError
 from longshore.limits import Limits
 from longshore.protocol.content import CallResult, lower_result
-from longshore.protocol.dialect import Dialect, Failure
+from longshore.protocol.dialect import Failure, render_failure
 from longshore.protocol.peer import SERVER_INFO, Peer
 from longshore.protocol.revisions import ICONS, R2607
 from longshore.registry.results import cut_text
@@ -34,12 +34,9 @@ _OUTCOMES: dict[str, Outcome] = {"timeout": "timeout", "cancelled": "cancelled",
 class Replies:
     """Renders answers for one server."""
 
-    __slots__ = ("_dialect", "_limits", "_policy", "_recorder", "server_meta")
+    __slots__ = ("_limits", "_policy", "_recorder", "server_meta")
 
-    def __init__(
-        self, dialect: Dialect, limits: Limits, recorder: Recorder, server_info: dict[str, Any], policy: Policy
-    ) -> None:
-        self._dialect = dialect
+    def __init__(self, limits: Limits, recorder: Recorder, server_info: dict[str, Any], policy: Policy) -> None:
         self._limits = limits
         self._recorder = recorder
         self._policy = policy
@@ -87,8 +84,8 @@ class Replies:
     def failure(self, call: Call, failure: Failure) -> bytes:
         """Render a known failure of a call."""
         call.entry.failures += 1
-        call.link.failed(failure.kind)
-        shape = self._dialect.failed(failure, call.method, call.peer.revision)
+        call.link.failed(failure)
+        shape = render_failure(failure, call.method, call.peer.revision)
         if isinstance(shape, Fault):
             return error(call.id, shape.code, shape.message, shape.data)
         if call.remarks:
@@ -135,8 +132,9 @@ class Replies:
         number = token_hex(3)
         self._recorder.problem("error", f"{call.entry.where} raised {type(problem).__name__} (error {number})", problem)
         if self._policy.expose_errors:
-            return Failure("execution", f"{call.entry.name} failed: {type(problem).__name__}: {_text(problem)}")
-        return Failure("execution", f"{call.entry.name} failed unexpectedly; the server's log has it as error {number}")
+            return Failure("execution", f"{call.entry.name} failed: {exception_text(problem)}", problem=problem)
+        text = f"{call.entry.name} failed unexpectedly; the server's log has it as error {number}"
+        return Failure("execution", text, problem=problem)
 
 
 class TooLarge(Exception):
@@ -155,8 +153,10 @@ def _remark(result: Any, remarks: tuple[str, ...]) -> None:
     result.meta = meta | {NOTES: [*remarks, *(others if is_array(others) else ())]}
 
 
-def _text(problem: BaseException) -> str:
+def exception_text(problem: BaseException) -> str:
+    """The type and the text of an exception."""
     try:
-        return str(problem)
+        text = str(problem)
     except Exception:
-        return "(its text could not be made)"
+        text = "(its text could not be made)"
+    return f"{type(problem).__name__}: {text}"

@@ -23,7 +23,7 @@ class Memory(Link):
 
     def put(self, frame: bytes) -> None:
         """Send one frame to the server."""
-        reply = self._engine.handle(frame, self)
+        reply = self._engine.frames.handle(frame, self)
         if reply is not None:
             self._frames.put_nowait(reply)
 

@@ -263,7 +263,7 @@ class Stdio(Link):
 
     def _take(self, frames: Sequence[Frame]) -> None:
         """Handle frames until they end or the peer is congested; the rest is handled when it reads again."""
-        handle, out, high, queued = self._engine.handle, self._out, self._high, 0
+        handle, out, high, queued = self._engine.frames.handle, self._out, self._high, 0
         self._handling = True
         try:
             for index, frame in enumerate(frames):
@@ -284,9 +284,9 @@ class Stdio(Link):
 
     def _handle_long(self, frame: Frame) -> bytes | None:
         if isinstance(frame, TooLong):
-            return self._engine.too_long(frame, self)
+            return self._engine.frames.too_long(frame, self)
         assert isinstance(frame, memoryview)
-        return self._engine.handle_long(frame, self)
+        return self._engine.frames.handle_long(frame, self)
 
     def _end_of_input(self) -> None:
         """Wait for the calls in flight for the grace period; then stop and answer the rest, and end the loop."""

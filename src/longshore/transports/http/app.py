@@ -79,6 +79,7 @@ class HttpApp:
         engine.limit_rates(Rates(http.rate, http.burst) if http.rate else None)
         engine.executor.hold_at_least(engine.limits.upload_bytes)  # an admitted body may run
         self._paths = frozenset({http.path, http.path.rstrip("/") + "/", "/", ""})
+        self._dialect_versions = frozenset(version.encode() for version in engine.dialect_revisions)
         self._token, self._on_close = token, on_close
         self._build()
         self._closed = False
@@ -147,7 +148,8 @@ class HttpApp:
         """Have the engine handle the messages of a POST. None: their session must be looked up first."""
         if self._delivery.stopping and _is_request(body, self.limits):
             raise shutting_down()
-        if is_modern(request.headers.get(b"mcp-protocol-version"), body):
+        version = request.headers.get(b"mcp-protocol-version")
+        if is_modern(version, body) and version not in self._dialect_versions:
             return self._modern.handle(request, body)
         return self._legacy.handle(request, body)
 

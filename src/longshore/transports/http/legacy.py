@@ -54,9 +54,11 @@ _HANDSHAKE_SECONDS: Final = 10.0
 class SessionResponse(PendingResponse):
     """The response to a POST of a session. An earlier message makes it a stream that outlives the connection."""
 
-    __slots__ = ("_body", "_decoded", "_endpoint", "follower", "is_new", "live", "stream")
+    __slots__ = ("_body", "_decoded", "_endpoint", "_error_status", "follower", "is_new", "live", "stream")
 
-    def __init__(self, endpoint: LegacyEndpoint, request: HttpRequest, live: LoadedSession, body: bytes) -> None:
+    def __init__(
+        self, endpoint: LegacyEndpoint, request: HttpRequest, live: LoadedSession, body: bytes, error_status: int
+    ) -> None:
         super().__init__(endpoint.delivery, request, live.session)
         self.caller = request.owner, live.id
         self.accepts_stream = request.accepts_stream and len(live.streams) < self._delivery.limits.streams
@@ -66,6 +68,7 @@ class SessionResponse(PendingResponse):
         self.stream: Stream | None = None
         self.follower = Follower()
         self._endpoint = endpoint
+        self._error_status = error_status
         self._body = body
         self._decoded: list[tuple[Any, bytes]] | None = None
 
@@ -177,7 +180,7 @@ class SessionResponse(PendingResponse):
             return 200
         if isinstance(frame.cause, Forbidden):
             return 403
-        return 400 if frame.code in (PARSE_ERROR, INVALID_REQUEST) else 200
+        return 400 if frame.code in (PARSE_ERROR, INVALID_REQUEST) else self._error_status
 
     def answer_headers(self, frame: bytes) -> HeaderPairs:
         return (*super().answer_headers(frame), *self._session_header())
@@ -248,9 +251,12 @@ class LegacyEndpoint:
     def _begin(self, request: HttpRequest, body: bytes) -> PendingResponse:
         """Handle a POST without a session: only `initialize` may be one."""
         message = read(body, self._limits.depth, self._limits.batch)
-        if isinstance(message, Malformed):
-            raise Denied(400, message.text, code=message.code, id=message.id)
         if not isinstance(message, Message) or message.method != "initialize" or message.id.__class__ not in (int, str):
+            if self._engine.answers_early:
+                candidate = self.sessions.candidate(request.principal, request.owner)
+                return self._handle(request, candidate, body, error_status=400)
+            if isinstance(message, Malformed):
+                raise Denied(400, message.text, code=message.code, id=message.id)
             text = "send initialize first and then its Mcp-Session-Id header, or a 2026-07-28 request with its headers"
             raise Denied(400, text)
         wait = self._handshakes.take(request.owner, "initialize")
@@ -259,11 +265,13 @@ class LegacyEndpoint:
             raise Denied(429, text, headers, INTERNAL_ERROR, message.id)
         return self._handle(request, self.sessions.candidate(request.principal, request.owner), body)
 
-    def _handle(self, request: HttpRequest, live: LoadedSession, body: bytes) -> SessionResponse:
-        response = SessionResponse(self, request, live, body)
+    def _handle(
+        self, request: HttpRequest, live: LoadedSession, body: bytes, error_status: int = 200
+    ) -> SessionResponse:
+        response = SessionResponse(self, request, live, body, error_status)
         rows = live.session.rows
         before = len(rows)
-        frame = self._engine.handle(body, response)
+        frame = self._engine.frames.handle(body, response)
         if frame is not None:
             response.answer(frame)
         elif not response.done and len(rows) <= before and not response.ids:

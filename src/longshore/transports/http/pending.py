@@ -17,7 +17,7 @@ from msgspec import Struct
 from longshore.auth.guard import Guard
 from longshore.errors import Forbidden
 from longshore.limits import Limits
-from longshore.protocol.dialect import FailureKind
+from longshore.protocol.dialect import Failure, FailureKind
 from longshore.protocol.session import Session
 from longshore.server.engine import Engine
 from longshore.server.link import Link
@@ -157,8 +157,8 @@ class PendingResponse(Link):
         else:
             self.wake()
 
-    def failed(self, kind: FailureKind) -> None:
-        self.kind = kind
+    def failed(self, failure: Failure) -> None:
+        self.kind = failure.kind
 
     def accept(self) -> None:
         """The message is a notification or a response, which has no answer."""

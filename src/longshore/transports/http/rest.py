@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from longshore.config import Config
 from longshore.errors import CapabilityMissing, Forbidden
-from longshore.protocol.dialect import FailureKind
+from longshore.protocol.dialect import Failure, FailureKind
 from longshore.protocol.http_headers import is_json
 from longshore.protocol.peer import OWN_ENVELOPE
 from longshore.transports.http.gate import Denied, Gate, HttpRequest, shutting_down
@@ -59,9 +59,9 @@ class RestResponse(PendingResponse):
     def send(self, frame: bytes) -> None:
         pass
 
-    def failed(self, kind: FailureKind) -> None:
+    def failed(self, failure: Failure) -> None:
         if not self.done:  # a thread that was given up may still fail, and that is not why this call did
-            self.kind = kind
+            self.kind = failure.kind
 
     def lose(self) -> None:
         super().lose()

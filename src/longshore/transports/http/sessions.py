@@ -27,7 +27,6 @@ from msgspec import Struct
 
 from longshore.errors import StoreError
 from longshore.protocol.peer import Peer, Principal
-from longshore.protocol.revisions import REVISIONS
 from longshore.protocol.session import Session
 from longshore.server.engine import Engine
 from longshore.server.link import Link
@@ -274,7 +273,9 @@ class LoadedSession:
     def restore(self, record: Record) -> None:
         """Set the session's state to that of the record."""
         session = self.session
-        session.peer = Peer(REVISIONS[record.revision], record.capabilities, record.client, record.log_level)
+        session.peer = Peer(
+            self.sessions.revision(record.revision), record.capabilities, record.client, record.log_level
+        )
         session.initialized = record.initialized
         session.declared = frozenset(record.declared)
         session.subscriptions = set(record.subscriptions)
@@ -288,6 +289,7 @@ class Sessions:
 
     def __init__(self, engine: Engine, store: Store, ttl: float, cluster: Cluster) -> None:
         self._engine = engine
+        self.revision = engine.revision
         self.store = store
         self.limits = engine.limits
         self.ttl = ttl

@@ -63,10 +63,10 @@ class JsonlConnection(Link):
         while self._frames and not self.congested and not self._ended:
             frame = self._frames.popleft()
             if isinstance(frame, TooLong):
-                self._break_off(self._engine.too_long(frame, self))
+                self._break_off(self._engine.frames.too_long(frame, self))
                 return
             assert isinstance(frame, bytes)
-            reply = self._engine.handle(frame, self)
+            reply = self._engine.frames.handle(frame, self)
             if isinstance(reply, ErrorFrame) and reply.code == PARSE_ERROR:
                 self._break_off(reply)
             elif reply is not None:

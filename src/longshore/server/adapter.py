@@ -1,0 +1,289 @@
+"""Speaks a dialect with the peers that it is for, between a transport and the engine.
+
+The engine knows MCP only: a request of such a peer goes to it through a `DialectLink`, which renders the answer in the
+dialect. A server without a dialect has none of this in its path.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, final
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from longshore.protocol.dialect import Dialect, Failure, ToolFailure
+from longshore.protocol.peer import Peer, is_enveloped
+from longshore.protocol.revisions import METHODS
+from longshore.server.batch import handle_batch
+from longshore.server.link import Link, WrappedLink
+from longshore.server.methods import handshake_result
+from longshore.server.replies import exception_text
+from longshore.wire.codec import BROKEN, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, encode, error, read
+from longshore.wire.framing import TooLong
+from longshore.wire.messages import Batch, Fault, Malformed, Message, Repaired, Reply
+
+if TYPE_CHECKING:
+    from longshore.server.engine import Engine
+
+_TRACE_FRAMES = 20
+"""Of a stack trace, the innermost ones: they say where it went wrong."""
+
+
+class _Answer(Struct):
+    """A response as the engine made it."""
+
+    id: Any
+    result: Any = UNSET
+    error: Fault | UnsetType = UNSET
+
+
+_read_params = msgspec.json.Decoder(dict[str, Any]).decode
+_read_answer = msgspec.json.Decoder(_Answer).decode
+
+
+@final
+class DialectAdapter:
+    """Handles the frames of one server that speaks a dialect beside MCP."""
+
+    def __init__(self, engine: Engine, dialect: Dialect) -> None:
+        self.dialect = dialect
+        self.engine = engine
+        self._limits = engine.limits
+        self.debug = engine.policy.shows_traces
+        """Whether failures carry the stack traces of exceptions."""
+
+    # -- what transports call
+
+    def handle(self, frame: bytes, link: Link) -> bytes | None:
+        """Handle one frame, as `Engine.handle` does."""
+        if not self._is_for(link):
+            return self.engine.handle(frame, link)
+        message = read(frame, self._limits.depth, self._limits.batch)
+        try:
+            return self._handle(message, frame, link)
+        except Exception as problem:
+            return self.engine.internal_error(message, problem)
+
+    def handle_long(self, frame: memoryview, link: Link) -> bytes | None:
+        """Handle a frame in a buffer that will be reused."""
+        if self._is_for(link):
+            return self.handle(bytes(frame), link)
+        return self.engine.handle_long(frame, link)
+
+    def too_long(self, frame: TooLong, link: Link) -> bytes | None:
+        """Refuse a frame over the limit."""
+        if not (self._is_for(link) and self._speaks(link)):
+            return self.engine.too_long(frame, link)
+        message = self.engine.refuse_long(frame)
+        if isinstance(message, Malformed):
+            return self._refuse(message.id, Fault(message.code, message.text))
+        return self.engine.too_long(frame, link)
+
+    # -- messages
+
+    def _is_for(self, link: Link) -> bool:
+        """Whether the dialect may be for a peer: it is one of its own, or there was no handshake yet."""
+        peer = link.session.peer
+        if link.headers is not None:
+            return False
+        return peer is None or self.dialect.revisions.get(peer.revision.name) is peer.revision
+
+    def _handle(self, message: Any, frame: bytes, link: Link) -> bytes | None:
+        is_request = isinstance(message, Message) and message.method != "" and message.id is not UNSET
+        if is_request and (is_enveloped(message.params) or not self._takes(message, link)):
+            return self.engine.handle(frame, link)
+        if is_request:
+            return self._answer(message, frame, link)
+        match message:
+            case Malformed() if self._speaks(link):
+                return self._refuse(message.id, Fault(message.code, message.text))
+            case Batch() if self._speaks(link):
+                if self.dialect.batches:
+                    return handle_batch(self.engine, message, self._place(link), self.handle)
+                return self._refuse(None, Fault(INVALID_REQUEST, "a message is one object; arrays are not taken"))
+            case _:
+                return self.engine.handle(frame, link)
+
+    def _takes(self, request: Message, link: Link) -> bool:
+        """Whether a request without an envelope is spoken to in the dialect."""
+        if request.method == "initialize":
+            try:
+                version = _read_params(request.params).get("protocolVersion")
+            except BROKEN:
+                version = None
+            if isinstance(version, str):
+                return version in self.dialect.revisions
+        return self._speaks(link)
+
+    def _speaks(self, link: Link) -> bool:
+        """Whether a peer that the dialect may be for is spoken to in it, whatever it sends."""
+        return link.session.peer is not None or self.dialect.before_handshake != "standard"
+
+    def _place(self, link: Link) -> Link:
+        """The link for one answer: with a place after the earlier ones, if they go out in order on one connection."""
+        return InOrderLink.after_earlier(link) if self.dialect.in_order and link.home is link else link
+
+    def _answer(self, request: Message, frame: bytes, link: Link) -> bytes | None:
+        dialect = self.dialect
+        if link.session.peer is None and dialect.before_handshake == "serve" and request.method != "initialize":
+            link.session.open(Peer(next(iter(dialect.revisions.values())), {}, {}))
+        outer = self._place(link)
+        wrapped = DialectLink(self, outer, request)
+        try:
+            params = _read_params(request.params)
+        except BROKEN:
+            params = None
+        fault = self._find_fault(request.method, params, link)
+        if fault is not None or request.method == "initialize" or request.method in dialect.answers:
+            answer: bytes | None = self._answer_here(request, params, fault, link)
+        else:
+            assert params is not None
+            wrapped.tool = str(params.get("name", ""))
+            answer = self.engine.handle(request.frame if isinstance(request, Repaired) else frame, wrapped)
+            answer = None if answer is None else wrapped.render(answer)
+        if outer is link or answer is None:
+            return answer
+        outer.answer(answer)
+        return None
+
+    def _find_fault(self, method: str, params: dict[str, Any] | None, link: Link) -> Fault | None:
+        """What is wrong with a request, in the order that the document of bb-mcp-server sets."""
+        dialect = self.dialect
+        known = METHODS if dialect.methods is None else dialect.methods
+        if method not in known and method not in dialect.answers:
+            return dialect.error(Fault(METHOD_NOT_FOUND, f"no method {method[:100]!r}"))
+        if link.session.peer is None and method != "initialize":
+            return dialect.not_initialized(method)
+        if params is None:
+            return dialect.error(Fault(INVALID_PARAMS, f"invalid params of {method}: an object is needed"))
+        if method == "initialize" and (wrong := dialect.check_initialize(params)):
+            return dialect.error(Fault(INVALID_PARAMS, wrong))
+        if method == "tools/call" and dialect.needs_arguments and not isinstance(params.get("arguments"), dict):
+            return dialect.error(Fault(INVALID_PARAMS, "arguments: an object is needed; {} for none"))
+        return None
+
+    def _answer_here(self, request: Message, params: Any, fault: Fault | None, link: Link) -> bytes:
+        """Answer a request that the engine does not see."""
+        recorder, method, id = self.engine.recorder, request.method, request.id
+        assert id is not UNSET
+        if recorder.on:
+            recorder.request_received(method, id)
+            recorder.request_completed(method, id, 0.0, "ok" if fault is None else "refused")
+        if fault is not None:
+            return error(id, fault.code, fault.message, fault.data)
+        result = self.dialect.answers[method] if method != "initialize" else self._initialize(params, link)
+        return encode(Reply(id, result))
+
+    def _initialize(self, params: dict[str, Any], link: Link) -> dict[str, Any]:
+        engine, revision = self.engine, self.dialect.revisions[params["protocolVersion"]]
+        declared = engine.capability_names() if self.dialect.unsolicited else frozenset[str]()
+        link.session.open(Peer(revision, {}, params.get("clientInfo", {})), declared)
+        if self.dialect.unsolicited:
+            engine.links.add(link.home)
+        return self.dialect.initialize(handshake_result(engine, revision), not engine.catalog.closed)
+
+    def _refuse(self, id: Any, fault: Fault) -> bytes:
+        fault = self.dialect.error(fault)
+        return error(id, fault.code, fault.message, fault.data)
+
+
+@final
+class DialectLink(WrappedLink):
+    """One request of a dialect's peer: its answer is rendered in the dialect."""
+
+    __slots__ = ("_adapter", "_failure", "_request", "tool")
+
+    def __init__(self, adapter: DialectAdapter, outer: Link, request: Message) -> None:
+        super().__init__(outer)
+        self.tool = ""
+        self._adapter, self._request = adapter, request
+        self._failure: Failure | None = None
+
+    def failed(self, failure: Failure) -> None:
+        self._failure = failure
+        super().failed(failure)
+
+    def send(self, frame: bytes) -> None:
+        if self._adapter.dialect.unsolicited:
+            super().send(frame)
+
+    def answer(self, frame: bytes | None) -> None:
+        fault, id = self._adapter.dialect.cancelled, self._request.id
+        if frame is not None:
+            frame = self.render(frame)
+        elif fault is not None and id is not UNSET:
+            frame = error(id, fault.code, fault.message, fault.data)
+        super().answer(frame)
+
+    def render(self, frame: bytes) -> bytes | None:
+        """The engine's answer in the dialect."""
+        try:
+            return self._render(frame)
+        except Exception as problem:
+            return self._adapter.engine.internal_error(self._request, problem)
+
+    def _render(self, frame: bytes) -> bytes:
+        dialect, answer, failure = self._adapter.dialect, _read_answer(frame), self._failure
+        method = self._request.method
+        if method == "tools/call":
+            failure = failure or _own_failure(answer.result, self.tool)
+        fault = None
+        if failure is not None:
+            fault = dialect.failed(self._describe(failure))
+        elif answer.error is not UNSET:
+            fault = dialect.error(answer.error)
+        if fault is not None:
+            return error(answer.id, fault.code, fault.message, fault.data, getattr(frame, "cause", None))
+        result = answer.result
+        if method == "tools/call" and failure is None:
+            result = dialect.result(self.tool, result)
+        elif method == "tools/list":
+            result["tools"] = [dialect.tool(each) for each in result["tools"]]
+        return encode(Reply(answer.id, result))
+
+    def _describe(self, failure: Failure) -> ToolFailure:
+        problem, trace, cause = failure.problem, "", failure.text
+        if problem is not None:
+            cause = exception_text(problem)
+            if self._adapter.debug:
+                from traceback import format_exception
+
+                trace = "".join(format_exception(problem, limit=-_TRACE_FRAMES))
+        return ToolFailure(failure.kind, self.tool, failure.text, cause, trace)
+
+
+def _own_failure(result: Any, tool: str) -> Failure | None:
+    """The failure that a tool's own result reports, if it does."""
+    if result is UNSET or not result.get("isError"):
+        return None
+    texts = [block["text"] for block in result["content"] if block.get("type") == "text"]
+    return Failure("execution", "\n".join(texts) or f"{tool} failed")
+
+
+@final
+class InOrderLink(WrappedLink):
+    """One request whose answer waits for the answers to the earlier requests of its session."""
+
+    __slots__ = ("_frame", "_is_answered", "_queue")
+
+    def __init__(self, outer: Link, queue: deque[InOrderLink]) -> None:
+        super().__init__(outer)
+        self._queue = queue
+        self._frame: bytes | None = None
+        self._is_answered = False
+
+    @classmethod
+    def after_earlier(cls, link: Link) -> InOrderLink:
+        """A link whose place is after the session's earlier requests."""
+        if link.session.unanswered is None:
+            link.session.unanswered = deque()
+        queue: deque[InOrderLink] = link.session.unanswered
+        queue.append(cls(link, queue))
+        return queue[-1]
+
+    def answer(self, frame: bytes | None) -> None:
+        self._frame, self._is_answered = frame, True
+        while self._queue and self._queue[0]._is_answered:
+            first = self._queue.popleft()
+            WrappedLink.answer(first, first._frame)

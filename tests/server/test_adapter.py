@@ -1,0 +1,206 @@
+"""Dialects in front of the engine, by a dialect that uses every difference that one can have."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine
+from typing import Any
+
+import msgspec
+import pytest
+
+from longshore import Context, Limits, Server
+from longshore.protocol.dialect import Dialect, ToolFailure
+from longshore.protocol.revisions import R2411, R2503, Revision
+from longshore.server.engine import Engine
+from longshore.server.policy import Policy
+from longshore.transports.memory import Memory
+from longshore.wire.messages import Fault
+
+SECONDS = 60.0
+ENVELOPE = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+Json = dict[str, Any]
+
+
+class Harbour(Dialect, frozen=True, kw_only=True):
+    def tool(self, listed: Json) -> Json:
+        return {"name": listed["name"], "available": True}
+
+    def result(self, tool: str, result: Json) -> Json:
+        return {"tool": tool, "result": result["content"][0]["text"]}
+
+    def failed(self, failure: ToolFailure) -> Fault:
+        return Fault(-1, failure.kind, {"tool": failure.tool, "text": failure.text})
+
+
+OPEN = Harbour(
+    name="harbour",
+    revisions={"": Revision("", R2411, plain=False)},
+    before_handshake="serve",
+    answers={"ping": {"status": "ok"}},
+    batches=True,
+    unsolicited=False,
+    in_order=True,
+    cancelled=Fault(-2, "cancelled"),
+)
+AFTER_HANDSHAKE = Harbour(name="harbour", revisions={"2025-03-26": Revision("2025-03-26", R2503, plain=False)})
+
+
+class Peer:
+    """A peer in this process, of a server that speaks a dialect."""
+
+    def __init__(self, dialect: Dialect, limits: Limits | None = None) -> None:
+        self.go = asyncio.Event()
+        self.app = app = Server("t", limits=limits)
+
+        @app.tool(run="inline")
+        def echo(text: str) -> str:
+            return text
+
+        @app.tool
+        async def wait(ctx: Context) -> str:
+            await ctx.progress(1, 2)
+            await self.go.wait()
+            return "waited"
+
+        @app.tool(run="inline")
+        def fail() -> str:
+            raise ValueError("secret")
+
+        policy = Policy(app.catalog, limits, None)
+        info = {"name": "t", "version": "1"}
+        self.engine = Engine(app.catalog, info, policy, limits=policy.limits, recorder=app.recorder, dialect=dialect)
+        self.link = Memory(self.engine)
+        self.engine.executor.adopt_loop(asyncio.get_running_loop())
+
+    def send(self, *messages: Json) -> None:
+        for message in messages:
+            self.link.put(json.dumps(message).encode())
+
+    async def get(self) -> Any:
+        return json.loads(await asyncio.wait_for(self.link.get(), SECONDS))
+
+    async def ask(self, message: Json) -> Any:
+        self.send(message)
+        return await self.get()
+
+
+def request(id: int | str, method: str, **params: Any) -> Json:
+    return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+
+
+def call(id: int | str, tool: str, **arguments: Any) -> Json:
+    return request(id, "tools/call", name=tool, arguments=arguments)
+
+
+def run(body: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(body, SECONDS))
+
+
+def test_a_dialect_without_a_handshake_serves_at_once() -> None:
+    async def body() -> None:
+        peer = Peer(OPEN)
+        assert (await peer.ask(request(1, "ping")))["result"] == {"status": "ok"}
+        assert (await peer.ask(call(2, "echo", text="x")))["result"] == {"tool": "echo", "result": "x"}
+        listed = (await peer.ask(request(3, "tools/list")))["result"]["tools"]
+        assert listed[0] == {"name": "echo", "available": True}
+
+    run(body())
+
+
+def test_failures_are_rendered_by_the_dialect_with_their_kind() -> None:
+    async def body() -> None:
+        peer = Peer(OPEN)
+        kinds = {"unknown_tool": call(1, "nope"), "invalid_arguments": call(2, "echo"), "execution": call(3, "fail")}
+        for kind, message in kinds.items():
+            error = (await peer.ask(message))["error"]
+            assert (error["code"], error["message"]) == (-1, kind)
+            assert error["data"]["tool"] == message["params"]["name"]
+            assert "secret" not in error["data"]["text"]
+
+    run(body())
+
+
+def test_a_result_over_the_limit_is_a_failure_of_the_dialect() -> None:
+    async def body() -> None:
+        peer = Peer(OPEN, Limits(frame_bytes=1000))
+        assert (await peer.ask(call(1, "echo", text="x" * 940)))["error"]["message"] == "too_large"
+
+    run(body())
+
+
+def test_answers_go_out_in_the_order_of_the_requests() -> None:
+    async def body() -> None:
+        peer = Peer(OPEN)
+        peer.send(call(1, "wait"), call(2, "echo", text="x"), call(3, "nope"), request(4, "ping"), [request(5, "ping")])  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+        assert peer.link.pending() == 0
+        peer.go.set()
+        answers = [await peer.get() for _ in range(5)]
+        assert [each["id"] for each in answers[:4]] == [1, 2, 3, 4]
+        assert [each["id"] for each in answers[4]] == [5]
+
+    run(body())
+
+
+def test_a_cancelled_request_gets_the_answer_that_the_dialect_has_for_it() -> None:
+    async def body() -> None:
+        peer = Peer(OPEN)
+        peer.send(call(1, "wait"), call(2, "echo", text="x"))
+        peer.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+        assert (await peer.get())["error"] == {"code": -2, "message": "cancelled"}
+        assert (await peer.get())["id"] == 2
+
+    run(body())
+
+
+def test_progress_is_not_sent_where_nothing_unasked_is() -> None:
+    async def body() -> None:
+        peer = Peer(OPEN)
+        peer.send(request(1, "tools/call", name="wait", arguments={}, _meta={"progressToken": 1}))
+        peer.go.set()
+        assert (await peer.get())["result"] == {"tool": "wait", "result": "waited"}
+
+    run(body())
+
+
+@pytest.mark.parametrize("dialect", [OPEN, AFTER_HANDSHAKE], ids=["without a handshake", "after one"])
+def test_a_request_with_the_envelope_gets_mcp(dialect: Dialect) -> None:
+    async def body() -> None:
+        peer = Peer(dialect)
+        answer = await peer.ask(request(1, "tools/call", name="fail", arguments={}, _meta=ENVELOPE))
+        assert answer["result"]["isError"] is True
+
+    run(body())
+
+
+@pytest.mark.parametrize(("version", "speaks"), [("2025-03-26", True), ("2025-06-18", False), ("2024-11-05", False)])
+def test_a_dialect_of_some_handshakes_leaves_the_others_to_mcp(version: str, speaks: bool) -> None:
+    async def body() -> None:
+        peer = Peer(AFTER_HANDSHAKE)
+        assert (await peer.ask(call(0, "echo", text="x")))["error"]["code"] == -32602
+        assert (await peer.ask({"jsonrpc": "1.0", "id": 0, "method": "x"}))["error"]["code"] == -32600
+        hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+        assert (await peer.ask(request(1, "initialize", **hello)))["result"]["protocolVersion"] == version
+        result = (await peer.ask(call(2, "echo", text="x")))["result"]
+        assert (result == {"tool": "echo", "result": "x"}) is speaks
+        peer.send(call(3, "wait"))
+        peer.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 3}})
+        assert (await peer.ask(request(4, "ping")))["id"] == 4
+
+    run(body())
+
+
+def test_a_failure_of_the_dialect_itself_is_answered_and_the_next_frame_is_handled() -> None:
+    class Broken(Dialect, frozen=True, kw_only=True):
+        def result(self, tool: str, result: Json) -> Json:
+            raise KeyError(tool)
+
+    async def body() -> None:
+        broken = Broken(**msgspec.structs.asdict(OPEN))
+        peer = Peer(broken)
+        assert (await peer.ask(call(1, "echo", text="x")))["error"]["code"] == -32603
+        assert (await peer.ask(request(2, "ping")))["result"] == {"status": "ok"}
+
+    run(body())
