@@ -21,7 +21,7 @@ class Weather(Toolset):
 @pytest.fixture
 def app() -> Server:
     made = Server("shop", instructions="Ask.", categories=["weather"], waive={"W25": "nobody uses it", "W22": "all"})
-    made.add(Weather())
+    made.add_toolset(Weather())
     made.add_tool(Tool(name="raw", input_schema=SCHEMA, icons=[Icon("https://e.com/i.png")]), lambda arguments, ctx: {})
     return made
 

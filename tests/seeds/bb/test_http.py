@@ -85,7 +85,7 @@ def test_a_dated_session_gets_a_stream_of_what_comes_before_the_answer() -> None
         session = Session(server).open()  # type: ignore[arg-type]
         answer = session.post(call("count", {}, progressToken=1)).finish()
         assert answer.type == "text/event-stream"
-        assert [message.get("method") for message in answer.messages][0] == "notifications/progress"
+        assert answer.messages[0]["method"] == "notifications/progress"
         assert answer.messages[-1]["result"]["content"][0]["text"] == "counted"
 
 
