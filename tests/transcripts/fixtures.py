@@ -325,14 +325,14 @@ def start() -> str:
 @changing.tool(run="inline")
 def grow() -> str:
     """Add the extra toolset."""
-    changing.add(Extra())
+    changing.add_toolset(Extra())
     return "grown"
 
 
 @changing.tool(run="inline")
 def shrink() -> str:
     """Remove the extra toolset."""
-    changing.remove("extra")
+    changing.remove_toolset("extra")
     return "shrunk"
 
 
