@@ -192,6 +192,16 @@ def test_a_dialect_of_some_handshakes_leaves_the_others_to_mcp(version: str, spe
     run(body())
 
 
+def test_a_failure_that_the_dialect_does_not_render_is_that_of_mcp() -> None:
+    async def body() -> None:
+        plain = Dialect(name="plain", revisions=OPEN.revisions, before_handshake="serve")
+        peer = Peer(plain)
+        assert (await peer.ask(call(1, "nope")))["error"]["code"] == -32602
+        assert (await peer.ask(call(2, "echo")))["result"]["isError"] is True
+
+    run(body())
+
+
 def test_a_failure_of_the_dialect_itself_is_answered_and_the_next_frame_is_handled() -> None:
     class Broken(Dialect, frozen=True, kw_only=True):
         def result(self, tool: str, result: Json) -> Json:

@@ -128,18 +128,17 @@ class DialectAdapter:
         dialect = self.dialect
         if link.session.peer is None and dialect.before_handshake == "serve" and request.method != "initialize":
             link.session.open(Peer(next(iter(dialect.revisions.values())), {}, {}))
-        outer = self._place(link)
-        wrapped = DialectLink(self, outer, request)
         try:
             params = _read_params(request.params)
         except BROKEN:
             params = None
+        outer = self._place(link)
         fault = self._find_fault(request.method, params, link)
-        if fault is not None or request.method == "initialize" or request.method in dialect.answers:
-            answer: bytes | None = self._answer_here(request, params, fault, link)
+        answer: bytes | None
+        if params is None or fault is not None or request.method == "initialize" or request.method in dialect.answers:
+            answer = self._answer_here(request, params, fault, link)
         else:
-            assert params is not None
-            wrapped.tool = str(params.get("name", ""))
+            wrapped = DialectLink(self, outer, request, str(params.get("name", "")))
             answer = self.engine.handle(request.frame if isinstance(request, Repaired) else frame, wrapped)
             answer = None if answer is None else wrapped.render(answer)
         if outer is link or answer is None:
@@ -192,12 +191,11 @@ class DialectAdapter:
 class DialectLink(WrappedLink):
     """One request of a dialect's peer: its answer is rendered in the dialect."""
 
-    __slots__ = ("_adapter", "_failure", "_request", "tool")
+    __slots__ = ("_adapter", "_failure", "_request", "_tool")
 
-    def __init__(self, adapter: DialectAdapter, outer: Link, request: Message) -> None:
+    def __init__(self, adapter: DialectAdapter, outer: Link, request: Message, tool: str) -> None:
         super().__init__(outer)
-        self.tool = ""
-        self._adapter, self._request = adapter, request
+        self._adapter, self._request, self._tool = adapter, request, tool
         self._failure: Failure | None = None
 
     def failed(self, failure: Failure) -> None:
@@ -227,17 +225,15 @@ class DialectLink(WrappedLink):
         dialect, answer, failure = self._adapter.dialect, _read_answer(frame), self._failure
         method = self._request.method
         if method == "tools/call":
-            failure = failure or _own_failure(answer.result, self.tool)
-        fault = None
-        if failure is not None:
-            fault = dialect.failed(self._describe(failure))
-        elif answer.error is not UNSET:
+            failure = failure or _own_failure(answer.result, self._tool)
+        fault = None if failure is None else dialect.failed(self._describe(failure))
+        if fault is None and answer.error is not UNSET:
             fault = dialect.error(answer.error)
         if fault is not None:
             return error(answer.id, fault.code, fault.message, fault.data, getattr(frame, "cause", None))
         result = answer.result
         if method == "tools/call" and failure is None:
-            result = dialect.result(self.tool, result)
+            result = dialect.result(self._tool, result)
         elif method == "tools/list":
             result["tools"] = [dialect.tool(each) for each in result["tools"]]
         return encode(Reply(answer.id, result))
@@ -250,7 +246,7 @@ class DialectLink(WrappedLink):
                 from traceback import format_exception
 
                 trace = "".join(format_exception(problem, limit=-_TRACE_FRAMES))
-        return ToolFailure(failure.kind, self.tool, failure.text, cause, trace)
+        return ToolFailure(failure.kind, self._tool, failure.text, cause, trace)
 
 
 def _own_failure(result: Any, tool: str) -> Failure | None:
