@@ -11,6 +11,7 @@ from typing import Any, Final
 from longshore.schema.kinds import is_object
 from longshore.schema.lint.clients import CLIENTS
 from longshore.schema.lint.rule import Check, Mend, RuleFault, ServerCheck
+from longshore.schema.lint.rules.schemas import CONDITION
 from longshore.schema.lint.tool_list import (
     MOST_PARAMETERS,
     Json,
@@ -122,8 +123,6 @@ _SAYS_FORMAT: Final = {
 }
 """A format → a pattern for texts that say it. Nothing need be said about formats of machine numbers."""
 _NOTHING: Final = "(?!)"
-_CONDITION: Final = re.compile(r"(?<!properties)\.(?:not|if|then|else|dependentSchemas)(?=\.|$)")
-"""Paths inside of which a schema says nothing about a value by itself."""
 
 
 def _find_unsaid(parameter: ToolParameter, tool: LintedTool) -> dict[str, Any]:
@@ -186,7 +185,7 @@ def _phrase(unsaid: dict[str, Any]) -> str:
 def _find_fields(tool: LintedTool) -> Iterator[ToolParameter]:
     """The parameters and the properties of the objects in them, but for those that only hold under a condition."""
     fields = (node for node in tool.objects("inputSchema") if node.inside == "properties")
-    for node in islice((node for node in fields if not _CONDITION.search(node.path)), MOST_PARAMETERS):
+    for node in islice((node for node in fields if not CONDITION.search(node.path)), MOST_PARAMETERS):
         yield ToolParameter(node.name, node.path, find_parts(node.schema, tool.input), required=False)
 
 
