@@ -165,6 +165,15 @@ def test_without_new_results_no_file_is_written(folder: Path) -> None:
     assert not file.exists()
 
 
+def test_two_processes_that_start_at_once_save_the_results_of_both(folder: Path) -> None:
+    one, other = LintCache("t"), LintCache("t")
+    one.recall("a", nothing)
+    other.recall("b", nothing)
+    one.save()
+    other.save()
+    assert knows("a") and knows("b")
+
+
 def test_the_newest_results_stay_if_there_are_too_many(folder: Path) -> None:
     memory = LintCache("t")
     for number in range(MOST_TOOLS + 5):

@@ -56,6 +56,7 @@ LIGHT: dict[str, dict[str, Any]] = {
     "a linear pattern of items": {"items": {"pattern": "^(a+)+$"}},
     "what only looks like look-around": {"items": {"pattern": r"\(?=a"}, "propertyNames": {"pattern": r"\\1"}},
     "a member that is called id": {"properties": {"a": {"properties": {"id": {"type": "string"}}}}},
+    "an address inside, to which nothing refers": {"properties": {"a": {"$id": "https://example.test/x"}}},
 }
 HEAVY: dict[str, dict[str, Any]] = {
     "much doubling": doubling(40),

@@ -15,10 +15,11 @@ from typing import Any
 import pydantic
 import pytest
 
-from longshore import Limits, Server
+from longshore import Limits, Server, Tool
 from longshore.protocol.peer import Peer as ProtocolPeer
 from longshore.protocol.revisions import REVISIONS
 from longshore.protocol.session import Session
+from longshore.server.call import read_long_call
 from longshore.server.engine import Rates
 from longshore.server.link import Link
 from longshore.telemetry.records import Problem, RequestCompleted, RequestReceived
@@ -213,6 +214,64 @@ def test_a_call_that_waits_keeps_its_arguments_when_the_transport_reads_on() -> 
         assert [text_of(await peer.get()) for _ in range(2)] == ["first", "x" * 10_000]
 
     run(body())
+
+
+LONG_CALLS = [
+    '{"name":"size","arguments":{"text":"ab"}}',
+    '{"name":"size","arguments":{"text":"\\u00e9é"}}',
+    '{"_meta":{"progressToken":1,"x":{"name":"other"}},"name":"size","arguments":{"text":"ab"}}',
+    '{"arguments":{"text":"ab"},"name":"size"}',
+    '{"name":"other","name":"size","arguments":{"text":"ab"}}',
+    '{"name":"size","name":"other","arguments":{"text":"ab"}}',
+    '{"name":"\\u0073ize","arguments":{"text":"ab"}}',
+    '{"name":"size","arguments":{"text":"ab","times":"2"}}',
+    '{"name":"size","arguments":{"text":3}}',
+    '{"name":"size","arguments":{"text":"ab","more":1}}',
+    '{"name":"size","arguments":{"text":"ab"',
+    '{"name":"size"}',
+    '{"name":"free"}',
+    '{"name":"raw","arguments":{"text":"ab"}}',
+    '{"name":"none","arguments":{"name":"size","text":"ab"}}',
+]
+
+
+def long_call_server() -> Server:
+    app = Server("t")
+
+    @app.tool(run="inline")
+    def size(text: str, times: int = 1) -> int:
+        return len(text) * times
+
+    @app.tool(run="inline")
+    def other(text: str) -> str:
+        return text
+
+    @app.tool(run="inline")
+    def free() -> str:
+        return "free"
+
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+    app.add_tool(Tool(name="raw", input_schema=schema, run="inline"), lambda arguments, _: arguments["text"])
+    return app
+
+
+@pytest.mark.parametrize("params", LONG_CALLS)
+def test_a_long_call_is_answered_like_a_short_one(params: str) -> None:
+    async def body() -> None:
+        app = long_call_server()
+        peer = Peer(app)
+        frame = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}'.encode()
+        answer = app.engine.handle(frame, peer.link)
+        assert answer is not None
+        assert app.engine.handle_long(memoryview(bytearray(frame)), peer.link) == answer
+
+    run(body())
+
+
+def test_the_arguments_of_a_long_call_are_decoded_together_with_its_frame() -> None:
+    frame = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{LONG_CALLS[0]}}}'.encode()
+    request: Any = read_long_call(memoryview(frame), long_call_server().engine.tools)
+    assert request.params.arguments.text == "ab"
 
 
 def test_one_timer_is_set_however_the_deadlines_come() -> None:

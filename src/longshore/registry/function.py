@@ -99,7 +99,6 @@ def tool_entry(fn: Callable[..., Any], options: ToolOptions, context_type: type)
         explain=with_migrations(fn, explain, signature.decode, parameters, options.migrations),
         describe=describe,
         asked=signature.asked,
-        arguments=signature.arguments,
         headers=_headers(fn, signature, describe) if any(each.in_header for each in parameters) else (),
         typed_result=schema is None and (output.structured or output.exact is str),
         keeps_frame=signature.context is not None or bool(signature.asked),

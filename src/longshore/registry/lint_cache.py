@@ -58,10 +58,17 @@ class LintCache:
         return found
 
     def save(self) -> None:
-        """Write new results. Errors are ignored: with a read-only home or a full disk, the next start lints again."""
-        content = msgspec.json.encode(_File(self._rules, self._found)) if self._changed else b""
+        """Add new results to the file, which another process may have changed since it was read.
+
+        Errors are ignored: with a read-only home or a full disk, the next start lints again.
+        """
+        if self._path is None or not self._changed:
+            return
         self._changed = False
-        if self._path is None or not 0 < len(content) <= FILE_BYTES:
+        others = [each for each in _read(self._path, self._rules).items() if each[0] not in self._found]
+        found = dict([*others, *self._found.items()][-MOST_TOOLS:])
+        content = msgspec.json.encode(_File(self._rules, found))
+        if len(content) > FILE_BYTES:
             return
         try:
             write_atomic(self._path, content, 0o600)

@@ -147,8 +147,6 @@ class Entry(Struct, kw_only=True):
     """The name under which its calls are counted, if that is not its own."""
     result_bytes: int = 0
     """The longest result text, from the configuration; 0 for no limit."""
-    arguments: type[Struct] | None = None
-    """The typed arguments, where they have a type."""
     headers: tuple[HeaderParam, ...] = ()
     """The arguments that an HTTP request repeats in its headers."""
     keeps_frame: bool = True

@@ -69,6 +69,8 @@ def cut(text: str) -> str:
     """A text from outside, escaped and cut for use in a message."""
     if len(text) > SHOWN_CHARS:
         text = text[: SHOWN_CHARS - 1] + "…"
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 

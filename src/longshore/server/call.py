@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -52,6 +54,37 @@ class CallRequest(Struct, gc=False):
 
 
 read_call: Final[Callable[[Any], CallRequest]] = msgspec.json.Decoder(CallRequest).decode
+
+_NAME: Final = re.compile(rb'"name"\s*:\s*"([\w.-]+)"')
+_HEAD_BYTES: Final = 1024
+"""Where the name of a long call's tool is looked for: clients send it before the arguments."""
+
+
+def read_long_call(frame: memoryview, tools: Mapping[str, Entry]) -> CallRequest:
+    """Decode a call in one pass, its arguments into the type of the tool that the first bytes name.
+
+    `read_call` passes over the arguments and leaves them raw, to be decoded in a second pass: 1.5 ms of 6 for 10 MB.
+    It remains the judge of every frame that does not fit the type, or names its tool elsewhere.
+    """
+    for found in _NAME.finditer(bytes(frame[:_HEAD_BYTES])):
+        entry = tools.get(found[1].decode())
+        decoder: Any = None if entry is None else getattr(entry.decode, "__self__", None)
+        if decoder.__class__ is msgspec.json.Decoder:
+            try:
+                return _typed_reader(found[1].decode(), decoder)(frame)
+            except Exception:  # an author's type may raise anything
+                break
+    return read_call(frame)
+
+
+@lru_cache(maxsize=64)
+def _typed_reader(tool: str, decoder: msgspec.json.Decoder[Any]) -> Callable[[Any], CallRequest]:
+    """The decoder of calls of one tool, given that of its arguments."""
+    fields: list[Any] = [("name", Literal[tool]), ("arguments", decoder.type)]
+    params = msgspec.defstruct("TypedParams", fields, bases=(CallParams,), kw_only=True, gc=False)
+    fields = [("params", params)]
+    request: Any = msgspec.defstruct("TypedRequest", fields, bases=(CallRequest,), kw_only=True, gc=False)
+    return msgspec.json.Decoder(request, dec_hook=decoder.dec_hook).decode
 
 
 class Call(Struct, eq=False):

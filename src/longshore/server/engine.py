@@ -20,7 +20,7 @@ from longshore.protocol.revisions import MODERN, REVISIONS, STRUCTURED, Revision
 from longshore.protocol.session import check_method
 from longshore.registry.catalog import Catalog, Part
 from longshore.registry.tool import Entry
-from longshore.server.call import Call, CallRequest, Stopped, read_call
+from longshore.server.call import Call, CallRequest, Stopped, read_call, read_long_call
 from longshore.server.executor import Executor
 from longshore.server.link import Link
 from longshore.server.policy import Policy
@@ -177,7 +177,7 @@ class Engine:
         # A view has no isascii, but its buffer has; stale bytes in the buffer only cost the full check.
         if (whole.isascii() or is_utf8(frame)) and is_shallow(whole, len(frame), self._depth):
             try:
-                request = read_call(frame)
+                request = read_long_call(frame, self.tools)
             except BROKEN:
                 return self.handle(bytes(frame), link)
             try:
@@ -291,7 +291,7 @@ class Engine:
             arguments = entry.decode(raw)
         except Stopped:
             raise
-        except BaseException:  # the executor decodes them again, and repairs or explains them
+        except BaseException:  # the executor decodes, repairs or explains them; those of a long call are decoded
             return self.executor.run_inline(
                 Call(self.executor, link, link.session, peer, id, "tools/call", entry, raw, b"")
             )

@@ -86,7 +86,7 @@ class Framer:
         self.release()
         long = self._long = self._long or bytearray(2 * ROOM_BYTES)
         if len(long) < self.pending + ROOM_BYTES:
-            long.extend(bytes(min(len(long), self._limit + ROOM_BYTES - len(long))))
+            long.extend(bytes(self.pending + ROOM_BYTES - len(long)))
         if self._parts:
             long[: self.pending] = b"".join(self._parts)
             self._parts = []

@@ -101,6 +101,36 @@ def test_constraints_that_codex_drops_and_no_description_says_are_reported_and_m
         assert mended == tool
 
 
+COUNT = {"type": "integer", "description": "how many", "maximum": 9}
+
+
+@pytest.mark.parametrize(
+    ("schema", "path"),
+    [
+        ({"type": "object", "properties": {"n": COUNT}}, "properties.it.properties.n"),
+        ({"type": "array", "items": {"properties": {"n": COUNT}}}, "properties.it.items.properties.n"),
+        ({"anyOf": [{"properties": {"n": COUNT}}, {"type": "null"}]}, "properties.it.anyOf[0].properties.n"),
+        ({"properties": {"not": COUNT}}, "properties.it.properties.not"),
+        ({"not": {"properties": {"n": COUNT}}}, ""),
+        ({"if": {"properties": {"n": COUNT}}}, ""),
+    ],
+)
+def test_constraints_of_fields_inside_of_a_parameter_are_reported_and_mended(schema: dict[str, Any], path: str) -> None:
+    tool = example(takes(it={"description": "what", **schema})).tools[0]
+    assert [fault.path for fault in faults("W25", tool)] == ([f"inputSchema.{path}"] if path else [])
+    mend = rule_of("W25").mend
+    assert mend is not None
+    mended = mend(tool)
+    assert faults("W25", mended) == [] and (mended == tool) == (not path)
+    assert path == "" or "how many (at most 9)" in str(mended)
+
+
+def test_constraints_in_a_definition_are_reported_once() -> None:
+    tool = takes(one={"$ref": "#/$defs/d"}, two={"$ref": "#/$defs/d"})
+    tool["inputSchema"]["$defs"] = {"d": {"type": "object", "properties": {"n": COUNT}}}
+    assert [fault.path for fault in faults("W25", tool)] == ["inputSchema.$defs.d.properties.n"]
+
+
 def test_the_description_of_the_tool_and_the_name_of_a_parameter_count() -> None:
     assert faults("W25", {"description": "List 50 at a time", **takes(n={"maximum": 50})}) == []
     assert faults("W25", takes(url={"description": "where", "format": "uri"})) == []

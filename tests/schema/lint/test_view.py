@@ -224,7 +224,7 @@ def test_a_token_is_four_characters_of_the_json() -> None:
 # -- the rules and the views agree
 
 NO_FINDING = {
-    "W25": "it is silent where a description says the constraint again, and on what is deeper than a parameter",
+    "W25": "it is silent where a description says the constraint again",
 }
 """Rules → why an effect of a client need not be a finding, except in the rule's own example."""
 NO_LOSS = {

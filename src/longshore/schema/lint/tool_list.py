@@ -121,6 +121,7 @@ class LintedTool:
         """The declaration; None for tools of other servers, also mounted ones."""
         listed = as_text(as_object(self.record.get("_meta")).get("longshore/category"))
         self.category: str = (self.ours and self.ours.category) or listed
+        self._objects: dict[str, list[SchemaNode]] = {}
 
     def schemas(self) -> Iterator[tuple[str, Json]]:
         """The input and the output schema with their keys, if they are objects."""
@@ -136,7 +137,9 @@ class LintedTool:
 
     def objects(self, key: str = "") -> list[SchemaNode]:
         """The subschemas that are objects."""
-        return [node for node in self.nodes(key) if is_object(node.schema)]
+        if key not in self._objects:
+            self._objects[key] = [node for node in self.nodes(key) if is_object(node.schema)]
+        return self._objects[key]
 
     @cached_property
     def parameters(self) -> list[ToolParameter]:

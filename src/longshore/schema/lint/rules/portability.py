@@ -89,6 +89,7 @@ _AFTER_07: Final = frozenset(
 
 def _check_drafts(tool: LintedTool) -> Iterator[RuleFault]:
     for key, root in tool.schemas():
+        renamed = () if is_old(root) else _RENAMED
         for node in tool.objects(key):
             for word in ("exclusiveMinimum", "exclusiveMaximum"):
                 if isinstance(node.schema.get(word), bool):
@@ -97,7 +98,7 @@ def _check_drafts(tool: LintedTool) -> Iterator[RuleFault]:
             if "id" in node.schema and (key == "outputSchema" or isinstance(node.schema["id"], str)):
                 level: Level = "error" if key == "outputSchema" else "warning"
                 yield RuleFault(f"{show(node.path)} has id, which is $id today", f"{node.path}.id", level=level)
-            for word, old, said, now in () if is_old(root) else _RENAMED:
+            for word, old, said, now in renamed:
                 if isinstance(node.schema.get(word), old):
                     yield RuleFault(f"{show(node.path)} has {said}, which is {now} today", f"{node.path}.{word}")
 

@@ -180,7 +180,9 @@ def _check_references(tool: LintedTool) -> Iterator[RuleFault]:
 # -- contradictions
 
 _BRANCHES: Final = frozenset(("$ref", "anyOf", "oneOf", "allOf", "if", "then", "else", "dependentSchemas"))
-_BRANCH: Final = re.compile(r"\.(?:anyOf|oneOf|allOf)\[|(?<!properties)\.(?:not|if|then|else|dependentSchemas)(?=\.|$)")
+CONDITION: Final = re.compile(r"(?<!properties)\.(?:not|if|then|else|dependentSchemas)(?=\.|$)")
+"""Paths inside of which a schema says nothing about a value by itself."""
+_BRANCH: Final = re.compile(rf"\.(?:anyOf|oneOf|allOf)\[|{CONDITION.pattern}")
 """Paths inside of which a schema is only a part of the description of an object."""
 _ADDED: Final = "\0"
 """The beginning of the property names that are added here. No author's name begins so."""

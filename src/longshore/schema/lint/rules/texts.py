@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final
 
 from longshore.schema.kinds import is_object
 from longshore.schema.lint.clients import CLIENTS
 from longshore.schema.lint.rule import Check, Mend, RuleFault, ServerCheck
+from longshore.schema.lint.rules.schemas import CONDITION
 from longshore.schema.lint.tool_list import (
+    MOST_PARAMETERS,
     Json,
     LintedTool,
     ToolList,
@@ -21,6 +24,7 @@ from longshore.schema.lint.tool_list import (
 )
 from longshore.schema.output import count_tokens
 from longshore.schema.phrase import cut, quote
+from longshore.schema.walk import rewrite
 
 READ: Final = 20_000
 """Characters of one text that are read. No model reads more as a description."""
@@ -178,21 +182,33 @@ def _phrase(unsaid: dict[str, Any]) -> str:
     return ", ".join(words.values())
 
 
+def _find_fields(tool: LintedTool) -> Iterator[ToolParameter]:
+    """The parameters and the properties of the objects in them, but for those that only hold under a condition."""
+    fields = (node for node in tool.objects("inputSchema") if node.inside == "properties")
+    for node in islice((node for node in fields if not CONDITION.search(node.path)), MOST_PARAMETERS):
+        yield ToolParameter(node.name, node.path, find_parts(node.schema, tool.input), required=False)
+
+
 def _check_repeated(tool: LintedTool) -> Iterator[RuleFault]:
-    for parameter in tool.parameters:
-        if unsaid := _find_unsaid(parameter, tool):
-            message = f"Codex drops {', '.join(unsaid)} of {parameter.name!r}, and no description says it"
+    for field in _find_fields(tool):
+        if unsaid := _find_unsaid(field, tool):
+            message = f"Codex drops {', '.join(unsaid)} of {field.name!r}, and no description says it"
             fix = f"Add to its description: ({_phrase(unsaid)})."
-            yield RuleFault(message, parameter.path, fix, "info" if set(unsaid) == {"default"} else None)
+            yield RuleFault(message, field.path, fix, "info" if set(unsaid) == {"default"} else None)
 
 
 def _repeat_constraints(tool: Json) -> Json:
-    linted, said = LintedTool(tool, ToolList()), dict[str, Json]()
-    for parameter in linted.parameters:
-        if unsaid := _find_unsaid(parameter, linted):
-            description = f"{parameter.description} ({_phrase(unsaid)})".strip()
-            said[parameter.name] = {**parameter.parts[0], "description": description}
-    return {**tool, "inputSchema": {**linted.input, "properties": {**linted.properties, **said}}} if said else tool
+    linted = LintedTool(tool, ToolList())
+    said = {
+        id(field.parts[0]): f"{field.description} ({_phrase(unsaid)})".strip()
+        for field in _find_fields(linted)
+        if (unsaid := _find_unsaid(field, linted))
+    }
+
+    def describe(schema: Json) -> Json:
+        return {**schema, "description": said[id(schema)]} if id(schema) in said else schema
+
+    return {**tool, "inputSchema": rewrite(linted.input, describe)} if said else tool
 
 
 # -- the list, answers, annotations
