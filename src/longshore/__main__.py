@@ -28,7 +28,7 @@ def _read_serve(args: list[str]) -> tuple[str | None, dict[str, Any], str | None
     """The target, the flags and the configuration file of a plain `serve`; None if it is anything else."""
     if not args or args[0] != "serve":
         return None
-    from longshore.config.sections import CONFIG_OPTION, FLAGS
+    from longshore.config.sections import CONFIG_OPTION, FLAGS, REPEATABLE, SET_OPTION
 
     target: str | None = None
     flags: dict[str, Any] = {}
@@ -36,12 +36,19 @@ def _read_serve(args: list[str]) -> tuple[str | None, dict[str, Any], str | None
     rest = iter(args[1:])
     for arg in rest:
         option, equals, value = arg.partition("=")
-        if option == CONFIG_OPTION or option in FLAGS:
+        if option in (CONFIG_OPTION, SET_OPTION) or option in FLAGS:
             given = value if equals else next(rest, None)
             if given is None:
                 return None
             if option == CONFIG_OPTION:
                 path = given
+            elif option == SET_OPTION:
+                key, equals, value = given.partition("=")
+                if not equals:
+                    return None
+                flags[key] = value
+            elif option in REPEATABLE:
+                flags.setdefault(FLAGS[option], []).append(given)
             else:
                 flags[FLAGS[option]] = given
         elif arg.startswith("-") or target is not None:
