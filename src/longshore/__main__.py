@@ -34,7 +34,7 @@ def _read_serve(args: list[str]) -> tuple[str | None, dict[str, Any], str | None
     """The target, flags, configuration file and profile of a plain `serve`; None if it is anything else."""
     if not args or args[0] != "serve":
         return None
-    from longshore.config.sections import CONFIG_OPTION, FLAGS, PROFILE_OPTION
+    from longshore.config.sections import CONFIG_OPTION, FLAGS, PROFILE_OPTION, REPEATABLE, SET_OPTION
 
     target: str | None = None
     flags: dict[str, Any] = {}
@@ -43,7 +43,7 @@ def _read_serve(args: list[str]) -> tuple[str | None, dict[str, Any], str | None
     rest = iter(args[1:])
     for arg in rest:
         option, equals, value = arg.partition("=")
-        if option in (CONFIG_OPTION, PROFILE_OPTION) or option in FLAGS:
+        if option in (CONFIG_OPTION, PROFILE_OPTION, SET_OPTION) or option in FLAGS:
             given = value if equals else next(rest, None)
             if given is None:
                 return None
@@ -51,6 +51,13 @@ def _read_serve(args: list[str]) -> tuple[str | None, dict[str, Any], str | None
                 path = given
             elif option == PROFILE_OPTION:
                 profile = given
+            elif option == SET_OPTION:
+                key, equals, value = given.partition("=")
+                if not equals:
+                    return None
+                flags[key] = value
+            elif option in REPEATABLE:
+                flags.setdefault(FLAGS[option], []).append(given)
             else:
                 flags[FLAGS[option]] = given
         elif arg.startswith("-") or target is not None:

@@ -131,31 +131,36 @@ class Server:
         """Remove a tool."""
         self.catalog.remove_tool(name)
 
-    def add_toolset(self, toolset: Toolset, *, replace: bool = False) -> None:
-        """Add a toolset, before the start or while the server runs."""
-        from longshore.registry.toolset import toolset_name
+    def add_toolset(self, toolset: Toolset | type[Toolset], *, replace: bool = False) -> None:
+        """Add a toolset, before the start or while the server runs.
 
-        old = self.catalog.toolsets.get(toolset_name(toolset))
+        A class is initialised with its `Options`, when the configuration has been read; an instance is taken as it is.
+        """
+        before = list(self.catalog.toolsets.values())
         declare(lambda: self.catalog.add_toolset(toolset, Context, replace=replace))
-        if old is not None and self.catalog.toolsets.get(old.name) is not old:
-            self._runtime.close_removed(old)
+        for old in before:
+            if self.catalog.toolsets.get(old.name) is not old:
+                self._runtime.close_removed(old)
 
     def remove_toolset(self, name: str) -> None:
         """Remove a toolset with all its tools, and close it."""
         self._runtime.remove_toolset(name)
 
     def reload(self, name: str) -> Toolset:
-        """Import a toolset's module again, and replace the toolset by a new one, made without arguments."""
+        """Import a toolset's module again, and replace the toolset by a new one.
+
+        One that was added as a class gets the same options, another is made without arguments.
+        """
         import importlib
         import sys
 
         old = self.catalog.toolset(name)
         cls = type(old.toolset)
         module = importlib.reload(sys.modules[cls.__module__])
-        new: Toolset = getattr(module, cls.__name__)()
-        self.catalog.add_toolset(new, Context, replace=True)
+        new: type[Toolset] = getattr(module, cls.__name__)
+        handle = self.catalog.add_toolset(new if old.by_class else new(), Context, replace=True)
         self._runtime.close_removed(old)
-        return new
+        return handle.toolset
 
     def mount(self, target: Any, *, prefix: str, timeout: float | Literal[False] | None = None) -> None:
         """Mount another MCP server: its tools appear as `prefix_name`, and calls of them are passed on.

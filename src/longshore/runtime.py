@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast, final
 
 from longshore import config as configuration
@@ -43,6 +43,9 @@ class Runtime:
         self._info, self._catalog, self._recorder, self._admission = info, catalog, recorder, admission
         self._auth = _auth_flags(auth)
         self._defaults = defaults
+        self._given: Mapping[str, Any] | None = None
+        """The flags; None: the server has not read any configuration."""
+        self._path: str | None = None
         self._watch = ConfigWatch(self._reconfigure, self._refuse_config)
         self._engine: Engine | None = None
         self._made_closer: ToolsetCloser | None = None
@@ -51,6 +54,8 @@ class Runtime:
     def engine(self) -> Engine:
         """The engine, made on first use."""
         if self._engine is None:
+            self._initialise(self._catalog.toolsets.values(), self.policy.config)
+            self._catalog.prepare = lambda handle: self._initialise((handle,), self._read(handle))
             self._engine = Engine(
                 self._catalog,
                 self._info,
@@ -70,6 +75,21 @@ class Runtime:
         from longshore.dialects import load_dialect
 
         return load_dialect(name)
+
+    def _initialise(self, handles: Iterable[ToolsetHandle], config: Config) -> None:
+        """Initialise the enabled toolsets that were added as classes. Raises ConfigError for all problems at once."""
+        problems: list[str] = []
+        for handle in handles:
+            enabled = configuration.toolset_enabled(config, handle.name)
+            try:
+                if handle.options_type is not None:
+                    handle.options = configuration.toolset_options(config, handle.name, handle.options_type)
+                if enabled and not handle.initialised:
+                    handle.initialise()
+            except ConfigError as problem:
+                problems += [str(problem)] if enabled else []
+        if problems:
+            raise ConfigError("\n".join(problems))
 
     def renew(self) -> None:
         """Drop the engine with every call, subscription and rate. Declarations stay."""
@@ -160,8 +180,8 @@ class Runtime:
         """MCP over HTTP as an ASGI app."""
         from longshore.transports.http.app import HttpApp
 
-        flags = {**self._defaults, **self._auth, **http_flags(settings)}
-        self.policy.config = configuration.load(flags, path=config_path)
+        self._given, self._path = {**self._auth, **http_flags(settings)}, config_path
+        self.policy.config = self._read()
         self._log_to_stderr()
         self._admission.report()
         closing = self._catalog.toolsets
@@ -170,9 +190,22 @@ class Runtime:
     # -- configuration
 
     def _configure(self, flags: Mapping[str, Any] | None, config_path: str | None) -> None:
-        given = {**self._defaults, **self._auth, **(flags or {})}
-        self.policy.config = self._watch.load(lambda: configuration.load(given, path=config_path))
+        self._given, self._path = {**self._auth, **(flags or {})}, config_path
+        self.policy.config = self._watch.load(self._read)
         self._log_to_stderr()
+
+    def _read(self, *added: ToolsetHandle) -> Config:
+        """Read the configuration of the toolsets that are there, and of those that are about to be."""
+        if self._given is None:
+            return self.policy.config  # a server in memory
+        toolsets = {**self._catalog.toolsets, **{handle.name: handle for handle in added}}
+        return configuration.load(
+            self._given,
+            path=self._path,
+            toolsets=toolsets,
+            defaults=self._defaults,
+            defaults_name=f"server {self._info['name']}",
+        )
 
     def _log_to_stderr(self) -> None:
         config = self.policy.config
@@ -206,8 +239,8 @@ class Runtime:
         self.engine.reconfigure(new)
         self._warn_unmatched()
         if configuration.fixed_part(old) != configuration.fixed_part(new):
-            later = "limits, eof_grace, log_*, telemetry, http, auth and tokens follow at the next start"
-            self._recorder.problem("warning", f"the changed configuration holds; {later}")
+            later = "limits, eof_grace, log_*, roots, toolsets' options, telemetry, http, auth and tokens"
+            self._recorder.problem("warning", f"the changed configuration holds; {later} follow at the next start")
 
     def _refuse_config(self, problem: ConfigError) -> None:
         self._recorder.problem("error", f"the changed configuration can't be used, so the old one holds:\n{problem}")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from longshore.builtin import make
 from longshore.cli.config import rows
 from longshore.cli.main import run
 from longshore.cli.screen import aligned, print_table
@@ -63,11 +64,11 @@ def test_show_without_origin_has_two_columns(longshore: Run) -> None:
 
 
 def test_show_json_nests_like_the_file(project: Path, longshore: Run) -> None:
-    (project / "longshore.toml").write_text("[tools.'a.b']\ntimeout = 0\n[toolsets.x.options]\nsince = 2020-01-01\n")
+    (project / "longshore.toml").write_text("[tools.'a.b']\ntimeout = 0\n[toolsets.x]\nsince = 2020-01-01\n")
     _, out, _ = longshore("config", "show", "--json")
     found = json.loads(out)
     assert found["tools"] == {"a.b": {"timeout": False}}
-    assert found["toolsets"] == {"x": {"options": {"since": "2020-01-01"}}}
+    assert found["toolsets"] == {"x": {"since": "2020-01-01"}}
     assert "instructions" not in found["server"]
 
 
@@ -137,8 +138,9 @@ def test_check_of_a_path_looks_at_nothing_else(project: Path, longshore: Run, mo
 
 
 def test_schema_prints_what_is_checked_in(longshore: Run) -> None:
-    assert longshore("config", "schema") == (0, schema_text(), "")
-    assert longshore("config", "schema", "--markdown") == (0, markdown(), "")
+    toolsets = make().catalog.toolsets
+    assert longshore("config", "schema") == (0, schema_text(toolsets), "")
+    assert longshore("config", "schema", "--markdown") == (0, markdown(toolsets), "")
 
 
 def test_aligned_columns() -> None:

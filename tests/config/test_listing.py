@@ -71,10 +71,10 @@ def test_other_values_are_shown(place: Place) -> None:
     ],
 )
 def test_a_password_in_a_url_is_hidden(place: Place, url: str, shown: str) -> None:
-    text = f"[http]\nstore = '{url}'\n[toolsets.x.options]\ndatabase = '{url}'\n"
+    text = f"[http]\nstore = '{url}'\n[toolsets.x]\ndatabase = '{url}'\n"
     found = _rows(place, text)
     assert found["http.store"] == [json.dumps(shown, ensure_ascii=False), "project longshore.toml:2"]
-    assert found["toolsets.x.options.database"][0] == json.dumps(shown, ensure_ascii=False)
+    assert found["toolsets.x.database"][0] == json.dumps(shown, ensure_ascii=False)
 
 
 def test_the_json_form_hides_secrets(place: Place) -> None:
@@ -85,16 +85,16 @@ def test_the_json_form_hides_secrets(place: Place) -> None:
 
 @pytest.mark.parametrize("name", ["password", "api_key", "SECRET", "authToken", "db-password-file"])
 def test_an_option_whose_name_says_secret_is_hidden_at_any_depth(place: Place, name: str) -> None:
-    text = f"[toolsets.x.options]\n{name} = '{SECRET}'\nt = {{ a = 1, b = {{ {name} = ['{SECRET}'] }} }}\n"
+    text = f"[toolsets.x]\n{name} = '{SECRET}'\nt = {{ a = 1, b = {{ {name} = ['{SECRET}'] }} }}\n"
     found = _rows(place, text)
-    assert found[f"toolsets.x.options.{name}"] == ["…", "project longshore.toml:2"]
-    assert json.loads(found["toolsets.x.options.t"][0]) == {"a": 1, "b": {name: "…"}}
+    assert found[f"toolsets.x.{name}"] == ["…", "project longshore.toml:2"]
+    assert json.loads(found["toolsets.x.t"][0]) == {"a": 1, "b": {name: "…"}}
     assert SECRET not in str(found)
 
 
 def test_a_password_in_a_url_is_hidden_in_lists_and_tables_too(place: Place) -> None:
     url = f"redis://u:{SECRET}@h"
-    text = f"[http]\norigins = ['{url}']\n[toolsets.x.options]\nurls = ['{url}', {{ at = '{url}', n = 1 }}]\n"
+    text = f"[http]\norigins = ['{url}']\n[toolsets.x]\nurls = ['{url}', {{ at = '{url}', n = 1 }}]\n"
     found = _rows(place, text)
     assert json.loads(found["http.origins"][0]) == ["redis://u:…@h"]
-    assert json.loads(found["toolsets.x.options.urls"][0]) == ["redis://u:…@h", {"at": "redis://u:…@h", "n": 1}]
+    assert json.loads(found["toolsets.x.urls"][0]) == ["redis://u:…@h", {"at": "redis://u:…@h", "n": 1}]

@@ -37,13 +37,13 @@ def test_the_highest_source_wins(place: Place, top: int) -> None:
 
 
 def test_sources_are_merged_key_by_key(place: Place) -> None:
-    place.write_user("[tools.add]\nenabled = false\ntimeout = 1\n[toolsets.x.options]\na = 1\nb = 1\n")
-    place.write("[tools.add]\ntimeout = 2\n[toolsets.x.options]\nb = 2\nc = [1, {d = 2}]\n")
+    place.write_user("[tools.add]\nenabled = false\ntimeout = 1\n[toolsets.x]\na = 1\nb = 1\n")
+    place.write("[tools.add]\ntimeout = 2\n[toolsets.x]\nb = 2\nc = [1, {d = 2}]\n")
     found = place.load(LONGSHORE_TOOLS_ADD_RESULT_BYTES="9")
     assert found.tools["add"] == config.ToolConfig(enabled=False, timeout=2.0, result_bytes=9)
     assert found.toolsets["x"].options == {"a": 1, "b": 2, "c": [1, {"d": 2}]}
-    assert config.origin(found, "toolsets.x.options.a").kind == "user"
-    assert config.origin(found, "toolsets.x.options.b") == Origin("project", "longshore.toml:4")
+    assert config.origin(found, "toolsets.x.a").kind == "user"
+    assert config.origin(found, "toolsets.x.b") == Origin("project", "longshore.toml:4")
 
 
 def test_nothing_configured_is_the_default(place: Place) -> None:

@@ -82,11 +82,3 @@ def test_tables_of_unknown_tools_get_a_warning(place: Place) -> None:
         "LONGSHORE_TOOLS_ADDD_ENABLED: tools.$ADDD: no such tool; did you mean add?",
         "longshore.toml:6: toolsets.zzz: no such toolset",
     ]
-
-
-def test_options_that_no_toolset_takes_get_a_warning(place: Place) -> None:
-    place.write("[toolsets.'a.b']\ntimeout = 1\n[toolsets.'a.b'.options]\nroot = '/'\n[toolsets.c]\ntimeout = 1\n")
-    assert config.unmatched(place.load(), [], ["a.b", "c"]) == [
-        'longshore.toml:4: toolsets."a.b".options: this toolset takes no options',
-    ]
-    assert config.unmatched(place.load(), [], ["c"]) == ['longshore.toml:2: toolsets."a.b": no such toolset']

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import Any
 
 import click
@@ -11,7 +12,7 @@ from msgspec import json
 from longshore import config as configuration
 from longshore.cli.screen import aligned, print_table
 from longshore.config.keys import HIDDEN
-from longshore.config.reference import ConfigValue, list_values, tree
+from longshore.config.reference import ConfigValue, Toolsets, list_values, tree
 
 UNSET = "unset"
 
@@ -21,16 +22,22 @@ def config() -> None:
     """Show and check the configuration."""
 
 
+_FOR = "The server whose toolsets' options are meant, as for `longshore serve`.  [default: the built-in server]"
+
+
 @config.command()
+@click.argument("target", required=False)
 @click.option("--origin", "with_origin", is_flag=True, help="Say where each value came from.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--config", "path", metavar="PATH", help="Read this file in place of the project's longshore.toml.")
-def show(with_origin: bool, as_json: bool, path: str | None) -> None:
+def show(target: str | None, with_origin: bool, as_json: bool, path: str | None) -> None:
     """Show every value.
 
-    The values are those of `longshore serve` in this folder.
+    The values are those of `longshore serve TARGET` in this folder, with the options of its toolsets. The default is
+    the built-in server.
     """
-    listed = list_values(configuration.load(path=path))
+    toolsets = _toolsets(target)
+    listed = list_values(configuration.load(path=path, toolsets=toolsets), toolsets)
     if as_json:
         with_origins = {e.key: {"value": e.value, "kind": e.origin.kind, "where": e.origin.where} for e in listed}
         click.echo(json.format(json.encode(with_origins if with_origin else tree(listed)), indent=2).decode())
@@ -42,23 +49,35 @@ def show(with_origin: bool, as_json: bool, path: str | None) -> None:
 
 @config.command()
 @click.argument("path", required=False)
-def check(path: str | None) -> None:
+@click.option("--for", "target", metavar="TARGET", help=_FOR)
+def check(path: str | None, target: str | None) -> None:
     """Check one file, or all.
 
     With PATH, only that file; without, every file that `longshore serve` reads in this folder.
     """
     # An empty environment leaves out the user's file and the variables: only the named file is checked.
-    found = configuration.load(path=path, environ={}) if path else configuration.load()
+    found = configuration.load(path=path, environ={} if path else None, toolsets=_toolsets(target))
     click.echo("\n".join(f"{file}: ok" for file in found.files) or "no longshore.toml here; nothing to check")
 
 
 @config.command()
+@click.argument("target", required=False)
 @click.option("--markdown", is_flag=True, help="Print the table of keys that docs/configuration.md holds instead.")
-def schema(markdown: bool) -> None:
-    """Print the JSON Schema of longshore.toml."""
+def schema(target: str | None, markdown: bool) -> None:
+    """Print the JSON Schema of longshore.toml.
+
+    The options of TARGET's toolsets are in it. The default is the built-in server.
+    """
     from longshore.config import reference as source
 
-    click.echo(source.markdown() if markdown else source.schema_text(), nl=False)
+    toolsets = _toolsets(target)
+    click.echo(source.markdown(toolsets) if markdown else source.schema_text(toolsets), nl=False)
+
+
+def _toolsets(target: str | None) -> Toolsets:
+    """The toolsets of a target, or of the built-in server."""
+    found: Toolsets = import_module("longshore.__main__").find(target).catalog.toolsets  # it is outside the layers
+    return found
 
 
 def rows(listed: list[ConfigValue], with_origin: bool) -> list[list[str]]:

@@ -10,9 +10,25 @@ import click
 
 from longshore.config.keys import sections, show
 from longshore.config.reference import docs
-from longshore.config.sections import CONFIG_OPTION, FLAGS, HTTP_FLAGS, HTTP_OPTION, PROFILE_OPTION
+from longshore.config.sections import (
+    CONFIG_OPTION,
+    FLAGS,
+    HTTP_FLAGS,
+    HTTP_OPTION,
+    PROFILE_OPTION,
+    REPEATABLE,
+    SET_OPTION,
+)
 
-_METAVARS = {"seconds": "SECONDS", "timeout": "SECONDS", "count": "NUMBER", "choice": "NAME", "text": "TEXT"}
+_METAVARS = {
+    "seconds": "SECONDS",
+    "timeout": "SECONDS",
+    "count": "NUMBER",
+    "choice": "NAME",
+    "text": "TEXT",
+    "list": "NAME,NAME",
+    "folders": "DIR",
+}
 _TEXTS = {"--host": "ADDRESS", "--public-url": "URL", "--store": "URL", "--tls-cert": "FILE", "--tls-key": "FILE"}
 
 
@@ -22,10 +38,12 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
         section, _, name = dotted_key.partition(".")
         key = sections()[section].keys[name]
         takes = f"; {key.expected}" if key.kind == "choice" else ""
-        default = "none" if key.default is None else show(key.default)
+        default = show(key.default) if key.default else "none"
         words = f"{docs(sections()[section].record)[name]}  [{dotted_key}{takes}; default: {default}]"
         metavar = _TEXTS.get(option) or _METAVARS.get(key.kind)
         form: dict[str, Any] = {"metavar": metavar} if metavar else {"flag_value": "true", "is_flag": True}
+        if option in REPEATABLE:
+            form["multiple"] = True
         command = click.option(option, dotted_key.replace(".", "_"), default=None, help=words, **form)(command)
     return command
 
@@ -37,18 +55,29 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     CONFIG_OPTION, "config_path", metavar="PATH", help="Read this file in place of the project's longshore.toml."
 )
 @click.option(PROFILE_OPTION, "profile", metavar="NAME", help="Serve this profile of the built-in server: bb.")
+@click.option(
+    SET_OPTION, "pairs", multiple=True, metavar="KEY=VALUE", help="Set any key: toolsets.notes.folder=x. Repeatable."
+)
 @_options
-def serve(target: str | None, http: bool, config_path: str | None, profile: str | None, **flags: str | None) -> None:
+def serve(
+    target: str | None, http: bool, config_path: str | None, profile: str | None, pairs: tuple[str, ...], **flags: Any
+) -> None:
     """Serve MCP, on stdio or over HTTP.
 
     TARGET is your server: path/to/server.py, path/to/server.py:name or module:name. The default is the built-in
     server.
     """
-    given = {key: flags[key.replace(".", "_")] for key in (FLAGS | HTTP_FLAGS).values()}
-    stray = next((option for option, key in HTTP_FLAGS.items() if given[key] is not None), None)
+    options = {key: flags[key.replace(".", "_")] for key in (FLAGS | HTTP_FLAGS).values()}
+    repeated = {FLAGS[option]: list(options[FLAGS[option]]) or None for option in REPEATABLE}
+    given = {key: value for key, value in (options | repeated).items() if value is not None}
+    stray = next((option for option, key in HTTP_FLAGS.items() if key in given), None)
     if stray and not http:
         raise click.UsageError(f"{stray} is for HTTP; add {HTTP_OPTION}")
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise click.UsageError(f"{SET_OPTION} {pair}: expected KEY=VALUE, such as toolsets.notes.folder=x")
+        given[key] = value
     entry_point = import_module("longshore.__main__")  # it is outside the layers of packages, so no import statement
     run = entry_point.serve_http if http else entry_point.serve
-    values = {key: value for key, value in given.items() if value is not None}
-    run(target, flags=values, config_path=config_path, profile=profile)
+    run(target, flags=given, config_path=config_path, profile=profile)

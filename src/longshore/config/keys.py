@@ -1,21 +1,26 @@
-"""The keys of `longshore.toml`: what each takes, derived once from the Structs of `sections`.
+"""The keys of `longshore.toml`: what each takes, derived once from the Structs of `sections` and of toolsets' options.
 
 Not imported when nothing is configured.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from functools import cache
-from types import NoneType
 from typing import Any, Literal, TypeAlias, cast, get_args, get_origin, get_type_hints
 
-from msgspec import NODEFAULT, Struct
-from msgspec.structs import FieldInfo, fields
+from msgspec import NODEFAULT, Meta, Struct
+from msgspec.structs import FieldInfo, fields, replace
 
-from longshore.config.sections import MOVED, PREFIX, Sections, quote
+from longshore.config.sections import MOVED, NO_KEYS, PREFIX, Sections, env_form, quote
+from longshore.errors import RegistrationError
 from longshore.nearest import nearest
+from longshore.registry.options import Folder, read_hint
 
-Kind: TypeAlias = Literal["switch", "count", "seconds", "timeout", "text", "list", "choice", "table"]
+Kind: TypeAlias = Literal[
+    "switch", "count", "size", "seconds", "timeout", "text", "folder", "list", "folders", "choice", "table"
+]
 
 YES = ("true", "1", "yes", "on")
 NO = ("false", "0", "no", "off")
@@ -57,9 +62,19 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "http.rate": NONE,
 }
 """Where a key's range differs from that of its kind."""
+OPTION_RANGES: dict[str, tuple[float, float]] = {
+    "count": (-MOST_COUNT, MOST_COUNT),
+    "size": (0, MOST_COUNT),
+    "seconds": AT_ONCE,
+    "timeout": AT_ONCE,
+}
+"""For the options of toolsets; `Meta(ge=…, le=…)` gives an option a range of its own."""
 
 SECRETS = frozenset({"http.state_key", "auth.token", "auth.introspection_secret", "tokens.token"})
 """Keys whose values are shown nowhere; of a section with named tables, the key in each."""
+
+SECRET_NAME = re.compile(r"password|secret|token|key", re.IGNORECASE)
+"""Names of options that may be secrets. A toolset does not declare which are, so some are hidden for nothing."""
 
 HIDDEN = "…"
 """Stands for a secret wherever values are shown."""
@@ -70,49 +85,78 @@ SHOWN_CHARACTERS = 40
 _KINDS: dict[Kind, tuple[str, Any, dict[str, Any]]] = {
     "switch": ("true or false", bool, {"type": "boolean"}),
     "count": ("a whole number", int, {"type": "integer"}),
+    "size": ('bytes (a number, or a text such as "10MB" or "10MiB")', int, {"type": "integer"}),
     "seconds": ("seconds (a number)", (int, float), {"type": "number"}),
     "timeout": ("seconds (a number) or false", (int, float), {"type": "number"}),
     "text": ("a string", str, {"type": "string"}),
     "choice": ("", str, {}),
+    "folder": ("a path", str, {"type": "string", "minLength": 1}),
     "list": ("a list of strings", list, {"type": "array", "items": {"type": "string"}}),
+    "folders": ("a list of paths", list, {"type": "array", "items": {"type": "string", "minLength": 1}}),
     "table": ("a table", dict, {"type": "object"}),
 }
 """What each kind takes: in words, as a Python type, as a JSON Schema."""
 
 
+_SIZE = r"^\s*([0-9]+(?:\.[0-9]+)?)\s*([kKmMgGtT]?)(i?)[bB]\s*$"
+"""A size with its unit; `i` makes it a power of 1,024."""
+
+
 class Key(Struct, frozen=True):
-    """One key. `check` and `read` return the value to store or raise a ValueError that says what is expected."""
+    """One key. `check` and `read` return the value to store or raise a ValueError that says what is expected.
+
+    `base` is the folder that relative paths start from.
+    """
 
     name: str
     kind: Kind
     default: Any = None
     range: tuple[float, float] | None = None
     words: tuple[str, ...] = ()
-    """The values of a choice."""
+    """The values of a choice, or of the items of a list."""
     secret: bool = False
 
     @property
     def expected(self) -> str:
-        return " or ".join((", ".join(self.words[:-1]), self.words[-1])) if self.words else _KINDS[self.kind][0]
+        if not self.words:
+            return _KINDS[self.kind][0]
+        *others, last = self.words
+        words = f"{', '.join(others)} or {last}" if others else last
+        return f"a list of {words}" if self.kind == "list" else words
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Any, base: str = "") -> Any:
         """Check a value of TOML."""
         if self.kind == "timeout" and value is False:
             return False
+        if self.kind == "size" and isinstance(value, str):
+            value = _read_size(value)
         is_type = isinstance(value, _KINDS[self.kind][1]) and isinstance(value, bool) is (self.kind == "switch")
-        if not is_type or (self.words and value not in self.words):
-            near = nearest(value, self.words) if self.words and isinstance(value, str) else None
-            shown = HIDDEN if self.secret else show(value)
-            raise ValueError(f"expected {self.expected}, got {shown}" + (f"; did you mean {near}?" if near else ""))
+        if not is_type or (self.kind in ("choice", "folder") and not self._takes(value)):
+            raise ValueError(f"expected {self.expected}, got {self._shown(value)}")
         if self.range is not None and not self.range[0] <= value <= self.range[1]:  # NaN is in no range
             raise ValueError(f"expected {self.expected} from {self.range[0]} to {self.range[1]}, got {show(value)}")
-        if self.kind == "list" and (wrong := [item for item in value if not isinstance(item, str)]):
-            raise ValueError(f"expected {self.expected}, got {show(wrong[0])} in it")
-        if self.kind == "timeout" and not value:
-            return False
-        return float(value) if self.kind in ("seconds", "timeout") else value
+        match self.kind:
+            case "list" | "folders":
+                wrong = [item for item in value if not (isinstance(item, str) and self._takes(item))]
+                if wrong:
+                    raise ValueError(f"expected {self.expected}, got {self._shown(wrong[0], ' in it')}")
+                return value if self.kind == "list" else [_absolute(item, base) for item in value]
+            case "folder":
+                return _absolute(value, base)
+            case "seconds" | "timeout":
+                return float(value) if value or self.kind == "seconds" else False
+            case _:
+                return value
 
-    def read(self, text: str) -> Any:
+    def _takes(self, value: str) -> bool:
+        """Whether a string is one of the words, or can be a path."""
+        return value in self.words if self.words else bool(value) or self.kind == "list"
+
+    def _shown(self, value: Any, place: str = "") -> str:
+        near = nearest(value, self.words) if self.words and isinstance(value, str) else None
+        return (HIDDEN if self.secret else show(value)) + place + (f"; did you mean {near}?" if near else "")
+
+    def read(self, text: str, base: str = "") -> Any:
         """Read the text of a variable or a flag."""
         word = text.strip().lower()
         match self.kind:
@@ -120,14 +164,14 @@ class Key(Struct, frozen=True):
                 return False
             case "switch":
                 return self.check(word in YES or text)
-            case "count" | "seconds" | "timeout":
+            case "count" | "size" | "seconds" | "timeout":
                 try:
-                    number = int(text) if self.kind == "count" else float(text)
+                    number = float(text) if self.kind in ("seconds", "timeout") else int(text)
                 except ValueError:
                     return self.check(text)
                 return self.check(number)
             case "choice":
-                return self.check(word)
+                return self.check(next((each for each in self.words if each.lower() == word), word))
             case "table":
                 raise ValueError("a table can only be set in a file")
             case _:
@@ -135,27 +179,52 @@ class Key(Struct, frozen=True):
                     text.encode()
                 except UnicodeEncodeError:  # bytes of the environment that are no UTF-8 would break the JSON we send
                     raise ValueError("expected UTF-8 text") from None
-                return text if self.kind == "text" else text.replace(",", " ").split()
+                parts = text.replace(",", " ").split() if self.kind == "list" else text.split(os.pathsep)
+                return self.check(parts if self.kind in ("list", "folders") else text, base)
 
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of the key's values."""
         if self.words:
-            return {"enum": list(self.words)}
+            items = {"enum": list(self.words)}
+            return {"type": "array", "items": items} if self.kind == "list" else items
         made = dict(_KINDS[self.kind][2])
         if self.range is not None:
             made |= {"minimum": self.range[0], "maximum": self.range[1]}
         if self.secret:
             made["writeOnly"] = True
-        return {"anyOf": [made, {"const": False}]} if self.kind == "timeout" else made
+        other = {"timeout": {"const": False}, "size": {"type": "string", "pattern": _SIZE}}.get(self.kind)
+        return made if other is None else {"anyOf": [made, other]}
+
+
+def _read_size(text: str) -> int | str:
+    """The bytes; the text itself if it is no size."""
+    found = re.match(_SIZE, text)
+    if found is None:
+        return text
+    number, unit, binary = found.groups()
+    return int(float(number) * (1024 if binary else 1000) ** " kmgt".index(unit.lower() or " "))
+
+
+def _absolute(path: str, base: str) -> str:
+    path = os.path.expanduser(path)
+    if not base and not os.path.isabs(path):
+        raise ValueError("a relative path, and the working directory was deleted; write an absolute one")
+    return os.path.normpath(os.path.join(base, path))
 
 
 class Section(Struct, frozen=True):
-    """One section; `named` if it holds tables that the user names."""
+    """One section; `named` if it holds tables that the user names. `path` is where a table of it stands."""
 
-    name: str
+    path: tuple[str, ...]
     record: type[Struct]
     named: bool
     keys: dict[str, Key]
+    open: bool = False
+    """Whether it takes any other key too: the table of a toolset that the server does not have."""
+
+    @property
+    def name(self) -> str:
+        return self.path[0]
 
     def show(self, value: Any) -> str:
         """A value that stands in the section's place: `[tokens] alice = "the token itself"` is a likely slip."""
@@ -163,8 +232,7 @@ class Section(Struct, frozen=True):
 
     def variable(self, key: str, name: str = "") -> str:
         """The variable of a key; `name` is that of the user's table."""
-        middle = f"{name}_" if self.named else ""
-        return f"{PREFIX}{self.name}_{middle}{key}".upper()
+        return PREFIX + "_".join((*map(env_form, self.path), *([name] if self.named else ()), key)).upper()
 
     def unknown(self, name: str) -> str:
         """The error text for a key that the section does not have."""
@@ -172,7 +240,7 @@ class Section(Struct, frozen=True):
         if moved:
             return f"no such key; use {moved}"
         near = nearest(name, self.keys) or _elsewhere(name)
-        return "no such key" + (f"; did you mean {near}?" if near else f"; {self.name} has {', '.join(self.keys)}")
+        return "no such key" + (f"; did you mean {near}?" if near else f"; {self.path[-1]} has {', '.join(self.keys)}")
 
 
 @cache
@@ -185,33 +253,61 @@ def make_section(name: str, hint: Any) -> Section:
     """A section from the type of its field in `Sections`. Raises TypeError for a type that no key has."""
     named = get_origin(hint) is dict
     record = cast("type[Struct]", get_args(hint)[1] if named else hint)
-    hints = get_type_hints(record)
-    found = [field for field in fields(record) if f"{name}.{field.name}" not in MOVED]
-    return Section(name, record, named, {field.name: _make_key(name, field, hints[field.name]) for field in found})
+    keys: dict[str, Key] = {}
+    for field in fields(record):
+        place = f"{name}.{field.name}"
+        if place not in NO_KEYS:
+            key = _make_key(field, RANGES)
+            keys[key.name] = replace(key, range=BOUNDS.get(place, key.range), secret=place in SECRETS)
+    return Section((name,), record, named, keys)
 
 
-def _make_key(section: str, field: FieldInfo, hint: Any) -> Key:
-    options = (hint,) if get_origin(hint) in (list, dict, Literal) else get_args(hint) or (hint,)
-    kinds: dict[Any, Kind] = {
-        (bool,): "switch",
-        (str,): "text",
-        (int,): "count",
-        (float,): "seconds",
-        (float, Literal[False]): "timeout",
-        (list[str],): "list",
-        (dict[str, Any],): "table",
-    }
-    parts = tuple(part for part in options if part is not NoneType)
+def toolset_section(name: str, options: type[Struct] | None) -> Section:
+    """The table of one toolset, with its own options. Raises RegistrationError for a type that no option has."""
+    common = sections()["toolsets"]
+    keys = dict(common.keys)
+    if options is None:
+        return Section(("toolsets", name), common.record, False, keys)
+    for field in fields(options):
+        try:
+            key = _make_key(field, OPTION_RANGES)
+        except TypeError as problem:
+            where = f"{options.__module__}.{options.__qualname__}.{field.name}"
+            fix = "bool, int, float (seconds), str, Literal, list[str], Size, Folder or list[Folder]"
+            raise RegistrationError(where, str(problem), fix) from None
+        secret = key.kind in ("text", "list") and SECRET_NAME.search(field.name) is not None
+        keys[key.name] = replace(key, secret=secret)
+    return Section(("toolsets", name), options, False, keys)
+
+
+_TYPES: dict[Any, Kind] = {
+    (bool,): "switch",
+    (str,): "text",
+    (int,): "count",
+    (float,): "seconds",
+    (float, Literal[False]): "timeout",
+    (list[str],): "list",
+    (list[Folder],): "folders",
+    (dict[str, Any],): "table",
+}
+
+
+def _make_key(field: FieldInfo, ranges: dict[str, tuple[float, float]]) -> Key:
+    parts, notes = read_hint(field.type)
     is_choice = len(parts) == 1 and get_origin(parts[0]) is Literal
-    kind: Kind | None = "choice" if is_choice else kinds.get(parts)
+    metas = [note for note in notes if isinstance(note, Meta)]
+    marked = next((meta.extra["kind"] for meta in metas if meta.extra and "kind" in meta.extra), None)
+    kind: Kind | None = marked or ("choice" if is_choice else _TYPES.get(parts))
     if kind is None:
-        raise TypeError(f"no kind of configuration value for {hint!r}")
-    place = f"{section}.{field.name}"
+        raise TypeError(f"no kind of configuration value for {field.type!r}")
+    least, most = ranges.get(kind, (0, 0))
+    for meta in metas:
+        least, most = least if meta.ge is None else meta.ge, most if meta.le is None else meta.le
     default: Any = None if field.default is NODEFAULT else field.default
     if field.default_factory is not NODEFAULT:
         default = field.default_factory()
     words = get_args(parts[0]) if is_choice else ()
-    return Key(field.name, kind, default, BOUNDS.get(place) or RANGES.get(kind), words, place in SECRETS)
+    return Key(field.name, kind, default, (least, most) if kind in ranges else None, words)
 
 
 def unknown_section(name: str) -> str:

@@ -7,13 +7,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 from longshore.config.sections import DEFAULT, PATH_VARIABLE, PREFIX, Config
 from longshore.errors import ConfigError
 from longshore.files import user_directory
 
+if TYPE_CHECKING:
+    from msgspec import Struct
+
 FILE = "longshore.toml"
+
+
+class ConfiguredToolset(Protocol):
+    """What the configuration has to know of a toolset. `options_type` is not read if nothing is configured for it."""
+
+    @property
+    def options_type(self) -> type[Struct] | None: ...
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """Variables beside ours that set an option, each with the option's name."""
+        ...
 
 
 def load(
@@ -22,11 +37,16 @@ def load(
     environ: Mapping[str, str] | None = None,
     cwd: str | None = None,
     path: str | None = None,
+    toolsets: Mapping[str, ConfiguredToolset] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+    defaults_name: str = "",
 ) -> Config:
-    """Read the configuration: flag > environment > project file > user file > default.
+    """Read the configuration: flag > environment > project file > user file > `defaults` > default.
 
     - `flags` maps dotted keys (`server.timeout`) to texts or values; None means not given.
     - `path` replaces the project file and must exist.
+    - `toolsets` are those of the server; their options are checked. None: unknown, so options are not checked.
+    - `defaults` are in the form of `flags`; `defaults_name` says whose they are: "profile bb".
     - Raises ConfigError with a line for each problem, all found at once.
     """
     environ = os.environ if environ is None else environ
@@ -39,11 +59,18 @@ def load(
     # An empty variable counts as unset, as XDG has it: launchers pass on empty ones.
     names = [name for name in environ if name.startswith(PREFIX) and name != PATH_VARIABLE]
     variables = {name: environ[name] for name in names if environ[name]}
-    if not (given or variables or user or project):
+    others = {
+        (name, option): (variable, environ[variable])
+        for name, toolset in (toolsets or {}).items()
+        for variable, option in toolset.variables.items()
+        if environ.get(variable)
+    }
+    if not (given or variables or others or user or project or defaults):
         return Config(watch=watch)
-    from longshore.config.sources import combine
+    from longshore.config.sources import Sources, combine
 
-    return combine(here, user, project, variables, given, watch)
+    sources = Sources(here, toolsets)
+    return combine(sources, user, project, variables, others, given, defaults or {}, defaults_name, watch)
 
 
 def fingerprint(config: Config) -> tuple[tuple[int, int, int] | None, ...]:

@@ -1,5 +1,7 @@
 """The keys for people: the JSON Schema, the table in the docs, and the values that `longshore config show` prints.
 
+`toolsets` are those of a server; their options are keys too.
+
 `docs/longshore.schema.json` and the table in `docs/configuration.md` are this module's output; tests compare them.
 """
 
@@ -8,58 +10,78 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections.abc import Mapping
 from functools import cache
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from msgspec import Struct, json
 
-from longshore.config.keys import HIDDEN, Key, Section, sections, show
+from longshore.config.keys import HIDDEN, SECRET_NAME, Key, Section, sections, show, toolset_section
+from longshore.config.load import ConfiguredToolset
 from longshore.config.sections import ENV_MARK, Config, Origin, dotted, origin
+from longshore.config.tools import toolset_config
+from longshore.registry.options import RESERVED
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-
-_SECRET_NAME = re.compile(r"password|secret|token|key", re.IGNORECASE)
-"""Names of options that may be secrets. A toolset does not declare which are, so some are hidden for nothing."""
 
 _PASSWORD = re.compile(r"(://[^/?#@:\s]*:)\S*(?=@)|([?&](?:password|secret|token|key)=)[^&#\s]*", re.IGNORECASE)
 """In a URL: between user and host, to the last @ since a password may hold one unescaped; or in the query."""
 
 
-def schema() -> dict[str, Any]:
+Toolsets: TypeAlias = Mapping[str, ConfiguredToolset]
+NO_TOOLSETS: Toolsets = {}
+
+
+def schema(toolsets: Toolsets = NO_TOOLSETS) -> dict[str, Any]:
     """The JSON Schema, draft 2020-12."""
+    properties = {section.name: _section_schema(section) for section in sections().values()}
+    # A toolset that the server does not have may have any options; `sources` reports it.
+    properties["toolsets"]["additionalProperties"]["additionalProperties"] = True
+    known = {section.path[-1]: _table_schema(section) for section in _tables(toolsets)}
+    properties["toolsets"] |= {"properties": known} if known else {}
     return {
         "$schema": DIALECT,
         "title": "longshore.toml",
         "description": "The configuration of Longshore, for a project or for a user.",
         "type": "object",
         "additionalProperties": False,
-        "properties": {section.name: _section_schema(section) for section in sections().values()},
+        "properties": properties,
     }
 
 
-def schema_text() -> str:
+def schema_text(toolsets: Toolsets = NO_TOOLSETS) -> str:
     """The schema as it is checked in."""
-    return json.format(json.encode(schema()), indent=2).decode() + "\n"
+    return json.format(json.encode(schema(toolsets)), indent=2).decode() + "\n"
+
+
+def _tables(toolsets: Toolsets) -> list[Section]:
+    """The table of each toolset that has options."""
+    types = {name: toolset.options_type for name, toolset in toolsets.items()}
+    return [toolset_section(name, options) for name, options in types.items() if options is not None]
 
 
 def _section_schema(section: Section) -> dict[str, Any]:
-    words = docs(section.record)
-    properties: dict[str, Any] = {}
-    for key in section.keys.values():
-        default = {"default": key.default} if _has_default(key) else {}
-        properties[key.name] = {"description": words[key.name], **key.schema(), **default}
-    table = {
-        "type": "object",
-        "description": _summary(section),
-        "additionalProperties": False,
-        "properties": properties,
-    }
+    table = _table_schema(section)
     if not section.named:
         return table
     # The user chooses the names; `sources` checks the same two rules.
     names = {"minLength": 1, "pattern": f"^[^{ENV_MARK}]"}
     return {"type": "object", "propertyNames": names, "additionalProperties": table}
+
+
+def _table_schema(section: Section) -> dict[str, Any]:
+    words = _words(section)
+    properties: dict[str, Any] = {}
+    for key in section.keys.values():
+        default = {"default": key.default} if _has_default(key) else {}
+        properties[key.name] = {"description": words.get(key.name, ""), **key.schema(), **default}
+    return {
+        "type": "object",
+        "description": _summary(section),
+        "additionalProperties": False,
+        "properties": properties,
+    }
 
 
 def _has_default(key: Key) -> bool:
@@ -71,14 +93,22 @@ def _summary(section: Section) -> str:
     return (section.record.__doc__ or "").split(". ")[0].rstrip(".") + "."
 
 
+def _words(section: Section) -> dict[str, str]:
+    """What each key does. The table of a toolset has the keys of every toolset too."""
+    return {**docs(sections()[section.name].record), **docs(section.record)}
+
+
 @cache
 def docs(record: type[Struct]) -> dict[str, str]:
     """The string below each field, read from the source because Python drops it."""
-    with open(str(sys.modules[record.__module__].__file__), encoding="utf-8") as source:
+    file = getattr(sys.modules.get(record.__module__), "__file__", None)
+    if file is None:
+        return {}
+    with open(file, encoding="utf-8") as source:
         tree = ast.parse(source.read())
-    body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == record.__name__)
+    bodies = (node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == record.__name__)
     found: dict[str, str] = {}
-    for field, below in pairwise(body):
+    for field, below in pairwise(next(bodies, ())):
         match field, below:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                 found[name] = " ".join(text.split())
@@ -87,18 +117,19 @@ def docs(record: type[Struct]) -> dict[str, str]:
     return found
 
 
-def markdown() -> str:
-    """Every key as a Markdown table for each section."""
+def markdown(toolsets: Toolsets = NO_TOOLSETS) -> str:
+    """Every key as a Markdown table for each section, and for each toolset that has options."""
     text: list[str] = []
-    for section in sections().values():
-        words = docs(section.record)
-        title = f"{section.name}.NAME" if section.named else section.name
+    for section in (*sections().values(), *_tables(toolsets)):
+        words = _words(section)
+        title = dotted(section.path) + (".NAME" if section.named else "")
         text += [f"### `[{title}]`", "", _summary(section), ""]
         text += ["| key | takes | default | what it does |", "|---|---|---|---|"]
         for key in section.keys.values():
-            default = ", ".join(key.default) or "none" if key.kind == "list" and key.default is not None else ""
-            default = default or (show(key.default) if _has_default(key) else "unset")
-            text.append(f"| `{key.name}` | {key.expected} | {default} | {words[key.name]} |")
+            default = show(key.default) if _has_default(key) else "unset"
+            if key.kind in ("list", "folders") and key.default is not None:
+                default = ", ".join(key.default) or "none"
+            text.append(f"| `{key.name}` | {key.expected} | {default} | {words.get(key.name, '')} |")
         example = section.variable(next(iter(section.keys)), "NAME")
         text += ["", f"As a variable: `{example}`, and so on.", ""]
     return "\n".join(text)
@@ -119,21 +150,39 @@ class ConfigValue(Struct, frozen=True):
         return dotted(self.path)
 
 
-def list_values(config: Config) -> list[ConfigValue]:
-    """Every key of the fixed sections, and those of the named tables that are set."""
+def list_values(config: Config, toolsets: Toolsets = NO_TOOLSETS) -> list[ConfigValue]:
+    """Every key of the fixed sections, every option of the toolsets, and what else is set in named tables."""
     found: dict[tuple[str, ...], Any] = {}
     for section in sections().values():
         value: Any = getattr(config, section.name)
-        tables: dict[str, Any] = value if section.named else {"": value}
-        for name, table in tables.items():
-            for key in section.keys.values():
-                path = (section.name, name, key.name) if section.named else (section.name, key.name)
-                value = getattr(table, key.name)
-                if key.kind == "table":
-                    found |= {(*path, option): each for option, each in _redact(value).items()}
-                elif value is not None or not section.named:
-                    found[path] = HIDDEN if key.secret and value is not None else _redact(value)
+        if not section.named:
+            found |= _list_table(section, section.path, value)
+            continue
+        for name, table in value.items():
+            listed = _list_table(section, (section.name, name), table)
+            found |= {path: each for path, each in listed.items() if dotted(path) in config.origins}
+            if section.name == "toolsets" and name not in toolsets:
+                found |= {(section.name, name, option): each for option, each in _redact(table.options).items()}
+    for section in _tables(toolsets):
+        given = toolset_config(config, section.path[-1]).options
+        options = [key for key in section.keys.values() if key.name not in RESERVED]
+        found |= {(*section.path, key.name): _shown(key, given.get(key.name, key.default)) for key in options}
     return [ConfigValue(path, value, origin(config, dotted(path))) for path, value in found.items()]
+
+
+def _list_table(section: Section, path: tuple[str, ...], table: Any) -> dict[tuple[str, ...], Any]:
+    found: dict[tuple[str, ...], Any] = {}
+    for key in section.keys.values():
+        value = getattr(table, key.name)
+        if key.kind == "table":
+            found |= {(*path, key.name, entry): each for entry, each in _redact(value).items()}
+        else:
+            found[(*path, key.name)] = _shown(key, value)
+    return found
+
+
+def _shown(key: Key, value: Any) -> Any:
+    return HIDDEN if key.secret and value is not None else _redact(value)
 
 
 def _redact(value: Any) -> Any:
@@ -146,7 +195,7 @@ def _redact(value: Any) -> Any:
             return [_redact(item) for item in items]
         case dict():
             pairs = cast("dict[str, Any]", value).items()
-            return {name: HIDDEN if _SECRET_NAME.search(name) else _redact(item) for name, item in pairs}
+            return {name: HIDDEN if SECRET_NAME.search(name) else _redact(item) for name, item in pairs}
         case _:
             return value
 

@@ -2,21 +2,25 @@
 
 Checks, variable names, the JSON Schema and the page in docs derive from these. To add a section, write its Struct and
 name it in `Sections`; to add a key, add a field with its reason below it. A field's type is one of `bool`, `int` (a
-count or bytes), `float` (always seconds), `Timeout`, `str`, `list[str]`, `Literal[...]` and `dict[str, Any]`
-(free-form, files only). `| None` means that the key may stay unset.
+count or bytes), `float` (always seconds), `Timeout`, `str`, `list[str]`, `Literal[...]`, `Folders` and
+`dict[str, Any]` (free-form, files only). `| None` means that the key may stay unset. The options of a toolset are
+such a Struct too, with the types of `registry.options`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from longshore.limits import DEFAULT_LIMITS, Limits
 
 Timeout: TypeAlias = float | Literal[False]
 """Seconds, or False for no limit. Zero is read as False."""
+
+Folders: TypeAlias = Annotated[list[str], Meta(extra={"kind": "folders"})]
+"""The same as `list[Folder]`, whose module a cold start does not load."""
 
 LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error"]
 LogFormat: TypeAlias = Literal["auto", "pretty", "json"]
@@ -54,6 +58,12 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     schemas: SchemaForm | None = None
     """List tools in the form that one kind of client takes. Unset: as written. Arguments are checked as written."""
 
+    toolsets: list[str] | None = None
+    """Offer only these toolsets, whatever their own tables say. Unset: all that are enabled."""
+
+    roots: Folders = []
+    """Folders that the tools may use, with all that is in them."""
+
 
 class ToolsetConfig(Struct, frozen=True, kw_only=True):
     """One toolset, by its name."""
@@ -64,8 +74,11 @@ class ToolsetConfig(Struct, frozen=True, kw_only=True):
     timeout: Timeout | None = None
     """Seconds that each of its tools may run; false or 0: no limit. Unset: as the tool declares."""
 
+    groups: list[str] = []
+    """Groups of its tools that are off by default, and offered here."""
+
     options: dict[str, Any] = {}
-    """The toolset's own options. No toolset takes any yet; the server warns about those that are set."""
+    """The toolset's own options that are set; no key, since they stand beside the other keys of the table."""
 
 
 class ToolConfig(Struct, frozen=True, kw_only=True):
@@ -243,18 +256,20 @@ MOVED = {
     "limits.eof_grace_seconds": "server.eof_grace",
 }
 """Fields of Limits that `[server]` sets under a friendlier name; `[limits]` refuses them."""
+NO_KEYS = frozenset({*MOVED, "toolsets.options"})
+"""Fields that no key sets."""
 
 OriginKind: TypeAlias = Literal["flag", "env", "project", "user", "default"]
 
 
 class Origin(Struct, frozen=True):
-    """The source of a value: `where` is `path:line`, a variable's name, an option, or empty for a default."""
+    """The source of a value: `where` is `path:line`, a variable's name, an option, or whose default it is."""
 
     kind: OriginKind
     where: str = ""
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.where}".rstrip()
+        return self.where if self.kind == "default" and self.where else f"{self.kind} {self.where}".rstrip()
 
 
 class Config(Sections, frozen=True, kw_only=True):
@@ -298,6 +313,8 @@ def fixed_part(config: Config) -> Any:
         replace(config.limits, timeout_seconds=0),
         config.server.log_level,
         config.server.log_format,
+        config.server.roots,
+        {name: table.options for name, table in config.toolsets.items() if table.options},
         config.telemetry,
         config.http,
         config.auth,
@@ -355,8 +372,15 @@ FLAGS = {
     "--log-format": "server.log_format",
     "--schemas": "server.schemas",
     "--dialect": "server.dialect",
+    "--toolsets": "server.toolsets",
+    "--root": "server.roots",
 }
 """Options that set a key, of every transport. The fast entry handles them; others go through the command line."""
+
+SET_OPTION = "--set"
+"""Sets any key: `--set toolsets.notes.folder=x`. Repeatable."""
+REPEATABLE = frozenset({"--root"})
+"""Options of FLAGS whose values make a list."""
 
 HTTP_FLAGS = {
     "--host": "http.host",

@@ -1,14 +1,15 @@
-"""Sources: files, environment and flags, each checked on its own, then merged, later ones over earlier ones."""
+"""Sources: defaults, files, environment and flags, each checked on its own, then merged, later over earlier ones."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from longshore.config.keys import Key, Section, sections, unknown_section
+from longshore.config.keys import Key, Section, sections, toolset_section, unknown_section
 from longshore.config.sections import (
     ENV_MARK,
     FLAGS,
@@ -18,12 +19,16 @@ from longshore.config.sections import (
     PREFIX,
     Config,
     Origin,
+    ToolsetConfig,
     dotted,
     env_form,
 )
 from longshore.errors import ConfigError
 from longshore.limits import FOREVER
 from longshore.nearest import nearest
+
+if TYPE_CHECKING:
+    from longshore.config.load import ConfiguredToolset
 
 PROBLEMS = 20
 """Problems that one error lists."""
@@ -42,182 +47,235 @@ class Setting(Struct, frozen=True):
     origin: Origin
 
 
-def combine(
-    cwd: str,
-    user: str | None,
-    project: str | None,
-    variables: Mapping[str, str],
-    flags: Mapping[str, Any],
-    watch: tuple[str, ...],
-) -> Config:
-    """Lay the user's file, the project's file, environment and flags over the defaults. Raises ConfigError."""
-    problems: list[str] = []
-    in_files = [*_from_file("user", user, cwd, problems), *_from_file("project", project, cwd, problems)]
-    in_environ = list(_from_environ(variables, problems))
-    in_flags = list(_from_flags(flags, problems))
-    if problems:
-        rest = len(problems) - PROBLEMS
-        raise ConfigError("\n".join(problems[:PROBLEMS]) + (f"\n… and {rest} more" if rest > 0 else ""))
-    names = {setting.path[:2] for setting in (*in_files, *in_flags)}
-    settings = {s.path: s for s in (*in_files, *_for_names(in_environ, names), *in_flags)}
-    return _build(settings, tuple(path for path in (user, project) if path), watch)
-
-
-# Files
-
-
-def _from_file(kind: Literal["user", "project"], path: str | None, cwd: str, problems: list[str]) -> list[Setting]:
-    """The settings of a file. Adds mistakes to `problems`, in the order of their lines."""
-    if path is None:
-        return []
-    from longshore.config.toml_file import read  # with the TOML parser
-
-    try:
-        document = read(path, cwd)
-    except ConfigError as error:
-        problems.append(str(error))
-        return []
-    settings: list[Setting] = []
-    wrong: list[tuple[int, str]] = []
-    for key, value, problem in _walk(document.tables):
-        line = document.line(key)
-        where = f"{document.shown}:{line}"
-        if problem:
-            shown = dotted(key)
-            shown = shown if len(shown) <= KEY_CHARACTERS else shown[: KEY_CHARACTERS - 1] + "…"
-            wrong.append((line, f"{where}: {shown}: {problem}"))
-        else:
-            settings.append(Setting(key, value, Origin(kind, where)))
-    problems.extend(text for _, text in sorted(wrong))
-    return settings
-
-
 Checked: TypeAlias = tuple[Path, Any, str]
 """A path with its value, or with the text of its problem."""
 
 
-def _walk(tables: dict[str, Any]) -> Iterator[Checked]:
-    for name, table in tables.items():
-        section = sections().get(name)
+@final
+class Sources:
+    """Reads the sources for a server with these toolsets (None: unknown), and collects the problems of all."""
+
+    def __init__(self, cwd: str, toolsets: Mapping[str, ConfiguredToolset] | None) -> None:
+        self.problems: list[str] = []
+        self._cwd, self._toolsets = cwd, toolsets or {}
+        self._sections = dict(sections())
+        if toolsets is not None:
+            server = self._sections["server"]
+            named = replace(server.keys["toolsets"], words=tuple(toolsets))
+            self._sections["server"] = replace(server, keys={**server.keys, "toolsets": named})
+        self._tables: dict[str, Section] = {}
+
+    def _table(self, section: Section, name: str) -> Section:
+        """The table of this name. That of a toolset takes its options, or anything if the server does not have it."""
+        if section.name != "toolsets":
+            return section
+        if name not in self._tables:
+            toolset = self._toolsets.get(name)
+            unknown = replace(section, open=True)
+            self._tables[name] = unknown if toolset is None else toolset_section(name, toolset.options_type)
+        return self._tables[name]
+
+    # -- files
+
+    def from_file(self, kind: Literal["user", "project"], path: str | None) -> list[Setting]:
+        """The settings of a file. Adds mistakes to `problems`, in the order of their lines."""
+        if path is None:
+            return []
+        from longshore.config.toml_file import read  # with the TOML parser
+
+        try:
+            document = read(path, self._cwd)
+        except ConfigError as error:
+            self.problems.append(str(error))
+            return []
+        settings: list[Setting] = []
+        wrong: list[tuple[int, str]] = []
+        for key, value, problem in self._walk(document.tables, os.path.dirname(path)):
+            line = document.line(key)
+            where = f"{document.shown}:{line}"
+            if problem:
+                shown = dotted(key)
+                shown = shown if len(shown) <= KEY_CHARACTERS else shown[: KEY_CHARACTERS - 1] + "…"
+                wrong.append((line, f"{where}: {shown}: {problem}"))
+            else:
+                settings.append(Setting(key, value, Origin(kind, where)))
+        self.problems.extend(text for _, text in sorted(wrong))
+        return settings
+
+    def _walk(self, tables: dict[str, Any], base: str) -> Iterator[Checked]:
+        for name, table in tables.items():
+            section = self._sections.get(name)
+            if section is None:
+                yield (name,), None, unknown_section(name)
+            elif not isinstance(table, dict):
+                yield (name,), None, f"expected a table, got {section.show(table)}"
+            elif not section.named:
+                yield from _walk_keys(section, (name,), cast("dict[str, Any]", table), base)
+            else:
+                for user_name, inner in cast("dict[str, Any]", table).items():
+                    path = (name, user_name)
+                    if not user_name or user_name.startswith(ENV_MARK):
+                        yield path, None, f"a name can't be empty or begin with {ENV_MARK}"
+                    elif not isinstance(inner, dict):
+                        yield path, None, f"expected a table, [{name}.NAME], got {section.show(inner)}"
+                    else:
+                        found = self._table(section, user_name)
+                        yield from _walk_keys(found, path, cast("dict[str, Any]", inner), base)
+
+    # -- environment
+
+    def from_environ(self, variables: Mapping[str, str]) -> Iterator[Setting]:
+        """The settings of `LONGSHORE_*` variables. Adds mistakes to `problems`."""
+        seen: dict[str, str] = {}
+        for name, text in sorted(variables.items()):
+            if seen.setdefault(name.upper(), name) != name:
+                self.problems.append(f"{name}: set twice; {seen[name.upper()]} says it too")
+                continue
+            try:
+                for path, key in self._match(name.upper()):
+                    value = text if key is None else key.read(text, self._cwd)
+                    yield Setting(path, value, Origin("env", name))
+            except ValueError as error:
+                self.problems.append(f"{name}: {error}")
+
+    def from_others(self, others: Mapping[tuple[str, str], tuple[str, str]]) -> Iterator[Setting]:
+        """The settings of variables that toolsets name for their options: (toolset, option) → (variable, text)."""
+        for (toolset, option), (name, text) in others.items():
+            key = self._table(self._sections["toolsets"], toolset).keys[option]
+            try:
+                yield Setting(("toolsets", toolset, option), key.read(text, self._cwd), Origin("env", name))
+            except ValueError as error:
+                self.problems.append(f"{name}: {error}")
+
+    def _match(self, name: str) -> list[tuple[Path, Key | None]]:
+        """The keys of a variable. A name that the user gave to a table stands in the middle, and may end like a key.
+
+        A variable of a toolset that the server does not have gets no key: a warning names it, as it does a table.
+        """
+        prefix = f"{PREFIX}TOOLSETS_"
+        mine = [t for t in self._toolsets if name.startswith(f"{prefix}{env_form(t)}_")]
+        tables = [self._table(self._sections["toolsets"], each) for each in mine]
+        fixed = [*(section for section in self._sections.values() if not section.named), *tables]
+        keys = [(section, key) for section in fixed for key in section.keys.values()]
+        found = [((*section.path, key.name), key) for section, key in keys if section.variable(key.name) == name]
+        near = [PATH_VARIABLE, *(section.variable(key.name) for section, key in keys)]
+        if not found:
+            marked, more = _match_marked(name)
+            near += more
+            found = [max(marked, key=lambda match: len(match[1].name))] if marked else []
+        if found:
+            return cast("list[tuple[Path, Key | None]]", found)
+        if name.startswith(prefix) and not mine:
+            middle, _, option = name.removeprefix(prefix).partition("_")
+            if middle and option:
+                return [(("toolsets", ENV_MARK + middle, option.lower()), None)]
+        raise ValueError(_no_variable(name, near))
+
+    # -- flags and defaults
+
+    def from_flags(self, flags: Mapping[str, Any], defaults_of: str = "") -> Iterator[Setting]:
+        """The settings of options, or of a profile's defaults."""
+        options = {key: option for option, key in (FLAGS | HTTP_FLAGS).items()}
+        for dotted_key, value in flags.items():
+            option = options.get(dotted_key, dotted_key) if not defaults_of else f"{defaults_of}: {dotted_key}"
+            try:
+                path, key = self._split(dotted_key)
+                read = key is not None and (key.read if isinstance(value, str) else key.check)
+                checked = read(value, self._cwd) if read else value
+            except ValueError as error:
+                self.problems.append(f"{option}: {error}")
+            else:
+                yield Setting(path, checked, Origin("default", defaults_of) if defaults_of else Origin("flag", option))
+
+    def _split(self, dotted_key: str) -> tuple[Path, Key | None]:
+        """`tools.a.b.timeout` → tools, a.b, timeout: the name is all between section and key."""
+        head, _, rest = dotted_key.partition(".")
+        section = self._sections.get(head)
         if section is None:
-            yield (name,), None, unknown_section(name)
-        elif not isinstance(table, dict):
-            yield (name,), None, f"expected a table, got {section.show(table)}"
-        elif not section.named:
-            yield from _walk_keys(section, (name,), cast("dict[str, Any]", table))
-        else:
-            for user_name, inner in cast("dict[str, Any]", table).items():
-                path = (name, user_name)
-                if not user_name or user_name.startswith(ENV_MARK):
-                    yield path, None, f"a name can't be empty or begin with {ENV_MARK}"
-                elif not isinstance(inner, dict):
-                    yield path, None, f"expected a table, [{name}.NAME], got {section.show(inner)}"
-                else:
-                    yield from _walk_keys(section, path, cast("dict[str, Any]", inner))
+            raise ValueError(unknown_section(head))
+        name, _, last = rest.rpartition(".") if section.named else ("", "", rest)
+        if section.named and not name:
+            raise ValueError(f"expected {head}.NAME.KEY")
+        table = self._table(section, name) if section.named else section
+        key = table.keys.get(last)
+        if key is None and not table.open:
+            raise ValueError(table.unknown(last))
+        if key is not None and key.kind == "table":
+            raise ValueError("a table can only be set in a file")
+        return ((head, name, last) if section.named else (head, last)), key
 
 
-def _walk_keys(section: Section, table: Path, values: dict[str, Any]) -> Iterator[Checked]:
+def combine(
+    sources: Sources,
+    user: str | None,
+    project: str | None,
+    variables: Mapping[str, str],
+    others: Mapping[tuple[str, str], tuple[str, str]],
+    flags: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    defaults_name: str,
+    watch: tuple[str, ...],
+) -> Config:
+    """Lay the defaults, the user's file, the project's, environment and flags over each other. Raises ConfigError."""
+    low = list(sources.from_flags(defaults, defaults_name))
+    in_files = [*sources.from_file("user", user), *sources.from_file("project", project)]
+    in_environ = [*sources.from_others(others), *sources.from_environ(variables)]
+    in_flags = list(sources.from_flags(flags))
+    problems = sources.problems
+    if problems:
+        rest = len(problems) - PROBLEMS
+        raise ConfigError("\n".join(problems[:PROBLEMS]) + (f"\n… and {rest} more" if rest > 0 else ""))
+    names = {setting.path[:2] for setting in (*low, *in_files, *in_flags)}
+    settings = {s.path: s for s in (*low, *in_files, *_for_names(in_environ, names), *in_flags)}
+    return _build(settings, tuple(path for path in (user, project) if path), watch)
+
+
+def _walk_keys(section: Section, table: Path, values: dict[str, Any], base: str) -> Iterator[Checked]:
     for name, value in values.items():
         path, key = (*table, name), section.keys.get(name)
         if key is None:
-            yield path, None, section.unknown(name)
+            yield (path, value, "") if section.open else (path, None, section.unknown(name))
             continue
         try:
-            checked = key.check(value)
+            checked = key.check(value, base)
         except ValueError as error:
             yield path, None, str(error)
             continue
         if key.kind == "table":
-            # Each option has its own origin, and a nearer file changes only the options that it names.
+            # Each entry has its own origin, and a nearer file changes only the entries that it names.
             yield from (((*path, option), inner, "") for option, inner in checked.items())
         else:
             yield path, checked, ""
 
 
-# Environment
-
-
-def _from_environ(variables: Mapping[str, str], problems: list[str]) -> Iterator[Setting]:
-    """The settings of `LONGSHORE_*` variables. Adds mistakes to `problems`."""
-    seen: dict[str, str] = {}
-    for name, text in sorted(variables.items()):
-        if seen.setdefault(name.upper(), name) != name:
-            problems.append(f"{name}: set twice; {seen[name.upper()]} says it too")
-            continue
-        try:
-            path, key = _match_variable(name.upper())
-            yield Setting(path, key.read(text), Origin("env", name))
-        except ValueError as error:
-            problems.append(f"{name}: {error}")
-
-
-def _match_variable(name: str) -> tuple[Path, Key]:
-    """The key of a variable. The user's name of a table stands in the middle, and may end like a key."""
+def _match_marked(name: str) -> tuple[list[tuple[Path, Key]], list[str]]:
+    """The keys that a variable may set in tables that users name, and variables that it may be meant for."""
     found: list[tuple[Path, Key]] = []
-    near = [PATH_VARIABLE]
+    near: list[str] = []
     for section in sections().values():
         rest = name.removeprefix(f"{PREFIX}{section.name}_".upper())
-        for key in section.keys.values():
-            if not section.named:
-                near.append(section.variable(key.name))
-                if near[-1] == name:
-                    return (section.name, key.name), key
-                continue
+        for key in section.keys.values() if section.named else ():
             words = key.name.count("_") + 1
             middle, *tail = rest.rsplit("_", words)
             if middle and len(tail) == words:
                 near.append(section.variable(key.name, middle))
                 if near[-1] == name:
                     found.append(((section.name, ENV_MARK + middle, key.name), key))
-    if found:
-        return max(found, key=lambda match: len(match[1].name))
+    return found, near
+
+
+def _no_variable(name: str, near: list[str]) -> str:
+    """The error text for a variable that sets no key."""
     moved = {_fixed_variable(old): _fixed_variable(new) for old, new in MOVED.items()}
     if name in moved:
-        raise ValueError(f"no such variable; use {moved[name]}")
-    tables = [(s.name, key.name) for s in sections().values() for key in s.keys.values() if key.kind == "table"]
-    if any(name.startswith(_fixed_variable(s)) and f"_{key.upper()}_" in name for s, key in tables):
-        raise ValueError("no such variable; options can only be set in a file")
+        return f"no such variable; use {moved[name]}"
     # Without the prefix, which makes any two names similar.
     meant = nearest(name.removeprefix(PREFIX), [each.removeprefix(PREFIX) for each in near])
-    fix = f"did you mean {PREFIX}{meant}?" if meant else "docs/configuration.md lists them"
-    raise ValueError(f"no such variable; {fix}")
+    return "no such variable; " + (f"did you mean {PREFIX}{meant}?" if meant else "docs/configuration.md lists them")
 
 
 def _fixed_variable(dotted_key: str) -> str:
     return PREFIX + dotted_key.replace(".", "_").upper()
-
-
-# Flags
-
-
-def _from_flags(flags: Mapping[str, Any], problems: list[str]) -> Iterator[Setting]:
-    options = {key: option for option, key in (FLAGS | HTTP_FLAGS).items()}
-    for dotted_key, value in flags.items():
-        option = options.get(dotted_key, dotted_key)
-        try:
-            path, key = _split(dotted_key)
-            checked = key.read(value) if isinstance(value, str) else key.check(value)
-        except ValueError as error:
-            problems.append(f"{option}: {error}")
-        else:
-            yield Setting(path, checked, Origin("flag", option))
-
-
-def _split(dotted_key: str) -> tuple[Path, Key]:
-    """`tools.a.b.timeout` → tools, a.b, timeout: the name is all between section and key."""
-    head, _, rest = dotted_key.partition(".")
-    section = sections().get(head)
-    if section is None:
-        raise ValueError(unknown_section(head))
-    name, _, last = rest.rpartition(".") if section.named else ("", "", rest)
-    if section.named and not name:
-        raise ValueError(f"expected {head}.NAME.KEY")
-    if last not in section.keys:
-        raise ValueError(section.unknown(last))
-    key = section.keys[last]
-    if key.kind == "table":
-        raise ValueError("a table can only be set in a file")
-    return ((head, name, last) if section.named else (head, last)), key
 
 
 # The record
@@ -244,9 +302,19 @@ def _build(settings: dict[Path, Setting], files: tuple[str, ...], watch: tuple[s
     made: dict[str, Any] = {}
     for name, values in tree.items():
         section = sections()[name]
-        tables = {each: section.record(**fields) for each, fields in values.items()} if section.named else None
-        made[name] = section.record(**values) if tables is None else tables
+        if not section.named:
+            made[name] = section.record(**values)
+        elif name == "toolsets":
+            made[name] = {each: _make_toolset(fields, section) for each, fields in values.items()}
+        else:
+            made[name] = {each: section.record(**fields) for each, fields in values.items()}
     config = Config(**made, origins={dotted(path): s.origin for path, s in settings.items()}, files=files, watch=watch)
     # The engine reads its limits from one record: those that `[server]` sets go there too.
     seconds, grace = config.server.timeout or FOREVER, config.server.eof_grace
     return replace(config, limits=replace(config.limits, timeout_seconds=seconds, eof_grace_seconds=grace))
+
+
+def _make_toolset(values: dict[str, Any], section: Section) -> ToolsetConfig:
+    """One toolset's table: the keys that every toolset has, and the others as its options."""
+    common = {name: value for name, value in values.items() if name in section.keys}
+    return ToolsetConfig(**common, options={name: value for name, value in values.items() if name not in common})

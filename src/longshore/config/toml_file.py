@@ -20,7 +20,7 @@ KEY_PARTS = 32
 """`a.b.c` has three. tomllib is quadratic in them: one key of half a million took all memory, or two minutes."""
 
 DEPTH = 4
-"""The longest path that an error or an origin names: `toolsets.NAME.options.KEY`."""
+"""The longest path whose line is recorded; the longest key is `toolsets.NAME.KEY`."""
 
 Path: TypeAlias = tuple[str, ...]
 

@@ -1,11 +1,15 @@
-"""The settings of one tool: its own table over its toolset's."""
+"""The settings of one tool or toolset: a tool's own table over its toolset's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from longshore.config.sections import ENV_MARK, Config, ToolConfig, ToolsetConfig, dotted, env_form
+from longshore.config.sections import ENV_MARK, PREFIX, Config, ToolConfig, ToolsetConfig, dotted, env_form
+from longshore.errors import ConfigError
+
+if TYPE_CHECKING:
+    from msgspec import Struct
 
 _UNSET_TOOL = ToolConfig()
 _UNSET_TOOLSET = ToolsetConfig()
@@ -39,10 +43,33 @@ def tool_timeout(
 
 def tool_enabled(config: Config, tool: str, toolset: str | None) -> bool:
     """Whether the tool is offered. Its own table wins, so one tool of a disabled toolset can stay enabled."""
-    for enabled in (tool_config(config, tool).enabled, toolset_config(config, toolset).enabled):
-        if enabled is not None:
-            return enabled
-    return True
+    enabled = tool_config(config, tool).enabled
+    return toolset_enabled(config, toolset) if enabled is None else enabled
+
+
+def toolset_enabled(config: Config, toolset: str | None) -> bool:
+    """Whether the toolset is offered: `server.toolsets` says which are, else its own table."""
+    only = config.server.toolsets
+    if toolset is not None and only is not None:
+        return toolset in only
+    return toolset_config(config, toolset).enabled is not False
+
+
+def toolset_options(config: Config, toolset: str, record: type[Struct]) -> Struct:
+    """The toolset's options. Raises ConfigError for those that have to be set and are not."""
+    given = toolset_config(config, toolset).options
+    try:
+        return record(**given)
+    except TypeError as problem:
+        from msgspec.structs import fields
+
+        missing = [field.name for field in fields(record) if field.required and field.name not in given]
+        table = dotted(("toolsets", toolset))
+        prefix = f"{PREFIX}TOOLSETS_{env_form(toolset)}_"
+        lines = [f"{table}.{name}: has to be set, in [{table}] or by {prefix}{name.upper()}" for name in missing]
+        raise ConfigError("\n".join(lines) or f"{table}: {problem}") from None
+    except ValueError as problem:  # of the author's __post_init__
+        raise ConfigError(f"{dotted(('toolsets', toolset))}: {problem}") from None
 
 
 def unmatched(config: Config, tools: Iterable[str], toolsets: Iterable[str]) -> list[str]:
@@ -58,8 +85,5 @@ def unmatched(config: Config, tools: Iterable[str], toolsets: Iterable[str]) -> 
                 near = nearest(name, names) or nearest(name.removeprefix(ENV_MARK).lower(), names)
                 fix = f"; did you mean {near}?" if near else ""
                 found.append((dotted((section, name)), f"no such {section[:-1]}{fix}"))
-    # No toolset takes options yet, so each that is set gets a warning.
-    given = [name for name in present["toolsets"] if toolset_config(config, name).options]
-    found += [(dotted(("toolsets", name, "options")), "this toolset takes no options") for name in given]
     first = {key: next(o.where for path, o in config.origins.items() if path.startswith(key + ".")) for key, _ in found}
     return [f"{first[key]}: {key}: {text}" for key, text in found]

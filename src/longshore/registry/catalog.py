@@ -56,6 +56,8 @@ class Catalog:
         """Refuses tools that break the server's rules, before any of them is added."""
         self.closed = False
         """Whether nothing can be added any more."""
+        self.prepare: Callable[[ToolsetHandle], None] = lambda _: None
+        """Initialises a toolset that is added while the server runs, before it is added."""
         self.aliased = False
         """Whether any tool has, or had, an alias."""
 
@@ -80,20 +82,25 @@ class Catalog:
         owner.completions[argument] = entry
         self.changed(set())  # no list shows it, but its time limit has to be set
 
-    def add_toolset(self, toolset: Toolset, context_type: type, *, replace: bool = False) -> ToolsetHandle:
+    def add_toolset(
+        self, toolset: Toolset | type[Toolset], context_type: type, *, replace: bool = False
+    ) -> ToolsetHandle:
         """Add everything that a toolset offers, or nothing if one part of it can't be added."""
         from longshore.registry.toolset import Toolset, ToolsetHandle, make_entries
 
         given: Any = toolset
-        if not isinstance(given, Toolset):
+        if not issubclass(given if isinstance(given, type) else type(given), Toolset):
             name = getattr(given, "__name__", type(given).__name__)
-            raise RegistrationError(caller(), f"{name} is no instance of a Toolset", f"app.add_toolset({name}())")
+            raise RegistrationError(caller(), f"{name} is no Toolset", f"write class {name}(Toolset)")
         handle = ToolsetHandle(toolset)
         if not replace:
-            self.check_toolset_name(handle.name, f"{caller()} {_class_name(toolset)}", "replace=True, or another name")
+            self.check_toolset_name(
+                handle.name, f"{caller()} {_class_name(handle.toolset)}", "replace=True, or another name"
+            )
         made = list(make_entries(handle, context_type))
         leaving = self.toolsets.get(handle.name)
         self._check(made, lambda there: leaving is not None and there.toolset is leaving)
+        self.prepare(handle)
         dropped = self._drop(handle.name)
         self.toolsets[handle.name] = handle
         parts: set[Part] = {_PART_OF[kind] for kind, _ in dropped}

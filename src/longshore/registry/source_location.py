@@ -47,6 +47,16 @@ def locate_frame(frame: FrameType) -> str:
     return f"{_short(frame.f_code.co_filename)}:{frame.f_lineno} {frame.f_code.co_name}"
 
 
+def raised_at(problem: BaseException, fn: Callable[..., Any]) -> str:
+    """Where an exception was raised in a call of `fn`; the function itself if it could not be called."""
+    trace = problem.__traceback__ and problem.__traceback__.tb_next
+    if trace is None:
+        return locate(fn)
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{_short(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
+
+
 def refuse(fn: Callable[..., Any], what: str, fix: str) -> NoReturn:
     """Raise a RegistrationError that names the function's location."""
     raise RegistrationError(locate(fn), what, fix) from None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Unpack, cast, final, overload
 
 from msgspec import Struct
 
-from longshore.errors import RegistrationError, ToolError
+from longshore.errors import ConfigError, RegistrationError, ToolError
 from longshore.registry.function import check_callback, check_uri, read_options, tool_entry
 from longshore.registry.tool import Entry, Options, ToolOptions
 
@@ -29,9 +29,12 @@ class Toolset:
     - `start` is called once, when one of them is first used; `stop` when the toolset is removed or the server ends.
       Both may be `def` or `async def`.
     - `status` returns what `server_status` shows of it.
+    - `Options` is the Struct that `[toolsets.NAME]`, variables and flags fill. `app.add_toolset` of the class calls
+      `__init__` with it when the configuration has been read, before anything starts; without `Options`, with nothing.
     """
 
     name: ClassVar[str] = ""
+    Options: ClassVar[type[Struct] | None] = None
 
     def start(self) -> Awaitable[None] | None:
         return None
@@ -125,10 +128,19 @@ def _make_entry(mark: Mark, method: Any, context_type: type) -> Entry:
 class ToolsetHandle:
     """A toolset in a server: whether its state is open, and how to open it once for concurrent calls."""
 
-    def __init__(self, toolset: Toolset) -> None:
-        self.toolset = toolset
+    def __init__(self, toolset: Toolset | type[Toolset]) -> None:
+        """A class is allocated only, so that its methods can be declared; `initialise` follows."""
+        self.initialised = isinstance(toolset, Toolset)
+        self.by_class = not self.initialised
+        self.toolset = toolset = toolset if isinstance(toolset, Toolset) else toolset.__new__(toolset)
         self.name = toolset_name(toolset)
-        self.stateless = type(toolset).start is Toolset.start
+        self.options_type = type(toolset).Options if self.by_class else None
+        """The Struct that the configuration fills. The options of an instance are its author's."""
+        self.options: Struct | None = None
+        """What `initialise` gives to the toolset."""
+        self.variables: Mapping[str, str] = {} if self.options_type is None else _read_variables(self)
+        """Variables beside our own that set an option, each with the option's name."""
+        self.stateless = self.initialised and type(toolset).start is Toolset.start
         """Whether there is nothing to open, so that it is always ready."""
         self.ready = self.stateless
         for hook in ("start", "stop"):
@@ -140,6 +152,19 @@ class ToolsetHandle:
         """A call that comes after the removal must not open the state again."""
         self._opening: Future[None] | None = None
 
+    def initialise(self) -> None:
+        """Call `__init__` of a toolset that was added as a class, with its options. Raises ConfigError."""
+        call: Callable[..., None] = self.toolset.__init__  # type: ignore[misc]
+        try:
+            call() if self.options_type is None else call(self.options)
+        except Exception as problem:
+            from longshore.registry.source_location import raised_at
+
+            what = f"{type(problem).__name__}: {problem}, at {raised_at(problem, type(self.toolset).__init__)}"
+            raise ConfigError(f"the toolset {self.name!r} could not be initialised: {what}") from problem
+        self.initialised = True
+        self.ready = self.stateless = type(self.toolset).start is Toolset.start
+
     async def open(self) -> None:
         """Open the state. Concurrent callers await the same future; after a failure the next caller tries again."""
         from asyncio import ensure_future, shield
@@ -148,6 +173,8 @@ class ToolsetHandle:
             return
         if self.removed:
             raise ToolError(f"the toolset {self.name!r} was removed")
+        if not self.initialised:  # it was disabled at the start
+            self.initialise()
         if self._opening is None:
             self._opening = ensure_future(self._open())
         await shield(self._opening)
@@ -211,6 +238,24 @@ async def _call(method: Callable[[], Awaitable[None] | None]) -> None:
 def toolset_name(toolset: Toolset) -> str:
     """The declared name, else the class's in snake case."""
     return toolset.name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(toolset).__name__).lower()
+
+
+def _read_variables(handle: ToolsetHandle) -> dict[str, str]:
+    """The second variables of a toolset's options. Raises RegistrationError for options that can't be configured."""
+    from longshore.registry.options import RESERVED, second_variables
+
+    record: Any = handle.options_type
+    where = f"{record.__module__}.{record.__qualname__}"
+    taken = sorted(RESERVED.intersection(record.__struct_fields__))
+    if taken:
+        what = f"the toolset {handle.name!r} has an option {taken[0]!r}, which is a setting of every toolset"
+        raise RegistrationError(where, what, "give the option another name")
+    try:
+        return second_variables(record)
+    except (NameError, TypeError) as problem:
+        raise RegistrationError(
+            where, f"its types can't be read: {problem}", "import them outside of TYPE_CHECKING"
+        ) from None
 
 
 class ToolsetCloser:
