@@ -138,6 +138,19 @@ class Server:
         if old is not None and self.catalog.toolsets.get(old.name) is not old:
             self._runtime.close_removed(old)
 
+    def add_indexed(self, path: str, *names: str) -> None:
+        """Add the toolsets of an index, or those of these names. Each is imported when one of its tools is called."""
+        from longshore.registry.toolset_index import LazyToolset, read_index
+
+        for indexed in read_index(path):
+            if not names or indexed.name in names:
+                lazy = LazyToolset(indexed, Context, self.make_toolset, self.catalog.entries_completed)
+                self.catalog.add_declared(lazy.handle, lazy.entries)
+
+    def make_toolset(self, factory: Callable[..., Toolset]) -> Toolset:
+        """Make a toolset that an index names."""
+        return factory(self)
+
     def remove_toolset(self, name: str) -> None:
         """Remove a toolset with all its tools, and close it."""
         self._runtime.remove_toolset(name)
@@ -148,6 +161,8 @@ class Server:
         import sys
 
         old = self.catalog.toolset(name)
+        if old.lazy is not None:
+            old.lazy.load_now()
         cls = type(old.toolset)
         module = importlib.reload(sys.modules[cls.__module__])
         new: Toolset = getattr(module, cls.__name__)()

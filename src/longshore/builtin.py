@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from longshore import __version__
 from longshore.app import Server
 
@@ -13,11 +15,22 @@ INSTRUCTIONS = (
     "and tool_help for how to use it."
 )
 
+TOOLSETS = {"longshore.toolsets.discovery.tools:Discovery": ""}
+"""The factories of our toolsets, each with the extra that installs the libraries behind it."""
+
+INDEX = os.path.join(os.path.dirname(__file__), "toolsets", "index.json")
+"""What `python -m longshore.builtin` writes of these toolsets, so that a start imports none of them."""
+
 
 def make() -> Server:
     """The server that `longshore serve` runs when no target is given."""
-    from longshore.toolsets.discovery.tools import Discovery
+    app = make_empty()
+    app.add_indexed(INDEX)
+    return app
 
+
+def make_empty() -> Server:
+    """The built-in server without its toolsets."""
     app = Server(
         "longshore",
         version=__version__,
@@ -27,5 +40,11 @@ def make() -> Server:
         categories=CATEGORIES,
     )
     app.asks_token = True  # its tools act on this machine, so other users of the machine must not reach it
-    app.add_toolset(Discovery(app))
     return app
+
+
+if __name__ == "__main__":
+    from longshore.toolsets.index import write_index
+
+    with open(INDEX, "wb") as file:
+        file.write(write_index(make_empty(), TOOLSETS))

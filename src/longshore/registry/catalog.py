@@ -99,6 +99,17 @@ class Catalog:
         self.changed(parts)
         return handle
 
+    def add_declared(self, handle: ToolsetHandle, entries: Sequence[Entry]) -> None:
+        """Add a toolset of an index with its entries, which were linted when the index was written."""
+        self.check_toolset_name(handle.name)
+        self._check(entries, lambda _: False, lint=False)
+        self.toolsets[handle.name] = handle
+        self.changed({self._put(entry, None) for entry in entries})
+
+    def entries_completed(self) -> None:
+        """Have derived facts of the entries made again. No list changes."""
+        self.changed(set())
+
     def add_handle(self, handle: ToolsetHandle) -> None:
         """Add a toolset whose entries come later, by `swap`."""
         self.toolsets[handle.name] = handle
@@ -161,7 +172,7 @@ class Catalog:
         table: dict[str, Entry] = getattr(self, _PART_OF[entry.kind])
         return table
 
-    def _check(self, added: Sequence[Entry], leaves: Callable[[Entry], bool]) -> None:
+    def _check(self, added: Sequence[Entry], leaves: Callable[[Entry], bool], *, lint: bool = True) -> None:
         """Refuse a name that another entry has, but for one that leaves, or that occurs twice."""
         seen: dict[tuple[str, str], Entry] = {}
         for entry in added:
@@ -173,7 +184,7 @@ class Catalog:
         tools = [entry for entry in added if entry.kind == "tool"]
         if self.aliased or any(entry.aliases for entry in tools):
             self._check_aliases(tools, leaves)
-        if tools:
+        if tools and lint:
             self.check(tools)
 
     def _check_aliases(self, added: Sequence[Entry], leaves: Callable[[Entry], bool]) -> None:

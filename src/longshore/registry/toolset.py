@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from longshore.registry.resource import ResourceKeywords
     from longshore.registry.tool import OptionKeywords, ToolKeywords
+    from longshore.registry.toolset_index import LazyToolset
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__longshore__"
@@ -125,9 +126,11 @@ def _make_entry(mark: Mark, method: Any, context_type: type) -> Entry:
 class ToolsetHandle:
     """A toolset in a server: whether its state is open, and how to open it once for concurrent calls."""
 
-    def __init__(self, toolset: Toolset) -> None:
+    def __init__(self, toolset: Toolset, name: str = "", lazy: LazyToolset | None = None) -> None:
         self.toolset = toolset
-        self.name = toolset_name(toolset)
+        self.name = name or toolset_name(toolset)
+        self.lazy = lazy
+        """How to import a toolset that is declared from an index; None once it is imported."""
         self.stateless = type(toolset).start is Toolset.start
         """Whether there is nothing to open, so that it is always ready."""
         self.ready = self.stateless
@@ -139,6 +142,10 @@ class ToolsetHandle:
         self.removed = False
         """A call that comes after the removal must not open the state again."""
         self._opening: Future[None] | None = None
+
+    def imported(self, other: ToolsetHandle) -> None:
+        """Take over the toolset of another handle, in place of the one that stood for it."""
+        self.toolset, self.stateless, self.ready, self.lazy = other.toolset, other.stateless, other.ready, None
 
     async def open(self) -> None:
         """Open the state. Concurrent callers await the same future; after a failure the next caller tries again."""
