@@ -142,6 +142,17 @@ def test_concurrent_first_calls_import_and_make_the_toolset_once(shelf: tuple[st
     assert sys.modules[name].MADE[0].app is app
 
 
+def test_the_import_is_no_change_of_a_list(shelf: tuple[str, Server]) -> None:
+    _, app = shelf
+
+    async def script(client: Client) -> list[dict[str, Any]]:
+        await client.call_tool("twice", number=1)
+        await client.request("tools/list")
+        return client.notes
+
+    assert converse(app, script) == []
+
+
 def test_a_call_that_is_cancelled_during_the_import_gets_no_answer(shelf: tuple[str, Server]) -> None:
     _, app = shelf
 
@@ -233,6 +244,14 @@ def test_the_name_of_another_tool_is_refused(shelf: tuple[str, Server], tmp_path
         app.add_indexed(str(tmp_path / f"{name}.json"))
 
 
+def test_a_second_toolset_of_one_name_is_refused_with_the_place_of_the_first(
+    shelf: tuple[str, Server], tmp_path: Path
+) -> None:
+    name, app = shelf
+    with pytest.raises(RegistrationError, match=f"a toolset named 'shelf' is there already: {name}:Shelf"):
+        app.add_indexed(str(tmp_path / f"{name}.json"))
+
+
 def test_a_tool_with_a_header_has_no_place_in_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     source = SOURCE.replace("text: str)", 'text: Annotated[str, Header("Text")])').replace("Ask,", "Ask, Header,")
@@ -283,6 +302,18 @@ def test_the_import_does_not_block_the_loop(tmp_path: Path, monkeypatch: pytest.
             return text((await client.response(id))["result"])
 
     assert converse(app, script) == "8"
+
+
+def test_class_attributes_that_decide_at_the_start_are_known_before_the_import(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    name, index = write(tmp_path, SOURCE + "        stateful, enabled, stop_seconds = True, False, 2.5\n")
+    app = Server("lazy")
+    app.add_indexed(index)
+    toolset: Any = app.catalog.toolsets["shelf"].toolset
+    assert (toolset.stateful, toolset.enabled, toolset.stop_seconds) == (True, False, 2.5)
+    assert name not in sys.modules
 
 
 def test_scopes_are_known_before_the_import(shelf: tuple[str, Server]) -> None:

@@ -118,7 +118,9 @@ class Catalog:
     def check_toolset_name(self, name: str, where: str = "", fix: str = "another name") -> None:
         """Refuse a name that another toolset has."""
         if name in self.toolsets:
-            what = f"a toolset named {name!r} is there already: {_class_name(self.toolsets[name].toolset)}"
+            there = self.toolsets[name]
+            whose = _class_name(there.toolset) if there.lazy is None else there.lazy.factory
+            what = f"a toolset named {name!r} is there already: {whose}"
             raise RegistrationError(where or caller(), what, fix)
 
     def swap(self, handle: ToolsetHandle, part: Part, made: dict[str, Entry]) -> list[str]:

@@ -7,7 +7,7 @@ before that call, so a start pays for one typed decode, whatever libraries are b
 from __future__ import annotations
 
 from _thread import allocate_lock
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, final
 
 import msgspec
@@ -57,9 +57,13 @@ class IndexedToolset(Struct, kw_only=True, omit_defaults=True):
     factory: str
     extra: str = ""
     """The extra of our package that installs the libraries behind it."""
+    flags: dict[str, Any] = {}
+    """The class attributes of `FLAGS`, where they are not those of every toolset."""
     entries: list[IndexedEntry]
 
 
+FLAGS: Final = ("stateful", "enabled", "stop_seconds")
+"""Class attributes of toolsets that a server reads before the import."""
 COPIED: Final = tuple(
     name for name in IndexedEntry.__struct_fields__ if name not in ("scopes", "asks", "choices", "record")
 )
@@ -81,6 +85,9 @@ def read_index(path: str) -> list[IndexedToolset]:
 class _NotImported(Toolset):
     """Stands for a toolset that has not been imported. It overrides `start`, so it does not count as ready."""
 
+    def __init__(self, flags: Mapping[str, Any]) -> None:
+        self.__dict__.update(flags)
+
     def start(self) -> None:
         raise AssertionError("a toolset is imported before it is started")
 
@@ -99,7 +106,7 @@ class LazyToolset:
         make: Callable[[Callable[..., Toolset]], Toolset],
         changed: Callable[[], None],
     ) -> None:
-        self.handle = ToolsetHandle(_NotImported(), indexed.name, self)
+        self.handle = ToolsetHandle(_NotImported(indexed.flags), indexed.name, self)
         self.entries = [self._declare(each, indexed) for each in indexed.entries]
         self.factory = indexed.factory
         self._extra = indexed.extra
@@ -152,11 +159,10 @@ class LazyToolset:
 
         module, _, name = self.factory.partition(":")
         try:
-            factory = getattr(importlib.import_module(module), name)
+            handle = ToolsetHandle(self._make(getattr(importlib.import_module(module), name)))
         except ImportError as problem:
             importlib.invalidate_caches()  # it may be installed before the next call
             raise ToolError(self._missing(problem)) from problem
-        handle = ToolsetHandle(self._make(factory))
         made = list(make_entries(handle, self._context_type))
         if {(each.kind, each.key) for each in made} != {(each.kind, each.key) for each in self.entries}:
             what = f"{self.factory} offers other things than the index says"
@@ -217,6 +223,12 @@ def _not_imported(*_: Any) -> Any:
 
 
 # -- writing
+
+
+def index_flags(toolset: Toolset) -> dict[str, Any]:
+    """The class attributes that a server reads before the import."""
+    found = {name: getattr(toolset, name, None) for name in FLAGS}
+    return {name: value for name, value in found.items() if value != getattr(Toolset, name, None)}
 
 
 def index_entries(entries: Sequence[Entry]) -> Iterator[IndexedEntry]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from longshore.app import Server
-from longshore.registry.toolset_index import IndexedToolset, index_entries
+from longshore.registry.toolset_index import IndexedToolset, index_entries, index_flags
 
 
 def write_index(app: Server, factories: Mapping[str, str]) -> bytes:
@@ -21,6 +21,7 @@ def _write(app: Server, factory: str, extra: str) -> bytes:
     app.add_toolset(app.make_toolset(getattr(importlib.import_module(module), name)))
     handle = list(app.catalog.toolsets.values())[-1]
     entries = list(index_entries([entry for entry in app.catalog.entries() if entry.toolset is handle]))
-    head = msgspec.json.encode(IndexedToolset(name=handle.name, factory=factory, extra=extra, entries=[]))
+    flags = index_flags(handle.toolset)
+    head = msgspec.json.encode(IndexedToolset(name=handle.name, factory=factory, extra=extra, flags=flags, entries=[]))
     lines = b",\n".join(msgspec.json.encode(entry) for entry in entries)  # one a line, for readable diffs
     return head.removesuffix(b"]}") + b"\n" + lines + b"\n]}"
