@@ -13,6 +13,7 @@ from benchmarks import (
     http,
     in_flight,
     large,
+    lazy_start,
     list_tools,
     memory,
     recorder,
@@ -25,7 +26,19 @@ from benchmarks import (
 )
 from benchmarks.command import main
 
-STDIO = (cold_start, sequential, in_flight, memory, list_tools, large, recorder, registration, validation, shutdown)
+STDIO = (
+    cold_start,
+    lazy_start,
+    sequential,
+    in_flight,
+    memory,
+    list_tools,
+    large,
+    recorder,
+    registration,
+    validation,
+    shutdown,
+)
 HTTP = (http, sessions, slow_peers, disconnect)
 CLIENT = (client_import, client_memory, client_stdio, client_cycles, client_http)
 

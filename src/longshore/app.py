@@ -15,6 +15,8 @@ from longshore.server.policy import Admission, Policy, declare
 from longshore.telemetry.recorder import Recorder
 
 if TYPE_CHECKING:
+    from msgspec import Struct
+
     from longshore.config import Config
     from longshore.limits import Limits
     from longshore.protocol.content import Icon
@@ -142,6 +144,20 @@ class Server:
             if self.catalog.toolsets.get(old.name) is not old:
                 self._runtime.close_removed(old)
 
+    def add_indexed(self, path: str, *names: str) -> None:
+        """Add the toolsets of an index, or those of these names. Each is imported when one of its tools is called."""
+        from longshore.registry.toolset_index import LazyToolset, read_index
+
+        for indexed in read_index(path):
+            if not names or indexed.name in names:
+                lazy = LazyToolset(indexed, Context, self.make_toolset, self.catalog.entries_completed)
+                self.catalog.add_declared(lazy.handle, lazy.entries)
+
+    def make_toolset(self, factory: Callable[..., Toolset], name: str) -> Toolset:
+        """Make a toolset that an index names: with its options if it has any, else with the server."""
+        options: type[Struct] | None = getattr(factory, "Options", None)
+        return factory(self if options is None else self._runtime.toolset_options(name, options))
+
     def remove_toolset(self, name: str) -> None:
         """Remove a toolset with all its tools, and close it."""
         self._runtime.remove_toolset(name)
@@ -155,6 +171,8 @@ class Server:
         import sys
 
         old = self.catalog.toolset(name)
+        if old.lazy is not None:
+            old.lazy.load_now()
         cls = type(old.toolset)
         module = importlib.reload(sys.modules[cls.__module__])
         new: type[Toolset] = getattr(module, cls.__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final
 
@@ -18,6 +19,12 @@ INSTRUCTIONS = (
     "Longshore gives you tools on this machine. Call hello for an overview, list_tools to find one, "
     "and tool_help for how to use it."
 )
+
+TOOLSETS = {"longshore.toolsets.discovery.tools:Discovery": ""}
+"""The factories of our toolsets, each with the extra that installs the libraries behind it."""
+
+INDEX = os.path.join(os.path.dirname(__file__), "toolsets", "index.json")
+"""What `python -m longshore.builtin` writes of these toolsets, so that a start imports none of them."""
 
 
 class Profile(Struct, frozen=True, kw_only=True):
@@ -38,10 +45,8 @@ class Profile(Struct, frozen=True, kw_only=True):
 
 
 def _declare_toolsets(app: Server) -> None:
-    from longshore.toolsets.discovery.tools import Discovery
-
     app.asks_token = True  # its tools act on this machine, so other users of the machine must not reach it
-    app.add_toolset(Discovery(app))
+    app.add_indexed(INDEX)
 
 
 def _declare_hello(app: Server) -> None:
@@ -70,8 +75,8 @@ PROFILES: Final = {
 """The profiles by name. `bb` is that of the document of bb-mcp-server, whose values it has."""
 
 
-def make(name: str = "longshore") -> Server:
-    """The server of a profile. Raises ConfigError for an unknown one."""
+def make(name: str = "longshore", *, empty: bool = False) -> Server:
+    """The server of a profile, `empty` without its tools. Raises ConfigError for an unknown one."""
     profile = PROFILES.get(name)
     if profile is None:
         raise ConfigError(f"--profile: no profile {name!r}; there are {', '.join(PROFILES)}")
@@ -84,6 +89,14 @@ def make(name: str = "longshore") -> Server:
         categories=profile.categories,
         defaults=profile.defaults,
     )
-    profile.declare(app)
-    app.catalog.closed = profile.closed
+    if not empty:
+        profile.declare(app)
+        app.catalog.closed = profile.closed
     return app
+
+
+if __name__ == "__main__":
+    from longshore.toolsets.index import write_index
+
+    with open(INDEX, "wb") as file:
+        file.write(write_index(make(empty=True), TOOLSETS))

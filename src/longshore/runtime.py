@@ -17,6 +17,8 @@ from longshore.telemetry.recorder import Recorder
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
+    from msgspec import Struct
+
     from longshore.mounting.mount import Mounts
     from longshore.protocol.dialect import Dialect
     from longshore.registry.toolset import ToolsetCloser, ToolsetHandle
@@ -82,7 +84,7 @@ class Runtime:
         for handle in handles:
             enabled = configuration.toolset_enabled(config, handle.name)
             try:
-                if handle.options_type is not None:
+                if handle.lazy is None and handle.options_type is not None:
                     handle.options = configuration.toolset_options(config, handle.name, handle.options_type)
                 if enabled and not handle.initialised:
                     handle.initialise()
@@ -90,6 +92,10 @@ class Runtime:
                 problems += [str(problem)] if enabled else []
         if problems:
             raise ConfigError("\n".join(problems))
+
+    def toolset_options(self, name: str, options: type[Struct]) -> Struct:
+        """The options of a toolset, from the configuration."""
+        return configuration.toolset_options(self.policy.config, name, options)
 
     def renew(self) -> None:
         """Drop the engine with every call, subscription and rate. Declarations stay."""

@@ -108,6 +108,17 @@ class Catalog:
         self.changed(parts)
         return handle
 
+    def add_declared(self, handle: ToolsetHandle, entries: Sequence[Entry]) -> None:
+        """Add a toolset of an index with its entries, which were linted when the index was written."""
+        self.check_toolset_name(handle.name)
+        self._check(entries, lambda _: False, lint=False)
+        self.toolsets[handle.name] = handle
+        self.changed({self._put(entry, None) for entry in entries})
+
+    def entries_completed(self) -> None:
+        """Have derived facts of the entries made again. No list changes."""
+        self.changed(set())
+
     def add_handle(self, handle: ToolsetHandle) -> None:
         """Add a toolset whose entries come later, by `swap`."""
         self.toolsets[handle.name] = handle
@@ -116,7 +127,9 @@ class Catalog:
     def check_toolset_name(self, name: str, where: str = "", fix: str = "another name") -> None:
         """Refuse a name that another toolset has."""
         if name in self.toolsets:
-            what = f"a toolset named {name!r} is there already: {_class_name(self.toolsets[name].toolset)}"
+            there = self.toolsets[name]
+            whose = _class_name(there.toolset) if there.lazy is None else there.lazy.factory
+            what = f"a toolset named {name!r} is there already: {whose}"
             raise RegistrationError(where or caller(), what, fix)
 
     def swap(self, handle: ToolsetHandle, part: Part, made: dict[str, Entry]) -> list[str]:
@@ -170,7 +183,7 @@ class Catalog:
         table: dict[str, Entry] = getattr(self, _PART_OF[entry.kind])
         return table
 
-    def _check(self, added: Sequence[Entry], leaves: Callable[[Entry], bool]) -> None:
+    def _check(self, added: Sequence[Entry], leaves: Callable[[Entry], bool], *, lint: bool = True) -> None:
         """Refuse a name that another entry has, but for one that leaves, or that occurs twice."""
         if self.closed:
             raise RegistrationError(caller(), "the tools of this server are fixed", "make a server of your own")
@@ -184,7 +197,7 @@ class Catalog:
         tools = [entry for entry in added if entry.kind == "tool"]
         if self.aliased or any(entry.aliases for entry in tools):
             self._check_aliases(tools, leaves)
-        if tools:
+        if tools and lint:
             self.check(tools)
 
     def _check_aliases(self, added: Sequence[Entry], leaves: Callable[[Entry], bool]) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from longshore.registry.resource import ResourceKeywords
     from longshore.registry.tool import OptionKeywords, ToolKeywords
+    from longshore.registry.toolset_index import LazyToolset
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__longshore__"
@@ -128,17 +129,18 @@ def _make_entry(mark: Mark, method: Any, context_type: type) -> Entry:
 class ToolsetHandle:
     """A toolset in a server: whether its state is open, and how to open it once for concurrent calls."""
 
-    def __init__(self, toolset: Toolset | type[Toolset]) -> None:
+    def __init__(self, toolset: Toolset | type[Toolset], name: str = "", lazy: LazyToolset | None = None) -> None:
         """A class is allocated only, so that its methods can be declared; `initialise` follows."""
         self.initialised = isinstance(toolset, Toolset)
         self.by_class = not self.initialised
         self.toolset = toolset = toolset if isinstance(toolset, Toolset) else toolset.__new__(toolset)
-        self.name = toolset_name(toolset)
-        self.options_type = type(toolset).Options if self.by_class else None
-        """The Struct that the configuration fills. The options of an instance are its author's."""
+        self.name = name or toolset_name(toolset)
+        self.lazy = lazy
+        """How to import a toolset that is declared from an index; None once it is imported."""
+        self._options_type = type(toolset).Options if self.by_class else None
         self.options: Struct | None = None
         """What `initialise` gives to the toolset."""
-        self.variables: Mapping[str, str] = {} if self.options_type is None else _read_variables(self)
+        self.variables: Mapping[str, str] = {} if self._options_type is None else _read_variables(self)
         """Variables beside our own that set an option, each with the option's name."""
         self.stateless = self.initialised and type(toolset).start is Toolset.start
         """Whether there is nothing to open, so that it is always ready."""
@@ -152,6 +154,11 @@ class ToolsetHandle:
         """A call that comes after the removal must not open the state again."""
         self._opening: Future[None] | None = None
 
+    @property
+    def options_type(self) -> type[Struct] | None:
+        """The Struct that the configuration fills. The options of an instance are its author's."""
+        return self._options_type if self.lazy is None else self.lazy.options_type()
+
     def initialise(self) -> None:
         """Call `__init__` of a toolset that was added as a class, with its options. Raises ConfigError."""
         call: Callable[..., None] = self.toolset.__init__  # type: ignore[misc]
@@ -164,6 +171,11 @@ class ToolsetHandle:
             raise ConfigError(f"the toolset {self.name!r} could not be initialised: {what}") from problem
         self.initialised = True
         self.ready = self.stateless = type(self.toolset).start is Toolset.start
+
+    def imported(self, other: ToolsetHandle) -> None:
+        """Take over the toolset of another handle, in place of the one that stood for it."""
+        self.toolset, self.stateless, self.ready, self.lazy = other.toolset, other.stateless, other.ready, None
+        self._options_type = type(other.toolset).Options
 
     async def open(self) -> None:
         """Open the state. Concurrent callers await the same future; after a failure the next caller tries again."""

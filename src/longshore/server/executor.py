@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle
 
     from longshore.protocol.session import Session
+    from longshore.registry.toolset_index import LazyToolset
     from longshore.server.questions import Questions
     from longshore.server.threads import Threads
     from longshore.server.watchdog import Watchdog
@@ -72,6 +73,8 @@ class Executor:
         self.loop: AbstractEventLoop | None = None
         self.running = 0
         self.calls = 0
+        self.since = monotonic()
+        """When the server began, for its uptime."""
         self.live: set[Call] = set()
         """Calls that have not ended: running, queued, or waiting for their client."""
         self.cancelled_tasks: set[Any] = set()
@@ -197,17 +200,12 @@ class Executor:
 
     def _can_run_without_loop(self, call: Call) -> bool:
         """Whether a call can run on a thread before there is a loop: on stdio, until asyncio has been imported."""
+        if self.loop is not None or self._host is None or "asyncio" in modules:
+            return False
         entry = call.entry
-        return (
-            self.loop is None
-            and self._host is not None
-            and entry.run == "thread"
-            and not entry.asked
-            and call.elicitation is None
-            and (entry.toolset is None or entry.toolset.ready)
-            and self.running < self.limits.running
-            and "asyncio" not in modules
-        )
+        on_thread = entry.run == "thread" and not entry.asked and call.elicitation is None
+        ready = on_thread if entry.toolset is None or entry.toolset.ready else entry.toolset.lazy is not None
+        return ready and self.running < self.limits.running
 
     def _open(self) -> None:
         """Open a loop. Until it runs, calls are queued; it starts them first."""
@@ -245,7 +243,10 @@ class Executor:
         if self.recorder.on:
             self._invoked(call)
         if entry.asked or call.elicitation is not None or (entry.toolset is not None and not entry.toolset.ready):
-            call.task = self._task(self._prepare(call), loop=loop)
+            if entry.toolset is not None and entry.toolset.lazy is not None:
+                self._import_toolset(call, entry.toolset.lazy)
+            else:
+                call.task = self._task(self._prepare(call), loop=loop)
         elif entry.run == "thread":
             self._run_on_thread(call)
         else:
@@ -320,6 +321,41 @@ class Executor:
             self._run_on_thread(call)
         else:
             await self._work(call)
+
+    def _import_toolset(self, call: Call, lazy: LazyToolset) -> None:
+        """Import the toolset of a call on a thread; then decode the arguments and run the call."""
+
+        def proceed(problem: BaseException | None) -> None:
+            if call.ended:
+                return
+            if problem is not None:
+                self.end(call, *self.replies.exception(call, problem))
+            elif (refusal := self._decode(call)) is not None:
+                self.end(call, refusal, "refused")
+            else:
+                self._run_imported(call)
+
+        lazy.load(self.call_threadsafe, proceed)
+
+    def _run_imported(self, call: Call) -> None:
+        """Run a call whose toolset was imported for it, without a loop if it needs none."""
+        entry = call.entry
+        if entry.run == "async" or entry.asked or call.elicitation is not None or not entry.toolset.ready:
+            self._open()
+            call.task = self._task(self._prepare(call), loop=self.loop)
+            if not self.watched:
+                self._watch()
+        elif entry.run == "thread":
+            self._run_on_thread(call)
+        else:
+            outcome: Outcome = "ok"
+            try:
+                frame = self.replies.success(call, entry.invoke(call.arguments, call))
+            except Stopped:
+                raise
+            except BaseException as problem:
+                frame, outcome = self.replies.exception(call, problem)
+            self.end(call, frame, outcome)
 
     async def _work(self, call: Call) -> None:
         outcome: Outcome = "ok"

@@ -133,10 +133,10 @@ class Stdio(Link):
         return True
 
     def _await_threads(self) -> bool:
-        """Wait for the running calls to end. False: one takes too long."""
+        """Wait for the running calls to end. False: one takes too long, or has opened a loop."""
         end = monotonic() + THREAD_SECONDS
         while self._engine.executor.running:
-            if not self._wakeup.acquire(timeout=max(end - monotonic(), 0)):
+            if self._loop is not None or not self._wakeup.acquire(timeout=max(end - monotonic(), 0)):
                 return False
             self._run_posted()
         return True

@@ -51,7 +51,6 @@ class Discovery(Toolset):
 
     def __init__(self, app: Server) -> None:
         self._app = app
-        self._since = monotonic()
 
     @tool(effects="read", run="inline", title="Overview")
     def hello(self) -> str:
@@ -74,7 +73,7 @@ class Discovery(Toolset):
             name=app.name,
             version=app.version,
             revisions=list(NAMES),
-            uptime_seconds=round(monotonic() - self._since, 1),
+            uptime_seconds=round(monotonic() - executor.since, 1),
             tools=len(app.engine.tools),
             calls=executor.calls,
             running=executor.running,
