@@ -73,7 +73,7 @@ COPIED: Final = tuple(
 )
 """Fields that an entry has as they are in the index."""
 LOADED: Final = (
-    "where", "decode", "invoke", "render", "explain", "arguments", "asked", "parameters", "keeps_frame", "typed_result",
+    "where", "decode", "invoke", "render", "explain", "asked", "parameters", "keeps_frame", "typed_result",
     "authored",
 )  # fmt: skip
 """Fields that only the code knows. An entry gets them when its toolset has been imported."""
@@ -117,6 +117,8 @@ class LazyToolset:
         self._options, self._extra = indexed.options, indexed.extra
         self._context_type, self._make, self._changed = context_type, make, changed
         self._lock = allocate_lock()
+        self._made: tuple[ToolsetHandle, list[Entry]] | None = None
+        """The imported toolset and its entries, before the serving thread takes them over."""
         self._waiting: list[tuple[Post, Callable[[BaseException | None], None]]] = []
 
     def options_type(self) -> type[Struct] | None:
@@ -138,15 +140,15 @@ class LazyToolset:
 
     def load_now(self) -> None:
         """Import the toolset on this thread."""
-        self._fill(*self._import())
+        self._made = self._made or self._import()
+        self._fill(*self._made)
 
     def _load(self) -> None:
-        made: tuple[ToolsetHandle, list[Entry]] | None = None
         problem: BaseException | None = None
         try:
-            made = self._import()
+            made = self._made = self._made or self._import()
         except BaseException as raised:  # a module may raise anything, and each caller must be answered
-            problem = raised
+            made, problem = None, raised
         with self._lock:
             waiting, self._waiting = self._waiting, []
         for post, then in waiting:
@@ -161,8 +163,11 @@ class LazyToolset:
         problem: BaseException | None,
         then: Callable[[BaseException | None], None],
     ) -> None:
-        if made is not None:
-            self._fill(*made)
+        try:
+            if made is not None:
+                self._fill(*made)
+        except Exception as raised:
+            problem = raised
         then(problem)
 
     def _import(self) -> tuple[ToolsetHandle, list[Entry]]:
