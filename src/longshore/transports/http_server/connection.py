@@ -732,8 +732,8 @@ class Connection(Protocol):
                 self._transport.close()
             case "stalled" if seconds >= limits.stall_seconds:
                 self._transport.abort()
-            case "lingering" if seconds >= LINGER_SECONDS:
-                self._transport.abort()
+            case "lingering" if seconds >= LINGER_SECONDS and self._transport.can_write_eof():
+                self._transport.abort()  # TLS has a deadline of its own: `ssl_shutdown_timeout`
             case _:
                 pass
 
