@@ -6,7 +6,7 @@ PY     := $(VENV)/bin/python
 PIP    := $(PY) -m pip --disable-pip-version-check --no-input -q
 
 .PRECIOUS: $(VENV)/.%
-.PHONY: help setup serve test test-all check conformance suite format bench fuzz lock clean
+.PHONY: help setup serve test test-all check conformance suite format bench fuzz soak lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo "make format       format the code with ruff"
 	@echo "make bench        measure against the peers and save the figures (QUICK=1: a short run that saves nothing)"
 	@echo "make fuzz         search for input that crashes (SECONDS=60)"
+	@echo "make soak         repeat races, kills and generated input 20 times as often as make test (TIMES=20)"
 	@echo "make lock         resolve the locked dependencies again"
 
 setup: $(VENV)/.dev
@@ -64,6 +65,9 @@ bench: setup
 fuzz: setup
 	$(PIP) install --require-hashes -r requirements/fuzz.txt
 	$(PY) tests/fuzz/run.py --seconds $(or $(SECONDS),60)
+
+soak: setup
+	@SOAK=$(or $(TIMES),20) VENV="$(VENV)" sh scripts/tests -o timeout=7200 $$(grep -rl --include='test_*.py' 'from counts import' tests) $(ARGS)
 
 lock: setup
 	@VENV="$(VENV)" sh scripts/lock

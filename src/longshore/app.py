@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, final, overload
+from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, Unpack, final, overload
 
 from longshore.errors import LongshoreError
 from longshore.registry.catalog import Catalog
-from longshore.registry.function import check_uri, read_options, tool_entry
+from longshore.registry.function import check_uri, read_options, tool_entry, unknown_option
 from longshore.registry.tool import Options, Tool, ToolOptions
 from longshore.runtime import Runtime, check_no_loop, http_flags, is_inspected, needs_http
 from longshore.server.context import Context
@@ -58,7 +58,10 @@ class Server:
         waive: Mapping[str, str] | None = None,
         auth: str | Mapping[str, Any] | None = None,
         defaults: Mapping[str, Any] | None = None,
+        **unknown: Never,
     ) -> None:
+        for option in unknown:
+            raise unknown_option(option, Server.__init__.__kwdefaults__ or (), "Server")
         self.name = name
         self.version = version
         self.catalog = Catalog()

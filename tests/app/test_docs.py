@@ -111,6 +111,6 @@ def test_the_page_names_everything_that_there_is() -> None:
     members = {name for name, _ in inspect.getmembers(Context) if not name.startswith("_")} - ASKING
     for name in members - {"debug", "warning", "error", "log"}:
         assert re.search(rf"\b{name}\b", page), name
-    for name in inspect.signature(Server).parameters:
+    for name in ("name", *Server.__init__.__kwdefaults__):
         assert re.search(rf"^\|[^|]*`{name}`", page, re.MULTILINE), name
     assert "validate" in Tool.__struct_fields__ and "Tool(validate=False)" in page

@@ -367,6 +367,23 @@ def test_the_options_of_prompts_are_checked_too() -> None:
         Server("t").prompt(titel="x")
 
 
+@pytest.mark.parametrize(
+    ("option", "fix"),
+    [
+        ("instruction", "did you mean instructions=?"),
+        ("Version", "did you mean version=?"),
+        ("zzzz", "there are version, title,"),
+    ],
+)
+def test_an_option_that_a_server_does_not_take_is_refused_with_the_nearest(option: str, fix: str) -> None:
+    with pytest.raises(RegistrationError) as caught:
+        Server("t", **{option: "x"})  # type: ignore[arg-type]
+    where, what, advice = str(caught.value).splitlines()
+    assert "test_tool_options.py:" in where
+    assert what.strip() == f"Server(…) takes no {option}="
+    assert fix in advice
+
+
 def test_a_name_in_the_functions_place_is_refused_with_the_fix() -> None:
     app = Server("t")
     with pytest.raises(RegistrationError, match=r"@app\.tool\(name='add'\)"):

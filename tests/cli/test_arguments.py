@@ -228,6 +228,27 @@ def test_all_of_merges_properties() -> None:
     assert made(shape, "a=1", "b=x") == {"a": "1", "b": "x"}
 
 
+def test_an_argument_declared_twice_under_all_of_has_the_types_of_both() -> None:
+    loose, strict = {"properties": {"a": {"type": ["integer", "string"]}}}, {"properties": {"a": {"type": "integer"}}}
+    assert made({"type": "object", "allOf": [loose, strict]}, "a=1") == {"a": 1}
+    assert made({"type": "object", **loose, "$ref": "#/$defs/x", "$defs": {"x": strict}}, "a=1") == {"a": 1}
+    assert made({"type": "object", "anyOf": [loose, strict]}, "a=1") == {"a": "1"}
+    patterns = {"^a": {"type": ["integer", "string"]}, "a$": {"type": "integer"}}
+    assert made({"type": "object", "patternProperties": patterns}, "a=1") == {"a": 1}
+    others = [{"additionalProperties": each["properties"]["a"]} for each in (loose, strict)]
+    assert made({"type": "object", "allOf": others}, "a=1") == {"a": 1}
+    assert made({"type": "object", "additionalProperties": {}}, "a=1") == {"a": 1}
+
+
+def test_a_schema_that_refers_to_itself_is_read() -> None:
+    shape = {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}},
+        "allOf": [{"$ref": "#"}, {"$ref": "#/allOf/0"}],
+    }
+    assert made(shape, "a=1") == {"a": 1}
+
+
 def test_pattern_properties_are_arguments() -> None:
     patterns = {"^s-": {"type": "string"}, "^n-": {"type": "integer"}}
     shape = {"type": "object", "patternProperties": patterns, "additionalProperties": False}

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from counts import count
 from longshore.http_client.http1 import HttpConnection
 from longshore.http_client.response import ExchangeBroken, HttpResponse
 from longshore.http_client.urls import parse_url
@@ -92,7 +93,7 @@ def test_a_response_may_arrive_byte_by_byte(answer: bytes) -> None:
 
 
 @given(answer=st.sampled_from(ANSWERS), cuts=st.lists(st.integers(0, 500), max_size=6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=count(60), deadline=None)
 def test_the_result_does_not_depend_on_how_the_bytes_are_split(answer: bytes, cuts: list[int]) -> None:
     assert read(cut(answer, cuts))[:3] == read([answer])[:3]
 
@@ -103,7 +104,7 @@ def test_the_result_does_not_depend_on_how_the_bytes_are_split(answer: bytes, cu
     junk=st.binary(max_size=8) | st.sampled_from([b"\r\n", b"\0", b": ", b"\r\n\r\n", b"9" * 30]),
     cuts=st.lists(st.integers(0, 500), max_size=4),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=count(200), deadline=None)
 def test_a_corrupted_response_is_read_or_refused(answer: bytes, at: int, junk: bytes, cuts: list[int]) -> None:
     """Never anything else: no other exception, and no waiting for ever."""
     at %= len(answer)

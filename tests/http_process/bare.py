@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,9 +24,9 @@ T = TypeVar("T")
 class Bare:
     """A listener that runs."""
 
-    def __init__(self, app: Any, limits: Limits) -> None:
+    def __init__(self, app: Any, limits: Limits, tls: ssl.SSLContext | None) -> None:
         self.problems: list[str] = []
-        self._app, self._limits = app, limits
+        self._app, self._limits, self._tls = app, limits, tls
         self.socket = socket.create_server(("127.0.0.1", 0))
         self.port: int = self.socket.getsockname()[1]
         self._open: list[Connection] = []
@@ -44,7 +45,7 @@ class Bare:
         self.loop.set_exception_handler(lambda _, context: self.problems.append(str(context)))
         self._done = asyncio.Event()
         self.listener = Listener(self._app, self.loop, self._limits, recorder)
-        await self.listener.listen([self.socket], None)
+        await self.listener.listen([self.socket], self._tls)
         self._ready.set()
         await self._done.wait()
         self.listener.stop()
@@ -124,9 +125,9 @@ class Peer(asyncio.Transport):
 
 
 @contextmanager
-def listen(app: Any, **limits: Any) -> Iterator[Bare]:
+def listen(app: Any, *, tls: ssl.SSLContext | None = None, **limits: Any) -> Iterator[Bare]:
     """Serve an app. Whatever it does, nothing may have been reported that the test has not taken from `problems`."""
-    bare = Bare(app, Limits(**limits))
+    bare = Bare(app, Limits(**limits), tls)
     bare.start()
     try:
         yield bare

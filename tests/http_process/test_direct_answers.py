@@ -17,7 +17,7 @@ from longshore.transports.http.pending import PendingResponse
 from posting import call, encode, modern, modern_headers
 from serving import Exchange, Served, request_head, serve
 
-from .bare import listen, read_to_end
+from .bare import closes_with, listen, read_to_end
 
 SET: ContextVar[str] = ContextVar("SET", default="nothing")
 
@@ -97,3 +97,18 @@ def test_continue_is_said_before_the_answer_or_not_at_all(early: bool) -> None:
         raw = read_to_end(server.say(b"GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n"))
         assert re.findall(rb"HTTP/1.1 (\d+)", raw) == ([b"100", b"200"] if early else [b"200"])
         assert raw.endswith(b"\r\n\r\n5\r\nevent\r\n0\r\n\r\n")
+
+
+def test_a_failure_before_there_is_a_task_is_reported_and_answered() -> None:
+    class Failing:
+        def begin_post(self, exchange: Any) -> None:
+            raise ValueError("not so")
+
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            raise AssertionError("it is not called")
+
+    with listen(Failing()) as server:
+        assert closes_with(server.send("POST", "/mcp", body=b"{}"), 500)
+        [problem] = server.problems
+        assert problem.startswith("POST /mcp failed") and "ValueError: not so" in problem
+        server.problems.clear()

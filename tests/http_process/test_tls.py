@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import ssl
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -15,6 +18,7 @@ from posting import call, encode, modern, modern_headers
 from services import make_certificate
 from serving import Exchange, request_head
 
+from .bare import Bare, listen
 from .serverproc import PATIENCE, ServerProcess, eventually, start
 from .servers import SOURCE
 from .test_start import refusal
@@ -113,6 +117,52 @@ def test_a_stalled_reader_is_cut_off_inside_tls(server: ServerProcess, files: Pa
         assert wire.recv(100).startswith(b"HTTP/1.1 200")
         assert holds(server, wire.getsockname()[1])
         eventually("the server lets go", lambda: not holds(server, wire.getsockname()[1]))
+
+
+AHEAD = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n" + bytes(200_000)
+
+
+@pytest.mark.parametrize("size", [131_073, 8_000_000])
+@pytest.mark.parametrize("rest", [b"\r\n" + AHEAD, b"Connection: close\r\n\r\n"], ids=["sent ahead", "close"])
+def test_the_last_answer_of_a_tls_connection_arrives_whole_though_its_reader_is_slow(
+    files: Path, monkeypatch: pytest.MonkeyPatch, size: int, rest: bytes
+) -> None:
+    """Closing a socket with unread bytes resets it, and a deadline for closing must not cut what is being read."""
+    monkeypatch.setattr("longshore.transports.http_server.connection.LINGER_SECONDS", 0.1)
+    begun = threading.Event()
+
+    async def late(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.to_thread(begun.wait, PATIENCE)
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % size)]})
+        await send({"type": "http.response.body", "body": bytes(size)})
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(files / "own-cert.pem", files / "own-key.pem")
+    trusting = ssl.create_default_context(cafile=str(files / "own-cert.pem"))
+    with listen(late, tls=context) as server:
+        plain = socket.create_connection(("127.0.0.1", server.port), PATIENCE)
+        with trusting.wrap_socket(plain, server_hostname="localhost") as wire:
+            wire.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n" + rest)
+            begun.set()
+
+            def look_at_deadlines() -> float:
+                server.listener._sweep()
+                return server.loop.time()
+
+            eventually("the answer is written", lambda: written(server) > size)
+            late_by = server.look(server.loop.time) + 0.2
+            eventually("the deadline is over", lambda: server.look(look_at_deadlines) > late_by)
+            raw = b""
+            while piece := wire.recv(1 << 16):
+                raw += piece
+    head, _, body = raw.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200") and b"connection: close" in head
+    assert len(body) == size
+
+
+def written(server: Bare) -> int:
+    """Bytes of responses that were given to the transport."""
+    return server.look(lambda: max((each.sent for each in server.listener.connections), default=0))
 
 
 def holds(server: ServerProcess, port: int) -> bool:

@@ -7,6 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
+from counts import count
 from longshore.errors import ProtocolError
 from longshore.protocol.peer import Peer
 from longshore.protocol.revisions import REVISIONS
@@ -81,7 +82,7 @@ class InFlight(RuleBasedStateMachine):
 
 
 TestInFlight = InFlight.TestCase
-TestInFlight.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestInFlight.settings = settings(max_examples=count(100), stateful_step_count=40, deadline=None)
 
 
 def test_a_number_and_the_same_number_as_text_are_two_requests() -> None:

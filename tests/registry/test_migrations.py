@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from counts import count
 from longshore import Alias, Ask, CallResult, Context, RegistrationError, Server, SyncClient, Text, Tool, ToolError
 from longshore.client.models import Result
 
@@ -324,7 +325,7 @@ json = st.recursive(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=count(60))
 @given(json)
 def test_a_migration_must_return_valid_arguments(value: Any) -> None:
     for make in (typed, raw):

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Meta
 
+from counts import count
 from longshore import CallResult, RegistrationError, Server, Text, Tool, ToolError
 from longshore.registry.raw import raw_entry
 from longshore.schema.repair import MAX_PARSED_BYTES, MAX_ROUNDS, RepairResult
@@ -401,7 +402,7 @@ def compound(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict
 
 
 schemas = st.recursive(leaves, compound, max_leaves=5)
-quick = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=count(60), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @quick

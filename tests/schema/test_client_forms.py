@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from counts import count
 from longshore.config.sections import SchemaForm
 from longshore.schema.client_forms import FORMS, Form, lower
 from longshore.schema.lint.run import lint
@@ -20,7 +21,7 @@ from longshore.schema.walk import rewrite, walk_objects
 
 from .schemas import Closed, Schema, Schemas, anything, arguments, fitting
 
-quick = settings(max_examples=60, deadline=None)
+quick = settings(max_examples=count(60), deadline=None)
 randoms = st.randoms(use_true_random=True)
 LOOSE: list[Form] = [form for form in FORMS if form != "openai-strict"]
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from counts import count
 from longshore.schema.patterns import MAX_CHARS, find_flaw, has_nested_loop, translate
 from longshore.schema.validate import compile
 
@@ -71,7 +72,7 @@ def test_a_very_long_pattern_is_not_read() -> None:
     assert find_flaw("(" * MAX_CHARS) and not find_flaw("(" * (MAX_CHARS + 1))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=count(60), deadline=None)
 @given(st.text(alphabet="ab(?<>)[]{}\\-^$|*+:=!,1pux\ud800", max_size=30))
 def test_reading_never_raises(pattern: str) -> None:
     assert isinstance(find_flaw(pattern), str)
@@ -114,7 +115,7 @@ def test_a_python_pattern_is_translated(pattern: str, written: str | None) -> No
         assert [compile(schema).is_valid(text) for text in TEXTS] == [bool(re.search(pattern, text)) for text in TEXTS]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=count(60), deadline=None)
 @given(st.text(alphabet="ab(?P<>=)[]{}\\-^$|*+:!,1AZU", max_size=30))
 def test_a_translated_pattern_has_no_flaw(pattern: str) -> None:
     written = translate(pattern)

@@ -13,6 +13,7 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from counts import count
 from longshore.schema.infer import input_schema, type_schema
 from longshore.schema.output import read_output
 from longshore.schema.repair import repair_typed
@@ -72,7 +73,7 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["f0", "f1", "a"]), inner, max_size=3),
     max_leaves=5,
 )
-quick = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=count(150), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @quick

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from counts import count
 from longshore.schema.combinators import MAX_BRANCHES, MAX_SENTENCE, with_all_joined, without_root_combinators
 from longshore.schema.rewrite import (
     MAX_DEFINITIONS,
@@ -42,7 +43,7 @@ SAME: list[Change] = [
 ]
 ALL: list[Change] = [*SAME, with_object_root, without_root_combinators]
 randoms = st.randoms(use_true_random=True)
-quick = settings(max_examples=60, deadline=None)
+quick = settings(max_examples=count(60), deadline=None)
 
 STRING: Schema = {"type": "string"}
 NULL: Schema = {"type": "null"}

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from counts import count
 from longshore.schema.phrase import cut, quote
 from longshore.schema.validate import SCHEMA_BYTES, SCHEMA_DEPTH, SchemaProblem, compile
 from longshore.schema.violations import SHOWN_LINES
@@ -102,7 +103,7 @@ def test_hostile_values_are_cut_and_escaped() -> None:
 @given(
     st.recursive(st.none() | st.integers() | st.text(), lambda each: st.lists(each) | st.dictionaries(st.text(), each))
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=count(60), deadline=None)
 def test_a_quoted_value_is_its_beginning(value: Any) -> None:
     assert quote(value) == cut(msgspec.json.encode(value).decode())
     assert quote([value] * 50) == cut(msgspec.json.encode([value] * 50).decode())

@@ -16,6 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from counts import count
 from longshore import Limits, Server
 from longshore.transports.memory import Memory
 
@@ -240,7 +241,7 @@ class ExactlyOnce(RuleBasedStateMachine):
 
 
 TestExactlyOnce = ExactlyOnce.TestCase
-TestExactlyOnce.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+TestExactlyOnce.settings = settings(max_examples=count(150), stateful_step_count=30, deadline=None)
 
 
 def test_cancels_that_race_with_ending_threads_lose_and_repeat_no_answer() -> None:

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from counts import count
 from longshore.stores import Store
 
 from .place import Place, until
@@ -187,7 +188,7 @@ def test_a_closed_store_keeps_no_listener(place: Place) -> None:
     place.run(body)
 
 
-@pytest.mark.parametrize("again", range(3))
+@pytest.mark.parametrize("again", range(count(3)))
 def test_a_listener_added_under_load_gets_all_later_messages(shared_place: Place, again: int) -> None:
     """Posts come from another store while this one's connection is being made: none after `listen` may be missed."""
 

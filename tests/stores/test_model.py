@@ -12,6 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
+from counts import count
+
 from .place import MemoryPlace, Place, RedisPlace, SqlitePlace
 
 KEYS = st.sampled_from(["s:1", "s:2", "s:3", "s:x:1", "s:x:2", "t:1", "t:2", "bare"])
@@ -93,7 +95,7 @@ class Machine(RuleBasedStateMachine):
         self.runner.run(self.place.pass_time(130))
 
 
-STEPS = settings(max_examples=40, stateful_step_count=40, deadline=None)
+STEPS = settings(max_examples=count(40), stateful_step_count=40, deadline=None)
 
 
 def test_sqlite_does_what_memory_does() -> None:

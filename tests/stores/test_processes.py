@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from counts import count
+
 from .child import Child
 from .place import PATIENCE, RedisPlace, run
 
@@ -65,7 +67,7 @@ def test_many_processes_write_at_once(url: str) -> None:
 
 
 def test_processes_may_create_the_file_at_the_same_time(tmp_path: Path) -> None:
-    for n in range(5):
+    for n in range(count(5)):
         with children(f"sqlite:///{tmp_path}/new/{n}/store.db", 4) as made:
             for child in made:
                 child.tell("check")
@@ -73,11 +75,11 @@ def test_processes_may_create_the_file_at_the_same_time(tmp_path: Path) -> None:
 
 
 def test_a_process_killed_in_the_middle_of_writing_leaves_a_usable_file(tmp_path: Path) -> None:
-    """Many writes are under way when it dies, twenty times. All that it had acknowledged is there."""
+    """Many writes are under way when it dies, many times. All that it had acknowledged is there."""
     path = tmp_path / "store.db"
     url = f"sqlite:///{path}"
     acknowledged = 0
-    for turn in range(20):
+    for turn in range(count(20)):
         child = Child(url)
         acknowledged = max(acknowledged, child.ask("append", "l:1", b"x", 600.0, 10**6))
         for n in range(400):
@@ -97,7 +99,7 @@ def test_a_process_killed_in_the_middle_of_writing_leaves_a_usable_file(tmp_path
 
 
 def test_a_process_killed_while_it_makes_the_file_leaves_a_usable_one(tmp_path: Path) -> None:
-    for n in range(10):
+    for n in range(count(10)):
         path = tmp_path / str(n) / "store.db"
         child = Child(f"sqlite:///{path}")
         child.tell("check")

@@ -268,6 +268,20 @@ def test_operations_time_out_while_redis_is_stopped(server: RedisServer) -> None
     run(body())
 
 
+@pytest.mark.usefixtures("hasty")
+def test_a_second_listener_is_refused_while_redis_is_stopped(server: RedisServer) -> None:
+    async def body() -> None:
+        async with opened(server.url) as store:
+            await succeeds(lambda: store.listen("t", lambda _: None))
+            server.send_signal(signal.SIGSTOP)
+            assert "no answer within 0.3 s" in await error_of(store.listen("u", print))
+            assert "u" not in store._listeners
+            server.send_signal(signal.SIGCONT)
+            await succeeds(lambda: store.listen("u", print))
+
+    run(body())
+
+
 def test_a_silent_connection_is_pinged_and_dropped(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ours, "QUIET_SECONDS", 0.05)
 

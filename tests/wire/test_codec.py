@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
 
+from counts import count
 from longshore.wire import codec
 from longshore.wire.messages import ABSENT, Batch, Blank, Malformed, Message, Notification, Reply, Request
 
@@ -110,7 +111,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=count(200), deadline=None)
 @given(id=st.integers(-(2**63), 2**63 - 1) | st.text(max_size=256), result=_JSON)
 def test_an_encoded_message_is_one_line_that_decodes_again(id: int | str, result: Any) -> None:
     frame = codec.encode(Reply(id, result))
@@ -121,7 +122,7 @@ def test_an_encoded_message_is_one_line_that_decodes_again(id: int | str, result
     assert json.loads(bytes(message.result)) == json.loads(json.dumps(result))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=count(300), deadline=None)
 @given(
     frame=st.binary(max_size=200) | st.text(max_size=100).map(str.encode) | _JSON.map(lambda v: json.dumps(v).encode())
 )

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from counts import count
 from longshore.limits import DEFAULT_LIMITS
 from longshore.wire.codec import is_shallow, read, too_deep
 from longshore.wire.messages import Malformed
@@ -53,7 +54,7 @@ def wrap(value: Any, levels: int) -> Any:
     return value
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=count(300), deadline=None)
 @given(value=_JSON, levels=st.integers(0, 12), limit=st.integers(1, 12))
 @example(value=['\\"[', "\\\\", '"'], levels=3, limit=3)
 def test_too_deep_agrees_with_a_scanner_on_every_json_text(value: Any, levels: int, limit: int) -> None:
@@ -61,7 +62,7 @@ def test_too_deep_agrees_with_a_scanner_on_every_json_text(value: Any, levels: i
     assert too_deep(frame, limit) == (deepest(frame) > limit)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=count(200), deadline=None)
 @given(
     pieces=st.lists(
         st.sampled_from([b"[", b"]", b"{", b"}", b'"', b"\\", b'\\"', b"\\\\", b"a", b",", b" "]), max_size=80
@@ -138,7 +139,7 @@ def test_a_hundred_thousand_levels_are_refused_on_a_thread_with_a_small_stack() 
     assert isinstance(told[2], Malformed) and told[2].code == -32700
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=count(100), deadline=None)
 @given(
     pieces=st.lists(
         st.sampled_from(['"a"', '"\\\\"', '"\\""', '"[{"', "[]", "{}", '"\\\\\\""', '"\\u005b"']),

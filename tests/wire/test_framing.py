@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from counts import count
 from longshore.wire.framing import END_BYTES, LONG_BYTES, ROOM_BYTES, Frame, Framer, TooLong
 
 Events = list[object]
@@ -254,7 +255,7 @@ def test_memory_for_long_lines_is_given_back_when_none_come() -> None:
 _LINES = st.lists(st.binary(max_size=40).map(lambda b: b.replace(b"\n", b"")) | st.just(b"x" * 33), max_size=12)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=count(150), deadline=None)
 @given(lines=_LINES, tail=st.binary(max_size=40), cuts=st.lists(st.integers(0, 600), max_size=20))
 def test_any_split_of_the_bytes_gives_the_same_frames(lines: list[bytes], tail: bytes, cuts: list[int]) -> None:
     data = b"".join(line + b"\n" for line in lines) + tail
@@ -319,7 +320,7 @@ def reference(data: bytes, limit: int) -> Events:
 
 
 TestAnySplit = AnySplit.TestCase
-TestAnySplit.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestAnySplit.settings = settings(max_examples=count(60), stateful_step_count=25, deadline=None)
 
 
 def test_random_megabytes_in_random_pieces_agree_with_the_reference() -> None:

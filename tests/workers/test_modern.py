@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from counts import count
 from posting import Json, call, modern, post_modern
 
 from .processes import STATE_KEY, Nursery, Process, Site, site
@@ -39,7 +40,7 @@ def test_a_question_asked_by_one_is_answered_at_the_other(pair: Pair) -> None:
 
 
 def test_an_answer_sent_to_both_at_once_is_used_once(pair: Pair) -> None:
-    for n in range(5):
+    for n in range(count(5)):
         order = f"C{n}"
         message = modern(call("refund", {"order": order}, 1), capabilities={"elicitation": {}})
         message["params"] |= accepted(ask(pair[0], "refund", {"order": order}))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from counts import count
 from posting import Session, call, modern, notice, post_modern, request
 from serving import Exchange
 
@@ -202,7 +203,7 @@ def test_a_stream_opened_anew_elsewhere_ends_the_old_one(pair: Pair) -> None:
 
 
 def test_two_streams_opened_at_once_leave_one(pair: Pair) -> None:
-    for _ in range(10):
+    for _ in range(count(10)):
         session = opened(pair[0])
         assert session.ask("resources/subscribe", {"uri": "note://all"})["result"] == {}
         streams = [at(session, process).get() for process in pair]

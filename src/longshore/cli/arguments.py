@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import isfinite
 from typing import Any, final
 
@@ -298,21 +298,53 @@ def keys_of(schema: Any, root: dict[str, Any]) -> list[str]:
 
 def child(schema: Any, root: dict[str, Any], key: str) -> Any:
     """The schema of an object's property; empty if any value is allowed, None if there can be no such property."""
+    found = _gather(schema, root, lambda each: _member(each, "properties").get(key))
+    if found is not None:
+        return found
     all_parts = parts(schema, root)
-    found: list[Any] = [each["properties"][key] for each in all_parts if key in _member(each, "properties")]
-    if not found and any("patternProperties" in each for each in all_parts):
-        patterns = [pair for each in all_parts for pair in _member(each, "patternProperties").items()]
-        found = [each for pattern, each in patterns[:MOST_PARTS] if _matches(pattern, key)]
-        if not found:
-            return {}  # the validator says whether it is allowed
-    if not found:
-        others: list[Any] = [each["additionalProperties"] for each in all_parts if "additionalProperties" in each]
-        found = [each for each in others if each is not False]
-        if not found:
-            closed = others or keys_of(schema, root) or "object" not in types(schema, root)
-            return None if closed else {}
-    known = [each if is_object(each) else {} for each in found]
-    return known[0] if len(known) == 1 else {"anyOf": known}
+    if any("patternProperties" in each for each in all_parts):
+        # Without a match the validator says whether it is allowed.
+        return _gather(schema, root, lambda each: _matching(_member(each, "patternProperties"), key)) or {}
+    others: list[Any] = [each["additionalProperties"] for each in all_parts if "additionalProperties" in each]
+    if any(each is not False for each in others):
+        return _gather(schema, root, _additional)
+    closed = others or keys_of(schema, root) or "object" not in types(schema, root)
+    return None if closed else {}
+
+
+def _gather(schema: Any, root: dict[str, Any], pick: Callable[[dict[str, Any]], Any]) -> Any:
+    """What `pick` finds in the parts of a schema, joined by `allOf` and `anyOf` as the parts are; None if nothing."""
+    left = MOST_PARTS
+
+    def read(schema: Any, followed: frozenset[str]) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0 or not is_object(schema):
+            return None
+        found = [pick(schema)]
+        ref = schema.get("$ref")
+        if isinstance(ref, str) and ref not in followed:
+            found.append(read(resolve(root, ref), followed | {ref}))
+        for key in _JOINED:
+            inner: Any = schema.get(key)
+            picked = [read(each, followed) for each in inner[:MOST_PARTS]] if is_array(inner) else []
+            found += picked if key == "allOf" else [_join("anyOf", picked)]
+        return _join("allOf", found)
+
+    return read(schema, frozenset())
+
+
+def _join(key: str, schemas: Sequence[Any]) -> Any:
+    known: list[Any] = [each if is_object(each) else {} for each in schemas if each is not None]
+    return None if not known else known[0] if len(known) == 1 else {key: known}
+
+
+def _additional(schema: dict[str, Any]) -> Any:
+    return None if schema.get("additionalProperties") is False else schema.get("additionalProperties")
+
+
+def _matching(patterns: dict[str, Any], key: str) -> Any:
+    return _join("allOf", [each for pattern, each in [*patterns.items()][:MOST_PARTS] if _matches(pattern, key)])
 
 
 def _matches(pattern: str, key: str) -> bool:

@@ -354,7 +354,7 @@ class HttpChannel(Channel):
             if response.status == 200 and media_type(response) == EVENT_STREAM:
                 return response
             await read_refusal(response)
-            if self._session is None or response.status not in (400, 404) or not is_session_over(response):
+            if self._session is None or not is_session_over(response):
                 refuse(response)
         except (HttpRefused, Unreachable, ExchangeBroken):
             parser.failures += 1

@@ -251,6 +251,7 @@ class _MessageIds(Struct):
 class _Refusal(Struct):
     """A JSON-RPC error, or one of the places where servers put the reason of a refusal."""
 
+    jsonrpc: Any = None
     id: Any = None
     error: Any = None
     error_description: Any = None
@@ -262,6 +263,10 @@ class _Refusal(Struct):
         return self.error.get("message") if is_object(self.error) else self.error
 
 
+_SESSION_CODES = (-32000, -32001, -32600)
+"""Of refused sessions: the examples of the TypeScript SDK, its transport, the Python SDK."""
+_NAMES_SESSION_ID = re.compile(r"session[ -]?id|session not found", re.IGNORECASE)
+"""As in "Bad Request: No valid session ID provided". A tool may have sessions of its own, which crash and expire."""
 _read_ids = msgspec.json.Decoder(_MessageIds).decode
 _read_batch_ids = msgspec.json.Decoder(list[_MessageIds]).decode
 _decode_refusal = msgspec.json.Decoder(_Refusal).decode
@@ -286,13 +291,19 @@ def answered_ids(frame: bytes) -> list[Id]:
 def is_session_over(response: HttpResponse, id: Id | None = None) -> bool:
     """Whether the refusal of a request with a session id says that the server does not know the session.
 
-    The status for that is 404. The official TypeScript servers and their descendants say 400 and put it into words:
-    "Bad Request: No valid session ID provided". An error with the `id` of the request is about the request.
+    The status for that is 404, unless the body is a JSON-RPC error for the very request: some servers say so that they
+    don't know a method. Servers after the examples of the official SDKs say 400 with an error that has one of their
+    codes, names the session's id and is for no request. A request is then sent again: it must not have been run.
     """
-    if response.status != 400:
-        return response.status == 404
+    if response.status not in (400, 404):
+        return False
     found = _refusal(response.body)
-    return (id is None or found.id != id) and "session" in str(found.error_message).lower()
+    error: dict[str, Any] = found.error if found.jsonrpc == "2.0" and is_object(found.error) else {}
+    is_for_request = bool(error) and id is not None and found.id == id
+    names_session = _NAMES_SESSION_ID.search(str(error.get("message"))) is not None
+    if response.status == 404:
+        return names_session or not is_for_request
+    return names_session and not is_for_request and error.get("code") in _SESSION_CODES
 
 
 def error_for(body: bytes, id: Id, *, accept_null_id: bool) -> bytes | None:

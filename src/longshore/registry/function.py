@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import inf
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
@@ -35,15 +35,19 @@ def read_options(kind: type[Options], options: Mapping[str, Any], what: str, fn:
     """
     if fn is not None and not callable(fn) and not hasattr(fn, "__func__"):
         raise RegistrationError(caller(), f"{what}({fn!r}) is given no function", f"{what}(name={str(fn)!r})")
-    names = kind.__struct_fields__
     for option in options:
-        if option not in names:
-            from longshore.nearest import nearest
-
-            near = nearest(option, names)
-            fix = f"did you mean {near}=?" if near else f"there are {', '.join(names)}"
-            raise RegistrationError(caller(), f"{what}(…) takes no {option}=", fix)
+        if option not in kind.__struct_fields__:
+            raise unknown_option(option, kind.__struct_fields__, what)
     return kind(**options)
+
+
+def unknown_option(option: str, known: Collection[str], what: str) -> RegistrationError:
+    """The error for a keyword that `what` does not take, with the most similar one that it does."""
+    from longshore.nearest import nearest
+
+    near = nearest(option, known)
+    fix = f"did you mean {near}=?" if near else f"there are {', '.join(known)}"
+    return RegistrationError(caller(), f"{what}(…) takes no {option}=", fix)
 
 
 def check_uri(uri: Any, what: str) -> None:

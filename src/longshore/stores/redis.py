@@ -222,8 +222,11 @@ class RedisStore:
             self._subscribed = loop.create_future()
             self._reader = loop.create_task(self._read())
         assert self._subscribed is not None
+        is_old = self._subscribed.done()
         try:
             await asyncio.wait_for(asyncio.shield(self._subscribed), self._seconds)
+            if is_old:  # it may have been lost since: a server that stops says nothing
+                await self._ask("PING")
         except BaseException as error:
             stop()
             if isinstance(error, TimeoutError):

@@ -69,6 +69,8 @@ class Stdio(Link):
         self._loop: AbstractEventLoop | None = None
         self._handling = False
         self._flush_due = False
+        self._looking = False
+        """Whether `_look_for_end` is due."""
         self._ended = False
         self._finished = False
         self._grown: set[int] = set()
@@ -356,7 +358,8 @@ class Stdio(Link):
             self.congested = True
             if not self._regular:
                 self._loop.remove_reader(self._reader)
-                self._look_for_end()
+                if not self._looking:
+                    self._look_for_end()
 
     def _write_all(self, parts: list[Part]) -> None:
         """Write in the blocking phase, where nothing else can happen until the peer reads."""
@@ -405,6 +408,7 @@ class Stdio(Link):
 
     def _look_for_end(self) -> None:
         """Begin the grace period if the input has ended, which is not noticed while we don't read."""
+        self._looking = False
         if not self.congested or self._ended or self._loop is None:
             return
         poll = select.poll()
@@ -412,6 +416,7 @@ class Stdio(Link):
         if poll.poll(0):
             self._loop.call_later(self._engine.limits.eof_grace_seconds, self._give_up_unread)
         else:
+            self._looking = True
             self._loop.call_later(RETRY_SECONDS, self._look_for_end)
 
     def _give_up_unread(self) -> None:

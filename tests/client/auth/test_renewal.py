@@ -17,7 +17,7 @@ from longshore.client.auth import FileStorage, MemoryStorage
 from longshore.errors import AuthorizationError, ClientError
 
 from .conftest import age, first_headers, login, run, talk, tokens_sent
-from .oauth_servers import AuthorizationServer, ProtectedServer, Received, Refused, Reply, running
+from .oauth_servers import AuthorizationServer, ProtectedServer, Received, Refused, Reply, follow, running
 
 
 def grants(authority: AuthorizationServer) -> list[str]:
@@ -189,18 +189,27 @@ def test_a_refresh_token_that_another_process_spent_is_not_sent(
 def test_a_refused_renewal_does_not_delete_newer_tokens(
     authority: AuthorizationServer, server: ProtectedServer, tmp_path: Any, clock: Clock
 ) -> None:
-    """Another logged in anew, as a client of its own; what is refused to us is not what it has stored."""
+    """Another has logged in for fewer scopes: its tokens are of no use to us, and ours are refused."""
     storage = FileStorage(tmp_path / "oauth.json")
-    mine, other = login(storage=storage, client_name="mine"), login(storage=storage, client_name="other")
+    people = [follow]
+
+    async def one_login(url: str) -> str:
+        return await people.pop()(url)
+
+    mine, other = login(storage=storage, scopes=["more"], redirect=one_login), login(storage=storage)
     talk(server, mine)
     authority.tokens.clear()
     authority.refresh_tokens.clear()
-    for key in json.loads(Path(storage.path).read_bytes()):
-        storage.write(key, None if key.startswith("tokens ") else storage.read(key))
+    [key] = [name for name in json.loads(Path(storage.path).read_bytes()) if name.startswith("tokens ")]
+    storage.write(key, None)
     talk(server, other)
+    newer = storage.read(key)
     clock.passed = 7300
-    assert talk(server, mine) == ["hello"]
+    with pytest.raises(AuthorizationError, match="redirect= raised IndexError"):
+        talk(server, mine)
     assert grants(authority) == ["authorization_code"] * 2 + ["refresh_token"]
+    assert newer is not None and storage.read(key) == newer
+    assert talk(server, login(storage=storage, redirect=one_login)) == ["hello"]
 
 
 @pytest.mark.parametrize("passed", [0, 7300])

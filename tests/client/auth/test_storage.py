@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 import os
@@ -9,6 +10,8 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -140,6 +143,57 @@ def test_waiting_for_a_lock_is_bounded(tmp_path: Path, monkeypatch: pytest.Monke
         storage.write("x", {})
     release()
     storage.write("x", {})
+
+
+class SlowLock:
+    """A storage on a slow file system: taking the lock lasts until the test says so."""
+
+    def __init__(self) -> None:
+        self.asked, self.allowed, self.released = threading.Event(), threading.Event(), threading.Event()
+
+    def try_lock(self) -> Callable[[], None]:
+        self.asked.set()
+        assert self.allowed.wait(10)
+        return self.released.set
+
+    def read(self, key: str) -> None:
+        return None
+
+    def write(self, key: str, record: Any) -> None:
+        pass
+
+
+def test_a_lock_that_takes_long_does_not_block_the_event_loop() -> None:
+    storage = SlowLock()
+    store = TokenStore(storage, "")
+
+    async def work() -> None:
+        asyncio.get_running_loop().call_soon(storage.allowed.set)
+        async with store.process_lock():
+            assert not storage.released.is_set()
+        assert storage.released.is_set()
+
+    run(work)
+
+
+def test_a_lock_that_is_taken_after_its_caller_was_cancelled_is_released() -> None:
+    storage = SlowLock()
+    store = TokenStore(storage, "")
+
+    async def work() -> None:
+        async def hold() -> None:
+            async with store.process_lock():
+                raise AssertionError("it was cancelled before")
+
+        task = asyncio.create_task(hold())
+        await asyncio.to_thread(storage.asked.wait, 10)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled() and not storage.released.is_set()
+        storage.allowed.set()
+        assert await asyncio.to_thread(storage.released.wait, 10)
+
+    run(work)
 
 
 def test_a_login_survives_a_storage_that_can_t_be_written(

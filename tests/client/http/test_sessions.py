@@ -15,7 +15,7 @@ from longshore.client import Client, negotiate
 from longshore.client import http as http_channel
 from longshore.client.auth import AuthRequest
 from longshore.client.http import _SESSION_CHARS
-from longshore.errors import CallTimeout, ConnectError, ConnectionLost, ServerError
+from longshore.errors import CallTimeout, ConnectError, ConnectionLost, HttpRefused, ServerError
 
 
 def count(server: ScriptedServer, word: str) -> int:
@@ -25,7 +25,7 @@ def count(server: ScriptedServer, word: str) -> int:
 # -- what a refusal means
 
 
-@pytest.mark.parametrize("status", [400, 422])
+@pytest.mark.parametrize("status", [400, 404, 422])
 async def test_an_error_with_the_id_of_the_request_is_about_the_request(status: int) -> None:
     async def take(got: Got, wire: Wire) -> None:
         error = {"code": -32602, "message": "the argument session_name is missing"}
@@ -39,11 +39,45 @@ async def test_an_error_with_the_id_of_the_request_is_about_the_request(status: 
         assert (count(server, '"initialize"'), count(server, "tools/call")) == (1, 1)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"Invalid session ID",
+        {"error": "Invalid session ID"},
+        {"error": {"code": -32000, "message": "Bad Request: No valid session ID provided"}, "id": None},
+        {"jsonrpc": "2.0", "error": {"code": -32000, "message": "the browser session crashed"}, "id": None},
+        {"jsonrpc": "2.0", "error": {"code": -32001, "message": "Request timed out"}, "id": None},
+        {"jsonrpc": "2.0", "error": {"code": -32603, "message": "Invalid session ID"}, "id": None},
+        {"jsonrpc": "2.0", "error": "Invalid session ID", "id": None},
+    ],
+)
+async def test_a_refusal_that_only_mentions_a_session_is_not_sent_again(body: Any) -> None:
+    """The call may have been run: the text may be of a tool, or of a gateway."""
+
+    async def take(got: Got, wire: Wire) -> None:
+        await wire.answer(400, body)
+
+    async with attempt(legacy(take)) as (client, server):
+        with pytest.raises(HttpRefused):
+            await client.call_tool("x")
+        assert client.connected
+        assert (count(server, '"initialize"'), count(server, "tools/call")) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (-32000, "Bad Request: No valid session ID provided"),
+        (-32000, "Bad Request: Mcp-Session-Id header is required"),
+        (-32001, "Session not found"),
+        (-32600, "Invalid or missing session ID"),
+    ],
+)
 @pytest.mark.parametrize("id", [None, "server-error"])
-async def test_an_error_with_another_id_may_be_about_the_session(id: Any) -> None:
+async def test_an_error_with_another_id_may_be_about_the_session(id: Any, code: int, message: str) -> None:
     async def take(got: Got, wire: Wire) -> None:
         if count(server, "tools/call") == 1:
-            error = {"code": -32600, "message": "Bad Request: No valid session ID provided"}
+            error = {"code": code, "message": message}
             await wire.answer(400, {"jsonrpc": "2.0", "id": id, "error": error})
         else:
             await call_ok(got, wire)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from counts import count
 from longshore.schema.lint.rule import MESSAGE_CHARS, PROFILES
 from longshore.schema.lint.rules import RULES
 from longshore.schema.lint.run import lint
@@ -44,7 +45,7 @@ tools = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=count(60), suppress_health_check=list(HealthCheck))
 @given(st.lists(tools | anything, max_size=3), st.text(max_size=80), st.none() | texts)
 def test_linting_and_mending_any_json_value_raises_nothing(
     listed: list[Any], name: str, instructions: str | None

@@ -19,6 +19,7 @@ from tests.schema import models
 from tests.schema.conftest import taking
 from tests.schema.test_properties import EXACT, FORMATTED, Typed, types
 
+from counts import count
 from longshore.schema.infer import input_schema
 from longshore.schema.lint.rule import PROFILES, Finding
 from longshore.schema.lint.run import lint
@@ -28,7 +29,7 @@ from longshore.schema.signature import Signature
 from longshore.schema.validate import compile
 
 Json = dict[str, Any]
-some = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+some = settings(max_examples=count(60), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def described(signature: Signature, output: Output) -> Json:

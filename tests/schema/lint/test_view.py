@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.schema.lint.checking import example
 
+from counts import count
 from longshore.schema.lint.clients import CLIENTS, ClientName
 from longshore.schema.lint.rule import Rule
 from longshore.schema.lint.rules import RULES
@@ -276,7 +277,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=count(60))
 @given(st.lists(JSON | st.fixed_dictionaries({"name": JSON, "inputSchema": JSON}), max_size=3))
 def test_viewing_any_json_value_raises_nothing(tools: list[Any]) -> None:
     for client in ALL_CLIENTS:

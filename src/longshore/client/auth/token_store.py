@@ -13,6 +13,7 @@ import stat
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from functools import partial
 from hashlib import sha256
@@ -29,6 +30,7 @@ from longshore.errors import AuthorizationError
 from longshore.files import read_regular, user_directory, write_atomic
 
 Record: TypeAlias = dict[str, Any]
+Release: TypeAlias = Callable[[], None]
 
 LOCK_SECONDS = 5.0
 """For another process to release the file: it writes a few KiB."""
@@ -42,8 +44,8 @@ MOST_BYTES = 4 << 20
 class Storage(Protocol):
     """Stores records. Its methods may block; they are called on a thread. They raise OSError on failure.
 
-    Optional: `try_lock()` of a storage that processes share takes the lock for renewing tokens, without waiting, and
-    returns a function that releases it; None if another process has it.
+    Optional: `try_lock()` of a storage that processes share takes the lock for renewing tokens, without waiting for
+    its holder, and returns a function that releases it and does not block; None if another process has it.
     """
 
     def read(self, key: str) -> Record | None: ...
@@ -122,7 +124,7 @@ class FileStorage:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
 
-    def try_lock(self, suffix: str = ".renew") -> Callable[[], None] | None:
+    def try_lock(self, suffix: str = ".renew") -> Release | None:
         """Take a lock, a separate file since the other one is replaced. It ends with the process at the latest."""
         from fcntl import LOCK_EX, LOCK_NB, flock
 
@@ -224,11 +226,11 @@ class TokenStore:
 
         If the storage has no such lock, or it can't be taken in time, the work is done without.
         """
-        take: Callable[[], Callable[[], None] | None] | None = getattr(self._storage, "try_lock", None)
-        release: Callable[[], None] | None = None
+        take: Callable[[], Release | None] | None = getattr(self._storage, "try_lock", None)
+        release: Release | None = None
         deadline = time.monotonic() + RENEW_SECONDS
         try:
-            while take and (release := take()) is None and time.monotonic() < deadline:
+            while take and (release := await _take_lock(take)) is None and time.monotonic() < deadline:
                 await asyncio.sleep(_POLL_SECONDS)
         except OSError:
             pass
@@ -282,3 +284,20 @@ class TokenStore:
             what = f"the server names the authorization server {shown(issuer)}, and the {name} was used with"
             fix = "If it is for the new one too, give its name by issuer="
             raise AuthorizationError(f"{what} {shown(str(bound))}; what is for one is never shown to another. {fix}")
+
+
+async def _take_lock(take: Callable[[], Release | None]) -> Release | None:
+    """Take a lock on a thread. If the caller is cancelled meanwhile, the lock is released once it is taken."""
+    taken: Future[Release | None] = Future()
+    try:
+        await asyncio.to_thread(lambda: taken.set_result(take()))
+    except asyncio.CancelledError:
+        taken.add_done_callback(_release)
+        raise
+    return taken.result()
+
+
+def _release(taken: Future[Release | None]) -> None:
+    release = taken.result()
+    if release is not None:
+        release()

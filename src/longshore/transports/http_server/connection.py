@@ -575,9 +575,15 @@ class Connection(Protocol):
         self._unstarted = None
         if exchange.more or self._begin_post is None:
             exchange.run_app()
-        else:
+            return
+        try:
             # In a context of its own, as a task has: what a tool sets there is not for the next request.
             copy_context().run(self._begin_post, exchange)
+        except Exception as problem:
+            self.report(f"POST {exchange.scope['path']} failed", problem)
+            if not exchange.complete:
+                exchange.lose()
+                self.fail(started=exchange.started)
 
     def on_body(self, body: bytes) -> None:
         exchange = self._exchange
@@ -732,8 +738,8 @@ class Connection(Protocol):
                 self._transport.close()
             case "stalled" if seconds >= limits.stall_seconds:
                 self._transport.abort()
-            case "lingering" if seconds >= LINGER_SECONDS:
-                self._transport.abort()
+            case "lingering" if seconds >= LINGER_SECONDS and self._transport.can_write_eof():
+                self._transport.abort()  # TLS has a deadline of its own: `ssl_shutdown_timeout`
             case _:
                 pass
 

@@ -15,7 +15,7 @@ from longshore.limits import Limits
 from longshore.server.engine import Engine
 from longshore.telemetry.recorder import Recorder
 from longshore.transports.http.uploads import Uploads
-from longshore.transports.http_server.connection import LINGER_SECONDS, Connection
+from longshore.transports.http_server.connection import Connection
 from longshore.transports.process import next_tick
 
 SWEEP_SECONDS = 1.0
@@ -86,7 +86,8 @@ class Listener:
                 backlog=BACKLOG,
                 ssl=tls,
                 ssl_handshake_timeout=self.limits.header_seconds if tls else None,
-                ssl_shutdown_timeout=LINGER_SECONDS if tls else None,
+                # From `close` on, for all that was written: under TLS nobody sees how much of it waits.
+                ssl_shutdown_timeout=self.limits.stall_seconds if tls else None,
             )
             self._servers.append(server)
 
