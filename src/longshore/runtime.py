@@ -209,7 +209,9 @@ class Runtime:
     def _warn_unmatched(self) -> None:
         config = self.policy.config
         tools = [*self._catalog.tools, *(self.mounts.expected(config.tools) if self.mounts is not None else ())]
-        for line in configuration.unmatched(config, tools, self._catalog.toolsets):
+        grouped = [entry for entry in self._catalog.tools.values() if entry.group and entry.toolset is not None]
+        groups = [(str(entry.toolset.name), entry.group or "") for entry in grouped]
+        for line in configuration.unmatched(config, tools, self._catalog.toolsets, groups):
             self._recorder.problem("warning", line)
 
     # -- closing

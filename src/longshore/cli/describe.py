@@ -72,7 +72,7 @@ def describe(target: str | None, command: tuple[str, ...], options: Options, scr
 
 def tool_list_of(app: Server) -> ToolList:
     """The tools that a server offers under its configuration; of mounted servers, those that are connected."""
-    tools = tuple(app.engine.tools.values())
+    tools = app.engine.listed_tools()
     return ToolList(
         name=app.name,
         tools=tuple(listed for entry in tools if (listed := _as_listed(entry)) is not None),

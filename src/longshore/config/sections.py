@@ -52,10 +52,13 @@ class ToolsetConfig(Struct, frozen=True, kw_only=True):
     """One toolset, by its name."""
 
     enabled: bool | None = None
-    """Offer the tools of this toolset. Unset: yes."""
+    """Offer the tools of this toolset. Unset: as the toolset declares, yes for most."""
 
     timeout: Timeout | None = None
     """Seconds that each of its tools may run; false or 0: no limit. Unset: as the tool declares."""
+
+    groups: list[str] = []
+    """Groups of its tools to offer, which are off otherwise."""
 
     options: dict[str, Any] = {}
     """The toolset's own options. No toolset takes any yet; the server warns about those that are set."""

@@ -215,13 +215,19 @@ def name_of(fn: Callable[..., Any]) -> str:
 
 
 _FORMS: Final[tuple[tuple[tuple[str, ...], Callable[[Any], bool], str, str], ...]] = (
-    (("title", "description", "category", "help"), lambda value: isinstance(value, (str, NoneType)), "no text", '"…"'),
+    (
+        ("title", "description", "category", "help", "group"),
+        lambda value: isinstance(value, (str, NoneType)),
+        "no text",
+        '"…"',
+    ),
     (
         ("tags", "examples", "aliases", "migrations"),
         lambda value: not isinstance(value, (str, bytes, Mapping)) and not callable(value),
         "one thing, not a list",
         "[…]",
     ),
+    (("listed",), lambda value: isinstance(value, bool), "neither True nor False", "False"),
     (
         ("errors", "meta", "annotations", "waive"),
         lambda value: isinstance(value, (Mapping, NoneType)),
@@ -264,6 +270,8 @@ def tool_fields(fn: Callable[..., Any], name: str, options: ToolOptions, run: Ru
         "examples": tuple(options.examples),
         "errors": dict(options.errors or {}),
         "help": options.help,
+        "listed": options.listed,
+        "group": options.group,
         "aliases": tuple(aliases),
         "scopes": frozenset(scopes),
         "waived": dict(options.waive or {}),

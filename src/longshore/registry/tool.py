@@ -58,6 +58,10 @@ class ToolOptions(Options, kw_only=True):
     """The scopes that an authenticated caller's token must have."""
     help: str | None = None
     """Text that `tool_help` shows beside the description, which every list carries."""
+    listed: bool = True
+    """False: it can be called, and is in no list."""
+    group: str | None = None
+    """A group of its toolset's tools that is off until `[toolsets.NAME] groups` names it."""
     aliases: Sequence[str] = ()
     """Earlier names: they can be called, and are in no list."""
     migrations: Sequence[Callable[..., Any]] = ()
@@ -91,6 +95,8 @@ if TYPE_CHECKING:
         annotations: Mapping[str, Json] | None
         scopes: Sequence[str]
         help: str | None
+        listed: bool
+        group: str | None
         aliases: Sequence[str]
         migrations: Sequence[Callable[..., Any]]
         waive: Mapping[str, str] | None
@@ -172,6 +178,10 @@ class Entry(Struct, kw_only=True):
     examples: tuple[Any, ...] = ()
     errors: dict[str, str] = {}
     help: str | None = None
+    listed: bool = True
+    """Whether lists show it."""
+    group: str | None = None
+    """The group that has to be configured before it is offered."""
     aliases: tuple[str, ...] = ()
     waived: dict[str, str] = {}
     authored: list[Any] | Literal[True] | None = None

@@ -32,6 +32,8 @@ class Toolset:
     """
 
     name: ClassVar[str] = ""
+    enabled: ClassVar[bool] = True
+    """False: its tools are off until `[toolsets.NAME] enabled = true`."""
 
     def start(self) -> Awaitable[None] | None:
         return None

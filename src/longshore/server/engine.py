@@ -337,9 +337,9 @@ class Engine:
     def _require_tool(self, name: str, peer: Peer) -> Entry:
         entry = self.find_tool(name)
         if entry is None:
-            from longshore.registry.tool import hint
+            from longshore.server.unknown_tool import explain
 
-            text = f"no tool {name[:100]!r}{hint(name, self.tools)}"
+            text = explain(self, name)
             fault = self.dialect.failed(Failure("unknown_tool", text), "tools/call", peer.revision)
             assert isinstance(fault, Fault)
             raise ProtocolError(fault.code, fault.message)
@@ -448,6 +448,10 @@ class Engine:
 
         self.executor.post(take)
 
+    def listed_tools(self) -> list[Entry]:
+        """The tools on offer that lists show."""
+        return [entry for entry in self.tools.values() if entry.listed]
+
     def refresh(self) -> None:
         """Apply the policy again, and drop everything made from the former offer."""
         self._capabilities = None
@@ -458,7 +462,7 @@ class Engine:
     def reconfigure(self, config: Config) -> None:
         """Apply a changed configuration, and notify clients if it changes the list of tools."""
         before, form = set(self.tools), self.policy.form
-        self.policy.config = config
+        self.policy.reconfigure(config)
         self.refresh()
         if set(self.tools) != before or self.policy.form != form:
             self.changed({"tools"})
