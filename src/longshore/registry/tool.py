@@ -15,6 +15,7 @@ from longshore.schema.kinds import NAME_CHARACTERS
 
 if TYPE_CHECKING:
     from longshore.protocol.http_headers import HeaderParam
+    from longshore.registry.migrations import Migration
     from longshore.schema.repair import RepairResult
 
 Effects = Literal["read", "write", "destroy"]
@@ -62,8 +63,11 @@ class ToolOptions(Options, kw_only=True):
     """False: it can be called, and is in no list."""
     group: str | None = None
     """A group of its toolset's tools that is off until `[toolsets.NAME] groups` names it."""
-    aliases: Sequence[str] = ()
-    """Earlier names: they can be called, and are in no list."""
+    aliases: Sequence[str] | Mapping[str, Callable[..., Any] | None] = ()
+    """Earlier names: they can be called, and are in no list.
+
+    A mapping gives each its migration, whose parameters are those of the alias; None: it takes today's arguments.
+    """
     migrations: Sequence[Callable[..., Any]] = ()
     """Migrations: functions that turn arguments of earlier versions into today's, the newest first."""
     waive: Mapping[str, str] | None = None
@@ -97,7 +101,7 @@ if TYPE_CHECKING:
         help: str | None
         listed: bool
         group: str | None
-        aliases: Sequence[str]
+        aliases: Sequence[str] | Mapping[str, Callable[..., Any] | None]
         migrations: Sequence[Callable[..., Any]]
         waive: Mapping[str, str] | None
 
@@ -183,6 +187,8 @@ class Entry(Struct, kw_only=True):
     group: str | None = None
     """The group that has to be configured before it is offered."""
     aliases: tuple[str, ...] = ()
+    alias_migrations: dict[str, Migration] = {}
+    """The migrations of the aliases that have parameters of their own."""
     waived: dict[str, str] = {}
     authored: list[Any] | Literal[True] | None = None
     """The parts of its description that the author wrote, so that lint has to check them.

@@ -254,7 +254,7 @@ class Engine:
             call = Call(self.executor, link, session, peer, id, "tools/call", entry, params.arguments, frame, meta)
             call.remarks = remarks
             if entry.aliases or params.request_state is not UNSET or params.input_responses is not UNSET:
-                self._resume(call, params.name, params.input_responses, params.request_state)
+                return self._resume(call, params.name, params.input_responses, params.request_state)
         except ProtocolError as problem:
             if self.recorder.on:
                 self.recorder.request_completed("tools/call", id, 0.0, "refused")
@@ -308,16 +308,23 @@ class Engine:
 
             check_sent(entry, link.headers, frame)
 
-    def _resume(self, call: Call, name: str, responses: Any, state: Any) -> None:
-        """Note a call by a former name of the tool, and take up the answers that a retry brings."""
+    def _resume(self, call: Call, name: str, responses: Any, state: Any) -> bytes | None:
+        """Run a call by a former name of the tool, which the result notes, or one that brings answers to questions."""
         entry = call.entry
         if name in entry.aliases:
             call.remarks = (*call.remarks, f"{name} is now {entry.name}")
             if self.recorder.on:
                 self.recorder.arguments_mended(entry.name, call.id, call.remarks)
+        if name in entry.alias_migrations:
+            from longshore.server.alias_arguments import translate
+
+            refusal = translate(self, call, name)
+            if refusal is not None:
+                return refusal
         asks = responses is not UNSET or state is not UNSET
         if asks and call.peer.revision.modern and (entry.asked or entry.replay):
             self.questions.resume(call, responses, state)
+        return self.run(call)
 
     def find_tool(self, name: str) -> Entry | None:
         """The tool of this name or former name, or one that stands for a mounted server that is starting."""

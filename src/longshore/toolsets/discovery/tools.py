@@ -99,7 +99,7 @@ class Discovery(Toolset):
         entry = engine.tools.get(name) or engine.find_renamed(name)
         if entry is None:
             raise ToolError(unknown_tool.explain(engine, name, "; list_tools shows all"))
-        return explain(entry)
+        return explain(entry, name)
 
     @tool(
         effects="read",
