@@ -201,9 +201,9 @@ def _compare_part(part: str, old: list[Any], new: list[Any], renamed: Renamed) -
             yield _compare_entry(part, title, before[key], after[key], renamed.parameters.get(key, {}))
         elif key not in after and successor in after:
             entry, now = {**before[key], "name": successor}, after[successor]
-            renames = renamed.parameters.get(successor, {})
+            renames: Mapping[str, str] = renamed.parameters.get(successor, {})
             if key in renamed.inputs:
-                now, renames = {**now, "inputSchema": renamed.inputs[key]}, {}
+                now, renames = {**now, "inputSchema": renamed.inputs[key]}, dict[str, str]()
             found = _compare_entry(part, title, entry, now, renames)
             safe = [f"it is now {successor}, and can be called by its old name, too", *found.safe]
             yield SurfaceChange(title, found.broken, safe, found.diff)

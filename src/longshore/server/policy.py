@@ -86,7 +86,7 @@ class Policy:
         disabled = entry.toolset is not None and self._toolsets.get(entry.toolset.name) is False
         return False if own is None and disabled else own
 
-    def enable(self, name: str, enabled: bool) -> None:
+    def set_enabled(self, name: str, enabled: bool) -> None:
         """Enable or disable a tool or a toolset until the configuration changes. May be called from any thread.
 
         Raises KeyError for an unknown name. A toolset's setting replaces those of its tools.
