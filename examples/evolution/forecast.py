@@ -21,7 +21,16 @@ def from_v1(query: str) -> dict[str, Any]:
     return {"city": city, "days": int(days or 3)}
 
 
-@app.tool(effects="read", aliases=["weather_v1"], migrations=[from_v2, from_v1])
+def from_report(place: str, hours: int = 72) -> dict[str, Any]:
+    """Report the weather of a place, by the hour."""
+    return {"city": place, "days": hours // 24}
+
+
+@app.tool(
+    effects="read",
+    aliases={"weather_v1": None, "weather_report": from_report},
+    migrations=[from_v2, from_v1],
+)
 def get_forecast(
     city: Annotated[str, Alias("town"), "The city, in any language"],
     days: Annotated[int, "How many days, 3 unless given"] = 3,

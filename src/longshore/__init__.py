@@ -18,7 +18,7 @@ _MODULES = {
     ),
     "longshore.protocol.questions": "Ask Elicit ElicitAnswer Sample SampleAnswer ListRoots Root",
     "longshore.schema.header_params": "Header",
-    "longshore.schema.annotations": "Alias",
+    "longshore.schema.annotations": "Alias Hidden",
     "longshore.limits": "Limits",
     "longshore.client.client": "Client",
     "longshore.client.sync": "SyncClient",
@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from longshore.registry.toolset import resource as resource
     from longshore.registry.toolset import tool as tool
     from longshore.schema.annotations import Alias as Alias
+    from longshore.schema.annotations import Hidden as Hidden
     from longshore.schema.header_params import Header as Header
     from longshore.server.context import Context as Context
 

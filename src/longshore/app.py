@@ -165,6 +165,14 @@ class Server:
         """Remove a toolset with all its tools, and close it."""
         self._runtime.remove_toolset(name)
 
+    def enable(self, name: str) -> None:
+        """Offer a tool or a toolset from now on, until the configuration changes. May be called from any thread."""
+        self._runtime.policy.set_enabled(name, True)
+
+    def disable(self, name: str) -> None:
+        """Offer a tool or a toolset no longer, likewise. Calls in flight finish, and a toolset is not stopped."""
+        self._runtime.policy.set_enabled(name, False)
+
     def reload(self, name: str) -> Toolset:
         """Import a toolset's module again, and replace the toolset by a new one.
 

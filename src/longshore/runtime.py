@@ -82,7 +82,7 @@ class Runtime:
         """Initialise the enabled toolsets that were added as classes. Raises ConfigError for all problems at once."""
         problems: list[str] = []
         for handle in handles:
-            enabled = configuration.toolset_enabled(config, handle.name)
+            enabled = configuration.toolset_enabled(config, handle.name, handle.toolset.enabled)
             try:
                 if handle.lazy is None and handle.options_type is not None:
                     handle.options = configuration.toolset_options(config, handle.name, handle.options_type)
@@ -260,7 +260,9 @@ class Runtime:
     def _warn_unmatched(self) -> None:
         config = self.policy.config
         tools = [*self._catalog.tools, *(self.mounts.expected(config.tools) if self.mounts is not None else ())]
-        for line in configuration.unmatched(config, tools, self._catalog.toolsets):
+        grouped = [entry for entry in self._catalog.tools.values() if entry.group and entry.toolset is not None]
+        groups = [(str(entry.toolset.name), entry.group or "") for entry in grouped]
+        for line in configuration.unmatched(config, tools, self._catalog.toolsets, groups):
             self._recorder.problem("warning", line)
 
     # -- closing

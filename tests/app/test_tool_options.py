@@ -39,6 +39,8 @@ OPTIONS: dict[str, Any] = {
     "meta": {"example.com/shelf": 3},
     "scopes": ["weather:read"],
     "help": "Degrees are those of Celsius.",
+    "listed": True,
+    "group": None,
     "aliases": ["weather-now"],
     "migrations": [from_town],
     "waive": {"W22": "a city needs no words"},

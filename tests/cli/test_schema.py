@@ -142,6 +142,25 @@ def test_aliases_of_a_server_in_python_are_harmless_renames(folder: Folder) -> N
     assert "BREAKS  it was removed" in unknown.out
 
 
+MOVED = SERVER.replace("@app.tool\n", "@app.tool(aliases={'forecast': from_v1})\n").replace(
+    "def forecast(city: str,", "def get_forecast(place: str,"
+)
+MIGRATION = """
+def from_v1(city: str, days: int = 3) -> dict[str, str]:
+    return {"place": city}
+
+@app.tool("""
+
+
+def test_an_alias_is_compared_by_its_own_parameters(folder: Folder) -> None:
+    folder("snapshot", "old.py", "--output", "old.json")
+    for name, takes, code in (("same.py", "days: int", 0), ("other.py", "hours: int", 1)):
+        folder.write(name, MOVED.replace("@app.tool(", MIGRATION.replace("days: int", takes)))
+        found = folder("diff", "old.json", name)
+        assert found.code == code, found
+        assert "it is now get_forecast" in found.out
+
+
 def test_a_renamed_parameter_that_accepts_less_breaks_callers(folder: Folder) -> None:
     folder("snapshot", "old.py", "--output", "old.json")
     folder.write("narrow.py", RENAMED.replace("Annotated[str", "Annotated[int"))

@@ -52,6 +52,33 @@ def test_a_tool_is_enabled_unless_its_table_or_its_toolset_says_no(tool: Any, to
     assert config.tool_enabled(found, "t", None) is (tool is not False)
 
 
+@pytest.mark.parametrize(
+    ("tool", "toolset", "groups", "enabled"),
+    [
+        (UNSET, UNSET, [], False),
+        (UNSET, UNSET, ["admin"], True),
+        (UNSET, True, [], False),
+        (UNSET, False, ["admin"], False),
+        (True, UNSET, [], True),
+        (True, False, [], True),
+        (False, True, ["admin"], False),
+    ],
+)
+def test_a_tool_with_a_group_is_off_until_its_toolset_names_the_group_or_its_own_table_enables_it(
+    tool: Any, toolset: Any, groups: list[str], enabled: bool
+) -> None:
+    tables = {"s": ToolsetConfig(enabled=toolset, groups=groups)}
+    found = Config(tools={"t": ToolConfig(enabled=tool)}, toolsets=tables)
+    assert config.tool_enabled(found, "t", "s", "admin") is enabled
+    assert config.tool_enabled(found, "t", None, "admin") is (tool is True)
+
+
+@pytest.mark.parametrize(("toolset", "enabled"), [(UNSET, False), (True, True), (False, False)])
+def test_a_toolset_that_declares_itself_off_is_off_until_its_table_enables_it(toolset: Any, enabled: bool) -> None:
+    found = Config(toolsets={"s": ToolsetConfig(enabled=toolset)})
+    assert config.tool_enabled(found, "t", "s", declared=False) is enabled
+
+
 @pytest.mark.parametrize("name", ["get-weather", "get_weather", "Get.Weather", "GET/weather", "GET_WEATHER"])
 def test_a_variable_reaches_every_spelling_of_a_name(place: Place, name: str) -> None:
     found = place.load(LONGSHORE_TOOLS_GET_WEATHER_ENABLED="off", LONGSHORE_TOOLSETS_GET_WEATHER_TIMEOUT="7")
@@ -81,4 +108,15 @@ def test_tables_of_unknown_tools_get_a_warning(place: Place) -> None:
         "longshore.toml:2: tools.ad: no such tool; did you mean add?",
         "LONGSHORE_TOOLS_ADDD_ENABLED: tools.$ADDD: no such tool; did you mean add?",
         "longshore.toml:6: toolsets.zzz: no such toolset",
+    ]
+
+
+def test_groups_that_no_tool_has_get_a_warning(place: Place) -> None:
+    place.write('[toolsets.notes]\ngroups = ["admin", "amdin"]\n[toolsets.files]\ngroups = ["admin"]\n')
+    found = place.load(LONGSHORE_TOOLSETS_MAIL_GROUPS="send")
+    groups = [("notes", "admin"), ("other", "send")]
+    assert config.unmatched(found, [], ["notes", "files", "mail"], groups) == [
+        'longshore.toml:2: toolsets.notes.groups: no tool has the group "amdin"; did you mean admin?',
+        'longshore.toml:4: toolsets.files.groups: no tool has the group "admin"',
+        'LONGSHORE_TOOLSETS_MAIL_GROUPS: toolsets.$MAIL.groups: no tool has the group "send"',
     ]

@@ -132,6 +132,26 @@ def test_the_list_follows_the_tools(asgi: Config) -> None:
     asyncio.run(main())
 
 
+def test_an_unlisted_tool_is_in_no_list_and_can_be_called(asgi: Config) -> None:
+    app = Server("x")
+    app.tool(name="purge", listed=False)(lambda: "purged")
+    listed, document, called, near = ask(
+        asgi(app), ("GET", "/tools"), ("GET", "/openapi.json"), ("POST", "/tools/purge"), ("POST", "/tools/purg")
+    )
+    assert listed.json() == {"tools": []}
+    assert list(document.json()["paths"]) == ["/tools"]
+    assert called.json()["data"] == "purged"
+    assert near.json()["error"]["message"] == "no tool 'purg'; GET /tools has them all"
+
+
+def test_a_tool_that_is_off_is_refused_with_the_setting_that_turns_it_on(asgi: Config) -> None:
+    app = Server("x")
+    app.tool(name="purge", group="admin")(lambda: "purged")
+    answer = call(asgi(app), "purge")
+    assert answer.status == 404
+    assert answer.json()["error"]["message"] == "no tool 'purge': it is off; [tools.purge] enabled = true turns it on"
+
+
 # -- calls
 
 

@@ -38,6 +38,10 @@ TOOLS = """
         async def history(self) -> str:
             return "old"
 
+        @tool(group="admin")
+        async def forget(self) -> str:
+            return "forgotten"
+
     app.add_toolset(Weather())
 """
 
@@ -181,17 +185,21 @@ def test_a_file_that_comes_later_is_noticed_once_something_ran_on_the_loop(works
 
 def test_tables_for_tools_that_are_not_there_are_warned_of_once(workshop: Workshop) -> None:
     write_project(
-        workshop, "[tools.lefd]\ntimeout = 3\n[toolsets.wether]\nenabled = false\n[tools.left]\ntimeout = 9\n"
+        workshop,
+        "[tools.lefd]\ntimeout = 3\n[toolsets.wether]\nenabled = false\n[tools.left]\ntimeout = 9\n"
+        '[toolsets.weather]\ngroups = ["admin", "amdin"]\n',
     )
     peer = started(workshop)
-    names(peer)
-    eventually("the warnings", lambda: len(problems(peer)) == 2)
+    assert "forget" in names(peer)
+    eventually("the warnings", lambda: len(problems(peer)) == 3)
     texts = [said["text"] for said in problems(peer)]
     assert "longshore.toml:2: tools.lefd: no such tool; did you mean left?" in texts
     assert "longshore.toml:4: toolsets.wether: no such toolset; did you mean weather?" in texts
+    group = 'no tool has the group "amdin"; did you mean admin?'
+    assert f"longshore.toml:8: toolsets.weather.groups: {group}" in texts
     assert {said["level"] for said in problems(peer)} == {"warning"}
     assert text_of(peer.call("left")) == "9"
-    assert len(problems(peer)) == 2
+    assert len(problems(peer)) == 3
 
 
 def test_settings_that_need_a_restart_are_reported(workshop: Workshop) -> None:

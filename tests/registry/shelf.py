@@ -17,6 +17,10 @@ SOURCE = """
 
     MADE = []
 
+    def from_text(sum: str) -> dict[str, int]:
+        a, b = sum.split("+")
+        return {"a": int(a), "b": int(b)}
+
     class Shelf(Toolset):
         name = "shelf"
 
@@ -28,6 +32,11 @@ SOURCE = """
         def twice(self, number: int) -> int:
             \"\"\"Double a number.\"\"\"
             return number * 2
+
+        @tool(run="inline", effects="read", aliases={"add_text": from_text}, listed=False)
+        def add(self, a: int, b: int) -> int:
+            \"\"\"Add two numbers.\"\"\"
+            return a + b
 
         @tool(scopes=["shelf:write"], examples=[{"text": "x"}], errors={"full": "take one out"})
         def put(self, text: str) -> str:

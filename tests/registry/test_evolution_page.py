@@ -30,4 +30,4 @@ def test_each_row_of_the_table_holds(name: str, arguments: str, text: str, note:
 
 
 def test_the_table_has_each_kind_of_earlier_call() -> None:
-    assert len(ROWS) == 4
+    assert len(ROWS) == 5

@@ -476,10 +476,12 @@ def test_a_replacement_that_clashes_leaves_the_old_toolset_as_it_was() -> None:
     assert list(app.catalog.prompts) == ["report"]
 
 
-def test_a_class_in_the_place_of_a_toolset_is_refused_with_the_fix() -> None:
-    problem = refusal(lambda: Server("t").add(Weather))  # type: ignore[arg-type]
+@pytest.mark.parametrize("given", [dict, {}, "weather"])
+def test_something_that_is_no_toolset_is_refused_with_its_place(given: Any) -> None:
+    problem = refusal(lambda: Server("t").add_toolset(given))
     assert "test_mistakes.py:" in problem.where
-    assert problem.fix == "app.add_toolset(Weather())"
+    assert "no" in problem.what
+    assert "Toolset" in problem.what
 
 
 def test_an_unknown_option_of_a_mark_is_refused() -> None:
@@ -537,7 +539,7 @@ def by_name(record: Any, *, more: int) -> None:
             "def listener(record)",
         ),
         (lambda: Server("t").listen(None), "listener is no function: None", "def listener(record)"),  # type: ignore[arg-type]
-        (lambda: Server("t").add(Hooked()), "start is called with no arguments", "def start(self)"),
+        (lambda: Server("t").add_toolset(Hooked()), "start is called with no arguments", "def start(self)"),
     ],
 )
 def test_a_callback_of_the_wrong_arity_is_refused_where_it_is_given(

@@ -70,6 +70,8 @@ def test_every_field_of_an_entry_is_in_the_index_or_known_to_come_later() -> Non
         ("twice", {"number": 4}, "8"),
         ("double", {"number": 4}, "8"),
         ("put", {"text": "a book"}, "a book"),
+        ("add", {"a": 1, "b": 2}, "3"),
+        ("add_text", {"sum": "1+2"}, "3"),
         ("wait", {}, "done"),
     ],
 )

@@ -18,10 +18,14 @@ def from_v1(q: str) -> dict[str, Any]:
     return {"region": q}
 
 
+def from_v2(region: str) -> dict[str, Any]:
+    return {"region": region.lower()}
+
+
 def typed() -> Server:
     app = Server("x")
 
-    @app.tool(migrations=[from_v1], run="inline")
+    @app.tool(migrations=[from_v1], aliases={"place_v1": from_v1, "place_v2": from_v2}, run="inline")
     def place(
         region: Annotated[str, Header("Region"), Alias("area")] = "eu",
         floor: Annotated[int, Header("Floor"), Alias("level")] = 0,
@@ -46,8 +50,8 @@ def raw() -> Server:
     return app
 
 
-def ask(app: Server, arguments: Any, **headers: str) -> Any:
-    message = modern(call("place", arguments))
+def ask(app: Server, arguments: Any, tool: str = "place", **headers: str) -> Any:
+    message = modern(call(tool, arguments))
     given = {name.lower().encode(): value.encode() for name, value in modern_headers(message)}
     link = Link()
     link.headers = Headers(given | {f"mcp-param-{name}".encode(): value.encode() for name, value in headers.items()})
@@ -85,3 +89,9 @@ def test_an_argument_that_differs_from_its_header_is_refused_in_every_form(case:
 def test_the_same_holds_for_a_schema_of_the_authors(arguments: Any) -> None:
     assert ask(raw(), arguments) == HEADER_MISMATCH
     assert ask(raw(), {"region": "us"}, region="us") == "us 0"
+
+
+def test_the_same_holds_for_what_is_made_of_the_arguments_of_an_alias() -> None:
+    assert ask(typed(), {"q": "us"}, "place_v1") == HEADER_MISMATCH
+    assert ask(typed(), {"region": "US"}, "place_v2", region="US") == HEADER_MISMATCH
+    assert ask(typed(), {"region": "us"}, "place_v2", region="us") == "us 0"

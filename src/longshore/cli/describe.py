@@ -72,7 +72,7 @@ def describe(target: str | None, command: tuple[str, ...], options: Options, scr
 
 def tool_list_of(app: Server) -> ToolList:
     """The tools that a server offers under its configuration; of mounted servers, those that are connected."""
-    tools = tuple(app.engine.tools.values())
+    tools = app.engine.listed_tools()
     return ToolList(
         name=app.name,
         tools=tuple(listed for entry in tools if (listed := _as_listed(entry)) is not None),
@@ -219,4 +219,6 @@ def _load_snapshot(place: Destination, options: Options, screen: Screen) -> Snap
     tools = app.engine.tools.values()
     aliases = {alias: entry.name for entry in tools for alias in entry.aliases}
     renames = {entry.name: entry.explain.renames for entry in tools if isinstance(entry.explain, Migrations)}
-    return Snapshot(found.name, found.surface, Renamed(aliases, renames))
+    migrations = [each for entry in tools for each in entry.alias_migrations.items()]
+    inputs = {alias: migration.describe()["inputSchema"] for alias, migration in migrations}
+    return Snapshot(found.name, found.surface, Renamed(aliases, renames, inputs))

@@ -29,7 +29,7 @@ def tools(target: str | None, form: str | None) -> None:
     app, refused = load(BUILTIN if target is None else target)
     if refused:
         raise refused[0]
-    entries = list(app.engine.tools.values())
+    entries = app.engine.listed_tools()
     if form == "json":
         click.echo(encode([entry.describe() for entry in entries]).decode())
     elif form == "markdown":

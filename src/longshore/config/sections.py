@@ -69,13 +69,13 @@ class ToolsetConfig(Struct, frozen=True, kw_only=True):
     """One toolset, by its name."""
 
     enabled: bool | None = None
-    """Offer the tools of this toolset. Unset: yes."""
+    """Offer the tools of this toolset. Unset: as the toolset declares, yes for most."""
 
     timeout: Timeout | None = None
     """Seconds that each of its tools may run; false or 0: no limit. Unset: as the tool declares."""
 
     groups: list[str] = []
-    """Groups of its tools that are off by default, and offered here."""
+    """Groups of its tools to offer, which are off otherwise."""
 
     options: dict[str, Any] = {}
     """The toolset's own options that are set; no key, since they stand beside the other keys of the table."""

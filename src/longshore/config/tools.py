@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
-from longshore.config.sections import ENV_MARK, PREFIX, Config, ToolConfig, ToolsetConfig, dotted, env_form
+from longshore.config.sections import ENV_MARK, PREFIX, Config, ToolConfig, ToolsetConfig, dotted, env_form, quote
 from longshore.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,18 +41,33 @@ def tool_timeout(
     return config.server.timeout or None
 
 
-def tool_enabled(config: Config, tool: str, toolset: str | None) -> bool:
-    """Whether the tool is offered. Its own table wins, so one tool of a disabled toolset can stay enabled."""
-    enabled = tool_config(config, tool).enabled
-    return toolset_enabled(config, toolset) if enabled is None else enabled
+def tool_enabled(
+    config: Config,
+    tool: str,
+    toolset: str | None,
+    group: str | None = None,
+    *,
+    declared: bool = True,
+    whole: bool | None = None,
+) -> bool:
+    """Whether the tool is offered. Its own table wins, so one tool of a disabled toolset can stay enabled.
+
+    `declared` is what the toolset says of itself, `whole` what overrides its table. A tool with a group is offered if
+    the table names the group.
+    """
+    own = tool_config(config, tool).enabled
+    if own is not None:
+        return own
+    enabled = toolset_enabled(config, toolset, declared) if whole is None else whole
+    return enabled and (group is None or group in toolset_config(config, toolset).groups)
 
 
-def toolset_enabled(config: Config, toolset: str | None) -> bool:
-    """Whether the toolset is offered: `server.toolsets` says which are, else its own table."""
-    only = config.server.toolsets
+def toolset_enabled(config: Config, toolset: str | None, declared: bool = True) -> bool:
+    """Whether the toolset is offered: `server.toolsets` says which are, else its own table, else itself."""
+    only, own = config.server.toolsets, toolset_config(config, toolset).enabled
     if toolset is not None and only is not None:
         return toolset in only
-    return toolset_config(config, toolset).enabled is not False
+    return declared if own is None else own
 
 
 def toolset_options(config: Config, toolset: str, record: type[Struct]) -> Struct:
@@ -72,8 +87,13 @@ def toolset_options(config: Config, toolset: str, record: type[Struct]) -> Struc
         raise ConfigError(f"{dotted(('toolsets', toolset))}: {problem}") from None
 
 
-def unmatched(config: Config, tools: Iterable[str], toolsets: Iterable[str]) -> list[str]:
-    """A warning for each table without a tool or toolset, with the nearest name."""
+def unmatched(
+    config: Config, tools: Iterable[str], toolsets: Iterable[str], groups: Iterable[tuple[str, str]] = ()
+) -> list[str]:
+    """A warning for each table without a tool or toolset, and each group that no tool has, with the nearest name.
+
+    `groups` are those that tools have, each with its toolset.
+    """
     from longshore.nearest import nearest
 
     found: list[tuple[str, str]] = []
@@ -85,5 +105,25 @@ def unmatched(config: Config, tools: Iterable[str], toolsets: Iterable[str]) -> 
                 near = nearest(name, names) or nearest(name.removeprefix(ENV_MARK).lower(), names)
                 fix = f"; did you mean {near}?" if near else ""
                 found.append((dotted((section, name)), f"no such {section[:-1]}{fix}"))
-    first = {key: next(o.where for path, o in config.origins.items() if path.startswith(key + ".")) for key, _ in found}
-    return [f"{first[key]}: {key}: {text}" for key, text in found]
+    found += _unmatched_groups(config, present["toolsets"], groups)
+    return [f"{_where(config, key)}: {key}: {text}" for key, text in found]
+
+
+def _unmatched_groups(
+    config: Config, toolsets: Iterable[str], groups: Iterable[tuple[str, str]]
+) -> Iterator[tuple[str, str]]:
+    for toolset in toolsets:
+        declared = [group for owner, group in groups if owner == toolset]
+        for group in toolset_config(config, toolset).groups:
+            if group not in declared:
+                from longshore.nearest import nearest
+
+                near = nearest(group, declared)
+                fix = f"; did you mean {near}?" if near else ""
+                table = toolset if toolset in config.toolsets else ENV_MARK + env_form(toolset)
+                yield dotted(("toolsets", table, "groups")), f"no tool has the group {quote(group)}{fix}"
+
+
+def _where(config: Config, key: str) -> str:
+    """The source of the first value in a table, or of one key."""
+    return next(o.where for path, o in config.origins.items() if path == key or path.startswith(key + "."))

@@ -155,7 +155,9 @@ class RemoteEntries:
         )
         entry.explain = lambda _, __: RepairResult(faults=("arguments must be an object",))
         entry.headers, entry.raw, entry.replay = headers, True, True
-        entry.aliases = tuple(mounted_name(self._prefix, alias) for alias in mount.aliases_of(name))
+        aliases = {mounted_name(self._prefix, alias): each for alias, each in mount.aliases_of(name).items()}
+        entry.aliases = tuple(aliases)
+        entry.alias_migrations = {alias: each for alias, each in aliases.items() if each is not None}
         entry.effects = _effects(info.annotations)
         entry.idempotent = info.annotations.get("idempotentHint") is True
         return entry

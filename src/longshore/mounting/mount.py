@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from longshore.mounting.calls import Calls
     from longshore.mounting.entries import RemoteList
     from longshore.mounting.supervisor import MountSupervisor
+    from longshore.registry.migrations import Migration
     from longshore.server.call import Call
     from longshore.server.engine import Engine
 
@@ -222,11 +223,11 @@ class Mount(Toolset):
             self._log("notice", text)
         self._noted = problems
 
-    def aliases_of(self, name: str) -> tuple[str, ...]:
+    def aliases_of(self, name: str) -> dict[str, Migration | None]:
         """The earlier names of a tool. No list has them, so they are known only of a server in this process."""
         engine: Any = getattr(self._target, "engine", None)
         entry: Entry | None = None if engine is None else engine.tools.get(name)
-        return () if entry is None else entry.aliases
+        return {} if entry is None else {alias: entry.alias_migrations.get(alias) for alias in entry.aliases}
 
     def _take_list(self, found: RemoteList) -> None:
         before = self._lists.get(found.part)
@@ -387,7 +388,7 @@ class Mounts:
                 engine.guard(entry, call.link, call.frame)
             call.entry = entry
             try:
-                call.arguments = entry.decode(arguments)
+                call.arguments = entry.decode(_translated(entry, name, arguments))
             except ValidationError as problem:
                 raise ToolError(f"{name}: invalid arguments\n{problem}") from None
             return await entry.invoke(call.arguments, call)
@@ -407,3 +408,13 @@ class Mounts:
             meter=mount.prefix,
             limit=self._limit(name, mount.prefix, mount.timeout),
         )
+
+
+def _translated(entry: Entry, name: str, arguments: Any) -> Any:
+    """The tool's arguments, made of those of an alias if that has parameters of its own."""
+    if name not in entry.alias_migrations:
+        return arguments
+    reading = entry.alias_migrations[name].translate(name, arguments)
+    if reading.faults:
+        raise ToolError(f"{name}: invalid arguments\n" + "\n".join(reading.faults))
+    return reading.arguments

@@ -20,6 +20,7 @@ from longshore.schema.signature import Parameter, Patterns, Signature, Signature
 
 if TYPE_CHECKING:
     from longshore.protocol.http_headers import HeaderParam
+    from longshore.registry.migrations import Migration
     from longshore.schema.repair import RepairResult
 
 EFFECTS = ("read", "write", "destroy")
@@ -160,8 +161,8 @@ def read_signature(
             check_asked(signature)
     except SignatureProblem as problem:
         refuse(fn, problem.what, problem.fix)
-    if not tool and any(parameter.old_names for parameter in signature.parameters):
-        refuse(fn, "Alias(…) is for the parameters of tools", "take it out")
+    if not tool and any(parameter.old_names or parameter.hidden for parameter in signature.parameters):
+        refuse(fn, "Alias(…) and Hidden() are for the parameters of tools", "take it out")
     return signature
 
 
@@ -209,6 +210,13 @@ def with_migrations(
     return Migrations(explain, decode, read_renames(fn, parameters), read_migrations(fn, migrations))
 
 
+def _alias_migrations(fn: Callable[..., Any], aliases: Mapping[str, Callable[..., Any] | None]) -> dict[str, Migration]:
+    from longshore.registry.migrations import read_migration
+
+    given = {alias: migration for alias, migration in aliases.items() if migration is not None}
+    return {alias: read_migration(fn, each, f"aliases={{{alias!r}: {each!r}}}") for alias, each in given.items()}
+
+
 def name_of(fn: Callable[..., Any]) -> str:
     """The name of a function, which is the tool's unless the author says otherwise."""
     name = getattr(fn, "__name__", None) or getattr(getattr(fn, "func", None), "__name__", None) or type(fn).__name__
@@ -218,13 +226,20 @@ def name_of(fn: Callable[..., Any]) -> str:
 
 
 _FORMS: Final[tuple[tuple[tuple[str, ...], Callable[[Any], bool], str, str], ...]] = (
-    (("title", "description", "category", "help"), lambda value: isinstance(value, (str, NoneType)), "no text", '"…"'),
     (
-        ("tags", "examples", "aliases", "migrations"),
+        ("title", "description", "category", "help", "group"),
+        lambda value: isinstance(value, (str, NoneType)),
+        "no text",
+        '"…"',
+    ),
+    (
+        ("tags", "examples", "migrations"),
         lambda value: not isinstance(value, (str, bytes, Mapping)) and not callable(value),
         "one thing, not a list",
         "[…]",
     ),
+    (("aliases",), lambda value: not isinstance(value, (str, bytes)) and not callable(value), "no list", "[…]"),
+    (("listed",), lambda value: isinstance(value, bool), "neither True nor False", "False"),
     (
         ("errors", "meta", "annotations", "waive"),
         lambda value: isinstance(value, (Mapping, NoneType)),
@@ -267,7 +282,10 @@ def tool_fields(fn: Callable[..., Any], name: str, options: ToolOptions, run: Ru
         "examples": tuple(options.examples),
         "errors": dict(options.errors or {}),
         "help": options.help,
+        "listed": options.listed,
+        "group": options.group,
         "aliases": tuple(aliases),
+        "alias_migrations": _alias_migrations(fn, aliases) if isinstance(aliases, Mapping) else {},
         "scopes": frozenset(scopes),
         "waived": dict(options.waive or {}),
     }

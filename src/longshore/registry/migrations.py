@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 
 from longshore.protocol.questions import Ask
 from longshore.registry.source_location import locate, refuse
-from longshore.schema.repair import RepairResult
+from longshore.schema.repair import RepairResult, repair_typed
 from longshore.schema.signature import Parameter, Signature, SignatureProblem, read
 
 _TRANSLATED = "the arguments are those of an earlier version; the list of tools has today's"
@@ -24,6 +24,28 @@ class Migration(Struct, frozen=True):
 
     function: Callable[..., Any]
     signature: Signature
+
+    def run(self, arguments: Any) -> bytes:
+        """Today's arguments as JSON, made of decoded ones of the earlier form."""
+        from longshore.schema.output import encode
+
+        return encode(self.function(**self.signature.keywords(arguments)))
+
+    def translate(self, alias: str, raw: Any) -> RepairResult:
+        """Today's arguments, as raw JSON, made of those of an alias; or the faults of the latter."""
+        try:
+            reading = RepairResult(self.signature.decode(raw))
+        except Exception:  # an author's validator may raise anything
+            reading = repair_typed(alias, self.signature, bytes(raw))
+        return reading if reading.faults else RepairResult(Raw(self.run(reading.arguments)), notes=reading.notes)
+
+    def describe(self) -> dict[str, Any]:
+        """The description and the input schema of an alias."""
+        from longshore.schema.docstring import parse
+        from longshore.schema.infer import input_schema
+
+        doc = parse(self.function.__doc__, [parameter.name for parameter in self.signature.parameters])
+        return {"description": doc.summary, "inputSchema": input_schema(self.signature, doc.parameters)}
 
 
 @final
@@ -75,13 +97,11 @@ class Migrations:
 
     def _migrate(self, migration: Migration, raw: Any) -> RepairResult | None:
         """The current arguments, if these are of that earlier form and the migration makes valid ones of them."""
-        from longshore.schema.output import encode
-
         try:
             arguments = migration.signature.decode(raw)
         except Exception:  # an author's validator may raise anything
             return None
-        made = encode(migration.function(**migration.signature.keywords(arguments)))
+        made = migration.run(arguments)
         try:
             return RepairResult(self._decode(made), notes=(_TRANSLATED,))
         except Exception:
@@ -121,17 +141,19 @@ class _NoContext:
 
 def read_migrations(fn: Callable[..., Any], earlier: Sequence[Any]) -> tuple[Migration, ...]:
     """The migrations in their order, each with its signature."""
-    read_in_order: list[Migration] = []
-    for migration in earlier:
-        if not callable(migration):
-            refuse(fn, f"migrations=[{migration!r}] is no function", "def from_v1(…): return {…}")
-        try:
-            signature = read(migration, context_type=_NoContext, marker_type=Ask)
-        except SignatureProblem as problem:
-            refuse(migration, f"as a migration of {locate(fn)}: {problem.what}", problem.fix)
-        if signature.is_async:
-            refuse(migration, "a migration can't be async: it only makes one dict of another", "make it a def")
-        if signature.asked:
-            refuse(migration, f"a migration can't ask the client, and {signature.asked[0].name!r} does", "take it out")
-        read_in_order.append(Migration(migration, signature))
-    return tuple(read_in_order)
+    return tuple(read_migration(fn, migration, f"migrations=[{migration!r}]") for migration in earlier)
+
+
+def read_migration(fn: Callable[..., Any], migration: Any, option: str) -> Migration:
+    """A migration with its signature. `option` shows where the author gave it."""
+    if not callable(migration):
+        refuse(fn, f"{option} is no function", "def from_v1(…): return {…}")
+    try:
+        signature = read(migration, context_type=_NoContext, marker_type=Ask)
+    except SignatureProblem as problem:
+        refuse(migration, f"as a migration of {locate(fn)}: {problem.what}", problem.fix)
+    if signature.is_async:
+        refuse(migration, "a migration can't be async: it only makes one dict of another", "make it a def")
+    if signature.asked:
+        refuse(migration, f"a migration can't ask the client, and {signature.asked[0].name!r} does", "take it out")
+    return Migration(migration, signature)

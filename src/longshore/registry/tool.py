@@ -15,6 +15,7 @@ from longshore.schema.kinds import NAME_CHARACTERS
 
 if TYPE_CHECKING:
     from longshore.protocol.http_headers import HeaderParam
+    from longshore.registry.migrations import Migration
     from longshore.schema.repair import RepairResult
 
 Effects = Literal["read", "write", "destroy"]
@@ -58,8 +59,15 @@ class ToolOptions(Options, kw_only=True):
     """The scopes that an authenticated caller's token must have."""
     help: str | None = None
     """Text that `tool_help` shows beside the description, which every list carries."""
-    aliases: Sequence[str] = ()
-    """Earlier names: they can be called, and are in no list."""
+    listed: bool = True
+    """False: it can be called, and is in no list."""
+    group: str | None = None
+    """A group of its toolset's tools that is off until `[toolsets.NAME] groups` names it."""
+    aliases: Sequence[str] | Mapping[str, Callable[..., Any] | None] = ()
+    """Earlier names: they can be called, and are in no list.
+
+    A mapping gives each its migration, whose parameters are those of the alias; None: it takes today's arguments.
+    """
     migrations: Sequence[Callable[..., Any]] = ()
     """Migrations: functions that turn arguments of earlier versions into today's, the newest first."""
     waive: Mapping[str, str] | None = None
@@ -91,7 +99,9 @@ if TYPE_CHECKING:
         annotations: Mapping[str, Json] | None
         scopes: Sequence[str]
         help: str | None
-        aliases: Sequence[str]
+        listed: bool
+        group: str | None
+        aliases: Sequence[str] | Mapping[str, Callable[..., Any] | None]
         migrations: Sequence[Callable[..., Any]]
         waive: Mapping[str, str] | None
 
@@ -170,7 +180,13 @@ class Entry(Struct, kw_only=True):
     examples: tuple[Any, ...] = ()
     errors: dict[str, str] = {}
     help: str | None = None
+    listed: bool = True
+    """Whether lists show it."""
+    group: str | None = None
+    """The group that has to be configured before it is offered."""
     aliases: tuple[str, ...] = ()
+    alias_migrations: dict[str, Migration] = {}
+    """The migrations of the aliases that have parameters of their own."""
     waived: dict[str, str] = {}
     authored: list[Any] | Literal[True] | None = None
     """The parts of its description that the author wrote, so that lint has to check them.

@@ -36,6 +36,8 @@ class Toolset:
 
     name: ClassVar[str] = ""
     Options: ClassVar[type[Struct] | None] = None
+    enabled: ClassVar[bool] = True
+    """False: its tools are off until `[toolsets.NAME] enabled = true`."""
 
     def start(self) -> Awaitable[None] | None:
         return None

@@ -39,6 +39,8 @@ class IndexedEntry(Struct, kw_only=True, omit_defaults=True):
     errors: dict[str, str] = {}
     help: str | None = None
     aliases: tuple[str, ...] = ()
+    listed: bool = True
+    group: str | None = None
     waived: dict[str, str] = {}
     documented: bool = False
     scopes: tuple[str, ...] = ()
@@ -74,7 +76,7 @@ COPIED: Final = tuple(
 """Fields that an entry has as they are in the index."""
 LOADED: Final = (
     "where", "decode", "invoke", "render", "explain", "asked", "parameters", "keeps_frame", "typed_result",
-    "authored",
+    "authored", "alias_migrations",
 )  # fmt: skip
 """Fields that only the code knows. An entry gets them when its toolset has been imported."""
 

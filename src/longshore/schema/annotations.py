@@ -38,6 +38,15 @@ class Alias:
         return f"Alias({', '.join(map(repr, self.names))})"
 
 
+class Hidden:
+    """Marks a parameter that no list shows: `mode: Annotated[str, Hidden()] = "fast"`. It is accepted and checked."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "Hidden()"
+
+
 class Notes(Struct):
     """All metadata of one annotation, sorted."""
 
@@ -46,6 +55,7 @@ class Notes(Struct):
     constraints: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     old_names: tuple[str, ...] = ()
+    hidden: bool = False
     originals: tuple[Any, ...] = ()
     """The metadata as written, for pydantic to read."""
     needs_pydantic: bool = False
@@ -77,10 +87,8 @@ def is_field(value: Any) -> bool:
 def _note(item: Any, notes: Notes, marker_type: type | None) -> None:
     if marker_type is not None and isinstance(item, marker_type):
         notes.marker = item
-    elif isinstance(item, Header):
-        notes.extra[ANNOTATION] = item.name
-    elif isinstance(item, Alias):
-        notes.old_names += item.names
+    elif isinstance(item, (Header, Alias, Hidden)) or item is Hidden:
+        _note_mark(item, notes)
     elif isinstance(item, str):
         notes.description = notes.description or item
     elif isinstance(item, Meta):
@@ -100,6 +108,15 @@ def _note(item: Any, notes: Notes, marker_type: type | None) -> None:
         documentation = getattr(item, "documentation", None)
         if isinstance(documentation, str):
             notes.description = notes.description or documentation
+
+
+def _note_mark(item: Any, notes: Notes) -> None:
+    if isinstance(item, Header):
+        notes.extra[ANNOTATION] = item.name
+    elif isinstance(item, Alias):
+        notes.old_names += item.names
+    else:
+        notes.hidden = True
 
 
 def _constrain(item: Any, notes: Notes) -> None:

@@ -171,6 +171,8 @@ class Renamed(Struct, frozen=True):
     """Earlier name → name."""
     parameters: Mapping[str, Mapping[str, str]] = {}
     """Tool → earlier name of a parameter → name."""
+    inputs: Mapping[str, Any] = {}
+    """Earlier name of a tool → the input schema that it still has, if that is its own."""
 
 
 NOTHING: Final = Renamed()
@@ -198,8 +200,11 @@ def _compare_part(part: str, old: list[Any], new: list[Any], renamed: Renamed) -
         elif key in after and not same(before[key], after[key]):
             yield _compare_entry(part, title, before[key], after[key], renamed.parameters.get(key, {}))
         elif key not in after and successor in after:
-            entry = {**before[key], "name": successor}
-            found = _compare_entry(part, title, entry, after[successor], renamed.parameters.get(successor, {}))
+            entry, now = {**before[key], "name": successor}, after[successor]
+            renames: Mapping[str, str] = renamed.parameters.get(successor, {})
+            if key in renamed.inputs:
+                now, renames = {**now, "inputSchema": renamed.inputs[key]}, dict[str, str]()
+            found = _compare_entry(part, title, entry, now, renames)
             safe = [f"it is now {successor}, and can be called by its old name, too", *found.safe]
             yield SurfaceChange(title, found.broken, safe, found.diff)
         elif key not in after:

@@ -27,10 +27,13 @@ INLINE_USES = 12
 
 
 def input_schema(signature: Signature, descriptions: Mapping[str, str]) -> Schema:
-    """The schema of a function's arguments. A description in the signature wins over one from the docstring."""
+    """The schema of a function's arguments, as lists show it: without those that are hidden.
+
+    A description in the signature wins over one from the docstring.
+    """
     schemas = Schemas("validation", lower=True)
     properties: dict[str, Schema] = {}
-    for p in signature.parameters:
+    for p in [p for p in signature.parameters if not p.hidden]:
         extra = p.extra or {}
         written = schemas.optional(schemas.of(p.type), p.default, headed=ANNOTATION in extra)
         written |= {} if p.default is None else _default(p.default)

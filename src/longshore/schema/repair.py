@@ -10,7 +10,7 @@ at once, one line each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -63,7 +63,8 @@ def repair_typed(tool: str, signature: Signature, raw: bytes | Raw) -> RepairRes
         return whole
     parts = {name: Raw(msgspec.json.encode(each)) for name, each in value.items()}
     refusals = _refusals(signature, parts)
-    violations, notes = repair(value, _finder(tool, signature, refusals))
+    shown = [p for p in signature.parameters if not p.hidden or p.name in value]
+    violations, notes = repair(value, _finder(tool, shown, refusals))
     if notes:
         parts = {name: Raw(msgspec.json.encode(each)) for name, each in value.items()}
         refusals = _refusals(signature, parts)
@@ -160,14 +161,14 @@ def _refusal(parameter: Parameter, raw: Raw) -> Exception | None:
     return None
 
 
-def _finder(tool: str, signature: Signature, refused: Iterable[str]) -> Find:
+def _finder(tool: str, parameters: Sequence[Parameter], refused: Iterable[str]) -> Find:
     """Lists the violations of the parameters' schema. An argument that the decoder took is not checked again."""
     from longshore.schema.validate import SchemaProblem, build_finder
 
     schemas = Schemas("validation")
-    missing_or_wrong = {p.name for p in signature.parameters if p.required} | set(refused)
-    properties = {p.name: schemas.of(p.type) if p.name in missing_or_wrong else {} for p in signature.parameters}
-    required = [p.name for p in signature.parameters if p.required]
+    missing_or_wrong = {p.name for p in parameters if p.required} | set(refused)
+    properties = {p.name: schemas.of(p.type) if p.name in missing_or_wrong else {} for p in parameters}
+    required = [p.name for p in parameters if p.required]
     schema = schemas.close({"properties": properties, "required": required, "additionalProperties": False})
     try:
         return build_finder(schema, tool)

@@ -60,6 +60,8 @@ class Parameter(Struct, frozen=True):
     """Whether a part of its schema may be the author's own: keywords, or keys that are no plain names."""
     old_names: tuple[str, ...] = ()
     """The names that it had before."""
+    hidden: bool = False
+    """Whether no list shows it."""
 
 
 class Signature(Struct, frozen=True):

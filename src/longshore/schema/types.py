@@ -159,6 +159,8 @@ class TypeReader:
         self.authored |= bool(notes.extra)
         if notes.old_names:
             raise SignatureProblem("Alias(…) is for a parameter, not for what is inside of one", _MIGRATE)
+        if notes.hidden:
+            raise SignatureProblem("Hidden() is for a parameter, not for what is inside of one", "mark the parameter")
         native = all(isinstance(m, msgspec.Meta) for m in tp.__metadata__) and "pattern" not in notes.constraints
         if native and self.read(tp.__origin__) is tp.__origin__ and refusal(tp) is None:
             return tp
@@ -410,6 +412,8 @@ def read_parameter(
         raise SignatureProblem(f"parameter {name!r}: {problem.what}", problem.fix) from None
     except RecursionError:  # `type Tree = dict[str, Tree]`: nothing but its own depth ends it
         raise SignatureProblem(f"parameter {name!r}: {ENDLESS[0]}", ENDLESS[1]) from None
+    if notes.hidden:
+        _check_hidden(name, notes, default)
     if default is not NODEFAULT and ready is not Any:
         _check_default(name, annotation, ready, default)
     return Parameter(
@@ -424,6 +428,7 @@ def read_parameter(
         reader.in_header or ANNOTATION in notes.extra,
         reader.authored or reader.in_header or bool(notes.extra),
         notes.old_names,
+        notes.hidden,
     )
 
 
@@ -474,6 +479,16 @@ def find_refused(parameters: list[Parameter]) -> SignatureProblem:
         if (reason := refusal(p.type)) is not None:
             return SignatureProblem(f"parameter {p.name!r}: {reason}", ANYTHING)
     return SignatureProblem("its parameters can't be decoded together", ANYTHING)
+
+
+def _check_hidden(name: str, notes: Notes, default: Any) -> None:
+    """Refuse a hidden parameter that a client would have to know of."""
+    if default is NODEFAULT:
+        what = f"parameter {name!r} is Hidden(), so no client knows that it has to send it"
+        raise SignatureProblem(what, "give it a default, or take Hidden() out")
+    if ANNOTATION in notes.extra:
+        what = f"parameter {name!r} is Hidden(), so no client knows that a header has to repeat it"
+        raise SignatureProblem(what, "take Hidden() or Header(…) out")
 
 
 def _check_default(name: str, annotation: Any, ready: Any, default: Any) -> None:

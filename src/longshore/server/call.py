@@ -118,6 +118,10 @@ class Call(Struct, eq=False):
     notifications: CallNotifications | None = None
     remarks: tuple[str, ...] = ()
     """Repairs of the arguments, which the result reports."""
+    alias: str = ""
+    """The name by which a tool was called whose toolset has to be imported first."""
+    translated: bool = False
+    """Whether the arguments were made of those of an alias, so that they are not in the frame."""
     max_age: float = 0.0
     """Seconds for which the client may cache a resource's contents."""
     made_context: Context | None = None
@@ -131,7 +135,7 @@ class Call(Struct, eq=False):
         A queued call is counted by the size of its frame; the decoded arguments may take many times as much.
         """
         frame = self.frame = bytes(self.frame)
-        if self.method == "tools/call" and len(frame) > SMALL_BYTES:
+        if self.method == "tools/call" and len(frame) > SMALL_BYTES and not self.translated:
             self.arguments = read_call(frame).params.arguments
 
     @property

@@ -275,7 +275,7 @@ class Engine:
             call = Call(self.executor, link, session, peer, id, "tools/call", entry, params.arguments, frame, meta)
             call.remarks = remarks
             if entry.aliases or params.request_state is not UNSET or params.input_responses is not UNSET:
-                self._resume(call, params.name, params.input_responses, params.request_state)
+                return self._resume(call, params.name, params.input_responses, params.request_state)
         except ProtocolError as problem:
             if self.recorder.on:
                 self.recorder.request_completed("tools/call", id, 0.0, "refused")
@@ -329,16 +329,27 @@ class Engine:
 
             check_sent(entry, link.headers, frame)
 
-    def _resume(self, call: Call, name: str, responses: Any, state: Any) -> None:
-        """Note a call by a former name of the tool, and take up the answers that a retry brings."""
+    def _resume(self, call: Call, name: str, responses: Any, state: Any) -> bytes | None:
+        """Run a call by a former name of the tool, which the result notes, or one that brings answers to questions."""
         entry = call.entry
         if name in entry.aliases:
             call.remarks = (*call.remarks, f"{name} is now {entry.name}")
             if self.recorder.on:
                 self.recorder.arguments_mended(entry.name, call.id, call.remarks)
+        if name in entry.alias_migrations:
+            from longshore.server.alias_arguments import translate
+
+            refusal = translate(self.replies, call, name)
+            if refusal is not None:
+                if self.recorder.on:
+                    self.recorder.request_completed("tools/call", call.id, 0.0, "refused")
+                return refusal
+        elif entry.toolset is not None and entry.toolset.lazy is not None:
+            call.alias = name  # whether it has parameters of its own is known after the import
         asks = responses is not UNSET or state is not UNSET
         if asks and call.peer.revision.modern and (entry.asked or entry.replay):
             self.questions.resume(call, responses, state)
+        return self.run(call)
 
     def find_tool(self, name: str) -> Entry | None:
         """The tool of this name or former name, or one that stands for a mounted server that is starting."""
@@ -358,9 +369,9 @@ class Engine:
     def _require_tool(self, name: str, link: Link) -> Entry:
         entry = self.find_tool(name)
         if entry is None:
-            from longshore.registry.tool import hint
+            from longshore.server.unknown_tool import explain
 
-            text = f"no tool {name[:100]!r}{hint(name, self.tools)}"
+            text = explain(self, name)
             link.failed(Failure("unknown_tool", text))
             raise ProtocolError(INVALID_PARAMS, text)
         return entry
@@ -468,6 +479,10 @@ class Engine:
 
         self.executor.post(take)
 
+    def listed_tools(self) -> list[Entry]:
+        """The tools on offer that lists show."""
+        return [entry for entry in self.tools.values() if entry.listed]
+
     def refresh(self) -> None:
         """Apply the policy again, and drop everything made from the former offer."""
         self._capabilities = None
@@ -482,7 +497,7 @@ class Engine:
     def reconfigure(self, config: Config) -> None:
         """Apply a changed configuration, and notify clients if it changes the list of tools."""
         before, form = set(self.tools), self.policy.form
-        self.policy.config = config
+        self.policy.reconfigure(config)
         self.refresh()
         if set(self.tools) != before or self.policy.form != form:
             self.changed({"tools"})

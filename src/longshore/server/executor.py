@@ -330,12 +330,20 @@ class Executor:
                 return
             if problem is not None:
                 self.end(call, *self.replies.exception(call, problem))
-            elif (refusal := self._decode(call)) is not None:
+            elif (refusal := self._translate(call) or self._decode(call)) is not None:
                 self.end(call, refusal, "refused")
             else:
                 self._run_imported(call)
 
         lazy.load(self.call_threadsafe, proceed)
+
+    def _translate(self, call: Call) -> bytes | None:
+        """Translate the arguments of an alias with parameters of its own. Returns the answer if they are invalid."""
+        if call.alias not in call.entry.alias_migrations:
+            return None
+        from longshore.server.alias_arguments import translate
+
+        return translate(self.replies, call, call.alias)
 
     def _run_imported(self, call: Call) -> None:
         """Run a call whose toolset was imported for it, without a loop if it needs none."""

@@ -94,7 +94,7 @@ class Lists:
         catalog = self._engine.catalog
         match method:
             case "tools/list":
-                return list(self._engine.tools.values())
+                return self._engine.listed_tools()
             case "prompts/list":
                 return list(catalog.prompts.values())
             case _:

@@ -11,7 +11,7 @@ from longshore.config import Config
 from longshore.errors import RegistrationError
 from longshore.limits import Limits
 from longshore.registry.catalog import Catalog
-from longshore.registry.tool import Entry
+from longshore.registry.tool import Entry, hint
 from longshore.telemetry.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -27,6 +27,10 @@ class Policy:
         """`limits` and `instructions` are the author's; the configuration may override them."""
         self.config: Config = configuration.DEFAULT
         self._catalog, self._limits, self._instructions = catalog, limits, instructions
+        self._tools: dict[str, bool] = {}
+        """The tools that were enabled or disabled at run time."""
+        self._toolsets: dict[str, bool] = {}
+        """The toolsets, likewise."""
 
     @property
     def limits(self) -> Limits:
@@ -66,9 +70,53 @@ class Policy:
             entry.plain = entry.typed_result and not entry.result_bytes
             stateless = entry.toolset is None or entry.toolset.stateless
             entry.direct = entry.plain and entry.run == "inline" and not entry.keeps_frame and stateless
-            if entry.kind == "tool" and configuration.tool_enabled(config, entry.name, toolset):
+            if entry.kind == "tool" and self.is_enabled(entry):
                 offered[entry.name] = entry
         return offered
+
+    def is_enabled(self, entry: Entry) -> bool:
+        """Whether a tool is offered: as set at run time, else as configured, else as declared."""
+        chosen, handle = self.chosen(entry), entry.toolset
+        if chosen is not None:
+            return chosen
+        if handle is None:
+            return configuration.tool_enabled(self.config, entry.name, None, entry.group)
+        whole = self._toolsets.get(handle.name)
+        declared = handle.toolset.enabled
+        return configuration.tool_enabled(
+            self.config, entry.name, handle.name, entry.group, declared=declared, whole=whole
+        )
+
+    def chosen(self, entry: Entry) -> bool | None:
+        """What was set at run time for a tool, or for its toolset if that was disabled."""
+        own = self._tools.get(entry.name)
+        disabled = entry.toolset is not None and self._toolsets.get(entry.toolset.name) is False
+        return False if own is None and disabled else own
+
+    def set_enabled(self, name: str, enabled: bool) -> None:
+        """Enable or disable a tool or a toolset until the configuration changes. May be called from any thread.
+
+        Raises KeyError for an unknown name. A toolset's setting replaces those of its tools.
+        """
+        handle = self._catalog.toolsets.get(name)
+        tools = self._catalog.tools
+        if handle is None and name not in tools:
+            raise KeyError(f"no tool or toolset {name!r}{hint(name, [*tools, *self._catalog.toolsets])}")
+        affected = [entry for entry in tuple(tools.values()) if entry.toolset is handle] if handle else [tools[name]]
+        before = [self.is_enabled(entry) for entry in affected]
+        if handle is None:
+            self._tools[name] = enabled
+        else:
+            for entry in affected:
+                self._tools.pop(entry.name, None)
+            self._toolsets[name] = enabled
+        if [self.is_enabled(entry) for entry in affected] != before:
+            self._catalog.changed({"tools"})
+
+    def reconfigure(self, config: Config) -> None:
+        """Apply a changed configuration, which overrides what was enabled and disabled at run time."""
+        self.config = config
+        self._tools, self._toolsets = {}, {}
 
     def time_limit(self, name: str, toolset: str | None, declared: float | Literal[False] | None) -> float:
         """The seconds that a tool may run, for one that is not in the catalog yet."""

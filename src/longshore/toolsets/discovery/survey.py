@@ -61,14 +61,18 @@ def find(entries: Iterable[Entry], category: str | None, search: str | None) -> 
     return found
 
 
-def explain(entry: Entry) -> str:
+def explain(entry: Entry, called: str = "") -> str:
     """Everything about one tool, as text: description, arguments, result, errors.
 
-    The long help is only here: every client reads `tools/list` whole.
+    The long help is only here: every client reads `tools/list` whole. `called` may be an alias with its own parameters.
     """
     from inspect import cleandoc  # takes 14 ms
 
     described = entry.describe()
+    if called in entry.aliases and entry.toolset is not None and entry.toolset.lazy is not None:
+        entry.toolset.lazy.load_now()  # only the code knows the parameters of an alias
+    if called in entry.alias_migrations:
+        return _explain_alias(entry, called, described | entry.alias_migrations[called].describe())
     parts = [f"{entry.name}: {described.get('description', 'no description')}"]
     if entry.help:
         parts += ["", cleandoc(entry.help), ""]
@@ -76,8 +80,22 @@ def explain(entry: Entry) -> str:
         parts.append(f"Category: {category_of(entry)}")
     if entry.aliases:
         parts.append(f"Earlier names: {', '.join(entry.aliases)}")
+    parts += _contract(entry, described)
+    if entry.examples:
+        parts += ["Examples:", *(f"  {_json(example)}" for example in entry.examples)]
+    return "\n".join(parts)
+
+
+def _explain_alias(entry: Entry, alias: str, described: dict[str, Any]) -> str:
+    """An alias with its own parameters. Help and examples are left out: they are about the tool's."""
+    first = f"{alias}: {described['description'] or 'no description'}"
+    return "\n".join([first, f"It is now {entry.name}.", *_contract(entry, described)])
+
+
+def _contract(entry: Entry, described: dict[str, Any]) -> list[str]:
+    """Lines on what it takes and gives, and on its effects and errors."""
     arguments = argument_lines(described.get("inputSchema", {}))
-    parts.append("Takes:" if arguments else "Takes no arguments.")
+    parts = ["Takes:" if arguments else "Takes no arguments."]
     parts += [f"  {name} ({kind}){': ' if text else ''}{text}" for name, kind, text in arguments]
     if "outputSchema" in described:
         parts.append(f"Gives: {kind_of(described['outputSchema'], described['outputSchema'])}")
@@ -85,9 +103,7 @@ def explain(entry: Entry) -> str:
         parts.append(f"Effects: {entry.effects}{', idempotent' if entry.idempotent else ''}")
     if entry.errors:
         parts += ["Errors:", *(f"  {name}: {text}" for name, text in entry.errors.items())]
-    if entry.examples:
-        parts += ["Examples:", *(f"  {_json(example)}" for example in entry.examples)]
-    return "\n".join(parts)
+    return parts
 
 
 def argument_lines(schema: dict[str, Any]) -> list[tuple[str, str, str]]:

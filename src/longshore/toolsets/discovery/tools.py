@@ -57,10 +57,10 @@ class Discovery(Toolset):
         """Say what this server is and what its tools are for. Call it first if you are new here."""
         from longshore.toolsets.discovery.survey import count_categories
 
-        tools = self._app.engine.tools
+        tools = self._app.engine.listed_tools()
         return (
             f"This is {self._app.name} {self._app.version}. "
-            f"It has {len(tools)} tools: {count_categories(tools.values())}.\n"
+            f"It has {len(tools)} tools: {count_categories(tools)}.\n"
             "list_tools shows them by category or search word; tool_help explains one."
         )
 
@@ -74,7 +74,7 @@ class Discovery(Toolset):
             version=app.version,
             revisions=list(NAMES),
             uptime_seconds=round(monotonic() - executor.since, 1),
-            tools=len(app.engine.tools),
+            tools=len(app.engine.listed_tools()),
             calls=executor.calls,
             running=executor.running,
             parked=executor.queued,
@@ -91,14 +91,14 @@ class Discovery(Toolset):
     )
     def tool_help(self, name: Annotated[str, "the tool's name, as list_tools shows it"]) -> str:
         """Explain one tool: what it does, its arguments with defaults, what it returns, its errors and examples."""
-        from longshore.registry.tool import hint
+        from longshore.server import unknown_tool
         from longshore.toolsets.discovery.survey import explain
 
-        tools = self._app.engine.tools
-        entry = tools.get(name) or self._app.engine.find_renamed(name)
+        engine = self._app.engine
+        entry = engine.tools.get(name) or engine.find_renamed(name)
         if entry is None:
-            raise ToolError(f"no tool {name!r}" + (hint(name, tools) or "; list_tools shows all"))
-        return explain(entry)
+            raise ToolError(unknown_tool.explain(engine, name, "; list_tools shows all"))
+        return explain(entry, name)
 
     @tool(
         effects="read",
@@ -118,7 +118,7 @@ class Discovery(Toolset):
         """List the tools, one line each with its category and first sentence, 50 at a time."""
         from longshore.toolsets.discovery.survey import category_of, count_categories, find
 
-        tools = self._app.engine.tools.values()
+        tools = self._app.engine.listed_tools()
         if category is not None and category not in {category_of(entry) for entry in tools}:
             raise ToolError(
                 f"no category {category!r}; there are: {', '.join(sorted({category_of(e) for e in tools}))}"
@@ -136,7 +136,7 @@ class Discovery(Toolset):
 
     def _toolset(self, name: str) -> ToolsetStatus:
         holder = self._app.catalog.toolsets[name]
-        count = sum(entry.toolset is holder for entry in self._app.engine.tools.values())
+        count = sum(entry.toolset is holder for entry in self._app.engine.listed_tools())
         return ToolsetStatus(name, count, holder.ready, _details(holder.toolset))
 
 

@@ -99,7 +99,7 @@ def describe(engine: Engine, config: Config, has_credentials: bool, root: str) -
     schemas: Json = dict(_SCHEMAS)
     # Without an operationId: any could be a tool's name.
     paths: Json = {"/tools": {"get": {"summary": "List the tools", "responses": listed}}}
-    for entry in engine.tools.values():
+    for entry in engine.listed_tools():
         paths[f"/tools/{entry.name}"] = {"post": _operation(entry, schemas, list(schemes))}
     failed = {"$ref": "#/components/schemas/Failure"}
     document: Json = {

@@ -98,7 +98,7 @@ class RestEndpoint:
                 headers = ((b"allow", ", ".join(allowed).encode()),)
                 raise RestError("method", f"{path} takes {' and '.join(allowed)}", headers)
             if not is_call:
-                page: Any = {"tools": [entry.describe() for entry in self._engine.tools.values()]}
+                page: Any = {"tools": [entry.describe() for entry in self._engine.listed_tools()]}
                 if path == OPENAPI:
                     root = request.scope.get("root_path", "")
                     page = describe(self._engine, self._config, self._delivery.guard.required, root)
@@ -122,11 +122,9 @@ class RestEndpoint:
             raise RestError("busy", denied.text, denied.headers)
         engine = self._engine
         if engine.find_tool(name) is None:
-            from longshore.nearest import nearest
+            from longshore.server.unknown_tool import explain
 
-            near = nearest(name, engine.tools)
-            hint = f"did you mean {near!r}?" if near else "GET /tools has them all"
-            raise RestError("unknown_tool", f"no tool {name[:100]!r}; {hint}")
+            raise RestError("unknown_tool", explain(engine, name, "; GET /tools has them all"))
 
     async def _arguments(self, request: HttpRequest, receive: Receive) -> bytes:
         """The body, sure to be one JSON object and nothing beside it: it goes into a frame as it is."""
