@@ -11,6 +11,7 @@ _MODULES = {
     "longshore.app": "Server",
     "longshore.server.context": "Context",
     "longshore.registry.toolset": "Toolset tool resource prompt",
+    "longshore.registry.handles": "HandleTable",
     "longshore.registry.tool": "Tool",
     "longshore.protocol.content": (
         "CallResult Text Image Audio ResourceLink EmbeddedResource Contents Message Icon Annotations"
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from longshore.protocol.questions import Root as Root
     from longshore.protocol.questions import Sample as Sample
     from longshore.protocol.questions import SampleAnswer as SampleAnswer
+    from longshore.registry.handles import HandleTable as HandleTable
     from longshore.registry.tool import Tool as Tool
     from longshore.registry.toolset import Toolset as Toolset
     from longshore.registry.toolset import prompt as prompt
