@@ -110,6 +110,7 @@ class Runtime:
 
         self._configure(flags, config_path)
         engine, config = self.engine, self.policy.config
+        self.policy.report_unavailable(self._recorder)
         process = Process(engine.limits)
         process.install()
         stdio = Stdio(engine, reader, writer, process)
@@ -133,9 +134,12 @@ class Runtime:
         from longshore.transports.http_server.supervisor import Served, serve_http
 
         self._configure(flags, config_path)
+        engine = self.engine
+        if self.policy.config.http.workers > 1 and (stateful := self.policy.stateful_toolsets()):
+            raise needs_one_process(stateful, self.policy.config)
         served = Served(
             name=name,
-            engine=self.engine,
+            engine=engine,
             config=self.policy.config,
             makes_token=asks_token,
             report=self._report_start,
@@ -152,8 +156,9 @@ class Runtime:
         self.policy.config = configuration.load(flags, path=config_path)
         self._log_to_stderr()
         self._admission.report()
-        closing = self._catalog.toolsets
-        return HttpApp(self.engine, self.policy.config, on_close=lambda: self._closer.close_all(closing.values()))
+        engine, closing = self.engine, self._catalog.toolsets
+        self.policy.report_unavailable(self._recorder)
+        return HttpApp(engine, self.policy.config, on_close=lambda: self._closer.close_all(closing.values()))
 
     # -- configuration
 
@@ -205,6 +210,7 @@ class Runtime:
         if not reported:
             self._warn_unmatched()
         self._admission.report(reported)
+        self.policy.report_unavailable(self._recorder, reported)
 
     def _warn_unmatched(self) -> None:
         config = self.policy.config
@@ -259,6 +265,21 @@ def needs_http(settings: Mapping[str, Any]) -> ConfigError:
         if name not in section.keys:
             return ConfigError(f"http.{name}: {section.unknown(name)}")
     return ConfigError(f"run: {', '.join(settings)}: keys of [http] are for HTTP; write app.run(http=True, …)")
+
+
+def needs_one_process(toolsets: list[str], config: Config) -> ConfigError:
+    """The error for several workers with toolsets whose state lives in one process."""
+    names, where = ", ".join(map(repr, toolsets)), configuration.origin(config, "http.workers").where
+    off = "\n".join(f"    [toolsets.{name}]\n    enabled = false" for name in toolsets)
+    return ConfigError(
+        f"{where}: http.workers: {config.http.workers} processes can't share the state of {names}. Do one of these:\n"
+        "- serve with one process: --workers 1, or in longshore.toml\n"
+        "    [http]\n    workers = 1\n"
+        f"- switch {names} off, in longshore.toml\n{off}\n"
+        f"- serve {names} in a process of its own (--port 9101 --workers 1), "
+        "switch it off here as above, and mount it:\n"
+        f'    app.mount("http://127.0.0.1:9101/mcp", prefix="{toolsets[0]}")'
+    )
 
 
 def _auth_flags(auth: Any) -> dict[str, Any]:

@@ -116,3 +116,29 @@ def test_a_stop_that_fails_or_hangs_does_not_hold_the_end(workshop: Workshop) ->
     assert "did not close" in peer.stderr
     assert "not closed within 0.2 s, so ended as it is: hanging" in peer.stderr
     assert (workshop.folder / "stopped").exists()
+
+
+def test_an_unavailable_toolset_is_one_line_in_the_log_and_is_not_started(workshop: Workshop) -> None:
+    peer = started(
+        workshop,
+        """
+        from longshore import Server, Toolset, tool
+        app = Server("bare")
+
+        class Terminal(Toolset):
+            def available(self): return "no bubblewrap; install it: apt install bubblewrap"
+            def start(self): open("started", "w").close()
+            def stop(self): open("stopped", "w").close()
+            @tool
+            def use(self) -> str: return "used"
+
+        app.add_toolset(Terminal())
+        """,
+    )
+    answer = peer.call("use")
+    why = "no bubblewrap; install it: apt install bubblewrap"
+    assert answer["error"]["message"] == f"the tool 'use' is unavailable: {why}"
+    peer.close_input()
+    assert peer.wait() == 0
+    assert peer.stderr.count("the toolset 'terminal' is unavailable: " + why) == 1 == len(peer.stderr.splitlines())
+    assert not (workshop.folder / "started").exists() and not (workshop.folder / "stopped").exists()

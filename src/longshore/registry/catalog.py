@@ -127,6 +127,13 @@ class Catalog:
         self.changed({_PART_OF[kind] for kind, _ in self._drop(name)})
         return handle
 
+    def withdraw(self, handle: ToolsetHandle) -> None:
+        """Remove the resources and prompts of a toolset that can't run here. Its tools stay: errors say why."""
+        for table in (self.resources, self.prompts):
+            for key, entry in tuple(table.items()):
+                if entry.toolset is handle:
+                    del table[key]
+
     def remove_tool(self, name: str) -> None:
         if name not in self.tools:
             raise KeyError(f"no tool {name!r}{hint(name, self.tools)}")

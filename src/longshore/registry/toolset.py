@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from longshore.errors import RegistrationError, ToolError
 from longshore.registry.function import check_callback, check_uri, read_options, tool_entry
+from longshore.registry.source_location import refuse
 from longshore.registry.tool import Entry, Options, ToolOptions
 
 if TYPE_CHECKING:
@@ -29,9 +30,16 @@ class Toolset:
     - `start` is called once, when one of them is first used; `stop` when the toolset is removed or the server ends.
       Both may be `def` or `async def`.
     - `status` returns what `server_status` shows of it.
+    - `available` returns None, or why it can't run here and what to install or set. It is asked once, before anything
+      is offered; a toolset that can't run is neither listed nor started.
     """
 
     name: ClassVar[str] = ""
+    stateful: ClassVar[bool] = False
+    """Whether its state lives in one process, so that `--workers` above 1 is refused."""
+
+    def available(self) -> str | None:
+        return None
 
     def start(self) -> Awaitable[None] | None:
         return None
@@ -131,14 +139,32 @@ class ToolsetHandle:
         self.stateless = type(toolset).start is Toolset.start
         """Whether there is nothing to open, so that it is always ready."""
         self.ready = self.stateless
-        for hook in ("start", "stop"):
+        for hook in ("start", "stop", "available"):
             if getattr(type(toolset), hook) is not getattr(Toolset, hook):
                 check_callback(getattr(toolset, hook), hook)
+        self.unavailable = ""
+        """Why it can't run here, and what to install or set. Empty if it can; `check_available` sets it."""
+        self.availability_error: Exception | None = None
+        """The exception that `available` raised."""
+        self._checked = type(toolset).available is Toolset.available
+        if _is_coroutine_function(toolset.available):
+            refuse(toolset.available, "available is asked before anything runs, so it can't be async", "def available")
         self.rank = 0
         """Of two equal names, that of the lower rank wins. Each mounted server has its own rank, all others 0."""
         self.removed = False
         """A call that comes after the removal must not open the state again."""
         self._opening: Future[None] | None = None
+
+    def check_available(self) -> bool:
+        """Ask the toolset, once, whether it can run here."""
+        if not self._checked:
+            self._checked = True
+            try:
+                self.unavailable = self.toolset.available() or ""
+            except Exception as problem:
+                self.availability_error = problem
+                self.unavailable = f"{type(problem).__name__}: {problem}"
+        return not self.unavailable
 
     async def open(self) -> None:
         """Open the state. Concurrent callers await the same future; after a failure the next caller tries again."""
@@ -179,8 +205,7 @@ class ToolsetHandle:
 
 async def _call(method: Callable[[], Awaitable[None] | None]) -> None:
     """Run `start` or `stop`: a blocking one off the loop, on a thread that can't hold the process at its end."""
-    code = getattr(getattr(method, "__func__", method), "__code__", None)
-    if code is not None and code.co_flags & 0x80:
+    if _is_coroutine_function(method):
         await method()  # type: ignore[misc]
         return
     from asyncio import get_running_loop
@@ -206,6 +231,11 @@ async def _call(method: Callable[[], Awaitable[None] | None]) -> None:
 
     Thread(target=work, daemon=True).start()
     await done
+
+
+def _is_coroutine_function(method: Callable[..., Any]) -> bool:
+    code = getattr(getattr(method, "__func__", method), "__code__", None)
+    return code is not None and bool(code.co_flags & 0x80)
 
 
 def toolset_name(toolset: Toolset) -> str:

@@ -334,12 +334,20 @@ class Engine:
 
         return find_alias(self.tools, name)
 
+    def unavailable_tool(self, name: str) -> str:
+        """Why a tool can't be called if its toolset can't run here; else empty."""
+        from longshore.registry.catalog import find_alias
+
+        entry = self.catalog.tools.get(name) or find_alias(self.catalog.tools, name)
+        why = "" if entry is None or entry.toolset is None else entry.toolset.unavailable
+        return why and f"the tool {name!r} is unavailable: {why}"
+
     def _require_tool(self, name: str, peer: Peer) -> Entry:
         entry = self.find_tool(name)
         if entry is None:
             from longshore.registry.tool import hint
 
-            text = f"no tool {name[:100]!r}{hint(name, self.tools)}"
+            text = self.unavailable_tool(name) or f"no tool {name[:100]!r}{hint(name, self.tools)}"
             fault = self.dialect.failed(Failure("unknown_tool", text), "tools/call", peer.revision)
             assert isinstance(fault, Fault)
             raise ProtocolError(fault.code, fault.message)
@@ -454,6 +462,7 @@ class Engine:
         if self._lists is not None:
             self._lists.clear()
         self.tools = self.policy.offer()
+        self.policy.report_unavailable(self.recorder)
 
     def reconfigure(self, config: Config) -> None:
         """Apply a changed configuration, and notify clients if it changes the list of tools."""

@@ -16,6 +16,7 @@ from longshore.telemetry.recorder import Recorder
 
 if TYPE_CHECKING:
     from longshore.registry.tool_lint import LintPolicy, RegistrationLint
+    from longshore.registry.toolset import ToolsetHandle
     from longshore.schema.client_forms import Form
 
 
@@ -27,6 +28,8 @@ class Policy:
         """`limits` and `instructions` are the author's; the configuration may override them."""
         self.config: Config = configuration.DEFAULT
         self._catalog, self._limits, self._instructions = catalog, limits, instructions
+        self._unreported: list[ToolsetHandle] = []
+        """Toolsets that can't run here, of which the log does not know yet."""
 
     @property
     def limits(self) -> Limits:
@@ -59,9 +62,33 @@ class Policy:
             entry.plain = entry.typed_result and not entry.result_bytes
             stateless = entry.toolset is None or entry.toolset.stateless
             entry.direct = entry.plain and entry.run == "inline" and not entry.keeps_frame and stateless
-            if entry.kind == "tool" and configuration.tool_enabled(config, entry.name, toolset):
+            if self._offers(entry) and entry.kind == "tool":
                 offered[entry.name] = entry
         return offered
+
+    def _offers(self, entry: Entry) -> bool:
+        """Whether the configuration enables an entry, and its toolset can run here."""
+        handle = entry.toolset
+        if not configuration.tool_enabled(self.config, entry.name, None if handle is None else handle.name):
+            return False
+        if handle is None:
+            return True
+        if not handle.unavailable and not handle.check_available():
+            self._unreported.append(handle)
+            self._catalog.withdraw(handle)
+        return not handle.unavailable
+
+    def stateful_toolsets(self) -> list[str]:
+        """The toolsets on offer whose state lives in one process."""
+        handles = {entry.toolset for entry in self._catalog.entries() if self._offers(entry)}
+        return sorted(each.name for each in handles if each is not None and each.toolset.stateful)
+
+    def report_unavailable(self, recorder: Recorder, reported: bool = False) -> None:
+        """Log the toolsets that were found to be unable to run here, unless another process has."""
+        found, self._unreported = self._unreported, []
+        for handle in found if not reported else ():
+            text = f"the toolset {handle.name!r} is unavailable: {handle.unavailable}"
+            recorder.problem("warning", text, handle.availability_error)
 
     def time_limit(self, name: str, toolset: str | None, declared: float | Literal[False] | None) -> float:
         """The seconds that a tool may run, for one that is not in the catalog yet."""

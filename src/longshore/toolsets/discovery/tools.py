@@ -59,10 +59,12 @@ class Discovery(Toolset):
         from longshore.toolsets.discovery.survey import count_categories
 
         tools = self._app.engine.tools
+        absent = [each for each in self._app.catalog.toolsets.values() if each.unavailable]
         return (
             f"This is {self._app.name} {self._app.version}. "
             f"It has {len(tools)} tools: {count_categories(tools.values())}.\n"
             "list_tools shows them by category or search word; tool_help explains one."
+            + "".join(f"\nUnavailable here: {each.name}: {each.unavailable}" for each in absent)
         )
 
     @tool(effects="read", run="inline", title="Server status")
@@ -98,7 +100,8 @@ class Discovery(Toolset):
         tools = self._app.engine.tools
         entry = tools.get(name) or self._app.engine.find_renamed(name)
         if entry is None:
-            raise ToolError(f"no tool {name!r}" + (hint(name, tools) or "; list_tools shows all"))
+            absent = self._app.engine.unavailable_tool(name)
+            raise ToolError(absent or f"no tool {name!r}" + (hint(name, tools) or "; list_tools shows all"))
         return explain(entry)
 
     @tool(
@@ -138,6 +141,8 @@ class Discovery(Toolset):
     def _toolset(self, name: str) -> ToolsetStatus:
         holder = self._app.catalog.toolsets[name]
         count = sum(entry.toolset is holder for entry in self._app.engine.tools.values())
+        if holder.unavailable:
+            return ToolsetStatus(name, 0, False, {"unavailable": holder.unavailable})
         return ToolsetStatus(name, count, holder.ready, _details(holder.toolset))
 
 

@@ -126,7 +126,7 @@ class RestEndpoint:
 
             near = nearest(name, engine.tools)
             hint = f"did you mean {near!r}?" if near else "GET /tools has them all"
-            raise RestError("unknown_tool", f"no tool {name[:100]!r}; {hint}")
+            raise RestError("unknown_tool", engine.unavailable_tool(name) or f"no tool {name[:100]!r}; {hint}")
 
     async def _arguments(self, request: HttpRequest, receive: Receive) -> bytes:
         """The body, sure to be one JSON object and nothing beside it: it goes into a frame as it is."""
