@@ -111,7 +111,7 @@ class Runtime:
         self._configure(flags, config_path)
         engine, config = self.engine, self.policy.config
         self.policy.report_unavailable(self._recorder)
-        process = Process(engine.limits)
+        process = Process(engine.limits, self._extra_seconds)
         process.install()
         stdio = Stdio(engine, reader, writer, process)
         if any(entry.run != "inline" for entry in engine.tools.values()):
@@ -145,6 +145,7 @@ class Runtime:
             report=self._report_start,
             watch=self._start_watch,
             close=self._close,
+            extra_seconds=self._extra_seconds,
         )
         serve_http(served)
 
@@ -232,6 +233,17 @@ class Runtime:
         """Close a toolset that is no longer in the catalog."""
         self._closer.close_removed(handle, self.loop, self.policy.limits.stop_seconds)
 
+    @property
+    def _share(self) -> float:
+        """The seconds for `stop` of a toolset that does not set its own. Two more shares are for what comes after."""
+        return self.engine.limits.stop_seconds / 3
+
+    def _extra_seconds(self, unopened: bool = False) -> float:
+        """How much longer than its share the slowest `stop` may take, of the toolsets that are open, or of all."""
+        handles = tuple(self._catalog.toolsets.values())
+        own = [each.toolset.stop_seconds or 0.0 for each in handles if unopened or each.needs_closing]
+        return max([self._share, *own]) - self._share
+
     def _close(self, process: Any) -> None:
         from longshore.transports.process import release_threads
 
@@ -241,7 +253,7 @@ class Runtime:
             import asyncio
 
             loop = loop or asyncio.new_event_loop()
-            loop.run_until_complete(self._closer.close_all(handles, limits.stop_seconds / 3))
+            loop.run_until_complete(self._closer.close_all(handles, self._share))
         process.end()
         if loop is not None and not loop.is_running():
             if self.mounts is not None:

@@ -142,3 +142,40 @@ def test_an_unavailable_toolset_is_one_line_in_the_log_and_is_not_started(worksh
     assert peer.wait() == 0
     assert peer.stderr.count("the toolset 'terminal' is unavailable: " + why) == 1 == len(peer.stderr.splitlines())
     assert not (workshop.folder / "started").exists() and not (workshop.folder / "stopped").exists()
+
+
+SLOW = """
+    import asyncio
+    from longshore import Limits, Server, Toolset, tool
+    app = Server("slow to stop", limits=Limits(stop_seconds=0.3))  # a third of it is the share of a toolset
+
+    class Slow(Toolset):
+        stop_seconds = {deadline}
+        async def start(self): ...
+        async def stop(self):
+            await asyncio.sleep({takes})
+            open("stopped", "w").close()
+        @tool
+        async def use(self) -> str: return "used"
+
+    app.add_toolset(Slow())
+"""
+
+
+@pytest.mark.parametrize("how", ["end of input", "SIGTERM"])
+@pytest.mark.parametrize(
+    ("deadline", "takes", "is_stopped"), [("60.0", 0.6, True), ("0.5", 600, False), ("None", 0.6, False)]
+)
+def test_a_toolset_sets_its_own_deadline_to_stop(
+    workshop: Workshop, how: str, deadline: str, takes: float, is_stopped: bool
+) -> None:
+    peer = started(workshop, SLOW.format(deadline=deadline, takes=takes))
+    peer.call("use")
+    if how == "end of input":
+        peer.close_input()
+    else:
+        os.kill(peer.pid, signal.SIGTERM)
+    assert peer.wait() == (0 if how == "end of input" else 128 + signal.SIGTERM)
+    assert (workshop.folder / "stopped").exists() == is_stopped
+    limit = "0.1" if deadline == "None" else deadline
+    assert (f"not closed within {limit} s, so ended as it is: slow" in peer.stderr) != is_stopped

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Unpack, cast, final, overload
 
 from msgspec import Struct
 
 from longshore.errors import RegistrationError, ToolError
 from longshore.registry.function import check_callback, check_uri, read_options, tool_entry
-from longshore.registry.source_location import refuse
+from longshore.registry.source_location import caller, refuse
 from longshore.registry.tool import Entry, Options, ToolOptions
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ class Toolset:
     name: ClassVar[str] = ""
     stateful: ClassVar[bool] = False
     """Whether its state lives in one process, so that `--workers` above 1 is refused."""
+
+    stop_seconds: ClassVar[float | None] = None
+    """How long `stop` may take before it is cancelled. None: its share of `limits.stop_seconds`."""
 
     def available(self) -> str | None:
         return None
@@ -142,6 +146,7 @@ class ToolsetHandle:
         for hook in ("start", "stop", "available"):
             if getattr(type(toolset), hook) is not getattr(Toolset, hook):
                 check_callback(getattr(toolset, hook), hook)
+        _check_seconds(toolset)
         self.unavailable = ""
         """Why it can't run here, and what to install or set. Empty if it can; `check_available` sets it."""
         self.availability_error: Exception | None = None
@@ -238,6 +243,14 @@ def _is_coroutine_function(method: Callable[..., Any]) -> bool:
     return code is not None and bool(code.co_flags & 0x80)
 
 
+def _check_seconds(toolset: Toolset) -> None:
+    """Refuse a deadline of `stop` that is no number of seconds."""
+    seconds: Any = toolset.stop_seconds
+    if seconds is not None and not (isinstance(seconds, (int, float)) and 0 < seconds < inf):
+        what = f"stop_seconds = {seconds!r} is no number of seconds"
+        raise RegistrationError(f"{caller()} {type(toolset).__qualname__}", what, "stop_seconds = 5.0")
+
+
 def toolset_name(toolset: Toolset) -> str:
     """The declared name, else the class's in snake case."""
     return toolset.name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(toolset).__name__).lower()
@@ -253,24 +266,22 @@ class ToolsetCloser:
         """Tasks that did not end in time, which was reported."""
 
     async def close_all(self, handles: Iterable[ToolsetHandle], seconds: float | None = None) -> None:
-        """Close toolsets concurrently. After `seconds` the others are cancelled."""
+        """Close toolsets concurrently. One that takes longer than `seconds`, or its own deadline, is cancelled."""
+        from asyncio import gather
+
+        await gather(*(self._close_within(handle, seconds) for handle in handles if handle.needs_closing))
+
+    async def _close_within(self, handle: ToolsetHandle, seconds: float | None) -> None:
         from asyncio import get_running_loop, wait
 
-        closing = {
-            get_running_loop().create_task(self._close(handle)): handle.name
-            for handle in handles
-            if handle.needs_closing
-        }
-        if not closing:
-            return
-        _, late = await wait(closing, timeout=seconds)
+        own = handle.toolset.stop_seconds or seconds
+        closing = get_running_loop().create_task(self._close(handle))
+        _, late = await wait([closing], timeout=own)
         if late:
-            names = ", ".join(sorted(closing[task] for task in late))
-            self._report("warning", f"not closed within {seconds:.1f} s, so ended as it is: {names}")
-            self._late |= late
-            for task in late:
-                task.cancel()
-            await wait(late, timeout=seconds)
+            self._report("warning", f"not closed within {own:.1f} s, so ended as it is: {handle.name}")
+            self._late.add(closing)
+            closing.cancel()
+            await wait([closing], timeout=seconds or own)
 
     def close_removed(self, handle: ToolsetHandle, loop: AbstractEventLoop | None, seconds: float) -> None:
         """Close a toolset that was removed: on the server's loop, or without one on a thread, for at most `seconds`."""
@@ -278,7 +289,13 @@ class ToolsetCloser:
         if not handle.needs_closing:
             return
         if loop is not None:
-            loop.call_soon_threadsafe(lambda: self._closing.add(loop.create_task(self._close(handle))))
+
+            def begin() -> None:
+                task = loop.create_task(self._close_within(handle, None))
+                self._closing.add(task)
+                task.add_done_callback(self._closing.discard)
+
+            loop.call_soon_threadsafe(begin)
             return
         import asyncio
         from threading import Thread
@@ -286,7 +303,7 @@ class ToolsetCloser:
         # The caller's own thread may have a running loop.
         closing = Thread(target=lambda: asyncio.run(self._close(handle)), daemon=True)
         closing.start()
-        closing.join(seconds)
+        closing.join(handle.toolset.stop_seconds or seconds)
 
     async def _close(self, handle: ToolsetHandle) -> None:
         from asyncio import CancelledError, current_task
@@ -296,5 +313,3 @@ class ToolsetCloser:
         except (Exception, CancelledError) as problem:  # a `stop` that awaits a task it has cancelled raises that
             if current_task() not in self._late:
                 self._report("error", f"the toolset {handle.name!r} did not close", problem)
-        finally:
-            self._closing.discard(current_task())
