@@ -7,6 +7,8 @@ import signal
 
 import pytest
 
+from waiting import eventually
+
 from .conftest import Workshop
 from .peer import Peer
 
@@ -179,3 +181,36 @@ def test_a_toolset_sets_its_own_deadline_to_stop(
     assert (workshop.folder / "stopped").exists() == is_stopped
     limit = "0.1" if deadline == "None" else deadline
     assert (f"not closed within {limit} s, so ended as it is: slow" in peer.stderr) != is_stopped
+
+
+@pytest.mark.parametrize("how", ["end of input", "SIGTERM"])
+def test_a_toolset_hears_of_a_watch_and_of_its_end_before_it_is_stopped(workshop: Workshop, how: str) -> None:
+    peer = started(
+        workshop,
+        """
+        from longshore import Server, Toolset, resource
+        app = Server("watched")
+
+        def note(text):
+            with open("log", "a") as file:
+                file.write(text + "\\n")
+
+        class Files(Toolset):
+            def start(self): note("start")
+            def stop(self): note("stop")
+            def watched(self, uri): note("+" + uri)
+            def unwatched(self, uri): note("-" + uri)
+            @resource("files://{path}")
+            def read(self, path: str) -> str: return path
+
+        app.add_toolset(Files())
+        """,
+    )
+    peer.ask({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": "files://a"}})
+    eventually("the watch", lambda: log(workshop) == ["start", "+files://a"])
+    if how == "end of input":
+        peer.close_input()
+    else:
+        os.kill(peer.pid, signal.SIGTERM)
+    peer.wait()
+    assert log(workshop) == ["start", "+files://a", "-files://a", "stop"]

@@ -32,10 +32,6 @@ class PendingMounts(Protocol):
         """The prefixes of the servers that are down, each with the reason."""
         ...
 
-    def watch(self, uris: set[str]) -> None:
-        """Watch these resources for clients; some of them may belong to mounted servers."""
-        ...
-
     def placeholder(self, name: str) -> Entry | None:
         """An entry for an unknown tool that may belong to a mounted server."""
         ...

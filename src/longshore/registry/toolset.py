@@ -19,9 +19,18 @@ if TYPE_CHECKING:
 
     from longshore.registry.resource import ResourceKeywords
     from longshore.registry.tool import OptionKeywords, ToolKeywords
+    from longshore.registry.watch_hooks import Spawn, WatchHooks
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__longshore__"
+_HOOKS: dict[str, tuple[str, ...]] = {
+    "start": (),
+    "stop": (),
+    "available": (),
+    "watched": ("uri",),
+    "unwatched": ("uri",),
+}
+"""The methods that the server calls, and their parameters."""
 
 
 class Toolset:
@@ -31,6 +40,8 @@ class Toolset:
     - `start` is called once, when one of them is first used; `stop` when the toolset is removed or the server ends.
       Both may be `def` or `async def`.
     - `status` returns what `server_status` shows of it.
+    - `watched(uri)` is called when the first client begins to watch one of its resources, `unwatched(uri)` when the
+      last has ceased. Both may be `def` or `async def`.
     - `available` returns None, or why it can't run here and what to install or set. It is asked once, before anything
       is offered; a toolset that can't run is neither listed nor started.
     """
@@ -49,6 +60,12 @@ class Toolset:
         return None
 
     def stop(self) -> Awaitable[None] | None:
+        return None
+
+    def watched(self, uri: str) -> Awaitable[None] | None:  # noqa: ARG002
+        return None
+
+    def unwatched(self, uri: str) -> Awaitable[None] | None:  # noqa: ARG002
         return None
 
     def status(self) -> dict[str, Any]:
@@ -137,15 +154,19 @@ def _make_entry(mark: Mark, method: Any, context_type: type) -> Entry:
 class ToolsetHandle:
     """A toolset in a server: whether its state is open, and how to open it once for concurrent calls."""
 
-    def __init__(self, toolset: Toolset) -> None:
+    def __init__(self, toolset: Toolset, watch: Callable[[frozenset[str]], None] | None = None) -> None:
+        """`watch` takes the resources of it that clients watch, in place of the hooks of the toolset."""
         self.toolset = toolset
         self.name = toolset_name(toolset)
         self.stateless = type(toolset).start is Toolset.start
         """Whether there is nothing to open, so that it is always ready."""
         self.ready = self.stateless
-        for hook in ("start", "stop", "available"):
-            if getattr(type(toolset), hook) is not getattr(Toolset, hook):
-                check_callback(getattr(toolset, hook), hook)
+        own = [name for name in _HOOKS if getattr(type(toolset), name) is not getattr(Toolset, name)]
+        for hook in own:
+            check_callback(getattr(toolset, hook), hook, *_HOOKS[hook])
+        self.is_told_of_watches = watch is not None or "watched" in own or "unwatched" in own
+        self._watch = watch
+        self._hooks: WatchHooks | None = None
         _check_seconds(toolset)
         self.unavailable = ""
         """Why it can't run here, and what to install or set. Empty if it can; `check_available` sets it."""
@@ -171,6 +192,17 @@ class ToolsetHandle:
                 self.unavailable = f"{type(problem).__name__}: {problem}"
         return not self.unavailable
 
+    def set_watched(self, uris: frozenset[str], spawn: Spawn, report: Callable[..., None]) -> None:
+        """Take the resources of it that clients of this process watch. Hooks are run by `spawn`."""
+        if self._watch is not None:
+            self._watch(uris)
+        elif self.is_told_of_watches:
+            if self._hooks is None:
+                from longshore.registry.watch_hooks import WatchHooks
+
+                self._hooks = WatchHooks(self, report)
+            self._hooks.watch(uris, spawn)
+
     async def open(self) -> None:
         """Open the state. Concurrent callers await the same future; after a failure the next caller tries again."""
         from asyncio import ensure_future, shield
@@ -185,7 +217,7 @@ class ToolsetHandle:
 
     async def _open(self) -> None:
         try:
-            await _call(self.toolset.start)
+            await begin_call(self.toolset.start)
             self.ready = True
         finally:
             self._opening = None
@@ -199,21 +231,24 @@ class ToolsetHandle:
                 await shield(self._opening)
             except Exception:
                 return  # it was never opened, and the callers of `open` got the error
+        if self._hooks is not None:
+            await self._hooks.finish()
         if self.ready and type(self.toolset).stop is not Toolset.stop:
             self.ready = False
-            await _call(self.toolset.stop)
+            await begin_call(self.toolset.stop)
 
     @property
     def needs_closing(self) -> bool:
-        return (self.ready or self._opening is not None) and type(self.toolset).stop is not Toolset.stop
+        stops = (self.ready or self._opening is not None) and type(self.toolset).stop is not Toolset.stop
+        return stops or (self._hooks is not None and bool(self._hooks.told))
 
 
-async def _call(method: Callable[[], Awaitable[None] | None]) -> None:
-    """Run `start` or `stop`: a blocking one off the loop, on a thread that can't hold the process at its end."""
+def begin_call(method: Callable[..., Awaitable[None] | None], *given: Any) -> Future[None]:
+    """Call a method of a toolset: a blocking one off the loop, on a thread that can't hold the process at its end."""
+    from asyncio import ensure_future, get_running_loop
+
     if _is_coroutine_function(method):
-        await method()  # type: ignore[misc]
-        return
-    from asyncio import get_running_loop
+        return ensure_future(cast("Awaitable[None]", method(*given)))
     from threading import Thread
 
     loop = get_running_loop()
@@ -226,7 +261,7 @@ async def _call(method: Callable[[], Awaitable[None] | None]) -> None:
     def work() -> None:
         problem: BaseException | None = None
         try:
-            method()
+            method(*given)
         except Exception as raised:
             problem = raised
         try:
@@ -235,7 +270,7 @@ async def _call(method: Callable[[], Awaitable[None] | None]) -> None:
             pass  # the loop has closed meanwhile
 
     Thread(target=work, daemon=True).start()
-    await done
+    return done
 
 
 def _is_coroutine_function(method: Callable[..., Any]) -> bool:
