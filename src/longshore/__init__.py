@@ -11,6 +11,7 @@ _MODULES = {
     "longshore.app": "Server",
     "longshore.server.context": "Context",
     "longshore.registry.toolset": "Toolset tool resource prompt",
+    "longshore.registry.handles": "HandleTable",
     "longshore.registry.tool": "Tool",
     "longshore.registry.options": "Size Folder Variable",
     "longshore.protocol.content": (
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from longshore.protocol.questions import Root as Root
     from longshore.protocol.questions import Sample as Sample
     from longshore.protocol.questions import SampleAnswer as SampleAnswer
+    from longshore.registry.handles import HandleTable as HandleTable
     from longshore.registry.options import Folder as Folder
     from longshore.registry.options import Size as Size
     from longshore.registry.options import Variable as Variable

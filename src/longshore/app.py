@@ -15,8 +15,6 @@ from longshore.server.policy import Admission, Policy, declare
 from longshore.telemetry.recorder import Recorder
 
 if TYPE_CHECKING:
-    from msgspec import Struct
-
     from longshore.config import Config
     from longshore.limits import Limits
     from longshore.protocol.content import Icon
@@ -153,13 +151,9 @@ class Server:
 
         for indexed in read_index(path):
             if not names or indexed.name in names:
-                lazy = LazyToolset(indexed, Context, self.make_toolset, self.catalog.entries_completed)
+                options, changed = self._runtime.toolset_options, self.catalog.entries_completed
+                lazy = LazyToolset(indexed, Context, self, options, changed)
                 self.catalog.add_declared(lazy.handle, lazy.entries)
-
-    def make_toolset(self, factory: Callable[..., Toolset], name: str) -> Toolset:
-        """Make a toolset that an index names: with its options if it has any, else with the server."""
-        options: type[Struct] | None = getattr(factory, "Options", None)
-        return factory(self if options is None else self._runtime.toolset_options(name, options))
 
     def remove_toolset(self, name: str) -> None:
         """Remove a toolset with all its tools, and close it."""

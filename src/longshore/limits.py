@@ -65,7 +65,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """What a child process gets between SIGTERM and SIGKILL when the server ends."""
 
     stop_seconds: float = 0.7
-    """From a stop signal to a certain end of the process, clean or not."""
+    """From a stop signal to a certain end of the process, clean or not. A toolset's `stop_seconds` may extend it."""
 
     header_bytes: int = 64 << 10
     """The head of one HTTP request: 100 headers with room for a long token."""

@@ -148,7 +148,8 @@ class Runtime:
 
         self._configure(flags, config_path)
         engine, config = self.engine, self.policy.config
-        process = Process(engine.limits)
+        self.policy.report_unavailable(self._recorder)
+        process = Process(engine.limits, self._extra_seconds)
         process.install()
         stdio = Stdio(engine, reader, writer, process)
         if any(entry.run != "inline" for entry in engine.tools.values()):
@@ -171,14 +172,18 @@ class Runtime:
         from longshore.transports.http_server.supervisor import Served, serve_http
 
         self._configure(flags, config_path)
+        engine = self.engine
+        if self.policy.config.http.workers > 1 and (stateful := self.policy.stateful_toolsets()):
+            raise needs_one_process(stateful, self.policy.config)
         served = Served(
             name=name,
-            engine=self.engine,
+            engine=engine,
             config=self.policy.config,
             makes_token=asks_token,
             report=self._report_start,
             watch=self._start_watch,
             close=self._close,
+            extra_seconds=self._extra_seconds,
         )
         serve_http(served)
 
@@ -190,8 +195,9 @@ class Runtime:
         self.policy.config = self._read()
         self._log_to_stderr()
         self._admission.report()
-        closing = self._catalog.toolsets
-        return HttpApp(self.engine, self.policy.config, on_close=lambda: self._closer.close_all(closing.values()))
+        engine, closing = self.engine, self._catalog.toolsets
+        self.policy.report_unavailable(self._recorder)
+        return HttpApp(engine, self.policy.config, on_close=lambda: self._closer.close_all(closing.values()))
 
     # -- configuration
 
@@ -256,6 +262,7 @@ class Runtime:
         if not reported:
             self._warn_unmatched()
         self._admission.report(reported)
+        self.policy.report_unavailable(self._recorder, reported)
 
     def _warn_unmatched(self) -> None:
         config = self.policy.config
@@ -279,6 +286,17 @@ class Runtime:
         """Close a toolset that is no longer in the catalog."""
         self._closer.close_removed(handle, self.loop, self.policy.limits.stop_seconds)
 
+    @property
+    def _share(self) -> float:
+        """The seconds for `stop` of a toolset that does not set its own. Two more shares are for what comes after."""
+        return self.engine.limits.stop_seconds / 3
+
+    def _extra_seconds(self, unopened: bool = False) -> float:
+        """How much longer than its share the slowest `stop` may take, of the toolsets that are open, or of all."""
+        handles = tuple(self._catalog.toolsets.values())
+        own = [each.toolset.stop_seconds or 0.0 for each in handles if unopened or each.needs_closing]
+        return max([self._share, *own]) - self._share
+
     def _close(self, process: Any) -> None:
         from longshore.transports.process import release_threads
 
@@ -288,7 +306,7 @@ class Runtime:
             import asyncio
 
             loop = loop or asyncio.new_event_loop()
-            loop.run_until_complete(self._closer.close_all(handles, limits.stop_seconds / 3))
+            loop.run_until_complete(self._closer.close_all(handles, self._share))
         process.end()
         if loop is not None and not loop.is_running():
             if self.mounts is not None:
@@ -312,6 +330,21 @@ def needs_http(settings: Mapping[str, Any]) -> ConfigError:
         if name not in section.keys:
             return ConfigError(f"http.{name}: {section.unknown(name)}")
     return ConfigError(f"run: {', '.join(settings)}: keys of [http] are for HTTP; write app.run(http=True, …)")
+
+
+def needs_one_process(toolsets: list[str], config: Config) -> ConfigError:
+    """The error for several workers with toolsets whose state lives in one process."""
+    names, where = ", ".join(map(repr, toolsets)), configuration.origin(config, "http.workers").where
+    off = "\n".join(f"    [toolsets.{name}]\n    enabled = false" for name in toolsets)
+    return ConfigError(
+        f"{where}: http.workers: {config.http.workers} processes can't share the state of {names}. Do one of these:\n"
+        "- serve with one process: --workers 1, or in longshore.toml\n"
+        "    [http]\n    workers = 1\n"
+        f"- switch {names} off, in longshore.toml\n{off}\n"
+        f"- serve {names} in a process of its own (--port 9101 --workers 1), "
+        "switch it off here as above, and mount it:\n"
+        f'    app.mount("http://127.0.0.1:9101/mcp", prefix="{toolsets[0]}")'
+    )
 
 
 def _auth_flags(auth: Any) -> dict[str, Any]:

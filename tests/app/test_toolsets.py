@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from longshore import Context, Server, ToolError, Toolset, prompt, resource, tool
+from longshore import Context, RegistrationError, Server, ToolError, Toolset, prompt, resource, tool
 from talk import ERAS, WAIT_SECONDS, Client, Refused, call, converse, result, talk, text, until
 
 from . import reloaded
@@ -500,3 +500,12 @@ def test_two_instances_of_a_class_need_two_names() -> None:
     with pytest.raises(Exception, match=r"there is a resource 'shelf://\{book\}' already"):
         app.add_toolset(Shelf("b"))
     assert list(app.catalog.toolsets) == ["a"]
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("inf"), "5"])
+def test_a_deadline_of_stop_is_a_number_of_seconds(seconds: Any) -> None:
+    class Wrong(Toolset):
+        stop_seconds = seconds
+
+    with pytest.raises(RegistrationError, match=r"Wrong\n  stop_seconds = .* is no number of seconds"):
+        Server("t").add_toolset(Wrong())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from longshore import Client, Server, SyncClient, Toolset, tool
@@ -82,3 +84,16 @@ async def test_toolsets_stay_open_where_something_else_serves_them() -> None:
     async with Client(app) as client:
         await client.call_tool("pay")
     assert till.events == ["start"]
+
+
+async def test_a_toolset_has_until_its_own_deadline_to_stop(capfd: pytest.CaptureFixture[str]) -> None:
+    app, till = serve()
+    till.stop_seconds = 0.01  # type: ignore[misc]
+
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    till.stop = hang  # type: ignore[method-assign]
+    async with Client(app) as client:
+        await client.call_tool("pay")
+    assert "not closed within 0.0 s, so ended as it is: till" in capfd.readouterr().err

@@ -365,3 +365,50 @@ def test_an_async_tool_that_blocks_is_named_while_it_does() -> None:
         (server.folder / "pipe").write_text("unblocked")
         answer.finish()
         assert answer.messages[-1]["result"]["content"][0]["text"] == "unblocked"
+
+
+# -- toolsets whose state lives in one process
+
+STATEFUL = """
+    from longshore import Server, Toolset, tool
+    app = Server("quay")
+
+    class Terminal(Toolset):
+        stateful = True
+        @tool
+        def run(self) -> str: return "ran"
+
+    class Browser(Toolset):
+        stateful = True
+        def available(self): return "no Chromium; install it: apt install chromium"
+        @tool
+        def navigate(self) -> str: return "there"
+
+    app.add_toolset(Terminal())
+    app.add_toolset(Browser())
+"""
+REFUSED = """\
+--workers: http.workers: 2 processes can't share the state of 'terminal'. Do one of these:
+- serve with one process: --workers 1, or in longshore.toml
+    [http]
+    workers = 1
+- switch 'terminal' off, in longshore.toml
+    [toolsets.terminal]
+    enabled = false
+- serve 'terminal' in a process of its own (--port 9101 --workers 1), switch it off here as above, and mount it:
+    app.mount("http://127.0.0.1:9101/mcp", prefix="terminal")
+"""
+
+
+def test_several_workers_are_refused_with_a_stateful_toolset(tmp_path: Path) -> None:
+    server = launch(tmp_path, STATEFUL, "--workers", "2")
+    assert server.wait() == 2
+    assert server.stderr == REFUSED
+
+
+@pytest.mark.parametrize(
+    ("workers", "config"), [("1", ""), ("2", "[toolsets.terminal]\nenabled = false\n")], ids=["one", "switched off"]
+)
+def test_a_stateful_toolset_is_served_by_one_process_or_switched_off(tmp_path: Path, workers: str, config: str) -> None:
+    with start(STATEFUL, "--workers", workers, folder=tmp_path, config=config) as server:
+        assert server.stderr.count("the toolset 'browser' is unavailable: no Chromium; install it") == 1

@@ -146,3 +146,30 @@ def test_the_server_outlives_who_started_it() -> None:
         finally:
             os.kill(pid, signal.SIGTERM)
         eventually("its end", lambda: not is_alive(pid))
+
+
+SLOW = """
+    import asyncio
+    from longshore import Server, Toolset, tool
+    app = Server("quay")
+
+    class Slow(Toolset):
+        stop_seconds = 60.0
+        async def start(self): ...
+        async def stop(self):
+            await asyncio.sleep(1.5)  # longer than a server without such a toolset takes to end
+            open("stopped", "w").close()
+        @tool
+        async def use(self) -> str: return "used"
+
+    app.add_toolset(Slow())
+"""
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_toolset_that_asks_for_it_has_longer_to_stop(workers: str) -> None:
+    with start(SLOW, "--grace", "0.1", "--workers", workers) as server:
+        assert text(ask_modern(server, call("use")).messages[-1]) == "used"
+        server.kill()
+        assert server.wait(SOON) == 128 + signal.SIGTERM
+        assert (server.folder / "stopped").exists()

@@ -12,6 +12,7 @@ from longshore.client import Client
 from longshore.client.watches import Watch
 from longshore.limits import Limits
 from longshore.registry.catalog import Catalog
+from longshore.server.watched import WatchedResources
 
 from .gateway import ERAS, gate_to, hostile, problems, through, until, until_async
 from .mounted_server import make_server
@@ -93,10 +94,10 @@ async def test_another_watch_looks_up_no_more_than_itself(inner: str, monkeypatc
         await client.list_resources()
         find = gate.catalog.find_resource
         monkeypatch.setattr(Catalog, "find_resource", lambda _, uri: looked_up.append(uri) or find(uri))
-        mounts: Any = gate.catalog.pending_mounts
+        watched = WatchedResources(gate.catalog, gate.engine.executor.spawn, gate.recorder.problem)
         for n in range(10):
-            mounts.watch({f"test://parts/{part}" for part in range(n + 1)})
-        mounts.watch({"test://parts/3"})
+            watched.update({f"test://parts/{part}" for part in range(n + 1)})
+        watched.update({"test://parts/3"})
         assert sorted(looked_up) == [f"test://parts/{n}" for n in range(10)]
 
 

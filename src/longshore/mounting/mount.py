@@ -60,8 +60,7 @@ class Mount(Toolset):
         on_resources: Callable[[], None],
     ) -> None:
         self.prefix = prefix
-        self.holder = ToolsetHandle(self)
-        self.holder.name = prefix
+        self.holder = ToolsetHandle(self, prefix, watch=self.watch)
         self._target, self.timeout = target, timeout
         self._catalog, self._recorder = catalog, recorder
         self._client: Client | None = None
@@ -285,8 +284,6 @@ class Mounts:
     ) -> None:
         self._catalog, self._recorder, self._engine = catalog, recorder, engine
         self._limit, self._on_updated = limit, on_updated
-        self._watched: dict[str, ToolsetHandle | None] = {}
-        """The watched resources and their owners. To look all up at each watch would take too long."""
         self._made = 0
 
     def add(self, target: Any, prefix: Any, timeout: Timeout, owner: Any) -> None:
@@ -347,26 +344,10 @@ class Mounts:
     def unavailable(self) -> dict[str, str]:
         return {mount.prefix: why for mount in self.all if (why := mount.absence) is not None}
 
-    def watch(self, uris: set[str]) -> None:
-        """Watch these resources at the servers that they belong to, now and later."""
-        known = self._watched
-        if uris != set(known):
-            self._set_watched({uri: known[uri] if uri in known else self._owner_of(uri) for uri in uris})
-
     def refit(self) -> None:
-        """The entries have changed: names may be free, and watched resources may have other owners."""
+        """The entries have changed: names may be free."""
         for mount in self.all:
             mount.refit()
-        self._set_watched({uri: self._owner_of(uri) for uri in self._watched})
-
-    def _owner_of(self, uri: str) -> ToolsetHandle | None:
-        found = self._catalog.find_resource(uri)
-        return None if found is None else found[0].toolset
-
-    def _set_watched(self, watched: dict[str, ToolsetHandle | None]) -> None:
-        self._watched = watched
-        for mount in self.all:
-            mount.watch(frozenset(uri for uri, owner in watched.items() if owner is mount.holder))
 
     def placeholder(self, name: str) -> Entry | None:
         """A placeholder for a tool that is not known, but may belong to a server that has not listed its tools."""

@@ -32,10 +32,6 @@ class PendingMounts(Protocol):
         """The prefixes of the servers that are down, each with the reason."""
         ...
 
-    def watch(self, uris: set[str]) -> None:
-        """Watch these resources for clients; some of them may belong to mounted servers."""
-        ...
-
     def placeholder(self, name: str) -> Entry | None:
         """An entry for an unknown tool that may belong to a mounted server."""
         ...
@@ -148,6 +144,13 @@ class Catalog:
         handle = self.toolset(name)
         self.changed({_PART_OF[kind] for kind, _ in self._drop(name)})
         return handle
+
+    def withdraw(self, handle: ToolsetHandle) -> None:
+        """Remove the resources and prompts of a toolset that can't run here. Its tools stay: errors say why."""
+        for table in (self.resources, self.prompts):
+            for key, entry in tuple(table.items()):
+                if entry.toolset is handle:
+                    del table[key]
 
     def remove_tool(self, name: str) -> None:
         if name not in self.tools:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Unpack, cast, final, overload
 
 from msgspec import Struct
 
 from longshore.errors import ConfigError, RegistrationError, ToolError
 from longshore.registry.function import check_callback, check_uri, read_options, tool_entry
+from longshore.registry.source_location import caller, refuse
 from longshore.registry.tool import Entry, Options, ToolOptions
 
 if TYPE_CHECKING:
@@ -18,9 +20,18 @@ if TYPE_CHECKING:
     from longshore.registry.resource import ResourceKeywords
     from longshore.registry.tool import OptionKeywords, ToolKeywords
     from longshore.registry.toolset_index import LazyToolset
+    from longshore.registry.watch_hooks import Spawn, WatchHooks
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__longshore__"
+_HOOKS: dict[str, tuple[str, ...]] = {
+    "start": (),
+    "stop": (),
+    "available": (),
+    "watched": ("uri",),
+    "unwatched": ("uri",),
+}
+"""The methods that the server calls, and their parameters."""
 
 
 class Toolset:
@@ -32,17 +43,34 @@ class Toolset:
     - `status` returns what `server_status` shows of it.
     - `Options` is the Struct that `[toolsets.NAME]`, variables and flags fill. `app.add_toolset` of the class calls
       `__init__` with it when the configuration has been read, before anything starts; without `Options`, with nothing.
+    - `watched(uri)` is called when the first client begins to watch one of its resources, `unwatched(uri)` when the
+      last has ceased. Both may be `def` or `async def`.
+    - `available` returns None, or why it can't run here and what to install or set. It is asked once, before anything
+      is offered; a toolset that can't run is neither listed nor started.
     """
 
     name: ClassVar[str] = ""
     Options: ClassVar[type[Struct] | None] = None
     enabled: ClassVar[bool] = True
     """False: its tools are off until `[toolsets.NAME] enabled = true`."""
+    stateful: ClassVar[bool] = False
+    """Whether its state lives in one process, so that `--workers` above 1 is refused."""
+    stop_seconds: ClassVar[float | None] = None
+    """How long `stop` may take before it is cancelled. None: its share of `limits.stop_seconds`."""
+
+    def available(self) -> str | None:
+        return None
 
     def start(self) -> Awaitable[None] | None:
         return None
 
     def stop(self) -> Awaitable[None] | None:
+        return None
+
+    def watched(self, uri: str) -> Awaitable[None] | None:  # noqa: ARG002
+        return None
+
+    def unwatched(self, uri: str) -> Awaitable[None] | None:  # noqa: ARG002
         return None
 
     def status(self) -> dict[str, Any]:
@@ -131,8 +159,18 @@ def _make_entry(mark: Mark, method: Any, context_type: type) -> Entry:
 class ToolsetHandle:
     """A toolset in a server: whether its state is open, and how to open it once for concurrent calls."""
 
-    def __init__(self, toolset: Toolset | type[Toolset], name: str = "", lazy: LazyToolset | None = None) -> None:
-        """A class is allocated only, so that its methods can be declared; `initialise` follows."""
+    def __init__(
+        self,
+        toolset: Toolset | type[Toolset],
+        name: str = "",
+        *,
+        lazy: LazyToolset | None = None,
+        watch: Callable[[frozenset[str]], None] | None = None,
+    ) -> None:
+        """A class is allocated only, so that its methods can be declared; `initialise` follows.
+
+        `watch` takes the resources of it that clients watch, in place of the hooks of the toolset.
+        """
         self.initialised = isinstance(toolset, Toolset)
         self.by_class = not self.initialised
         self.toolset = toolset = toolset if isinstance(toolset, Toolset) else toolset.__new__(toolset)
@@ -147,9 +185,20 @@ class ToolsetHandle:
         self.stateless = self.initialised and type(toolset).start is Toolset.start
         """Whether there is nothing to open, so that it is always ready."""
         self.ready = self.stateless
-        for hook in ("start", "stop"):
-            if getattr(type(toolset), hook) is not getattr(Toolset, hook):
-                check_callback(getattr(toolset, hook), hook)
+        own = [name for name in _HOOKS if getattr(type(toolset), name) is not getattr(Toolset, name)]
+        for hook in own:
+            check_callback(getattr(toolset, hook), hook, *_HOOKS[hook])
+        self.is_told_of_watches = watch is not None or "watched" in own or "unwatched" in own
+        self._watch = watch
+        self._hooks: WatchHooks | None = None
+        _check_seconds(toolset)
+        self.unavailable = ""
+        """Why it can't run here, and what to install or set. Empty if it can; `check_available` sets it."""
+        self.availability_error: Exception | None = None
+        """The exception that `available` raised."""
+        self._checked = type(toolset).available is Toolset.available
+        if _is_coroutine_function(toolset.available):
+            refuse(toolset.available, "available is asked before anything runs, so it can't be async", "def available")
         self.rank = 0
         """Of two equal names, that of the lower rank wins. Each mounted server has its own rank, all others 0."""
         self.removed = False
@@ -178,6 +227,31 @@ class ToolsetHandle:
         """Take over the toolset of another handle, in place of the one that stood for it."""
         self.toolset, self.stateless, self.ready, self.lazy = other.toolset, other.stateless, other.ready, None
         self._options_type = type(other.toolset).Options
+        self.is_told_of_watches = other.is_told_of_watches
+
+    def check_available(self) -> bool:
+        """Ask the toolset, once, whether it can run here."""
+        if not self._checked:
+            self._checked = True
+            try:
+                if not self.initialised:  # it was disabled at the start
+                    self.initialise()
+                self.unavailable = self.toolset.available() or ""
+            except Exception as problem:
+                self.availability_error = problem
+                self.unavailable = f"{type(problem).__name__}: {problem}"
+        return not self.unavailable
+
+    def set_watched(self, uris: frozenset[str], spawn: Spawn, report: Callable[..., None]) -> None:
+        """Take the resources of it that clients of this process watch. Hooks are run by `spawn`."""
+        if self._watch is not None:
+            self._watch(uris)
+        elif self.is_told_of_watches:
+            if self._hooks is None:
+                from longshore.registry.watch_hooks import WatchHooks
+
+                self._hooks = WatchHooks(self, report)
+            self._hooks.watch(uris, spawn)
 
     async def open(self) -> None:
         """Open the state. Concurrent callers await the same future; after a failure the next caller tries again."""
@@ -195,10 +269,26 @@ class ToolsetHandle:
 
     async def _open(self) -> None:
         try:
-            await _call(self.toolset.start)
+            if self.lazy is not None:
+                await self._import(self.lazy)
+            await begin_call(self.toolset.start)
             self.ready = True
         finally:
             self._opening = None
+
+    async def _import(self, lazy: LazyToolset) -> None:
+        """Import a toolset that is declared from an index, for a watch: a call imports it before."""
+        from asyncio import get_running_loop
+
+        loop = get_running_loop()
+        done: Future[None] = loop.create_future()
+
+        def finish(problem: BaseException | None) -> None:
+            if not done.done():
+                done.set_result(None) if problem is None else done.set_exception(problem)
+
+        lazy.load(loop.call_soon_threadsafe, finish)
+        await done
 
     async def close(self) -> None:
         """Close the state if it is open, or as soon as it has opened."""
@@ -209,22 +299,24 @@ class ToolsetHandle:
                 await shield(self._opening)
             except Exception:
                 return  # it was never opened, and the callers of `open` got the error
+        if self._hooks is not None:
+            await self._hooks.finish()
         if self.ready and type(self.toolset).stop is not Toolset.stop:
             self.ready = False
-            await _call(self.toolset.stop)
+            await begin_call(self.toolset.stop)
 
     @property
     def needs_closing(self) -> bool:
-        return (self.ready or self._opening is not None) and type(self.toolset).stop is not Toolset.stop
+        stops = (self.ready or self._opening is not None) and type(self.toolset).stop is not Toolset.stop
+        return stops or (self._hooks is not None and bool(self._hooks.told))
 
 
-async def _call(method: Callable[[], Awaitable[None] | None]) -> None:
-    """Run `start` or `stop`: a blocking one off the loop, on a thread that can't hold the process at its end."""
-    code = getattr(getattr(method, "__func__", method), "__code__", None)
-    if code is not None and code.co_flags & 0x80:
-        await method()  # type: ignore[misc]
-        return
-    from asyncio import get_running_loop
+def begin_call(method: Callable[..., Awaitable[None] | None], *given: Any) -> Future[None]:
+    """Call a method of a toolset: a blocking one off the loop, on a thread that can't hold the process at its end."""
+    from asyncio import ensure_future, get_running_loop
+
+    if _is_coroutine_function(method):
+        return ensure_future(cast("Awaitable[None]", method(*given)))
     from threading import Thread
 
     loop = get_running_loop()
@@ -237,7 +329,7 @@ async def _call(method: Callable[[], Awaitable[None] | None]) -> None:
     def work() -> None:
         problem: BaseException | None = None
         try:
-            method()
+            method(*given)
         except Exception as raised:
             problem = raised
         try:
@@ -246,7 +338,20 @@ async def _call(method: Callable[[], Awaitable[None] | None]) -> None:
             pass  # the loop has closed meanwhile
 
     Thread(target=work, daemon=True).start()
-    await done
+    return done
+
+
+def _is_coroutine_function(method: Callable[..., Any]) -> bool:
+    code = getattr(getattr(method, "__func__", method), "__code__", None)
+    return code is not None and bool(code.co_flags & 0x80)
+
+
+def _check_seconds(toolset: Toolset) -> None:
+    """Refuse a deadline of `stop` that is no number of seconds."""
+    seconds: Any = toolset.stop_seconds
+    if seconds is not None and not (isinstance(seconds, (int, float)) and 0 < seconds < inf):
+        what = f"stop_seconds = {seconds!r} is no number of seconds"
+        raise RegistrationError(f"{caller()} {type(toolset).__qualname__}", what, "stop_seconds = 5.0")
 
 
 def toolset_name(toolset: Toolset) -> str:
@@ -282,24 +387,22 @@ class ToolsetCloser:
         """Tasks that did not end in time, which was reported."""
 
     async def close_all(self, handles: Iterable[ToolsetHandle], seconds: float | None = None) -> None:
-        """Close toolsets concurrently. After `seconds` the others are cancelled."""
+        """Close toolsets concurrently. One that takes longer than `seconds`, or its own deadline, is cancelled."""
+        from asyncio import gather
+
+        await gather(*(self._close_within(handle, seconds) for handle in handles if handle.needs_closing))
+
+    async def _close_within(self, handle: ToolsetHandle, seconds: float | None) -> None:
         from asyncio import get_running_loop, wait
 
-        closing = {
-            get_running_loop().create_task(self._close(handle)): handle.name
-            for handle in handles
-            if handle.needs_closing
-        }
-        if not closing:
-            return
-        _, late = await wait(closing, timeout=seconds)
+        own = handle.toolset.stop_seconds or seconds
+        closing = get_running_loop().create_task(self._close(handle))
+        _, late = await wait([closing], timeout=own)
         if late:
-            names = ", ".join(sorted(closing[task] for task in late))
-            self._report("warning", f"not closed within {seconds:.1f} s, so ended as it is: {names}")
-            self._late |= late
-            for task in late:
-                task.cancel()
-            await wait(late, timeout=seconds)
+            self._report("warning", f"not closed within {own:.1f} s, so ended as it is: {handle.name}")
+            self._late.add(closing)
+            closing.cancel()
+            await wait([closing], timeout=seconds or own)
 
     def close_removed(self, handle: ToolsetHandle, loop: AbstractEventLoop | None, seconds: float) -> None:
         """Close a toolset that was removed: on the server's loop, or without one on a thread, for at most `seconds`."""
@@ -307,7 +410,13 @@ class ToolsetCloser:
         if not handle.needs_closing:
             return
         if loop is not None:
-            loop.call_soon_threadsafe(lambda: self._closing.add(loop.create_task(self._close(handle))))
+
+            def begin() -> None:
+                task = loop.create_task(self._close_within(handle, None))
+                self._closing.add(task)
+                task.add_done_callback(self._closing.discard)
+
+            loop.call_soon_threadsafe(begin)
             return
         import asyncio
         from threading import Thread
@@ -315,7 +424,7 @@ class ToolsetCloser:
         # The caller's own thread may have a running loop.
         closing = Thread(target=lambda: asyncio.run(self._close(handle)), daemon=True)
         closing.start()
-        closing.join(seconds)
+        closing.join(handle.toolset.stop_seconds or seconds)
 
     async def _close(self, handle: ToolsetHandle) -> None:
         from asyncio import CancelledError, current_task
@@ -325,5 +434,3 @@ class ToolsetCloser:
         except (Exception, CancelledError) as problem:  # a `stop` that awaits a task it has cancelled raises that
             if current_task() not in self._late:
                 self._report("error", f"the toolset {handle.name!r} did not close", problem)
-        finally:
-            self._closing.discard(current_task())

@@ -17,7 +17,7 @@ from longshore.errors import RegistrationError, ToolError
 from longshore.registry.tool import Effects, Entry, Run, report_problem
 from longshore.registry.toolset import Toolset, ToolsetHandle, make_entries
 
-Post = Callable[[Callable[[], None]], None]
+Post = Callable[[Callable[[], None]], object]
 """Runs an action on the serving thread. Raises RuntimeError if its loop has closed."""
 
 
@@ -63,6 +63,10 @@ class IndexedToolset(Struct, kw_only=True, omit_defaults=True):
     """Variables beside our own that set an option, each with the option's name."""
     extra: str = ""
     """The extra of our package that installs the libraries behind it."""
+    available: str = ""
+    """`module:name` of its `available`, which is asked before the import, with an object that has its `options`."""
+    watches: bool = False
+    """Whether it wants to know which of its resources are watched."""
     flags: dict[str, Any] = {}
     """The class attributes of `FLAGS`, where they are not those of every toolset."""
     entries: list[IndexedEntry]
@@ -91,8 +95,12 @@ def read_index(path: str) -> list[IndexedToolset]:
 class _NotImported(Toolset):
     """Stands for a toolset that has not been imported. It overrides `start`, so it does not count as ready."""
 
-    def __init__(self, flags: Mapping[str, Any]) -> None:
+    def __init__(self, lazy: LazyToolset, flags: Mapping[str, Any]) -> None:
+        self._lazy = lazy
         self.__dict__.update(flags)
+
+    def available(self) -> str | None:
+        return self._lazy.available()
 
     def start(self) -> None:
         raise AssertionError("a toolset is imported before it is started")
@@ -102,22 +110,24 @@ class _NotImported(Toolset):
 class LazyToolset:
     """A toolset of an index: its entries, and how to import it once for concurrent calls.
 
-    `make` makes the toolset from its factory and its name; `changed` is called when the entries are complete.
+    `options` makes its options; a factory without any takes `server`. `changed` is called when entries are complete.
     """
 
     def __init__(
         self,
         indexed: IndexedToolset,
         context_type: type,
-        make: Callable[[Callable[..., Toolset], str], Toolset],
+        server: object,
+        options: Callable[[str, type[Struct]], Struct],
         changed: Callable[[], None],
     ) -> None:
-        self.handle = ToolsetHandle(_NotImported(indexed.flags), indexed.name, self)
+        self.handle = ToolsetHandle(_NotImported(self, indexed.flags), indexed.name, lazy=self)
+        self.handle.is_told_of_watches = indexed.watches
         self.entries = [self._declare(each, indexed) for each in indexed.entries]
         self.handle.variables = indexed.variables
         self.factory = indexed.factory
-        self._options, self._extra = indexed.options, indexed.extra
-        self._context_type, self._make, self._changed = context_type, make, changed
+        self._available, self._options_path, self._extra = indexed.available, indexed.options, indexed.extra
+        self._context_type, self._server, self._options, self._changed = context_type, server, options, changed
         self._lock = allocate_lock()
         self._made: tuple[ToolsetHandle, list[Entry]] | None = None
         """The imported toolset and its entries, before the serving thread takes them over."""
@@ -125,10 +135,20 @@ class LazyToolset:
 
     def options_type(self) -> type[Struct] | None:
         """The Struct of its options, imported without the toolset."""
-        import importlib
+        return import_name(self._options_path) if self._options_path else None
 
-        module, _, name = self._options.partition(":")
-        return getattr(importlib.import_module(module), name) if module else None
+    def available(self) -> str | None:
+        """What the toolset's `available` says, without importing the toolset."""
+        if not self._available:
+            return None
+        from types import SimpleNamespace
+
+        found: str | None = import_name(self._available)(SimpleNamespace(options=self._make_options()))
+        return found
+
+    def _make_options(self) -> Struct | None:
+        kind = self.options_type()
+        return None if kind is None else self._options(self.handle.name, kind)
 
     def load(self, post: Post, then: Callable[[BaseException | None], None]) -> None:
         """Import the toolset on a thread; then run `then(problem)` by `post`. Concurrent callers share the import."""
@@ -176,10 +196,9 @@ class LazyToolset:
         """Import the module and make the toolset and its entries. May run on any thread."""
         import importlib
 
-        module, _, name = self.factory.partition(":")
         try:
-            toolset = self._make(getattr(importlib.import_module(module), name), self.handle.name)
-            handle = ToolsetHandle(toolset)
+            options = self._make_options()
+            handle = ToolsetHandle(import_name(self.factory)(self._server if options is None else options))
         except ImportError as problem:
             importlib.invalidate_caches()  # it may be installed before the next call
             raise ToolError(self._missing(problem)) from problem
@@ -240,6 +259,15 @@ def _undecoded(raw: Any) -> Any:
 
 def _not_imported(*_: Any) -> Any:
     raise AssertionError("a toolset is imported before its tools run")
+
+
+def import_name(path: str) -> Any:
+    """What `module:name` names; the name may be dotted."""
+    import importlib
+    from operator import attrgetter
+
+    module, _, name = path.partition(":")
+    return attrgetter(name)(importlib.import_module(module))
 
 
 # -- writing

@@ -179,7 +179,7 @@ class DialectAdapter:
         declared = engine.capability_names() if self.dialect.unsolicited else frozenset[str]()
         link.session.open(Peer(revision, {}, params.get("clientInfo", {})), declared)
         if self.dialect.unsolicited:
-            engine.links.add(link.home)
+            engine.add_link(link.home)
         return self.dialect.initialize(handshake_result(engine, revision), not engine.catalog.closed)
 
     def _refuse(self, id: Any, fault: Fault) -> bytes:

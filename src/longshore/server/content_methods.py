@@ -116,13 +116,13 @@ def _subscribe(engine: Engine, request: MethodRequest) -> bytes:
     if len(watched) >= most:
         raise ProtocolError(INVALID_PARAMS, f"at most {most} watched resources; unsubscribe one")
     watched.add(uri)
-    engine.watch_mounted()
+    engine.update_watched()
     return request.reply({})
 
 
 def _unsubscribe(engine: Engine, request: MethodRequest) -> bytes:
     request.link.session.subscriptions.discard(request.params.uri)
-    engine.watch_mounted()
+    engine.update_watched()
     return request.reply({})
 
 
@@ -130,7 +130,7 @@ def _listen(engine: Engine, request: MethodRequest) -> None:
     wanted: Filter = request.params.notifications
     engine.subscriptions.listen(request.link, request.id, wanted, engine.capability_names())
     if wanted.resource_subscriptions:
-        engine.watch_mounted()
+        engine.update_watched()
 
 
 # -- prompts and completion

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from longshore.server.lists import Lists
     from longshore.server.methods import MethodRequest
     from longshore.server.questions import Questions
+    from longshore.server.watched import WatchedResources
     from longshore.telemetry.records import Outcome
 
 
@@ -138,6 +139,7 @@ class Engine:
         self._short = 2 * limits.depth  # bytes that can't hold more levels than that
         self._lists: Lists | None = None
         self._subscriptions: Subscriptions | None = None
+        self._watched: WatchedResources | None = None
         self._capabilities: frozenset[str] | None = None
         self.frames: Engine | DialectAdapter = self
         """What transports pass frames to: the engine, or what speaks a dialect in front of it."""
@@ -489,6 +491,8 @@ class Engine:
         if self._lists is not None:
             self._lists.clear()
         self.tools = self.policy.offer()
+        self.policy.report_unavailable(self.recorder)
+        self.update_watched(look_up=True)
 
     def revision(self, version: str) -> Revision:
         """The revision that a handshake agreed on, also one of the dialect's."""
@@ -555,12 +559,34 @@ class Engine:
     def questions(self) -> Questions:
         return self.executor.questions
 
-    def watch_mounted(self) -> None:
-        """Subscribe at mounted servers to the resources that clients watch here, and to no others."""
-        if self.catalog.pending_mounts is not None:
-            self.catalog.pending_mounts.watch(self.subscriptions.watched())
+    def update_watched(self, look_up: bool = False) -> None:
+        """Tell toolsets and mounted servers which of their resources clients of this process watch.
+
+        With `look_up`, resources may have other owners than before.
+        """
+        if self._watched is None:
+            if not self.links and self._subscriptions is None:
+                return
+            if not any(handle.is_told_of_watches for handle in tuple(self.catalog.toolsets.values())):
+                return
+            from longshore.server.watched import WatchedResources
+
+            self._watched = WatchedResources(self.catalog, self.executor.spawn, self.recorder.problem)
+        self._watched.update(self.subscriptions.watched(), look_up)
 
     # -- links
+
+    def add_link(self, link: Link) -> None:
+        """Send change notifications on a link from now on."""
+        self.links.add(link)
+        if link.session.subscriptions or self._watched is not None:
+            self.update_watched()
+
+    def drop_link(self, link: Link) -> None:
+        """Send no more change notifications on a link."""
+        self.links.discard(link)
+        if self._watched is not None:
+            self.update_watched()
 
     def cancel(self, link: Link, id: Id) -> None:
         """Cancel a request for its peer. Unknown and finished ones are not an error."""
@@ -569,7 +595,7 @@ class Engine:
             self.executor.cancel(row)
         elif row is not None and self._subscriptions is not None:
             self._subscriptions.close(row)
-            self.watch_mounted()
+            self.update_watched()
 
     def detach(self, link: Link) -> None:
         """End the listens of a link whose input has ended; the questions asked through it get no answer."""
@@ -579,8 +605,7 @@ class Engine:
             self.questions.end_input(asking)
         if self._subscriptions is not None:
             self._subscriptions.end_all(link, self.replies.server_meta)
-        self.links.discard(link.home)
-        self.watch_mounted()
+        self.drop_link(link.home)
 
     def hang_up(self, link: Link) -> None:
         """Cancel every request of a link whose peer is gone."""

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from _thread import get_ident
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from math import inf
 from sys import modules
 from time import monotonic
@@ -30,7 +30,7 @@ from longshore.server.replies import Replies
 from longshore.telemetry.recorder import Recorder
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, TimerHandle
+    from asyncio import AbstractEventLoop, Task, TimerHandle
 
     from longshore.protocol.session import Session
     from longshore.registry.toolset_index import LazyToolset
@@ -549,6 +549,13 @@ class Executor:
         """End every call, or those of one session, with an answer that says why."""
         for call in [call for call in self.live if session is None or call.session is session]:
             self.fail(call, "cancelled", f"{call.entry.name} was stopped: {why}", "cancelled")
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> Task[None]:
+        """Run work beside the calls, on the loop, which is opened if there is none."""
+        if not self._looping:
+            self._open()
+        assert self.loop is not None
+        return self.loop.create_task(work)
 
     def post(self, action: Callable[[], None]) -> None:
         """Run an action on the main thread: now if this is it, else soon."""

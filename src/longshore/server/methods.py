@@ -183,7 +183,7 @@ def _initialize(engine: Engine, request: MethodRequest) -> bytes:
     params = msgspec.json.decode(request.raw, type=InitializeParams)
     revision = negotiate(params.protocol_version)
     link.session.open(Peer(revision, params.capabilities, params.client_info), engine.capability_names())
-    engine.links.add(link.home)
+    engine.add_link(link.home)
     return request.reply(handshake_result(engine, revision))
 
 

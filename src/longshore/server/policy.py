@@ -16,6 +16,7 @@ from longshore.telemetry.recorder import Recorder
 
 if TYPE_CHECKING:
     from longshore.registry.tool_lint import LintPolicy, RegistrationLint
+    from longshore.registry.toolset import ToolsetHandle
     from longshore.schema.client_forms import Form
 
 
@@ -31,6 +32,8 @@ class Policy:
         """The tools that were enabled or disabled at run time."""
         self._toolsets: dict[str, bool] = {}
         """The toolsets, likewise."""
+        self._unreported: list[ToolsetHandle] = []
+        """Toolsets that can't run here, of which the log does not know yet."""
 
     @property
     def limits(self) -> Limits:
@@ -70,9 +73,27 @@ class Policy:
             entry.plain = entry.typed_result and not entry.result_bytes
             stateless = entry.toolset is None or entry.toolset.stateless
             entry.direct = entry.plain and entry.run == "inline" and not entry.keeps_frame and stateless
-            if entry.kind == "tool" and self.is_enabled(entry):
+            if self._offers(entry) and entry.kind == "tool":
                 offered[entry.name] = entry
         return offered
+
+    def _offers(self, entry: Entry) -> bool:
+        """Whether an entry is enabled, and its toolset can run here."""
+        handle = entry.toolset
+        if handle is None:
+            return entry.kind != "tool" or self.is_enabled(entry)
+        if not (self.is_enabled(entry) if entry.kind == "tool" else self._is_toolset_enabled(handle)):
+            return False
+        if not handle.unavailable and not handle.check_available():
+            self._unreported.append(handle)
+            self._catalog.withdraw(handle)
+        return not handle.unavailable
+
+    def _is_toolset_enabled(self, handle: ToolsetHandle) -> bool:
+        whole = self._toolsets.get(handle.name)
+        return (
+            configuration.toolset_enabled(self.config, handle.name, handle.toolset.enabled) if whole is None else whole
+        )
 
     def is_enabled(self, entry: Entry) -> bool:
         """Whether a tool is offered: as set at run time, else as configured, else as declared."""
@@ -117,6 +138,18 @@ class Policy:
         """Apply a changed configuration, which overrides what was enabled and disabled at run time."""
         self.config = config
         self._tools, self._toolsets = {}, {}
+
+    def stateful_toolsets(self) -> list[str]:
+        """The toolsets on offer whose state lives in one process."""
+        handles = {entry.toolset for entry in self._catalog.entries() if self._offers(entry)}
+        return sorted(each.name for each in handles if each is not None and each.toolset.stateful)
+
+    def report_unavailable(self, recorder: Recorder, reported: bool = False) -> None:
+        """Log the toolsets that were found to be unable to run here, unless another process has."""
+        found, self._unreported = self._unreported, []
+        for handle in found if not reported else ():
+            text = f"the toolset {handle.name!r} is unavailable: {handle.unavailable}"
+            recorder.problem("warning", text, handle.availability_error)
 
     def time_limit(self, name: str, toolset: str | None, declared: float | Literal[False] | None) -> float:
         """The seconds that a tool may run, for one that is not in the catalog yet."""

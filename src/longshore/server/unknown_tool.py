@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 
 def explain(engine: Engine, name: str, otherwise: str = "") -> str:
-    """How to turn on a tool that is off, else the most similar listed name, else `otherwise`."""
+    """Why a tool is unavailable, or how to turn it on; else the most similar listed name, else `otherwise`."""
     text, tools = f"no tool {name[:100]!r}", engine.catalog.tools
     off = tools.get(name) or find_alias(tools, name)
+    if off is not None and off.toolset is not None and off.toolset.unavailable:
+        return f"the tool {name!r} is unavailable: {off.toolset.unavailable}"
     if off is not None:
         subject = "it is" if off.name == name else f"it is now {off.name!r}, which is"
         return f"{text}: {subject} off; {_how_to_enable(engine.policy, off)} turns it on"

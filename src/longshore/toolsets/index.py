@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from longshore.app import Server
 from longshore.registry.options import second_variables
-from longshore.registry.toolset_index import IndexedToolset, index_entries, index_flags
+from longshore.registry.toolset import Toolset
+from longshore.registry.toolset_index import IndexedToolset, import_name, index_entries, index_flags
 
 
 def write_index(app: Server, factories: Mapping[str, str]) -> bytes:
@@ -18,21 +19,27 @@ def write_index(app: Server, factories: Mapping[str, str]) -> bytes:
 
 
 def _write(app: Server, factory: str, extra: str) -> bytes:
-    module, _, name = factory.partition(":")
-    app.add_toolset(app.make_toolset(getattr(importlib.import_module(module), name), ""))
+    cls = import_name(factory)
+    app.add_toolset(cls(app if cls.Options is None else cls.Options()))
     handle = list(app.catalog.toolsets.values())[-1]
     entries = list(index_entries([entry for entry in app.catalog.entries() if entry.toolset is handle]))
-    options = type(handle.toolset).Options
+    options, available = type(handle.toolset).Options, type(handle.toolset).available
     head = msgspec.json.encode(
         IndexedToolset(
             name=handle.name,
             factory=factory,
-            options="" if options is None else f"{options.__module__}:{options.__name__}",
+            options="" if options is None else _path(options),
             variables={} if options is None else second_variables(options),
             extra=extra,
+            available="" if available is Toolset.available else _path(available),
+            watches=handle.is_told_of_watches,
             flags=index_flags(handle.toolset),
             entries=[],
         )
     )
     lines = b",\n".join(msgspec.json.encode(entry) for entry in entries)  # one a line, for readable diffs
     return head.removesuffix(b"]}") + b"\n" + lines + b"\n]}"
+
+
+def _path(found: Any) -> str:
+    return f"{found.__module__}:{found.__qualname__}"

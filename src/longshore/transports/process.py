@@ -44,8 +44,10 @@ def next_tick(now: float) -> float:
 class Process:
     """Stop signals and child processes of the serving process."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, extra_seconds: Callable[[], float] = float) -> None:
+        """`extra_seconds` returns how much longer than `limits.stop_seconds` the end may take for toolsets."""
         self._limits = limits
+        self._extra_seconds = extra_seconds
         self._end_soon: Callable[[], bool] = lambda: False
         self._parent = os.getppid()
         self._main = get_ident()
@@ -106,7 +108,7 @@ class Process:
     def end_unsignalled(self) -> None:
         """Begin the end of a process that was stopped by other means than a signal, with the same deadline."""
         self._ending = True
-        self.end_within(self._limits.stop_seconds)
+        self.end_within(self._limits.stop_seconds + self._extra_seconds())
 
     def _stop(self, signum: int, _: FrameType | None) -> None:
         if self._code:
@@ -115,7 +117,7 @@ class Process:
         self._code = 128 + signum
         if self._ending:
             return  # raising would interrupt the cleanup
-        start_new_thread(self._force_exit, (self._limits.stop_seconds, self._code))
+        start_new_thread(self._force_exit, (self._limits.stop_seconds + self._extra_seconds(), self._code))
         if not self._end_soon():
             raise Stopped(self._code)
 

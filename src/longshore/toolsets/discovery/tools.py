@@ -58,10 +58,12 @@ class Discovery(Toolset):
         from longshore.toolsets.discovery.survey import count_categories
 
         tools = self._app.engine.listed_tools()
+        absent = [each for each in self._app.catalog.toolsets.values() if each.unavailable]
         return (
             f"This is {self._app.name} {self._app.version}. "
             f"It has {len(tools)} tools: {count_categories(tools)}.\n"
             "list_tools shows them by category or search word; tool_help explains one."
+            + "".join(f"\nUnavailable here: {each.name}: {each.unavailable}" for each in absent)
         )
 
     @tool(effects="read", run="inline", title="Server status")
@@ -137,6 +139,8 @@ class Discovery(Toolset):
     def _toolset(self, name: str) -> ToolsetStatus:
         holder = self._app.catalog.toolsets[name]
         count = sum(entry.toolset is holder for entry in self._app.engine.listed_tools())
+        if holder.unavailable:
+            return ToolsetStatus(name, 0, False, {"unavailable": holder.unavailable})
         return ToolsetStatus(name, count, holder.ready, _details(holder.toolset))
 
 

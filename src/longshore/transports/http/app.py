@@ -261,7 +261,7 @@ class HttpApp:
         engine.executor.stop_all("the server was shut down")
         self.sse.close_all()
         for live in list(self.sessions.loaded.values()):
-            engine.subscriptions.links.discard(live.notifications)
+            engine.drop_link(live.notifications)
             for stream in list(live.streams.values()):
                 if not stream.origin.standalone:
                     stream.end()

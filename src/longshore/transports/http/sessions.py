@@ -278,9 +278,11 @@ class LoadedSession:
         )
         session.initialized = record.initialized
         session.declared = frozenset(record.declared)
-        session.subscriptions = set(record.subscriptions)
+        before, session.subscriptions = session.subscriptions, set(record.subscriptions)
         self.owner, self.was_used = record.owner, record.used
         self.saved = self.state
+        if session.subscriptions != before:
+            self.sessions.subscriptions_changed()
 
 
 @final
@@ -300,6 +302,10 @@ class Sessions:
         self.loaded: OrderedDict[str, LoadedSession] = OrderedDict()
         self._made = 0
         self._trim_every = max(1, engine.limits.sessions // _SLACK)
+
+    def subscriptions_changed(self) -> None:
+        """Another process has changed what a session watches, or a change could not be stored."""
+        self._engine.update_watched()
 
     # -- finding one
 
@@ -354,7 +360,7 @@ class Sessions:
             raw = self._packed(record)
             await self.store.set(session_key(live.id), raw, self._stored_seconds)
         except BaseException:
-            self._engine.links.discard(live.notifications)
+            self._engine.drop_link(live.notifications)
             raise
         live.raw, live.base, live.saved, live.touched = raw, record, live.state, monotonic()
         self.loaded[live.id] = live
@@ -440,7 +446,7 @@ class Sessions:
         if surplus > 0:
             unneeded = (id for id, live in self.loaded.items() if live is not current and not live.needed)
             for id in list(islice(unneeded, surplus)):
-                self._engine.links.discard(self.loaded.pop(id).notifications)
+                self._engine.drop_link(self.loaded.pop(id).notifications)
 
     async def sweep(self) -> None:
         """Forget sessions that were not used for `ttl`, and renew the records of those with a connection."""
@@ -503,7 +509,7 @@ class Sessions:
         """
         own = live.notifications
         if not self.store.shared:
-            self._engine.links.add(own)
+            self._engine.add_link(own)
             return
         assert own.stream is not None
         returned = asyncio.get_running_loop().create_future()
@@ -514,7 +520,7 @@ class Sessions:
             async with asyncio.timeout(_CLAIM_SECONDS):
                 await returned
         except BaseException as problem:
-            self._engine.links.discard(own)
+            self._engine.drop_link(own)
             if isinstance(problem, TimeoutError):
                 raise StoreError("bus", "a message does not come back", "see if the store is healthy") from None
             raise
@@ -526,11 +532,11 @@ class Sessions:
         """A process has claimed the session, and continues the stream `name` after everything that came before."""
         own = live.notifications
         if by_us:
-            self._engine.links.add(own)
+            self._engine.add_link(own)
             if own.claims and not (returned := own.claims.pop(0)).done():
                 returned.set_result(None)
             return None
-        self._engine.links.discard(own)
+        self._engine.drop_link(own)
         if own.claims:
             return None  # a claim of ours is on its way and comes after this one
         if own.follower is not None:

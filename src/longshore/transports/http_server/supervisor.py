@@ -1,8 +1,8 @@
 """`serve --http`: one process that serves, or a supervisor of several workers.
 
-Stopping takes no longer than the grace and a moment. Nothing new is accepted; calls in flight may finish; the others
-are answered with an error, streams with their last event; then connections close. A watchdog ends a process that does
-not end by then.
+Stopping takes no longer than the grace and a moment, and what a toolset asks for by `stop_seconds`. Nothing new is
+accepted; calls in flight may finish; the others are answered with an error, streams with their last event; then
+connections close. A watchdog ends a process that does not end by then.
 
 A worker is the same command, started again, on sockets that the supervisor has bound. Started anew and not forked: a
 fork of a process with threads inherits their locks. A worker that ends is replaced, each time after a longer pause if
@@ -66,6 +66,8 @@ class Served(Struct, frozen=True):
     """Watches the configuration files, on this loop."""
     close: Callable[[Process], object]
     """Closes the toolsets and ends child processes."""
+    extra_seconds: Callable[..., float]
+    """How much longer that may take because toolsets ask for it; True: also those that this process has not opened."""
 
 
 def serve_http(served: Served) -> None:
@@ -96,7 +98,7 @@ def _serve(served: Served, endpoint: Endpoint, sockets: list[socket.socket], con
 
     engine, config = served.engine, endpoint.apply(served.config)
     _allow_files(engine.limits.connections + SPARE_FILES)
-    process = _process(engine, config.http.grace + WORKER_SECONDS)
+    process = _process(engine, config.http.grace + WORKER_SECONDS, served.extra_seconds)
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
     app = HttpApp(engine, config, token=endpoint.token.text if endpoint.token else None)
@@ -134,22 +136,23 @@ def _serve(served: Served, endpoint: Endpoint, sockets: list[socket.socket], con
 def _supervise(served: Served, endpoint: Endpoint, sockets: list[socket.socket]) -> None:
     config = endpoint.apply(served.config)
     count, grace = config.http.workers, config.http.grace
-    process = _process(served.engine, grace + SUPERVISOR_SECONDS)
+    extra = served.extra_seconds(True)
+    process = _process(served.engine, grace + SUPERVISOR_SECONDS + extra)
     adopt()
     worker = WorkerConfig(endpoint, [each.fileno() for each in sockets])
     supervisor = Supervisor(count, worker, served.engine.recorder, lambda: greet(served.name, config, endpoint, count))
     process.end_by(supervisor.stop)
     try:
-        supervisor.run(grace + (WORKER_SECONDS + SUPERVISOR_SECONDS) / 2)
+        supervisor.run(grace + extra + (WORKER_SECONDS + SUPERVISOR_SECONDS) / 2)
     finally:
         if endpoint.temp_dir:
             shutil.rmtree(endpoint.temp_dir, ignore_errors=True)
     process.leave()
 
 
-def _process(engine: Engine, seconds: float) -> Process:
+def _process(engine: Engine, seconds: float, extra_seconds: Callable[[], float] = float) -> Process:
     """Handle the signals, with a watchdog that ends the process after so long."""
-    process = Process(replace(engine.limits, stop_seconds=seconds))
+    process = Process(replace(engine.limits, stop_seconds=seconds), extra_seconds)
     process.install()
     return process
 
