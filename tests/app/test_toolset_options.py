@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from longshore import ConfigError, RegistrationError, Server, Toolset, resource, tool
+from longshore import ConfigError, Server, Toolset, resource, tool
 from longshore.config import Config, ToolsetConfig
 from talk import NEWEST, Client, call, converse, result, text
 
@@ -169,10 +169,3 @@ def test_replace_takes_a_class(project: Path) -> None:
     assert said(app, "where") == "old"
     app.add_toolset(Notes, replace=True)
     assert said(app, "where") == "notes"
-
-
-def test_another_class_is_refused() -> None:
-    with pytest.raises(RegistrationError, match="dict is no Toolset"):
-        server(dict)
-    with pytest.raises(RegistrationError, match="dict is no Toolset"):
-        server({})

@@ -476,10 +476,10 @@ def test_a_replacement_that_clashes_leaves_the_old_toolset_as_it_was() -> None:
     assert list(app.catalog.prompts) == ["report"]
 
 
-def test_a_class_in_the_place_of_a_toolset_is_refused_with_the_fix() -> None:
-    problem = refusal(lambda: Server("t").add(Weather))  # type: ignore[arg-type]
+def test_what_is_no_toolset_is_refused_with_the_fix() -> None:
+    problem = refusal(lambda: Server("t").add_toolset(Context))  # type: ignore[arg-type]
     assert "test_mistakes.py:" in problem.where
-    assert problem.fix == "app.add_toolset(Weather())"
+    assert problem.fix == "write class Context(Toolset)"
 
 
 def test_an_unknown_option_of_a_mark_is_refused() -> None:
