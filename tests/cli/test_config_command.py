@@ -159,3 +159,35 @@ def test_a_reader_that_leaves_early_gets_no_traceback(project: Path) -> None:
     child.stderr.close()
     assert child.wait(timeout=30) == 1
     assert said == b""
+
+
+SERVER = """
+from msgspec import Struct
+from longshore import Server, Size, Toolset
+
+class NotesOptions(Struct, frozen=True):
+    most_bytes: Size = 10
+    \"\"\"The largest note.\"\"\"
+
+class Notes(Toolset):
+    Options = NotesOptions
+
+app = Server("n")
+app.add_toolset(Notes)
+"""
+
+
+def test_the_options_of_a_target_are_shown_checked_and_in_its_schema(project: Path, longshore: Run) -> None:
+    (project / "noted.py").write_text(SERVER)
+    (project / "longshore.toml").write_text("[toolsets.notes]\nmost_bytes = '1kB'\n")
+    _, out, _ = longshore("config", "show", "noted.py", "--origin")
+    assert ["toolsets.notes.most_bytes", "1000", "project", "longshore.toml:2"] in [
+        line.split() for line in out.splitlines()
+    ]
+    _, out, _ = longshore("config", "schema", "noted.py")
+    known = json.loads(out)["properties"]["toolsets"]["properties"]["notes"]["properties"]
+    assert known["most_bytes"]["description"] == "The largest note."
+    (project / "longshore.toml").write_text("[toolsets.notes]\nmost_byte = 1\n")
+    assert longshore("config", "check")[0] == 0
+    code, _, err = longshore("config", "check", "--for", "noted.py")
+    assert (code, err) == (2, "longshore.toml:2: toolsets.notes.most_byte: no such key; did you mean most_bytes?\n")

@@ -15,7 +15,7 @@ import pytest
 from longshore import __version__
 from longshore.cli.main import COMMANDS, cli, run
 from longshore.config.keys import sections
-from longshore.config.sections import CONFIG_OPTION, FLAGS, HTTP_FLAGS, HTTP_OPTION
+from longshore.config.sections import CONFIG_OPTION, FLAGS, HTTP_FLAGS, HTTP_OPTION, SET_OPTION
 from longshore.errors import TargetError
 
 from .conftest import Workspace
@@ -116,7 +116,7 @@ def test_an_unknown_command_gets_the_nearest(capsys: pytest.CaptureFixture[str])
 def test_serve_help_lists_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["serve", "--help"]) == 0
     out = capsys.readouterr().out
-    for option in [CONFIG_OPTION, HTTP_OPTION, *FLAGS, *HTTP_FLAGS]:
+    for option in [CONFIG_OPTION, HTTP_OPTION, SET_OPTION, *FLAGS, *HTTP_FLAGS]:
         assert f"{option} " in out
         assert f"`{option}`" in PAGE.read_text()
     assert "TARGET" in out

@@ -124,7 +124,7 @@ def test_every_key_has_a_variable_that_sets_it(section: Any) -> None:
         match key.kind:
             case "switch":
                 text, value = "no", False
-            case "count":
+            case "count" | "size":
                 text, value = "7", 7
             case "seconds" | "timeout":
                 text, value = "7", 7.0

@@ -87,6 +87,12 @@ def test_a_plain_number_is_bytes(place: Place) -> None:
     assert options(place, {"toolsets.notes.most_bytes": "9"}).most_bytes == 9
 
 
+def test_a_key_of_bytes_takes_a_size_too(place: Place) -> None:
+    place.write("[tools.add]\nresult_bytes = '20kB'\n")
+    found = load(place, LONGSHORE_LIMITS_FRAME_BYTES="1MiB")
+    assert (found.tools["add"].result_bytes, found.limits.frame_bytes) == (20_000, 1 << 20)
+
+
 BYTES = 'bytes (a number, or a text such as "10MB" or "10MiB")'
 
 

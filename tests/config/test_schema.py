@@ -139,7 +139,12 @@ def test_schema_and_loader_agree_on_any_value(key: tuple[str, str], value: Any) 
     except ValueError:
         accepted = False
     # JSON has one kind of number: a schema takes 8.0 for an integer, the loader does not.
-    if isinstance(value, float) and value.is_integer() and found and found.kind in ("count", "seconds", "timeout"):
+    if (
+        isinstance(value, float)
+        and value.is_integer()
+        and found
+        and found.kind in ("count", "size", "seconds", "timeout")
+    ):
         return
     assert VALIDATOR.is_valid(document) is accepted
 

@@ -132,6 +132,33 @@ def test_of_ours_only_what_an_answer_needs_is_loaded(loaded: set[str]) -> None:
     assert not ours & late
 
 
+def test_options_that_nobody_has_set_load_nothing_of_the_configuration(workshop: Workshop) -> None:
+    path = workshop.write(
+        """
+        from typing import Annotated
+        from msgspec import Struct
+        from longshore import Folder, Server, Size, Toolset, Variable, tool
+        app = Server("optional")
+
+        class NotesOptions(Struct, frozen=True):
+            folder: Annotated[Folder, Variable("NOTES")] = "notes"
+            most: Size = 10
+
+        class Notes(Toolset):
+            Options = NotesOptions
+            def __init__(self, options: NotesOptions) -> None: ...
+            @tool
+            def use(self) -> str: return ""
+
+        app.add_toolset(Notes)
+        """
+    )
+    loaded = modules_at_initialize(workshop, "serve", str(path)) - {"server"}
+    others = {name for name in loaded if name.partition(".")[0] not in ("longshore", "msgspec")}
+    assert others - {"typing_extensions"} <= STANDARD
+    assert not loaded & {"longshore.config.keys", "longshore.config.sources", "longshore.config.toml_file"}
+
+
 def test_a_resource_and_a_prompt_load_nothing_more_of_others(workshop: Workshop) -> None:
     path = workshop.write(
         """

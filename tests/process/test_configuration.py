@@ -249,3 +249,65 @@ def test_run_shows_a_broken_file_as_a_line_and_exit_code_2(workshop: Workshop) -
     assert b"did you mean timeout?" in done.stderr
     assert done.stdout == b""
     assert (done.returncode, b"Traceback" in done.stderr) == (2, False)
+
+
+OPTIONS = """
+    from msgspec import Struct
+    from longshore import Folder, Server, Size, Toolset, tool
+    app = Server("optional")
+
+    class NotesOptions(Struct, frozen=True):
+        folder: Folder = "notes"
+        most_bytes: Size = 10
+
+    class Notes(Toolset):
+        Options = NotesOptions
+        def __init__(self, options: NotesOptions) -> None:
+            self.options = options
+        @tool(run="inline")
+        def where(self) -> str:
+            return f"{self.options.folder} {self.options.most_bytes} {app.config.server.roots}"
+
+    class Other(Toolset):
+        @tool(run="inline")
+        def other(self) -> str: return ""
+
+    app.add_toolset(Notes)
+    app.add_toolset(Other)
+"""
+
+
+def test_flags_choose_toolsets_roots_and_options(workshop: Workshop) -> None:
+    write_project(workshop, "[toolsets.notes]\nfolder = 'x'\nmost_bytes = '1MB'\n")
+    flags = ["--toolsets", "notes", "--root", "a", "--root=/b", "--set", "toolsets.notes.folder=here"]
+    peer = workshop.serve(OPTIONS, *flags)
+    peer.start()
+    assert names(peer) == {"where"}
+    folder = workshop.folder
+    assert text_of(peer.call("where")) == f"{folder}/here 1000000 ['{folder}/a', '/b']"
+
+
+@pytest.mark.parametrize("transport", [[], ["--http"]])
+def test_wrong_options_are_reported_before_anything_starts(workshop: Workshop, transport: list[str]) -> None:
+    path = str(workshop.write(OPTIONS))
+    flags = ["--toolsets", "nots", "--root", "", "--set", "toolsets.notes.most_bytes=10M", "--set=limits.rnning=1"]
+    done = workshop.run([*LONGSHORE, "serve", path, *transport, *flags], data=b"")
+    assert done.returncode == 2
+    assert sorted(done.stderr.decode().splitlines()) == [
+        '--root: expected a list of paths, got "" in it',
+        '--toolsets: expected a list of notes or other, got "nots" in it; did you mean notes?',
+        "limits.rnning: no such key; did you mean running?",
+        'toolsets.notes.most_bytes: expected bytes (a number, or a text such as "10MB" or "10MiB"), got "10M"',
+    ]
+
+
+def test_changed_options_follow_at_the_next_start(workshop: Workshop) -> None:
+    write_project(workshop, "[toolsets.notes]\nmost_bytes = 1\n")
+    peer = workshop.serve(OPTIONS)
+    peer.start()
+    assert names(peer) == {"where", "other"}
+    write_project(workshop, "[toolsets.notes]\nmost_bytes = 2\n[tools.other]\nenabled = false\n")
+    await_change(peer)
+    assert text_of(peer.call("where")).split()[1] == "1"
+    [problem] = problems(peer)
+    assert "toolsets' options" in json.dumps(problem) and "follow at the next start" in json.dumps(problem)

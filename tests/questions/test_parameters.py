@@ -146,7 +146,7 @@ def test_a_default_is_taken_when_the_client_answers_with_an_error() -> None:
 
 def test_a_missing_capability_is_named_to_a_modern_client() -> None:
     async def main() -> None:
-        reply = await Client(refunds([]), MODERN, capabilities={"elicitation": {"url": {}}}).call(
+        reply = await Client(refunds([]), MODERN, capabilities={"elicitation": {"url": {}}}).call_tool(
             "refund", {"order": "A9"}
         )
         assert reply["error"]["code"] == -32021

@@ -36,6 +36,7 @@ LEAST_SECONDS = 0.1
 
 RANGES: dict[str, tuple[float, float]] = {
     "count": (1, MOST_COUNT),
+    "size": (1, MOST_COUNT),
     "seconds": (LEAST_SECONDS, MOST_SECONDS),
     "timeout": (0, MOST_SECONDS),
 }
@@ -298,6 +299,8 @@ def _make_key(field: FieldInfo, ranges: dict[str, tuple[float, float]]) -> Key:
     metas = [note for note in notes if isinstance(note, Meta)]
     marked = next((meta.extra["kind"] for meta in metas if meta.extra and "kind" in meta.extra), None)
     kind: Kind | None = marked or ("choice" if is_choice else _TYPES.get(parts))
+    if kind == "count" and field.name.endswith("_bytes"):
+        kind = "size"
     if kind is None:
         raise TypeError(f"no kind of configuration value for {field.type!r}")
     least, most = ranges.get(kind, (0, 0))

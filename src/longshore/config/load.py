@@ -59,18 +59,25 @@ def load(
     # An empty variable counts as unset, as XDG has it: launchers pass on empty ones.
     names = [name for name in environ if name.startswith(PREFIX) and name != PATH_VARIABLE]
     variables = {name: environ[name] for name in names if environ[name]}
-    others = {
-        (name, option): (variable, environ[variable])
+    second = [
+        (name, option, variable, environ[variable])
         for name, toolset in (toolsets or {}).items()
         for variable, option in toolset.variables.items()
         if environ.get(variable)
-    }
-    if not (given or variables or others or user or project or defaults):
+    ]
+    if not (given or variables or second or user or project or defaults):
         return Config(watch=watch)
-    from longshore.config.sources import Sources, combine
+    from longshore.config.sources import Sources
 
     sources = Sources(here, toolsets)
-    return combine(sources, user, project, variables, others, given, defaults or {}, defaults_name, watch)
+    sources.add_flags(defaults or {}, defaults_name)
+    sources.add_file("user", user)
+    sources.add_file("project", project)
+    for each in second:
+        sources.add_second(*each)
+    sources.add_variables(variables)
+    sources.add_flags(given)
+    return sources.build(watch)
 
 
 def fingerprint(config: Config) -> tuple[tuple[int, int, int] | None, ...]:

@@ -2,9 +2,9 @@
 
 Checks, variable names, the JSON Schema and the page in docs derive from these. To add a section, write its Struct and
 name it in `Sections`; to add a key, add a field with its reason below it. A field's type is one of `bool`, `int` (a
-count or bytes), `float` (always seconds), `Timeout`, `str`, `list[str]`, `Literal[...]`, `Folders` and
-`dict[str, Any]` (free-form, files only). `| None` means that the key may stay unset. The options of a toolset are
-such a Struct too, with the types of `registry.options`.
+count, or bytes if its name ends in `_bytes`), `float` (always seconds), `Timeout`, `str`, `list[str]`, `Literal[...]`,
+`Folders` and `dict[str, Any]` (free-form, files only). `| None` means that the key may stay unset. The options of a
+toolset are such a Struct too, with the types of `registry.options`.
 """
 
 from __future__ import annotations

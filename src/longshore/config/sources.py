@@ -53,11 +53,16 @@ Checked: TypeAlias = tuple[Path, Any, str]
 
 @final
 class Sources:
-    """Reads the sources for a server with these toolsets (None: unknown), and collects the problems of all."""
+    """Takes one source after the other, the weakest first, and makes the record of them.
+
+    `toolsets` are those of the server; None: unknown.
+    """
 
     def __init__(self, cwd: str, toolsets: Mapping[str, ConfiguredToolset] | None) -> None:
-        self.problems: list[str] = []
         self._cwd, self._toolsets = cwd, toolsets or {}
+        self._settings: list[Setting] = []
+        self._problems: list[str] = []
+        self._files: list[str] = []
         self._sections = dict(sections())
         if toolsets is not None:
             server = self._sections["server"]
@@ -75,20 +80,37 @@ class Sources:
             self._tables[name] = unknown if toolset is None else toolset_section(name, toolset.options_type)
         return self._tables[name]
 
+    def build(self, watch: tuple[str, ...]) -> Config:
+        """The record. Raises ConfigError for the problems of all sources."""
+        rest = len(self._problems) - PROBLEMS
+        if self._problems:
+            raise ConfigError("\n".join(self._problems[:PROBLEMS]) + (f"\n… and {rest} more" if rest > 0 else ""))
+        return _build({setting.path: setting for setting in self._for_names()}, tuple(self._files), watch)
+
+    def _for_names(self) -> Iterator[Setting]:
+        """Variables also reach the names that files and flags spell out: `$GET_WEATHER` reaches `get-weather`."""
+        names = sorted({s.path[:2] for s in self._settings})  # hash order would shuffle `config show`
+        for setting in self._settings:
+            yield setting
+            section, name = setting.path[:2]
+            for known in names if name.startswith(ENV_MARK) else ():
+                if known[0] == section and ENV_MARK + env_form(known[1]) == name:
+                    yield replace(setting, path=(*known, setting.path[2]))
+
     # -- files
 
-    def from_file(self, kind: Literal["user", "project"], path: str | None) -> list[Setting]:
-        """The settings of a file. Adds mistakes to `problems`, in the order of their lines."""
+    def add_file(self, kind: Literal["user", "project"], path: str | None) -> None:
+        """Take the settings of a file. Its problems are in the order of their lines."""
         if path is None:
-            return []
+            return
         from longshore.config.toml_file import read  # with the TOML parser
 
+        self._files.append(path)
         try:
             document = read(path, self._cwd)
         except ConfigError as error:
-            self.problems.append(str(error))
-            return []
-        settings: list[Setting] = []
+            self._problems.append(str(error))
+            return
         wrong: list[tuple[int, str]] = []
         for key, value, problem in self._walk(document.tables, os.path.dirname(path)):
             line = document.line(key)
@@ -98,9 +120,8 @@ class Sources:
                 shown = shown if len(shown) <= KEY_CHARACTERS else shown[: KEY_CHARACTERS - 1] + "…"
                 wrong.append((line, f"{where}: {shown}: {problem}"))
             else:
-                settings.append(Setting(key, value, Origin(kind, where)))
-        self.problems.extend(text for _, text in sorted(wrong))
-        return settings
+                self._settings.append(Setting(key, value, Origin(kind, where)))
+        self._problems.extend(text for _, text in sorted(wrong))
 
     def _walk(self, tables: dict[str, Any], base: str) -> Iterator[Checked]:
         for name, table in tables.items():
@@ -124,28 +145,32 @@ class Sources:
 
     # -- environment
 
-    def from_environ(self, variables: Mapping[str, str]) -> Iterator[Setting]:
-        """The settings of `LONGSHORE_*` variables. Adds mistakes to `problems`."""
+    def add_variables(self, variables: Mapping[str, str]) -> None:
+        """Take the settings of `LONGSHORE_*` variables."""
         seen: dict[str, str] = {}
         for name, text in sorted(variables.items()):
             if seen.setdefault(name.upper(), name) != name:
-                self.problems.append(f"{name}: set twice; {seen[name.upper()]} says it too")
+                self._problems.append(f"{name}: set twice; {seen[name.upper()]} says it too")
                 continue
             try:
                 for path, key in self._match(name.upper()):
-                    value = text if key is None else key.read(text, self._cwd)
-                    yield Setting(path, value, Origin("env", name))
+                    self._add(path, key, text, Origin("env", name))
             except ValueError as error:
-                self.problems.append(f"{name}: {error}")
+                self._problems.append(f"{name}: {error}")
 
-    def from_others(self, others: Mapping[tuple[str, str], tuple[str, str]]) -> Iterator[Setting]:
-        """The settings of variables that toolsets name for their options: (toolset, option) → (variable, text)."""
-        for (toolset, option), (name, text) in others.items():
-            key = self._table(self._sections["toolsets"], toolset).keys[option]
-            try:
-                yield Setting(("toolsets", toolset, option), key.read(text, self._cwd), Origin("env", name))
-            except ValueError as error:
-                self.problems.append(f"{name}: {error}")
+    def add_second(self, toolset: str, option: str, variable: str, text: str) -> None:
+        """Take a toolset's option from the second variable that it names."""
+        key = self._table(self._sections["toolsets"], toolset).keys[option]
+        try:
+            self._add(("toolsets", toolset, option), key, text, Origin("env", variable))
+        except ValueError as error:
+            self._problems.append(f"{variable}: {error}")
+
+    def _add(self, path: Path, key: Key | None, value: Any, origin: Origin) -> None:
+        """Take a value that may be a text still. Raises ValueError."""
+        if key is not None:
+            value = key.read(value, self._cwd) if isinstance(value, str) else key.check(value, self._cwd)
+        self._settings.append(Setting(path, value, origin))
 
     def _match(self, name: str) -> list[tuple[Path, Key | None]]:
         """The keys of a variable. A name that the user gave to a table stands in the middle, and may end like a key.
@@ -173,19 +198,16 @@ class Sources:
 
     # -- flags and defaults
 
-    def from_flags(self, flags: Mapping[str, Any], defaults_of: str = "") -> Iterator[Setting]:
-        """The settings of options, or of a profile's defaults."""
+    def add_flags(self, flags: Mapping[str, Any], defaults_of: str = "") -> None:
+        """Take the settings of options, or the defaults of a profile."""
         options = {key: option for option, key in (FLAGS | HTTP_FLAGS).items()}
         for dotted_key, value in flags.items():
             option = options.get(dotted_key, dotted_key) if not defaults_of else f"{defaults_of}: {dotted_key}"
             try:
                 path, key = self._split(dotted_key)
-                read = key is not None and (key.read if isinstance(value, str) else key.check)
-                checked = read(value, self._cwd) if read else value
+                self._add(path, key, value, Origin("default", defaults_of) if defaults_of else Origin("flag", option))
             except ValueError as error:
-                self.problems.append(f"{option}: {error}")
-            else:
-                yield Setting(path, checked, Origin("default", defaults_of) if defaults_of else Origin("flag", option))
+                self._problems.append(f"{option}: {error}")
 
     def _split(self, dotted_key: str) -> tuple[Path, Key | None]:
         """`tools.a.b.timeout` → tools, a.b, timeout: the name is all between section and key."""
@@ -203,31 +225,6 @@ class Sources:
         if key is not None and key.kind == "table":
             raise ValueError("a table can only be set in a file")
         return ((head, name, last) if section.named else (head, last)), key
-
-
-def combine(
-    sources: Sources,
-    user: str | None,
-    project: str | None,
-    variables: Mapping[str, str],
-    others: Mapping[tuple[str, str], tuple[str, str]],
-    flags: Mapping[str, Any],
-    defaults: Mapping[str, Any],
-    defaults_name: str,
-    watch: tuple[str, ...],
-) -> Config:
-    """Lay the defaults, the user's file, the project's, environment and flags over each other. Raises ConfigError."""
-    low = list(sources.from_flags(defaults, defaults_name))
-    in_files = [*sources.from_file("user", user), *sources.from_file("project", project)]
-    in_environ = [*sources.from_others(others), *sources.from_environ(variables)]
-    in_flags = list(sources.from_flags(flags))
-    problems = sources.problems
-    if problems:
-        rest = len(problems) - PROBLEMS
-        raise ConfigError("\n".join(problems[:PROBLEMS]) + (f"\n… and {rest} more" if rest > 0 else ""))
-    names = {setting.path[:2] for setting in (*low, *in_files, *in_flags)}
-    settings = {s.path: s for s in (*low, *in_files, *_for_names(in_environ, names), *in_flags)}
-    return _build(settings, tuple(path for path in (user, project) if path), watch)
 
 
 def _walk_keys(section: Section, table: Path, values: dict[str, Any], base: str) -> Iterator[Checked]:
@@ -279,16 +276,6 @@ def _fixed_variable(dotted_key: str) -> str:
 
 
 # The record
-
-
-def _for_names(settings: list[Setting], names: set[Path]) -> Iterator[Setting]:
-    """Variables also reach the names that files and flags spell out: `$GET_WEATHER` reaches `get-weather`."""
-    for setting in settings:
-        yield setting
-        section, name = setting.path[:2]
-        for known in sorted(names) if name.startswith(ENV_MARK) else ():  # hash order would shuffle `config show`
-            if known[0] == section and ENV_MARK + env_form(known[1]) == name:
-                yield replace(setting, path=(*known, setting.path[2]))
 
 
 def _build(settings: dict[Path, Setting], files: tuple[str, ...], watch: tuple[str, ...]) -> Config:
