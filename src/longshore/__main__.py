@@ -73,8 +73,8 @@ def serve(target: str | None, flags: Mapping[str, Any], config_path: str | None,
     from longshore.transports.descriptors import claim
 
     by_hand = os.isatty(0)
-    reader, writer = claim()
     try:
+        reader, writer = claim()
         app = find(target, profile)
         if by_hand:
             _greet(app.name, target, profile)

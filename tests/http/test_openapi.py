@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import jsonschema_rs
 import pytest
 from asgi import Answer, configured, opened, request
+from pydantic import BaseModel
 
 from longshore import Ask, CallResult, Server, Text, Tool
 
@@ -407,3 +408,29 @@ def test_the_document_follows_the_tools(tmp_path: Path) -> None:
     first, again, last = asyncio.run(main())
     assert first.body == again.body
     assert first.json()["paths"].keys() - last.json()["paths"].keys() == {"/tools/pay"}
+
+
+class Unlistable(BaseModel):
+    """pydantic checks values of it, and has no JSON Schema for it."""
+
+    action: Callable[[], int]
+
+
+@pytest.mark.parametrize("path", ["/tools", "/openapi.json"])
+def test_a_tool_without_a_schema_does_not_hide_the_others(tmp_path: Path, path: str) -> None:
+    server = Server("shop")
+    server.tool(name="good")(lambda: "x")
+
+    @server.tool
+    def bad(of: Unlistable) -> str:
+        return "x"
+
+    app = configured(server, tmp_path)
+
+    async def main() -> Answer:
+        async with opened(app):
+            return await request(app, "GET", path)
+
+    answer = asyncio.run(main())
+    assert answer.status == 200
+    assert b"good" in answer.body and b"bad" not in answer.body

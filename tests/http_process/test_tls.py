@@ -18,7 +18,7 @@ from posting import call, encode, modern, modern_headers
 from services import make_certificate
 from serving import Exchange, request_head
 
-from .bare import Bare, listen
+from .bare import Bare, echo, listen
 from .serverproc import PATIENCE, ServerProcess, eventually, start
 from .servers import SOURCE
 from .test_start import refusal
@@ -158,6 +158,18 @@ def test_the_last_answer_of_a_tls_connection_arrives_whole_though_its_reader_is_
     head, _, body = raw.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200") and b"connection: close" in head
     assert len(body) == size
+
+
+def test_a_refused_tls_peer_that_stays_is_dropped_soon(files: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(files / "own-cert.pem", files / "own-key.pem")
+    trusting = ssl.create_default_context(cafile=str(files / "own-cert.pem"))
+    with listen(echo, tls=context, stall_seconds=3600.0) as server:
+        plain = socket.create_connection(("127.0.0.1", server.port), PATIENCE)
+        with trusting.wrap_socket(plain, server_hostname="localhost") as wire:
+            wire.sendall(b"no HTTP at all\r\n\r\n")
+            assert wire.recv(100).startswith(b"HTTP/1.1 400")
+            eventually("it is dropped", lambda: not server.look(lambda: len(server.listener.connections)))
 
 
 def written(server: Bare) -> int:

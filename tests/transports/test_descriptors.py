@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from longshore.transports.descriptors import LARGE_PIPE_BYTES, grow, is_regular, unblock
 
 CLAIMING = """
@@ -39,6 +41,16 @@ def test_claiming_moves_stdin_and_stdout_and_leaves_stderr_in_their_place() -> N
 def test_claiming_works_where_stdout_is_closed_to_python() -> None:
     program = "import sys; sys.stdout = None; from longshore.transports.descriptors import claim; claim()"
     subprocess.run([sys.executable, "-c", program], stdin=subprocess.DEVNULL, timeout=20, check=True)
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-"])
+@pytest.mark.parametrize("program", ["-m longshore serve", "-c 'from longshore import Server; Server(\"t\").run()'"])
+def test_a_process_without_stdin_or_stdout_says_what_to_do(closed: str, program: str) -> None:
+    command = f"{sys.executable} {program} {closed}"
+    done = subprocess.run(["sh", "-c", command], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=20)
+    assert done.returncode == 2
+    [line] = done.stderr.decode().splitlines()
+    assert line.startswith("stdio: the standard input or output is closed; ") and "--http" in line
 
 
 def is_blocking(fd: int) -> bool:

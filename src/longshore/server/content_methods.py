@@ -113,7 +113,7 @@ def _subscribe(engine: Engine, request: MethodRequest) -> bytes:
     watched, most = request.link.session.subscriptions, engine.limits.subscriptions
     if _lacks_resource(engine, request.params):
         _refuse_missing(request, uri)
-    if len(watched) >= most:
+    if len(watched) >= most and uri not in watched:
         raise ProtocolError(INVALID_PARAMS, f"at most {most} watched resources; unsubscribe one")
     watched.add(uri)
     engine.update_watched()

@@ -59,6 +59,10 @@ class Lists:
         result = msgspec.json.decode(page)
         return Raw(encode(result | {"_meta": result.get("_meta", {}) | {ABSENT: absent}}))
 
+    def tools(self) -> list[dict[str, Any]]:
+        """The tools as the newest revision lists them, without those whose schema can't be made."""
+        return self._describe("tools/list")
+
     def _render(self, method: str, revision: Revision, start: int) -> dict[str, Any]:
         key, table = _TABLES[method]
         described = self._describe(method)

@@ -16,8 +16,14 @@ LARGE_PIPE_BYTES = 1 << 20
 
 
 def claim() -> tuple[int, int]:
-    """Move stdin and stdout; return their new descriptors."""
-    reader, writer = _move(0), _move(1)
+    """Move stdin and stdout; return their new descriptors. Raises ConfigError if one is closed."""
+    try:
+        reader, writer = _move(0), _move(1)
+    except OSError:
+        from longshore.errors import ConfigError
+
+        fix = "start it with pipes, as MCP clients do, or serve over HTTP (longshore serve --http)"
+        raise ConfigError(f"stdio: the standard input or output is closed; {fix}") from None
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     if null == 2:  # there was no stderr; now /dev/null is it

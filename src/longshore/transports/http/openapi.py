@@ -99,8 +99,9 @@ def describe(engine: Engine, config: Config, has_credentials: bool, root: str) -
     schemas: Json = dict(_SCHEMAS)
     # Without an operationId: any could be a tool's name.
     paths: Json = {"/tools": {"get": {"summary": "List the tools", "responses": listed}}}
-    for entry in engine.listed_tools():
-        paths[f"/tools/{entry.name}"] = {"post": _operation(entry, schemas, list(schemes))}
+    for tool in engine.lists.tools():
+        operation = _operation(engine.tools[tool["name"]], tool, schemas, list(schemes))
+        paths[f"/tools/{tool['name']}"] = {"post": operation}
     failed = {"$ref": "#/components/schemas/Failure"}
     document: Json = {
         "openapi": VERSION,
@@ -120,8 +121,7 @@ def describe(engine: Engine, config: Config, has_credentials: bool, root: str) -
     return document
 
 
-def _operation(entry: Entry, schemas: Json, schemes: list[str]) -> Json:
-    tool = entry.describe()
+def _operation(entry: Entry, tool: Json, schemas: Json, schemes: list[str]) -> Json:
     taken = _place(schemas, f"{entry.name}.input", tool["inputSchema"])
     envelope: Json = {"$ref": "#/components/schemas/Success"}
     if "outputSchema" in tool:

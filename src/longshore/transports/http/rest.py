@@ -98,7 +98,7 @@ class RestEndpoint:
                 headers = ((b"allow", ", ".join(allowed).encode()),)
                 raise RestError("method", f"{path} takes {' and '.join(allowed)}", headers)
             if not is_call:
-                page: Any = {"tools": [entry.describe() for entry in self._engine.listed_tools()]}
+                page: Any = {"tools": self._engine.lists.tools()}
                 if path == OPENAPI:
                     root = request.scope.get("root_path", "")
                     page = describe(self._engine, self._config, self._delivery.guard.required, root)

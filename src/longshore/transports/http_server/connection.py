@@ -51,6 +51,8 @@ HEADERS: Final = 128
 """Headers of one request. The smallest ones would take forty times their size in memory."""
 LINGER_SECONDS: Final = 2.0
 """A refused peer may still be sending, and would lose the refusal to a reset. It has this long to read it."""
+HIDDEN_BYTES: Final = 1 << 16
+"""Under TLS the transport does not say how much output waits. This much is in the kernel's buffer at once."""
 CHUNKED: Final = -1
 """The length of a response that names none."""
 UNTIL_CLOSE: Final = -2
@@ -724,6 +726,11 @@ class Connection(Protocol):
             self._check_deadline(place[0], now - self._since, limits)
         return place[0] in ("idle", "working")
 
+    @property
+    def _may_hold_output(self) -> bool:
+        """Whether TLS may hold output that the peer has not taken. TLS has a deadline for that, `stall_seconds`."""
+        return self.sent > HIDDEN_BYTES and not self._transport.can_write_eof()
+
     def _check_deadline(self, phase: Phase, seconds: float, limits: Limits) -> None:
         """End the connection if a phase has lasted for too long without any progress."""
         match phase:
@@ -738,8 +745,8 @@ class Connection(Protocol):
                 self._transport.close()
             case "stalled" if seconds >= limits.stall_seconds:
                 self._transport.abort()
-            case "lingering" if seconds >= LINGER_SECONDS and self._transport.can_write_eof():
-                self._transport.abort()  # TLS has a deadline of its own: `ssl_shutdown_timeout`
+            case "lingering" if seconds >= LINGER_SECONDS and not self._may_hold_output:
+                self._transport.abort()
             case _:
                 pass
 
