@@ -26,6 +26,9 @@ SchemaForm: TypeAlias = Literal["claude", "openai", "openai-strict", "gemini", "
 class ServerConfig(Struct, frozen=True, kw_only=True):
     """How the server behaves."""
 
+    roots: list[str] = []
+    """The folders that tools may touch. Unset: the working directory, or a folder of its own if that is / or the home."""
+
     timeout: Timeout = DEFAULT_LIMITS.timeout_seconds
     """A tool without a limit of its own is stopped after this many seconds; false or 0: never."""
 
