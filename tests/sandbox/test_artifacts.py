@@ -53,7 +53,9 @@ def test_one_read_is_bounded(tmp_path: Path) -> None:
     assert store.read(made, READ_BYTES) == b"x"
 
 
-@pytest.mark.parametrize("kind", ["", "text", "text/plain; charset=utf-8", "a/b/c", "../x", "a~b/c", "text/" + "x" * 61])
+@pytest.mark.parametrize(
+    "kind", ["", "text", "text/plain; charset=utf-8", "a/b/c", "../x", "a~b/c", "text/" + "x" * 61]
+)
 def test_what_is_no_mime_type_is_refused(store: ArtifactStore, kind: str) -> None:
     with pytest.raises(ToolError, match="is no MIME type, such as text/plain"):
         store.put("ann", "log.txt", b"", kind)
@@ -100,9 +102,7 @@ def test_expired_files_are_deleted(store: ArtifactStore, clock: Clock) -> None:
 
 
 @pytest.mark.parametrize(("later", "there"), [(-1, True), (0, False), (1, False)])
-def test_those_of_others_are_deleted_every_hour(
-    store: ArtifactStore, clock: Clock, later: float, there: bool
-) -> None:
+def test_those_of_others_are_deleted_every_hour(store: ArtifactStore, clock: Clock, later: float, there: bool) -> None:
     old = store.put("bob", "old.txt", b"text")
     clock.now += SWEEP_SECONDS + later
     store.put("ann", "new.txt", b"text")

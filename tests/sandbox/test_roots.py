@@ -137,9 +137,7 @@ def test_paths_are_compared_by_components(path: str, folder: str, within: bool) 
         (["a"], [], []),
     ],
 )
-def test_a_clients_roots_narrow_the_servers(
-    tree: Path, server: list[str], client: list[str], left: list[str]
-) -> None:
+def test_a_clients_roots_narrow_the_servers(tree: Path, server: list[str], client: list[str], left: list[str]) -> None:
     roots = configured_roots([f"{tree}/{name}" for name in server])
     narrowed = roots.narrow([f"file://{tree}/{name}" for name in client])
     assert narrowed.folders == folders(tree, *left)

@@ -27,7 +27,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     """How the server behaves."""
 
     roots: list[str] = []
-    """The folders that tools may touch. Unset: the working directory, or a folder of its own if that is / or the home."""
+    """Folders that tools may touch. Unset: the working directory, or a folder of its own if that is / or the home."""
 
     timeout: Timeout = DEFAULT_LIMITS.timeout_seconds
     """A tool without a limit of its own is stopped after this many seconds; false or 0: never."""

@@ -22,7 +22,6 @@ from longshore.errors import ResourceNotFound, ToolError
 from longshore.files import write_atomic
 
 SCHEME: Final = "artifact"
-TEMPLATE: Final = SCHEME + "://{id}/{name}{?offset,length}"
 QUOTA_BYTES: Final = 256 << 20
 """For each principal. A day of screenshots and logs; a disk has room for it."""
 AGE_SECONDS: Final = 24 * 3600.0
@@ -35,7 +34,7 @@ BINARY: Final = "application/octet-stream"
 _ID_BYTES: Final = 8
 _NAME_CHARACTERS: Final = 80
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-_MIME_TYPE = re.compile(r"[A-Za-z0-9.+_-]{1,60}/[A-Za-z0-9.+_-]{1,60}")
+_MIME_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]{0,59}/[A-Za-z0-9][A-Za-z0-9.+_-]{0,59}")
 
 
 class Artifact(Struct, frozen=True):

@@ -27,6 +27,8 @@ class Policy:
         """`limits` and `instructions` are the author's; the configuration may override them."""
         self.config: Config = configuration.DEFAULT
         self._catalog, self._limits, self._instructions = catalog, limits, instructions
+        self._artifacts = ""
+        """The URI template of artifacts, while it is offered."""
 
     @property
     def limits(self) -> Limits:
@@ -61,7 +63,21 @@ class Policy:
             entry.direct = entry.plain and entry.run == "inline" and not entry.keeps_frame and stateless
             if entry.kind == "tool" and configuration.tool_enabled(config, entry.name, toolset):
                 offered[entry.name] = entry
+        self._offer_artifacts(any(entry.artifacts for entry in offered.values()))
         return offered
+
+    def _offer_artifacts(self, are_made: bool) -> None:
+        """Offer the resource by which clients read artifacts, if a tool on offer makes any."""
+        resources = self._catalog.resources
+        if are_made:
+            from longshore.server.artifact_resource import ARTIFACTS, artifact_entry
+
+            if ARTIFACTS not in resources:
+                resources[ARTIFACTS] = artifact_entry()
+            self._artifacts = ARTIFACTS
+        elif self._artifacts:
+            resources.pop(self._artifacts, None)
+            self._artifacts = ""
 
     def time_limit(self, name: str, toolset: str | None, declared: float | Literal[False] | None) -> float:
         """The seconds that a tool may run, for one that is not in the catalog yet."""
