@@ -12,6 +12,7 @@ _MODULES = {
     "longshore.server.context": "Context",
     "longshore.registry.toolset": "Toolset tool resource prompt",
     "longshore.registry.tool": "Tool",
+    "longshore.registry.token_budget": "MaxTokens fit_lines fit_ends",
     "longshore.protocol.content": (
         "CallResult Text Image Audio ResourceLink EmbeddedResource Contents Message Icon Annotations"
     ),
@@ -68,6 +69,9 @@ if TYPE_CHECKING:
     from longshore.protocol.questions import Root as Root
     from longshore.protocol.questions import Sample as Sample
     from longshore.protocol.questions import SampleAnswer as SampleAnswer
+    from longshore.registry.token_budget import MaxTokens as MaxTokens
+    from longshore.registry.token_budget import fit_ends as fit_ends
+    from longshore.registry.token_budget import fit_lines as fit_lines
     from longshore.registry.tool import Tool as Tool
     from longshore.registry.toolset import Toolset as Toolset
     from longshore.registry.toolset import prompt as prompt

@@ -32,6 +32,8 @@ class Toolset:
     """
 
     name: ClassVar[str] = ""
+    uses_folders: ClassVar[bool] = False
+    """Whether its tools touch the server's folders (`ctx.folders()`): `hello` and `server_status` then name them."""
 
     def start(self) -> Awaitable[None] | None:
         return None
