@@ -103,7 +103,7 @@ def test_without_a_mime_type_the_name_says_it(app: Server, name: str, kind: str)
 
 
 def test_before_resource_links_a_client_gets_the_uri_as_text(app: Server) -> None:
-    [said, link] = call(app, "text", {"text": "x"}, OLDEST)["content"]
+    [_, link] = call(app, "text", {"text": "x"}, OLDEST)["content"]
     assert link["type"] == "text"
     name, _, uri = link["text"].partition(": ")
     assert name == "log.txt"
