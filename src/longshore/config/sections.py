@@ -26,9 +26,6 @@ SchemaForm: TypeAlias = Literal["claude", "openai", "openai-strict", "gemini", "
 class ServerConfig(Struct, frozen=True, kw_only=True):
     """How the server behaves."""
 
-    roots: list[str] = []
-    """Folders that tools may touch. Unset: the working directory, or a folder of its own if that is / or the home."""
-
     timeout: Timeout = DEFAULT_LIMITS.timeout_seconds
     """A tool without a limit of its own is stopped after this many seconds; false or 0: never."""
 
@@ -49,6 +46,9 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
 
     schemas: SchemaForm | None = None
     """List tools in the form that one kind of client takes. Unset: as written. Arguments are checked as written."""
+
+    roots: list[str] = []
+    """Folders that tools may touch. Unset: the working directory, or a folder of its own if that is / or the home."""
 
 
 class ToolsetConfig(Struct, frozen=True, kw_only=True):
