@@ -1,4 +1,4 @@
-"""`docs/writing-a-server.md`, `validation.md` and `artifacts-and-roots.md` are true: their code runs, and the answers shown are the answers."""
+"""The pages in `PAGES` are true: their code runs, and the answers shown are the answers."""
 
 from __future__ import annotations
 
