@@ -149,7 +149,7 @@ class Runtime:
         from longshore.transports.http.app import HttpApp
 
         flags = {**self._auth, **http_flags(settings)}
-        self.policy.config = _load_config(flags, config_path)
+        self.policy.config = _check_roots(configuration.load(flags, path=config_path))
         self._log_to_stderr()
         self._admission.report()
         closing = self._catalog.toolsets
@@ -159,7 +159,7 @@ class Runtime:
 
     def _configure(self, flags: Mapping[str, Any] | None, config_path: str | None) -> None:
         given = {**self._auth, **(flags or {})}
-        self.policy.config = self._watch.load(lambda: _load_config(given, config_path))
+        self.policy.config = self._watch.load(lambda: _check_roots(configuration.load(given, path=config_path)))
         self._log_to_stderr()
 
     def _log_to_stderr(self) -> None:
@@ -245,9 +245,8 @@ class Runtime:
         self._admission.report()
 
 
-def _load_config(flags: Mapping[str, Any], path: str | None) -> Config:
-    """The configuration. Raises ConfigError also for a root that is no folder."""
-    config = configuration.load(flags, path=path)
+def _check_roots(config: Config) -> Config:
+    """The configuration itself. Raises ConfigError for a root that is no folder."""
     if config.server.roots:
         from longshore.server.call_files import read_roots
 
