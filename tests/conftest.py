@@ -29,4 +29,5 @@ def pytest_collection_finish() -> None:
 def _a_cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> None:
     """No test finds what an earlier run has left, or leaves anything in the home of who runs it."""
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+    os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))

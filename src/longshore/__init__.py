@@ -14,6 +14,7 @@ _MODULES = {
     "longshore.registry.handles": "HandleTable",
     "longshore.registry.tool": "Tool",
     "longshore.registry.options": "Size Folder Variable",
+    "longshore.registry.token_budget": "MaxTokens fit_lines fit_ends",
     "longshore.protocol.content": (
         "CallResult Text Image Audio ResourceLink EmbeddedResource Contents Message Icon Annotations"
     ),
@@ -74,6 +75,9 @@ if TYPE_CHECKING:
     from longshore.registry.options import Folder as Folder
     from longshore.registry.options import Size as Size
     from longshore.registry.options import Variable as Variable
+    from longshore.registry.token_budget import MaxTokens as MaxTokens
+    from longshore.registry.token_budget import fit_ends as fit_ends
+    from longshore.registry.token_budget import fit_lines as fit_lines
     from longshore.registry.tool import Tool as Tool
     from longshore.registry.toolset import Toolset as Toolset
     from longshore.registry.toolset import prompt as prompt

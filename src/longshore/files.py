@@ -9,12 +9,15 @@ from typing import Literal
 
 _DIRECTORIES = {
     "config": ("XDG_CONFIG_HOME", ".config"),
+    "data": ("XDG_DATA_HOME", ".local/share"),
     "state": ("XDG_STATE_HOME", ".local/state"),
     "cache": ("XDG_CACHE_HOME", ".cache"),
 }
 
 
-def user_directory(kind: Literal["config", "state", "cache"], environ: Mapping[str, str] | None = None) -> str | None:
+def user_directory(
+    kind: Literal["config", "data", "state", "cache"], environ: Mapping[str, str] | None = None
+) -> str | None:
     """Longshore's own directory of this kind for the user; None if the user has no home.
 
     A relative XDG_…_HOME is ignored, as its standard says. If `environ` is given, the home is its HOME only.

@@ -211,13 +211,18 @@ class Runtime:
         if self._given is None:
             return self.policy.config  # a server in memory
         toolsets = {**self._catalog.toolsets, **{handle.name: handle for handle in added}}
-        return configuration.load(
+        config = configuration.load(
             self._given,
             path=self._path,
             toolsets=toolsets,
             defaults=self._defaults,
             defaults_name=f"server {self._info['name']}",
         )
+        if config.server.roots:
+            from longshore.server.call_files import read_roots
+
+            read_roots(config)  # raises ConfigError for a root that is no folder
+        return config
 
     def _log_to_stderr(self) -> None:
         config = self.policy.config
@@ -251,7 +256,7 @@ class Runtime:
         self.engine.reconfigure(new)
         self._warn_unmatched()
         if configuration.fixed_part(old) != configuration.fixed_part(new):
-            later = "limits, eof_grace, log_*, roots, toolsets' options, telemetry, http, auth and tokens"
+            later = "limits, eof_grace, log_*, dialect, debug, toolsets' options, telemetry, http, auth and tokens"
             self._recorder.problem("warning", f"the changed configuration holds; {later} follow at the next start")
 
     def _refuse_config(self, problem: ConfigError) -> None:

@@ -1,4 +1,4 @@
-"""`docs/writing-a-server.md` and `validation.md` are true: their code runs, and the answers shown are the answers."""
+"""The pages in `PAGES` are true: their code runs, and the answers shown are the answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from longshore.server.context import Context
 from talk import NEWEST, Refused, call, result
 
 PAGE = Path(__file__).parents[2] / "docs/writing-a-server.md"
-PAGES = (PAGE, PAGE.with_name("validation.md"))
+PAGES = (PAGE, PAGE.with_name("validation.md"), PAGE.with_name("artifacts-and-roots.md"))
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ASKING = {"ask", "elicit", "sample", "roots", "once"}
 """What docs/questions.md tells of the context."""

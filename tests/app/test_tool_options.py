@@ -120,7 +120,7 @@ def test_the_entry_keeps_what_the_engine_needs() -> None:
 
 
 def test_every_option_is_tried_here() -> None:
-    assert OPTIONS.keys() | {"replay"} == set(ToolOptions.__struct_fields__)
+    assert OPTIONS.keys() | {"artifacts", "replay"} == set(ToolOptions.__struct_fields__)
 
 
 def test_without_options_everything_follows_from_the_function() -> None:

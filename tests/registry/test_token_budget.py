@@ -46,6 +46,25 @@ def test_a_page_fits_and_the_next_one_goes_on_where_it_ends(lines: list[str], ma
         assert line == whole or "characters more)" in line
 
 
+@given(st.lists(texts.map(lambda text: text.replace("\n", " ")), max_size=60), budgets, texts)
+def test_a_page_with_a_heading_fits(lines: list[str], max_tokens: int, heading: str) -> None:
+    heading = "h" + heading.replace("\n", " ")
+    page = fit_lines(lines, max_tokens, heading=heading)
+    assert count_tokens(page.text) <= max_tokens
+    assert page.text.split("\n")[0] == cut_line(heading, max_tokens)
+    assert len(page.text.split("\n")) == 1 + page.end + (not page.complete)
+
+
+@pytest.mark.parametrize(("max_tokens", "allowed"), [(99, False), (100, True), (25_000, True), (25_001, False)])
+def test_a_budget_out_of_range_is_refused(max_tokens: int, allowed: bool) -> None:
+    for fit in (lambda: fit_lines(["x" * 500], max_tokens), lambda: fit_ends("x" * 500, max_tokens)):
+        if allowed:
+            assert fit()
+        else:
+            with pytest.raises(ValueError, match="an answer has 100 to 25,000 tokens"):
+                fit()
+
+
 def test_a_page_that_holds_everything_has_no_note() -> None:
     lines = ["x" * 9] * 40  # 40 lines and 39 line breaks of two characters: 438
     assert fit_lines(lines, 110).text == "\n".join(lines)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from longshore.errors import ResourceNotFound, ToolError
-from longshore.sandbox.artifacts import READ_BYTES, Artifact, ArtifactStore, safe_name
+from longshore.sandbox.artifacts import READ_BYTES, SWEEP_SECONDS, Artifact, ArtifactStore, safe_name
 
 
 class Clock:
@@ -37,7 +37,7 @@ def is_there(store: ArtifactStore, owner: str, artifact: Artifact) -> bool:
 
 
 def test_an_artifact_is_read_back_whole_and_in_ranges(store: ArtifactStore) -> None:
-    made = store.put("ann", "log.txt", b"0123456789")
+    made = store.put("ann", "log.txt", b"0123456789", "text/plain")
     found = store.find("ann", made.id, made.name)
     assert found == made
     assert made.uri == f"artifact://{made.id}/log.txt"
@@ -51,6 +51,14 @@ def test_one_read_is_bounded(tmp_path: Path) -> None:
     made = store.put("ann", "big.bin", b"x" * (READ_BYTES + 1))
     assert len(store.read(made, 0, 10 * READ_BYTES)) == READ_BYTES
     assert store.read(made, READ_BYTES) == b"x"
+
+
+@pytest.mark.parametrize(
+    "kind", ["", "text", "text/plain; charset=utf-8", "a/b/c", "../x", "a~b/c", "text/" + "x" * 61]
+)
+def test_what_is_no_mime_type_is_refused(store: ArtifactStore, kind: str) -> None:
+    with pytest.raises(ToolError, match="is no MIME type, such as text/plain"):
+        store.put("ann", "log.txt", b"", kind)
 
 
 def test_no_other_principal_finds_it(store: ArtifactStore) -> None:
@@ -91,6 +99,14 @@ def test_expired_files_are_deleted(store: ArtifactStore, clock: Clock) -> None:
     store.sweep()
     assert not os.path.exists(os.path.dirname(other.path))
     assert os.path.exists(os.path.dirname(old.path))
+
+
+@pytest.mark.parametrize(("later", "there"), [(-1, True), (0, False), (1, False)])
+def test_those_of_others_are_deleted_every_hour(store: ArtifactStore, clock: Clock, later: float, there: bool) -> None:
+    old = store.put("bob", "old.txt", b"text")
+    clock.now += SWEEP_SECONDS + later
+    store.put("ann", "new.txt", b"text")
+    assert os.path.exists(old.path) is there
 
 
 @pytest.mark.parametrize(("size", "left"), [(39, 2), (40, 2), (41, 1), (70, 1), (71, 0), (100, 0)])

@@ -5,12 +5,14 @@ from __future__ import annotations
 import enum
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
 
 from longshore import Server, Tool, Toolset, __version__, tool
 from longshore.builtin import make
+from longshore.telemetry.records import Problem
 from longshore.toolsets.discovery import Discovery
 from longshore.toolsets.discovery.tools import MOST_OFFSET, PAGE
 from talk import ERAS, Refused, call, listed, result, text
@@ -47,6 +49,46 @@ def test_hello_describes_the_server_and_names_the_next_tools(revision: str) -> N
         f"This is longshore {__version__}. It has 7 tools: discovery (4), even (2), odd (1).\n"
         "list_tools shows them by category or search word; tool_help explains one."
     )
+
+
+class Files(Toolset):
+    uses_folders = True
+
+    @tool
+    def read_file(self) -> str:
+        return ""
+
+
+def test_the_folders_are_named_where_a_toolset_uses_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    app = anybodys()
+    assert str(tmp_path.resolve()) not in said(app, "hello")
+    assert call(app, "server_status")["structuredContent"]["folders"] == []
+    app.add_toolset(Files())
+    assert said(app, "hello").endswith(f"\nIts tools use files in {tmp_path.resolve()}.")
+    assert call(app, "server_status")["structuredContent"]["folders"] == [str(tmp_path.resolve())]
+
+
+def test_a_workspace_is_named_in_hello_the_status_and_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    app, logged = anybodys(), list[Any]()
+    app.add_toolset(Files())
+    app.listen(logged.append)
+    workspace = str(tmp_path.resolve() / "longshore/workspace")
+    words = said(app, "hello")
+    assert f"Its tools use files in {workspace}.\nNote: it was started in /, so it uses a folder of its own" in words
+    assert call(app, "server_status")["structuredContent"]["folders"] == [workspace]
+    [notice] = [record.text for record in logged if isinstance(record, Problem)]
+    assert notice.startswith(f"files are in {workspace}: it was started in /")
+
+
+def test_without_any_folder_hello_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    monkeypatch.setenv("XDG_DATA_HOME", "/dev/null")
+    app = anybodys()
+    app.add_toolset(Files())
+    assert "\nNote: this server has no folder: it was started in /, and /dev/null/" in said(app, "hello")
 
 
 def test_the_status_counts_what_runs_and_what_is_open() -> None:

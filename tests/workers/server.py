@@ -118,6 +118,11 @@ def make(limits: Limits | None = None) -> Server:
         """Have the client's model find one."""
         return found
 
+    @app.tool(effects="read")
+    async def where(ctx: Context) -> str:
+        """Which folders it may touch."""
+        return " ".join(await ctx.folders())
+
     @app.tool(run="inline", effects="read")
     def inside() -> dict[str, int]:
         """What this process holds."""

@@ -82,6 +82,26 @@ def test_a_call_is_cancelled_through_the_other_process(pair: Pair) -> None:
     assert at(session, a).call("echo", text="goes on") == "goes on"
 
 
+def test_roots_that_change_at_one_process_are_asked_for_again_by_the_other(pair: Pair) -> None:
+    a, b = pair
+    session = opened(a, {"roots": {"listChanged": True}})
+
+    def is_asked() -> bool:
+        """Whether a call at `a` asks for the roots, which are then answered."""
+        calling = at(session, a).post(call("where")).wait(lambda it: b"roots/list" in it.raw or b"result" in it.raw)
+        if is_asking := b"roots/list" in calling.raw:
+            answer = response(calling.messages[0], {"roots": [{"uri": "file:///"}]})
+            assert session.post(answer).finish().status == 202
+        calling.finish()
+        return is_asking
+
+    assert is_asked()
+    assert not is_asked()
+    assert at(session, b).post(notice("notifications/roots/list_changed")).finish().status == 202
+    until(is_asked, "a second question")
+    assert not is_asked()
+
+
 def test_a_question_of_a_call_that_has_no_stream_comes_on_the_sessions_own_elsewhere(pair: Pair) -> None:
     a, b = pair
     session = opened(a, {"elicitation": {}})

@@ -62,7 +62,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     """Offer only these toolsets, whatever their own tables say. Unset: all that are enabled."""
 
     roots: Folders = []
-    """Folders that the tools may use, with all that is in them."""
+    """Folders that tools may touch. Unset: the working directory, or a folder of its own if that is / or the home."""
 
 
 class ToolsetConfig(Struct, frozen=True, kw_only=True):
@@ -313,7 +313,8 @@ def fixed_part(config: Config) -> Any:
         replace(config.limits, timeout_seconds=0),
         config.server.log_level,
         config.server.log_format,
-        config.server.roots,
+        config.server.dialect,
+        config.server.debug,
         {name: table.options for name, table in config.toolsets.items() if table.options},
         config.telemetry,
         config.http,

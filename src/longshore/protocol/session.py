@@ -30,6 +30,7 @@ class Session(Generic[Row]):
         "_envelope",
         "_modern",
         "asked",
+        "client_roots",
         "declared",
         "initialized",
         "input_ended",
@@ -48,6 +49,8 @@ class Session(Generic[Row]):
         self.subscriptions: set[str] = set()
         self.asked: dict[Id, Row] = {}
         self.next_ask = 0
+        self.client_roots: Any = None
+        """What the client says of its roots, once a call has needed them."""
         self.name = "longshore"
         """The prefix of the ids of our own requests. Processes that serve one session each have their own."""
         self.declared: frozenset[str] = frozenset()
@@ -113,6 +116,7 @@ class Session(Generic[Row]):
         self.declared = declared
         self.initialized = False
         self.subscriptions.clear()
+        self.client_roots = None
 
     def require_peer(self, method: str) -> Peer:
         """The handshake's peer. Before the handshake, raises an error that tells the client how to begin."""

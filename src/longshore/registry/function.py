@@ -275,6 +275,7 @@ def tool_fields(fn: Callable[..., Any], name: str, options: ToolOptions, run: Ru
         "run": run,
         "timeout": options.timeout,
         "replay": options.replay,
+        "artifacts": options.artifacts,
         "effects": options.effects,
         "idempotent": options.idempotent,
         "category": options.category,

@@ -49,15 +49,21 @@ def count_tokens(text: str) -> int:
 
 
 def fit_lines(
-    lines: Iterable[str], max_tokens: int = DEFAULT_TOKENS, rest: Callable[[int], str] | None = None, start: int = 0
+    lines: Iterable[str],
+    max_tokens: int = DEFAULT_TOKENS,
+    rest: Callable[[int], str] | None = None,
+    start: int = 0,
+    heading: str = "",
 ) -> Page:
     """The first of these lines that fit, at least one of them, followed by `rest(end)` in brackets if there are more.
 
     `rest` gets the index of the first line that is left out, counted from `start`, and says how many there are and how
-    to get them. A line that does not fit alone is cut.
+    to get them. A line that does not fit alone is cut. `heading` comes before the lines and is not counted.
     """
-    room = max_tokens * CHARACTERS_PER_TOKEN
-    taken, used, end = list[str](), 0, start
+    room = _room(max_tokens)
+    above = [cut_line(heading, room // 4)] if heading else []
+    taken, used, end = list[str](), sum(json_length(line) + 2 for line in above), start
+    least = used
     marks = list[int]()
     """What was used after each line: a note may take the place of the last ones."""
     remaining = iter(lines)
@@ -72,20 +78,20 @@ def fit_lines(
         marks.append(used)
     first = next(remaining, None)
     if first is None:
-        return Page("\n".join(taken), end, True)
+        return Page("\n".join([*above, *taken]), end, True)
     while taken and marks[-1] + NOTE_CHARACTERS > room:
         first = taken.pop()
         marks.pop()
         end -= 1
     if not taken:
-        taken, end = [cut_line(first, room - NOTE_CHARACTERS)], end + 1
+        taken, end = [cut_line(first, room - least - NOTE_CHARACTERS)], end + 1
     note = "more is left out" if rest is None else rest(end)
-    return Page("\n".join([*taken, f"[… {cut_line(note, NOTE_CHARACTERS - 10)}]"]), end, False)
+    return Page("\n".join([*above, *taken, f"[… {cut_line(note, NOTE_CHARACTERS - 10)}]"]), end, False)
 
 
 def fit_ends(text: str, max_tokens: int = DEFAULT_TOKENS, note: str = "") -> str:
     """The text if it fits, else its beginning and its end, with how much is left out between them, and `note`."""
-    room = max_tokens * CHARACTERS_PER_TOKEN
+    room = _room(max_tokens)
     if len(text) <= room and json_length(text) <= room:
         return text
     half = (room - NOTE_CHARACTERS) // 2
@@ -108,6 +114,13 @@ def cut_line(line: str, room: int) -> str:
         return line
     kept = _prefix(line, room - 32)
     return f"{kept}… ({len(line) - len(kept):,} characters more)"
+
+
+def _room(max_tokens: int) -> int:
+    """The characters of a budget."""
+    if not LEAST_TOKENS <= max_tokens <= MOST_TOKENS:
+        raise ValueError(f"max_tokens={max_tokens}: an answer has {LEAST_TOKENS} to {MOST_TOKENS:,} tokens")
+    return max_tokens * CHARACTERS_PER_TOKEN
 
 
 def _prefix(text: str, room: int) -> str:

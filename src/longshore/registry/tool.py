@@ -51,6 +51,8 @@ class ToolOptions(Options, kw_only=True):
     idempotent: bool | None = None
     open_world: bool | None = None
     replay: bool = False
+    artifacts: bool = False
+    """Whether it saves artifacts: clients are told that they can read them."""
     examples: Sequence[Any] = ()
     errors: Mapping[str, str] | None = None
     output_schema: dict[str, Json] | None = None
@@ -93,6 +95,7 @@ if TYPE_CHECKING:
         idempotent: bool | None
         open_world: bool | None
         replay: bool
+        artifacts: bool
         examples: Sequence[Any]
         errors: Mapping[str, str] | None
         output_schema: dict[str, Json] | None
@@ -166,6 +169,8 @@ class Entry(Struct, kw_only=True):
     checks: bool = True
     """Whether arguments are checked before the handler gets them."""
     replay: bool = False
+    artifacts: bool = False
+    """Whether it may save artifacts."""
     scopes: frozenset[str] = frozenset()
     """The scopes that a caller's token must have."""
     guarded: bool = False

@@ -57,6 +57,8 @@ class Toolset:
     """Whether its state lives in one process, so that `--workers` above 1 is refused."""
     stop_seconds: ClassVar[float | None] = None
     """How long `stop` may take before it is cancelled. None: its share of `limits.stop_seconds`."""
+    uses_folders: ClassVar[bool] = False
+    """Whether its tools touch the server's folders (`ctx.folders()`): `hello` and `server_status` then name them."""
 
     def available(self) -> str | None:
         return None

@@ -40,6 +40,7 @@ class IndexedEntry(Struct, kw_only=True, omit_defaults=True):
     help: str | None = None
     aliases: tuple[str, ...] = ()
     listed: bool = True
+    artifacts: bool = False
     group: str | None = None
     waived: dict[str, str] = {}
     documented: bool = False
@@ -72,7 +73,7 @@ class IndexedToolset(Struct, kw_only=True, omit_defaults=True):
     entries: list[IndexedEntry]
 
 
-FLAGS: Final = ("stateful", "enabled", "stop_seconds")
+FLAGS: Final = ("stateful", "enabled", "stop_seconds", "uses_folders")
 """Class attributes of toolsets that a server reads before the import."""
 COPIED: Final = tuple(
     name for name in IndexedEntry.__struct_fields__ if name not in ("scopes", "asks", "choices", "record")

@@ -2,11 +2,12 @@
 
 An artifact belongs to the principal whose call made it, and no other can read it. Its folder is the digest of the
 principal's name, so processes that share a folder share the artifacts, and nothing but the files has to be stored: a
-file's time says when it expires. Past the quota the oldest are deleted first.
+file's time says when it expires, its name the rest. Past the quota the oldest are deleted first.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import time
@@ -21,16 +22,19 @@ from longshore.errors import ResourceNotFound, ToolError
 from longshore.files import write_atomic
 
 SCHEME: Final = "artifact"
-TEMPLATE: Final = SCHEME + "://{id}/{name}{?offset,length}"
 QUOTA_BYTES: Final = 256 << 20
 """For each principal. A day of screenshots and logs; a disk has room for it."""
 AGE_SECONDS: Final = 24 * 3600.0
 """A conversation may go on the next morning."""
 READ_BYTES: Final = 1 << 20
 """One read. A client that needs more asks for ranges: the whole would not fit its context, nor a frame."""
+SWEEP_SECONDS: Final = 3600.0
+"""Between two looks for expired files of every principal, at a `put`. Of its own principal, each looks."""
+BINARY: Final = "application/octet-stream"
 _ID_BYTES: Final = 8
 _NAME_CHARACTERS: Final = 80
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_MIME_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]{0,59}/[A-Za-z0-9][A-Za-z0-9.+_-]{0,59}")
 
 
 class Artifact(Struct, frozen=True):
@@ -38,6 +42,7 @@ class Artifact(Struct, frozen=True):
 
     id: str
     name: str
+    mime_type: str
     path: str
     size: int
     expires: float
@@ -63,25 +68,34 @@ class ArtifactStore:
         self._quota_bytes = quota_bytes
         self._age_seconds = age_seconds
         self._clock = clock
+        self._swept = -math.inf
 
-    def put(self, owner: str, name: str, data: bytes) -> Artifact:
+    def put(self, owner: str, name: str, data: bytes, mime_type: str = BINARY) -> Artifact:
         """Store a file for a principal. Raises ToolError if it can't be stored."""
+        if not _MIME_TYPE.fullmatch(mime_type):
+            raise ToolError(f"{mime_type[:100]!r} is no MIME type, such as text/plain")
+        now = self._clock()
+        if now - self._swept >= SWEEP_SECONDS:
+            self._swept = now
+            self.sweep()
         self._make_room(owner, len(data))
         id, name = token_hex(_ID_BYTES), safe_name(name)
-        path = os.path.join(self._owned(owner), f"{id}.{name}")
-        now = self._clock()
+        path = os.path.join(self._owned(owner), f"{id},{mime_type.replace('/', '~')},{name}")
         try:
             write_atomic(path, data, 0o600)
             os.utime(path, (now, now))
         except OSError as problem:
             raise ToolError(f"{name} can't be stored in {self._folder}: {problem.strerror}") from None
-        return Artifact(id, name, path, len(data), now + self._age_seconds)
+        return Artifact(id, name, mime_type, path, len(data), now + self._age_seconds)
 
     def find(self, owner: str, id: str, name: str) -> Artifact:
         """An artifact of this principal. Raises ResourceNotFound, also if it has expired."""
-        path = os.path.join(self._owned(owner), f"{id}.{safe_name(name)}")
         missing = ResourceNotFound(f"{SCHEME}://{id}/{name}", "; it may have expired, or belong to another user")
-        if not re.fullmatch(r"[0-9a-f]+", id):
+        for path in _list(self._owned(owner)):
+            parts = os.path.basename(path).split(",")
+            if len(parts) == 3 and (parts[0], parts[2]) == (id, name):
+                break
+        else:
             raise missing
         try:
             status = os.stat(path, follow_symlinks=False)
@@ -90,7 +104,7 @@ class ArtifactStore:
         expires = status.st_mtime + self._age_seconds
         if expires <= self._clock():
             raise missing
-        return Artifact(id, name, path, status.st_size, expires)
+        return Artifact(id, name, parts[1].replace("~", "/"), path, status.st_size, expires)
 
     def read(self, artifact: Artifact, offset: int = 0, length: int = READ_BYTES) -> bytes:
         """A range of an artifact, at most READ_BYTES. Empty beyond its end."""

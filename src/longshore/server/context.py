@@ -7,12 +7,12 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Generator
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar, final
+from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, field
 
-from longshore.errors import Cancelled
+from longshore.errors import Cancelled, ToolError
 from longshore.protocol.peer import Principal, log_level
 from longshore.protocol.questions import Answers, Elicit, ElicitAnswer, ListRoots, Question, Root, Sample, SampleAnswer
 from longshore.protocol.revisions import LOG_LEVELS, PROGRESS_MESSAGE
@@ -22,7 +22,9 @@ from longshore.wire.codec import encode
 from longshore.wire.messages import Id, Notification
 
 if TYPE_CHECKING:
+    from longshore.protocol.content import ResourceLink
     from longshore.server.call import Call
+    from longshore.server.call_files import Folders
 
 T = TypeVar("T")
 _INFO = log_level("info")
@@ -275,6 +277,30 @@ class Context:
         if call.notifications is None:
             call.notifications = CallNotifications(call)
         call.notifications.put(encode(notification), progress=progress)
+
+    # -- files
+
+    def folders(self) -> Folders:
+        """The folders that this call may touch: the server's roots, narrowed by those of the client.
+
+        `await ctx.folders()` in `async def`, plain `ctx.folders()` on a thread: the client may have to be asked. Raises
+        ToolError if there are none.
+        """
+        call = self._call
+        if call.entry.run == "inline":
+            raise ToolError(f"{call.entry.name} can't wait for the client's roots; leave out run=\"inline\"")
+        if call.executor.main_thread == get_ident():
+            return cast("Folders", call.executor.files.folders(call))  # awaited, it is one
+        return call.executor.files.wait_for_folders(call)
+
+    def save_artifact(
+        self, name: str, data: bytes | str, mime_type: str | None = None, description: str | None = None
+    ) -> ResourceLink:
+        """Store a file for the caller, who reads it by the link within a day. The tool is declared `artifacts=True`.
+
+        It writes to the disk: in `async def`, save large data by `await asyncio.to_thread(ctx.save_artifact, …)`.
+        """
+        return self._call.executor.files.save(self._call, name, data, mime_type, description)
 
     # -- questions
 

@@ -128,7 +128,7 @@ class Engine:
         self.listed = False
         """Whether a client has listed the tools."""
         self.replies = Replies(limits, recorder, server_info, policy)
-        self.executor = Executor(limits, self.replies, recorder, self.resource_changed)
+        self.executor = Executor(limits, self.replies, recorder, policy, self.resource_changed)
         self.links: set[Link] = set()
         """The links of handshake-era peers, which get notifications of changes."""
         self.rates: Rates | None = None
@@ -435,11 +435,13 @@ class Engine:
         return peer
 
     def _take_answer(self, message: Message, link: Link) -> None:
-        """Pass the client's response to the call that asked."""
+        """Pass the client's response to the call that asked, or to its roots."""
         assert message.id is not UNSET
-        call = link.session.answered(message.id)
-        if isinstance(call, Call):
-            self.questions.answered(call, message)
+        asker = link.session.answered(message.id)
+        if isinstance(asker, Call):
+            self.questions.answered(asker, message)
+        elif asker is not None:
+            asker.answered(message)
 
     def limit_rates(self, rates: Rates | None) -> None:
         """Limit how often each principal may call each tool. For transports with several callers."""
@@ -603,6 +605,8 @@ class Engine:
         asking = [call for call in self.executor.live if call.elicitation and call.link.session is link.session]
         if asking:
             self.questions.end_input(asking)
+        if link.session.client_roots is not None:
+            link.session.client_roots.end()
         if self._subscriptions is not None:
             self._subscriptions.end_all(link, self.replies.server_meta)
         self.drop_link(link.home)

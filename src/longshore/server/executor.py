@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from longshore.protocol.session import Session
     from longshore.registry.toolset_index import LazyToolset
+    from longshore.server.call_files import CallFiles
+    from longshore.server.policy import Policy
     from longshore.server.questions import Questions
     from longshore.server.threads import Threads
     from longshore.server.watchdog import Watchdog
@@ -64,11 +66,13 @@ class Executor:
         limits: Limits,
         replies: Replies,
         recorder: Recorder,
+        policy: Policy,
         resource_changed: Callable[[str], None],
     ) -> None:
         self.limits = limits
         self.replies = replies
         self.recorder = recorder
+        self._policy = policy
         self.resource_changed = resource_changed
         self.loop: AbstractEventLoop | None = None
         self.running = 0
@@ -80,6 +84,7 @@ class Executor:
         self.cancelled_tasks: set[Any] = set()
         """Tasks of ended calls that have not stopped yet."""
         self._questions: Questions | None = None
+        self._files: CallFiles | None = None
         self._deprecated: set[str] = set()
         self._host: LoopHost | None = None
         self._end_listeners: list[Callable[[], object]] = []
@@ -108,6 +113,15 @@ class Executor:
 
             self._questions = Questions(self.limits, self.replies.server_meta, self.warn_deprecated)
         return self._questions
+
+    @property
+    def files(self) -> CallFiles:
+        """The folders and artifacts of all calls, made on first use."""
+        if self._files is None:
+            from longshore.server.call_files import CallFiles
+
+            self._files = CallFiles(self._policy, self.recorder)
+        return self._files
 
     def warn_deprecated(self, what: str) -> None:
         """Report the first use of a feature that MCP deprecates."""

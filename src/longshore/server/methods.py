@@ -165,6 +165,8 @@ def take_notification(engine: Engine, message: Message, link: Link) -> None:
             engine.cancel(link, id)
     elif message.method == "notifications/initialized" and link.session.peer is not None:
         link.session.initialized = True
+    elif message.method == "notifications/roots/list_changed" and link.session.client_roots is not None:
+        link.session.client_roots.changed(link.session)
 
 
 # -- beginning

@@ -34,6 +34,8 @@ class Policy:
         """The toolsets, likewise."""
         self._unreported: list[ToolsetHandle] = []
         """Toolsets that can't run here, of which the log does not know yet."""
+        self._artifacts = ""
+        """The URI template of artifacts, while it is offered."""
 
     @property
     def limits(self) -> Limits:
@@ -75,6 +77,7 @@ class Policy:
             entry.direct = entry.plain and entry.run == "inline" and not entry.keeps_frame and stateless
             if self._offers(entry) and entry.kind == "tool":
                 offered[entry.name] = entry
+        self._offer_artifacts(any(entry.artifacts for entry in offered.values()))
         return offered
 
     def _offers(self, entry: Entry) -> bool:
@@ -150,6 +153,19 @@ class Policy:
         for handle in found if not reported else ():
             text = f"the toolset {handle.name!r} is unavailable: {handle.unavailable}"
             recorder.problem("warning", text, handle.availability_error)
+
+    def _offer_artifacts(self, are_made: bool) -> None:
+        """Offer the resource by which clients read artifacts, if a tool on offer makes any."""
+        resources = self._catalog.resources
+        if are_made:
+            from longshore.server.artifact_resource import ARTIFACTS, artifact_entry
+
+            if ARTIFACTS not in resources:
+                resources[ARTIFACTS] = artifact_entry()
+            self._artifacts = ARTIFACTS
+        elif self._artifacts:
+            resources.pop(self._artifacts, None)
+            self._artifacts = ""
 
     def time_limit(self, name: str, toolset: str | None, declared: float | Literal[False] | None) -> float:
         """The seconds that a tool may run, for one that is not in the catalog yet."""

@@ -41,6 +41,7 @@ class Status(Struct):
     running: int
     parked: int
     abandoned_threads: int
+    folders: list[str]
     toolsets: list[ToolsetStatus]
 
 
@@ -64,6 +65,7 @@ class Discovery(Toolset):
             f"It has {len(tools)} tools: {count_categories(tools)}.\n"
             "list_tools shows them by category or search word; tool_help explains one."
             + "".join(f"\nUnavailable here: {each.name}: {each.unavailable}" for each in absent)
+            + (self._describe_folders() if self._uses_folders() else "")
         )
 
     @tool(effects="read", run="inline", title="Server status")
@@ -81,6 +83,7 @@ class Discovery(Toolset):
             running=executor.running,
             parked=executor.queued,
             abandoned_threads=executor.abandoned,
+            folders=list(executor.files.roots.folders) if self._uses_folders() else [],
             toolsets=[self._toolset(name) for name in app.catalog.toolsets],
         )
 
@@ -135,6 +138,14 @@ class Discovery(Toolset):
             lines.insert(0, f"Categories: {count_categories(tools)}")
         left = len(found) - offset - PAGE
         return "\n".join(lines) + (f"\n… {left} more: offset={offset + PAGE}" if left > 0 else "")
+
+    def _uses_folders(self) -> bool:
+        return any(handle.toolset.uses_folders for handle in tuple(self._app.catalog.toolsets.values()))
+
+    def _describe_folders(self) -> str:
+        roots = self._app.engine.executor.files.roots
+        places = f"\nIts tools use files in {', '.join(roots.folders)}." if roots.folders else ""
+        return f"{places}\nNote: {roots.why}." if roots.why else places
 
     def _toolset(self, name: str) -> ToolsetStatus:
         holder = self._app.catalog.toolsets[name]

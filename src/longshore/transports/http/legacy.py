@@ -46,6 +46,8 @@ from longshore.wire.messages import Batch, Malformed, Message
 SESSION_HEADER: Final = b"mcp-session-id"
 _VERSION_HEADER: Final = b"mcp-protocol-version"
 _VERSIONS: Final = frozenset(name.encode() for name in LEGACY)
+_RELAYED: Final = ("", "notifications/cancelled", "notifications/roots/list_changed")
+"""The messages that other processes take too: responses, and these notifications."""
 _HANDSHAKE_SECONDS: Final = 10.0
 """After so long a caller that has made all its handshakes may make as many again."""
 
@@ -296,11 +298,11 @@ class LegacyEndpoint:
             await self._relay(live, response.messages)
 
     async def _relay(self, live: LoadedSession, messages: list[tuple[Any, bytes]]) -> None:
-        """Pass on responses and cancels: the call that they are about may run in another process. Raises StoreError."""
+        """Pass on what concerns calls that may run in another process. Raises StoreError."""
         if not self._store.shared:
             return
         for message, body in messages:
-            if isinstance(message, Message) and message.method in ("", "notifications/cancelled"):
+            if isinstance(message, Message) and message.method in _RELAYED:
                 is_ours = message.method == "" and str(message.id).startswith(f"{live.session.name}-")
                 if not is_ours:
                     await self._cluster.post("frame", live.id, body)

@@ -1,0 +1,100 @@
+"""Roots: the folders that tools may touch.
+
+They are the server's, from its configuration or its working directory. A client's roots can only narrow them. Paths are
+compared by their components after symbolic links are resolved, never as texts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from longshore.errors import ConfigError
+from longshore.files import user_directory
+
+WORKSPACE: Final = "workspace"
+"""The folder in the user's data directory that is used where the working directory is no place for an agent."""
+_SCHEME: Final = "file://"
+
+
+class Roots(Struct, frozen=True):
+    """Real, absolute folders, none of them within another."""
+
+    folders: tuple[str, ...] = ()
+    why: str = ""
+    """Why these folders, if the user did not choose them; or why there are none."""
+
+    def narrow(self, uris: Sequence[str]) -> Roots:
+        """The part of these folders that lies within a client's roots, which are `file://` URIs."""
+        wanted = [path for uri in uris if (path := _path(uri)) is not None and os.path.isdir(path)]
+        mine = [root for root in self.folders if any(is_within(root, path) for path in wanted)]
+        theirs = [path for path in wanted if any(is_within(path, root) for root in self.folders)]
+        narrowed = _merge([*mine, *theirs])
+        if narrowed or not self.folders:
+            return Roots(narrowed, self.why)
+        listed = ", ".join(uris[:5])[:500] or "none"
+        served = ", ".join(self.folders)
+        return Roots((), f"the client's roots ({listed}) hold nothing of this server's folders ({served})")
+
+
+def configured_roots(paths: Sequence[str], origin: str = "") -> Roots:
+    """The folders of the configuration. Raises ConfigError for one that is no folder."""
+    real: list[str] = []
+    for path in paths:
+        real.append(os.path.realpath(os.path.expanduser(path)))
+        if not path or not os.path.isdir(real[-1]):
+            where = f" ({origin})" if origin else ""
+            raise ConfigError(f"server.roots{where}: {path!r} is no folder; create it, or name another one")
+    return Roots(_merge(real))
+
+
+def default_roots(environ: Mapping[str, str] | None = None) -> Roots:
+    """The working directory; where it was deleted, is the home folder or holds it, a workspace folder of our own."""
+    try:
+        here = os.path.realpath(os.getcwd())
+    except FileNotFoundError:
+        return _workspace("the folder that it was started in was deleted", environ)
+    home = os.path.expanduser("~") if environ is None else environ.get("HOME", "")
+    if here == os.sep or (os.path.isabs(home) and is_within(os.path.realpath(home), here)):
+        return _workspace(f"it was started in {here}", environ)
+    return Roots((here,))
+
+
+def _workspace(why: str, environ: Mapping[str, str] | None) -> Roots:
+    fix = "set server.roots in longshore.toml"
+    folder = user_directory("data", environ)
+    if folder is None:
+        return Roots((), f"this server has no folder: {why}, and the user has no home; {fix}")
+    path = os.path.join(folder, WORKSPACE)
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+    except OSError as problem:
+        return Roots((), f"this server has no folder: {why}, and {path} can't be made ({problem.strerror}); {fix}")
+    return Roots((os.path.realpath(path),), f"{why}, so it uses a folder of its own; to choose others, {fix}")
+
+
+def is_within(path: str, folder: str) -> bool:
+    """Whether a real path is a folder or lies in it."""
+    return os.path.commonpath((path, folder)) == folder
+
+
+def _merge(paths: Iterable[str]) -> tuple[str, ...]:
+    """Each folder once, without those that lie in another."""
+    distinct = list(dict.fromkeys(paths))
+    return tuple(p for p in distinct if not any(p != other and is_within(p, other) for other in distinct))
+
+
+def _path(uri: str) -> str | None:
+    """The real path of a `file://` URI of this machine; None for any other."""
+    if not uri.lower().startswith(_SCHEME):
+        return None
+    from urllib.parse import unquote
+
+    host, slash, rest = uri[len(_SCHEME) :].partition("/")
+    path = slash + unquote(rest)
+    if host.lower() not in ("", "localhost") or not slash or "\0" in path:
+        return None
+    return os.path.realpath(path)
