@@ -192,6 +192,10 @@ class ToolsetHandle:
                 self.unavailable = f"{type(problem).__name__}: {problem}"
         return not self.unavailable
 
+    def assume_available(self) -> None:
+        """Do not ask the toolset whether it can run here: it is only described."""
+        self._checked = True
+
     def set_watched(self, uris: frozenset[str], spawn: Spawn, report: Callable[..., None]) -> None:
         """Take the resources of it that clients of this process watch. Hooks are run by `spawn`."""
         if self._watch is not None:
