@@ -243,7 +243,8 @@ class ToolsetHandle:
 
     @property
     def needs_closing(self) -> bool:
-        stops = (self.ready or self._opening is not None) and type(self.toolset).stop is not Toolset.stop
+        is_open = (self.ready and not self.unavailable) or self._opening is not None
+        stops = is_open and type(self.toolset).stop is not Toolset.stop
         return stops or (self._hooks is not None and bool(self._hooks.told))
 
 
