@@ -145,6 +145,28 @@ def test_one_that_is_replaced_while_the_server_runs_is_asked_anew() -> None:
     converse(app, script)
 
 
+def test_one_that_needs_no_start_is_not_stopped_either() -> None:
+    stopped: list[str] = []
+
+    class Stateless(Toolset):
+        def available(self) -> str | None:
+            return WHY
+
+        def stop(self) -> None:
+            stopped.append("stop")
+
+        @tool
+        def run(self) -> str:
+            return "ran"
+
+    app = Server("t")
+    app.add_toolset(Stateless())
+    with pytest.raises(Refused):
+        call(app, "run")
+    app.remove_toolset("stateless")
+    assert stopped == []
+
+
 def test_an_async_available_is_refused_at_registration() -> None:
     class Wrong(Toolset):
         async def available(self) -> str | None:  # type: ignore[override]

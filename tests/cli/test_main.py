@@ -156,3 +156,19 @@ def test_an_interrupt_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(cli, "main", interrupted)
     assert run([]) == 130
+
+
+def test_a_toolset_that_can_not_run_here_is_described_all_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "absent.py").write_text(
+        "from longshore import Server, Toolset, tool\n"
+        "class Terminal(Toolset):\n"
+        "    def available(self): return 'install bubblewrap'\n"
+        "    @tool\n"
+        "    def run_command(self) -> str: return 'ran'\n"
+        "app = Server('absent')\n"
+        "app.add_toolset(Terminal())\n"
+    )
+    assert run(["tools", str(tmp_path / "absent.py"), "--json"]) == 0
+    assert [tool["name"] for tool in json.loads(capsys.readouterr().out)] == ["run_command"]

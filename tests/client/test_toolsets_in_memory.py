@@ -97,3 +97,22 @@ async def test_a_toolset_has_until_its_own_deadline_to_stop(capfd: pytest.Captur
     async with Client(app) as client:
         await client.call_tool("pay")
     assert "not closed within 0.0 s, so ended as it is: till" in capfd.readouterr().err
+
+
+async def test_a_toolset_that_can_not_run_is_reported_to_the_developer_once(capfd: pytest.CaptureFixture[str]) -> None:
+    app, _ = serve()
+    app.add_toolset(Shut())
+    for _ in range(2):
+        async with Client(app) as client:
+            assert [tool.name for tool in await client.list_tools()] == ["pay"]
+    assert capfd.readouterr().err.count("the toolset 'shut' is unavailable: no key; ask for one") == 1
+
+
+class Shut(Toolset):
+    def available(self) -> str | None:
+        return "no key; ask for one"
+
+    @tool
+    async def open(self) -> str:
+        """Open the shop."""
+        return "open"

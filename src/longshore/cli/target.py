@@ -201,7 +201,10 @@ def name_of(path: str) -> str:
 
 
 def load(source: str) -> tuple[Server, list[RegistrationError]]:
-    """Import a server in Python; also return what it could not register. Raises TargetError."""
+    """Import a server in Python, to describe it; also return what it could not register. Raises TargetError.
+
+    Toolsets that can't run on this machine are described too.
+    """
     from longshore.__main__ import find
     from longshore.registry.tool_lint import collect_refusals
 
@@ -210,6 +213,8 @@ def load(source: str) -> tuple[Server, list[RegistrationError]]:
             app: Server = find(None if source == BUILTIN else source)
         except RegistrationError as problem:  # it ended the import: report what was refused before it, too
             raise TargetError("\n".join(map(str, [*refused, problem]))) from None
+    for handle in app.catalog.toolsets.values():
+        handle.assume_available()
     return app, refused
 
 

@@ -50,6 +50,7 @@ class MemoryChannel(Channel):
         recorder = self._engine.recorder
         if recorder.fallback is None:  # nothing serves it: this process is its developer's
             recorder.fallback = lambda: print_problem
+        self._engine.policy.report_unavailable(recorder)
         loop = asyncio.get_running_loop()
         home = self._engine.executor.loop
         if home is None or home is loop or not home.is_running():

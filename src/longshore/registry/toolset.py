@@ -244,6 +244,10 @@ class ToolsetHandle:
                 self.unavailable = f"{type(problem).__name__}: {problem}"
         return not self.unavailable
 
+    def assume_available(self) -> None:
+        """Do not ask the toolset whether it can run here: it is only described."""
+        self._checked = True
+
     def set_watched(self, uris: frozenset[str], spawn: Spawn, report: Callable[..., None]) -> None:
         """Take the resources of it that clients of this process watch. Hooks are run by `spawn`."""
         if self._watch is not None:
@@ -309,7 +313,8 @@ class ToolsetHandle:
 
     @property
     def needs_closing(self) -> bool:
-        stops = (self.ready or self._opening is not None) and type(self.toolset).stop is not Toolset.stop
+        is_open = (self.ready and not self.unavailable) or self._opening is not None
+        stops = is_open and type(self.toolset).stop is not Toolset.stop
         return stops or (self._hooks is not None and bool(self._hooks.told))
 
 
