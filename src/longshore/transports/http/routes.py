@@ -94,7 +94,7 @@ METRICS: Final = {
     "longshore_calls_parked": ("gauge", "Calls that wait for a free place."),
     "longshore_calls_live": ("gauge", "Calls without an answer yet: running, parked or asking."),
     "longshore_threads_abandoned": ("gauge", "Threads still held by calls that were given up."),
-    "longshore_sessions": ("gauge", "Handshake-era sessions at hand."),
+    "longshore_sessions": ("gauge", "Handshake-era sessions that are loaded."),
     "longshore_streams": ("gauge", "Streams of those sessions that are being written."),
     "longshore_listens": ("gauge", "Open subscriptions/listen requests."),
     "longshore_upload_bytes": ("gauge", "Bytes counted for request bodies that have not ended."),
