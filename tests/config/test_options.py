@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import jsonschema_rs
 import pytest
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, defstruct
 
 from longshore import Folder, RegistrationError, Size, Toolset, Variable, config
 from longshore.cli.config import rows
@@ -320,14 +320,26 @@ def test_an_option_can_not_have_the_name_of_a_common_key() -> None:
         ToolsetHandle(Taken)
 
 
-def test_a_type_that_no_option_has_is_refused(place: Place) -> None:
-    class Odd(Toolset):
-        class Options(Struct):
-            pair: tuple[int, int] = (1, 2)
+@pytest.mark.parametrize(
+    "hint",
+    [tuple[int, int], Literal[1, 2], int | str, Annotated[int, Meta(gt=0)], Annotated[str, Meta(pattern="a")]],
+    ids=str,
+)
+def test_a_type_that_no_option_has_is_refused(place: Place, hint: Any) -> None:
+    class Malformed(Toolset):
+        Options = defstruct("MalformedOptions", [("pair", hint, None)])
 
-    place.write("[toolsets.odd]\npair = 1\n")
-    with pytest.raises(RegistrationError, match=r"Options\.pair\n.*tuple\[int, int\]\n  fix: bool, int"):
-        config.load(environ=place.environ, cwd=str(place.project), toolsets={"odd": ToolsetHandle(Odd)})
+    place.write("[toolsets.malformed]\npair = 1\n")
+    with pytest.raises(RegistrationError, match=r"MalformedOptions\.pair\n.*\n  fix: take bool, int"):
+        config.load(environ=place.environ, cwd=str(place.project), toolsets={"malformed": ToolsetHandle(Malformed)})
+
+
+def test_options_that_are_no_struct_are_refused() -> None:
+    class Malformed(Toolset):
+        Options = dict  # type: ignore[assignment]
+
+    with pytest.raises(RegistrationError, match="<class 'dict'> is no Struct"):
+        ToolsetHandle(Malformed)
 
 
 # For people

@@ -98,7 +98,6 @@ _KINDS: dict[Kind, tuple[str, Any, dict[str, Any]]] = {
 }
 """What each kind takes: in words, as a Python type, as a JSON Schema."""
 
-
 _SIZE = r"^\s*([0-9]+(?:\.[0-9]+)?)\s*([kKmMgGtT]?)(i?)[bB]\s*$"
 """A size with its unit; `i` makes it a power of 1,024."""
 
@@ -274,7 +273,7 @@ def toolset_section(name: str, options: type[Struct] | None) -> Section:
             key = _make_key(field, OPTION_RANGES)
         except TypeError as problem:
             where = f"{options.__module__}.{options.__qualname__}.{field.name}"
-            fix = "bool, int, float (seconds), str, Literal, list[str], Size, Folder or list[Folder]"
+            fix = "take bool, int, float (seconds), str, Literal of strings, list[str], Size, Folder or list[Folder]"
             raise RegistrationError(where, str(problem), fix) from None
         secret = key.kind in ("text", "list") and SECRET_NAME.search(field.name) is not None
         keys[key.name] = replace(key, secret=secret)
@@ -293,10 +292,16 @@ _TYPES: dict[Any, Kind] = {
 }
 
 
+_UNCHECKED = ("gt", "lt", "multiple_of", "pattern", "min_length", "max_length")
+
+
 def _make_key(field: FieldInfo, ranges: dict[str, tuple[float, float]]) -> Key:
     parts, notes = read_hint(field.type)
-    is_choice = len(parts) == 1 and get_origin(parts[0]) is Literal
+    words = get_args(parts[0]) if len(parts) == 1 and get_origin(parts[0]) is Literal else ()
+    is_choice = bool(words) and all(isinstance(word, str) for word in words)
     metas = [note for note in notes if isinstance(note, Meta)]
+    if any(getattr(meta, name) is not None for meta in metas for name in _UNCHECKED):
+        raise TypeError(f"only ge and le of Meta are checked, and this has others: {field.type!r}")
     marked = next((meta.extra["kind"] for meta in metas if meta.extra and "kind" in meta.extra), None)
     kind: Kind | None = marked or ("choice" if is_choice else _TYPES.get(parts))
     if kind == "count" and field.name.endswith("_bytes"):
@@ -309,7 +314,6 @@ def _make_key(field: FieldInfo, ranges: dict[str, tuple[float, float]]) -> Key:
     default: Any = None if field.default is NODEFAULT else field.default
     if field.default_factory is not NODEFAULT:
         default = field.default_factory()
-    words = get_args(parts[0]) if is_choice else ()
     return Key(field.name, kind, default, (least, most) if kind in ranges else None, words)
 
 

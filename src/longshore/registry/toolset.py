@@ -371,6 +371,9 @@ def _read_variables(handle: ToolsetHandle) -> dict[str, str]:
     from longshore.registry.options import RESERVED, second_variables
 
     record: Any = handle.options_type
+    if not (isinstance(record, type) and issubclass(record, Struct)):
+        where = f"{type(handle.toolset).__module__}.{type(handle.toolset).__qualname__}.Options"
+        raise RegistrationError(where, f"{record!r} is no Struct", "class NotesOptions(msgspec.Struct, frozen=True)")
     where = f"{record.__module__}.{record.__qualname__}"
     taken = sorted(RESERVED.intersection(record.__struct_fields__))
     if taken:
