@@ -279,12 +279,13 @@ OPTIONS = """
 
 def test_flags_choose_toolsets_roots_and_options(workshop: Workshop) -> None:
     write_project(workshop, "[toolsets.notes]\nfolder = 'x'\nmost_bytes = '1MB'\n")
-    flags = ["--toolsets", "notes", "--root", "a", "--root=/b", "--set", "toolsets.notes.folder=here"]
+    (workshop.folder / "a").mkdir()
+    flags = ["--toolsets", "notes", "--root", "a", "--root=/tmp", "--set", "toolsets.notes.folder=here"]
     peer = workshop.serve(OPTIONS, *flags)
     peer.start()
     assert names(peer) == {"where"}
     folder = workshop.folder
-    assert text_of(peer.call("where")) == f"{folder}/here 1000000 ['{folder}/a', '/b']"
+    assert text_of(peer.call("where")) == f"{folder}/here 1000000 ['{folder}/a', '/tmp']"
 
 
 @pytest.mark.parametrize("transport", [[], ["--http"]])
