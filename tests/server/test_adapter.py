@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from longshore import Context, Limits, Server
+from longshore import Context, Limits, Server, Toolset, tool
 from longshore.protocol.dialect import Dialect, ToolFailure
 from longshore.protocol.revisions import R2411, R2503, Revision
 from longshore.server.engine import Engine
@@ -24,8 +24,8 @@ Json = dict[str, Any]
 
 
 class Harbour(Dialect, frozen=True, kw_only=True):
-    def tool(self, listed: Json) -> Json:
-        return {"name": listed["name"], "available": True}
+    def tool(self, listed: Json, available: bool) -> Json:
+        return {"name": listed["name"], "available": available}
 
     def result(self, tool: str, result: Json) -> Json:
         return {"tool": tool, "result": result["content"][0]["text"]}
@@ -42,9 +42,19 @@ OPEN = Harbour(
     batches=True,
     unsolicited=False,
     in_order=True,
+    lists_unavailable=True,
     cancelled=Fault(-2, "cancelled"),
 )
 AFTER_HANDSHAKE = Harbour(name="harbour", revisions={"2025-03-26": Revision("2025-03-26", R2503, plain=False)})
+
+
+class Crane(Toolset):
+    def available(self) -> str:
+        return "install a crane"
+
+    @tool
+    def lift(self) -> str:
+        return ""
 
 
 class Peer:
@@ -68,6 +78,7 @@ class Peer:
         def fail() -> str:
             raise ValueError("secret")
 
+        app.add_toolset(Crane())
         policy = Policy(app.catalog, limits, None)
         info = {"name": "t", "version": "1"}
         self.engine = Engine(app.catalog, info, policy, limits=policy.limits, recorder=app.recorder, dialect=dialect)
@@ -105,6 +116,8 @@ def test_a_dialect_without_a_handshake_serves_at_once() -> None:
         assert (await peer.ask(call(2, "echo", text="x")))["result"] == {"tool": "echo", "result": "x"}
         listed = (await peer.ask(request(3, "tools/list")))["result"]["tools"]
         assert listed[0] == {"name": "echo", "available": True}
+        assert listed[-1] == {"name": "lift", "available": False}
+        assert "install a crane" in (await peer.ask(call(4, "lift")))["error"]["data"]["text"]
 
     run(body())
 

@@ -67,7 +67,7 @@ class BbDialect(Dialect, frozen=True, kw_only=True):
             "capabilities": {"tools": True, "dynamicToolRegistration": can_grow},
         }
 
-    def tool(self, listed: dict[str, Any]) -> dict[str, Any]:
+    def tool(self, listed: dict[str, Any], available: bool) -> dict[str, Any]:  # noqa: ARG002
         return {
             "name": listed["name"],
             "description": listed.get("description", ""),

@@ -97,6 +97,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Whether answers go out in the order of the requests."""
     needs_arguments: bool = False
     """Whether a `tools/call` without `arguments` is refused."""
+    lists_unavailable: bool = False
+    """Whether a list also shows the tools of toolsets that can't run here."""
     cancelled: Fault | None = None
     """The answer to a cancelled request; None: there is none."""
 
@@ -108,7 +110,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
         """The result of a handshake. `can_grow` says whether tools can be added while the server runs."""
         return result
 
-    def tool(self, listed: dict[str, Any]) -> dict[str, Any]:
+    def tool(self, listed: dict[str, Any], available: bool) -> dict[str, Any]:  # noqa: ARG002
         """A tool as a list shows it."""
         return listed
 

@@ -235,8 +235,17 @@ class DialectLink(WrappedLink):
         if method == "tools/call" and failure is None:
             result = dialect.result(self._tool, result)
         elif method == "tools/list":
-            result["tools"] = [dialect.tool(each) for each in result["tools"]]
+            result["tools"] = self._render_tools(result)
         return encode(Reply(answer.id, result))
+
+    def _render_tools(self, page: dict[str, Any]) -> list[dict[str, Any]]:
+        dialect = self._adapter.dialect
+        tools = [dialect.tool(each, True) for each in page["tools"]]
+        if dialect.lists_unavailable and "nextCursor" not in page:
+            entries = self._adapter.engine.catalog.tools.values()
+            absent = [entry for entry in entries if entry.listed and entry.toolset and entry.toolset.unavailable]
+            tools += [dialect.tool(entry.describe(), False) for entry in absent]
+        return tools
 
     def _describe(self, failure: Failure) -> ToolFailure:
         problem, trace, cause = failure.problem, "", failure.text
