@@ -34,7 +34,7 @@ def _read_serve(args: list[str]) -> tuple[str | None, dict[str, Any], str | None
     """The target, flags, configuration file and profile of a plain `serve`; None if it is anything else."""
     if not args or args[0] != "serve":
         return None
-    from longshore.config.sections import CONFIG_OPTION, FLAGS, PROFILE_OPTION, REPEATABLE, SET_OPTION
+    from longshore.config.sections import CONFIG_OPTION, FLAGS, PROFILE_OPTION, REPEATABLE, SET_OPTION, SWITCHES
 
     target: str | None = None
     flags: dict[str, Any] = {}
@@ -43,7 +43,9 @@ def _read_serve(args: list[str]) -> tuple[str | None, dict[str, Any], str | None
     rest = iter(args[1:])
     for arg in rest:
         option, equals, value = arg.partition("=")
-        if option in (CONFIG_OPTION, PROFILE_OPTION, SET_OPTION) or option in FLAGS:
+        if arg in SWITCHES:
+            flags[FLAGS[arg]] = "true"
+        elif option in (CONFIG_OPTION, PROFILE_OPTION, SET_OPTION) or option in FLAGS:
             given = value if equals else next(rest, None)
             if given is None:
                 return None

@@ -373,6 +373,7 @@ FLAGS = {
     "--log-format": "server.log_format",
     "--schemas": "server.schemas",
     "--dialect": "server.dialect",
+    "--debug": "server.debug",
     "--toolsets": "server.toolsets",
     "--root": "server.roots",
 }
@@ -380,6 +381,9 @@ FLAGS = {
 
 SET_OPTION = "--set"
 """Sets any key: `--set toolsets.notes.folder=x`. Repeatable."""
+SWITCHES = frozenset({"--debug"})
+"""Options of FLAGS that take no value."""
+
 REPEATABLE = frozenset({"--root"})
 """Options of FLAGS whose values make a list."""
 

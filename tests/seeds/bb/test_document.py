@@ -126,8 +126,7 @@ def test_an_exception_of_a_tool_is_an_execution_failure_with_its_text(tools: Pee
 
 def test_debug_mode_adds_the_stack_trace(workshop: Workshop) -> None:
     """S-180, S-187."""
-    workshop.env["LONGSHORE_SERVER_DEBUG"] = "1"
-    tools = workshop.serve(TOOLS, "--dialect", "bb")
+    tools = workshop.serve(TOOLS, "--dialect", "bb", "--debug")
     tools.ask(INITIALIZE)
     data = error_of(tools.ask(call(3, "hello")))["data"]
     assert set(data) == {"tool", "error", "stacktrace"}
