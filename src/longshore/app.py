@@ -170,7 +170,7 @@ class Server:
     def reload(self, name: str) -> Toolset:
         """Import a toolset's module again, and replace the toolset by a new one.
 
-        One that was added as a class gets the same options, another is made without arguments.
+        A toolset that was added as a class gets the same options; an instance is made again without arguments.
         """
         import importlib
         import sys

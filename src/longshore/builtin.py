@@ -28,7 +28,7 @@ INDEX = os.path.join(os.path.dirname(__file__), "toolsets", "index.json")
 
 
 class Profile(Struct, frozen=True, kw_only=True):
-    """What an entry point serves: a server with its tools, and the configuration that it starts from."""
+    """An entry point's server: its name, its tools, and the configuration that it starts from."""
 
     server: str
     """The name that clients see."""

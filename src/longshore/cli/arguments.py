@@ -313,7 +313,7 @@ def child(schema: Any, root: dict[str, Any], key: str) -> Any:
 
 
 def _gather(schema: Any, root: dict[str, Any], pick: Callable[[dict[str, Any]], Any]) -> Any:
-    """What `pick` finds in the parts of a schema, joined by `allOf` and `anyOf` as the parts are; None if nothing."""
+    """Apply `pick` to the parts of a schema, and join the results by `allOf` and `anyOf` as the parts are."""
     left = MOST_PARTS
 
     def read(schema: Any, followed: frozenset[str]) -> Any:

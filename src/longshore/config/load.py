@@ -20,7 +20,7 @@ FILE = "longshore.toml"
 
 
 class ConfiguredToolset(Protocol):
-    """What the configuration has to know of a toolset. `options_type` is not read if nothing is configured for it."""
+    """A toolset as the configuration reads it. `options_type` is not read if nothing is configured for it."""
 
     @property
     def options_type(self) -> type[Struct] | None: ...

@@ -94,7 +94,7 @@ def _summary(section: Section) -> str:
 
 
 def _words(section: Section) -> dict[str, str]:
-    """What each key does. The table of a toolset has the keys of every toolset too."""
+    """The purpose of each key. The table of a toolset has the keys of every toolset too."""
     return {**docs(sections()[section.name].record), **docs(section.record)}
 
 

@@ -103,7 +103,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """The answer to a cancelled request; None: there is none."""
 
     def check_initialize(self, params: dict[str, Any]) -> str | None:  # noqa: ARG002
-        """What is wrong with the parameters of `initialize`; None: nothing."""
+        """The fault in the parameters of `initialize`; None if there is none."""
         return None
 
     def initialize(self, result: dict[str, Any], can_grow: bool) -> dict[str, Any]:  # noqa: ARG002

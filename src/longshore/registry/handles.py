@@ -171,7 +171,7 @@ class HandleTable(Generic[T]):
                 del self._owners[owner]
 
     def _set_timer(self) -> None:
-        """Look for idle things when the first may be idle. One that is in use then is looked at again later."""
+        """Look for idle handles when the first may be idle, and again later for a handle that is in use then."""
         if self._timer is None and self._owners:
             now = self._clock()
             times = [mine.used for mine in self._owners.values()]

@@ -397,7 +397,7 @@ class ToolsetCloser:
         """Tasks that did not end in time, which was reported."""
 
     async def close_all(self, handles: Iterable[ToolsetHandle], seconds: float | None = None) -> None:
-        """Close toolsets concurrently. One that takes longer than `seconds`, or its own deadline, is cancelled."""
+        """Close toolsets concurrently. After `seconds`, or its own deadline, each is cancelled."""
         from asyncio import gather
 
         await gather(*(self._close_within(handle, seconds) for handle in handles if handle.needs_closing))

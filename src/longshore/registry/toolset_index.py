@@ -22,7 +22,7 @@ Post = Callable[[Callable[[], None]], object]
 
 
 class IndexedEntry(Struct, kw_only=True, omit_defaults=True):
-    """What a server must know of a tool, a resource or a prompt before its first call, by the names of `Entry`."""
+    """The facts about a tool, resource or prompt that a server needs before its first call, named as in `Entry`."""
 
     kind: Literal["tool", "resource", "prompt"]
     name: str
@@ -139,7 +139,7 @@ class LazyToolset:
         return import_name(self._options_path) if self._options_path else None
 
     def available(self) -> str | None:
-        """What the toolset's `available` says, without importing the toolset."""
+        """The answer of the toolset's `available`, without importing the toolset."""
         if not self._available:
             return None
         from types import SimpleNamespace
@@ -263,7 +263,7 @@ def _not_imported(*_: Any) -> Any:
 
 
 def import_name(path: str) -> Any:
-    """What `module:name` names; the name may be dotted."""
+    """Import the object that `module:name` names; the name may be dotted."""
     import importlib
     from operator import attrgetter
 
@@ -281,7 +281,7 @@ def index_flags(toolset: Toolset) -> dict[str, Any]:
 
 
 def index_entries(entries: Sequence[Entry]) -> Iterator[IndexedEntry]:
-    """What an index holds of entries. Raises RegistrationError for one that it can't declare."""
+    """The index records of entries. Raises RegistrationError for one that it can't declare."""
     for entry in entries:
         if entry.headers:
             what = f"{entry.name!r} repeats an argument in a header, which is checked before its toolset is imported"

@@ -85,7 +85,7 @@ def _distinct(values: list[Any]) -> list[Any]:
 
 
 def _spelling(value: Any) -> object:
-    """Equal for equal values. One that is too deep to be written equals itself only."""
+    """A key that is equal for equal values. A value that is too deep to be written has a key of its own."""
     try:
         return repr(value)
     except RecursionError:

@@ -147,7 +147,7 @@ class DialectAdapter:
         return None
 
     def _find_fault(self, method: str, params: dict[str, Any] | None, link: Link) -> Fault | None:
-        """What is wrong with a request, in the order that the document of bb-mcp-server sets."""
+        """The first fault of a request; None if there is none. bb-mcp-server's document sets the order of checks."""
         dialect = self.dialect
         known = METHODS if dialect.methods is None else dialect.methods
         if method not in known and method not in dialect.answers:

@@ -1,4 +1,4 @@
-"""What calls do with files: the folders that each may touch, and the artifacts that they save and clients read."""
+"""Files of calls: the folders that each may touch, and the artifacts that they save and clients read."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _read_answer = msgspec.json.Decoder(_Answer).decode
 
 @final
 class ClientRoots:
-    """What one session's client says of its roots. All but `uris` and `current` is for the serving thread."""
+    """The roots of one session's client. All but `uris` and `current` is for the serving thread."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self.uris: tuple[str, ...] | None = None

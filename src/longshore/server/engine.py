@@ -193,7 +193,7 @@ class Engine:
         return self._handle_invalid(self.refuse_long(frame), link)
 
     def refuse_long(self, frame: TooLong) -> Malformed | UnreadableResponse:
-        """What a frame over the limit counts as."""
+        """The malformed message that stands for a frame over the limit."""
         text = f"a message is at most {self.limits.frame_bytes:,} bytes long; send less at once"
         return refuse(text, frame.head, frame.tail, INVALID_REQUEST)
 

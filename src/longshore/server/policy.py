@@ -112,7 +112,7 @@ class Policy:
         )
 
     def chosen(self, entry: Entry) -> bool | None:
-        """What was set at run time for a tool, or for its toolset if that was disabled."""
+        """The setting made at run time for a tool, or for its toolset if that was disabled; None if there is none."""
         own = self._tools.get(entry.name)
         disabled = entry.toolset is not None and self._toolsets.get(entry.toolset.name) is False
         return False if own is None and disabled else own
