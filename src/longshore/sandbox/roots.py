@@ -64,7 +64,7 @@ def default_roots(environ: Mapping[str, str] | None = None) -> Roots:
 
 
 def _workspace(why: str, environ: Mapping[str, str] | None) -> Roots:
-    fix = "set server.roots in longshore.toml"
+    fix = "start it with --root DIR, or set server.roots in longshore.toml"
     folder = user_directory("data", environ)
     if folder is None:
         return Roots((), f"this server has no folder: {why}, and the user has no home; {fix}")
