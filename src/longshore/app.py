@@ -170,7 +170,7 @@ class Server:
     def reload(self, name: str) -> Toolset:
         """Import a toolset's module again, and replace the toolset by a new one.
 
-        One that was added as a class gets the same options, another is made without arguments.
+        One that was added as a class or from an index is made as at the start, another without arguments.
         """
         import importlib
         import sys
@@ -181,7 +181,9 @@ class Server:
         cls = type(old.toolset)
         module = importlib.reload(sys.modules[cls.__module__])
         new: type[Toolset] = getattr(module, cls.__name__)
-        handle = self.catalog.add_toolset(new if old.by_class else new(), Context, replace=True)
+        factory: Callable[..., Toolset] = new
+        made = new if old.by_class else factory(self) if old.takes_server else factory()
+        handle = self.catalog.add_toolset(made, Context, replace=True)
         self._runtime.close_removed(old)
         return handle.toolset
 
