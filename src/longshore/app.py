@@ -62,6 +62,7 @@ class Server:
             raise unknown_option(option, Server.__init__.__kwdefaults__ or (), "Server")
         self.name = name
         self.version = version
+        self.defaults: Mapping[str, Any] = defaults or {}
         self.catalog = Catalog()
         self.recorder = Recorder()
         self.admission = Admission(name, self.catalog, self.recorder, standards, categories, waive)
@@ -71,7 +72,7 @@ class Server:
         extra = {"title": title, "description": description, "websiteUrl": website_url, "icons": list(icons) or None}
         info.update({key: value for key, value in extra.items() if value is not None})
         policy = Policy(self.catalog, limits, instructions)
-        self._runtime = Runtime(info, self.catalog, self.recorder, self.admission, policy, auth, defaults or {})
+        self._runtime = Runtime(info, self.catalog, self.recorder, self.admission, policy, auth, self.defaults)
 
     # -- declaring
 
