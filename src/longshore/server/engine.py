@@ -497,9 +497,9 @@ class Engine:
         self.policy.report_unavailable(self.recorder)
         self.update_watched(look_up=True)
 
-    def revision(self, version: str) -> Revision:
-        """The revision that a handshake agreed on, also one of the dialect's."""
-        return self.dialect_revisions.get(version) or REVISIONS[version]
+    def revision(self, version: str) -> Revision | None:
+        """The revision that a handshake agreed on, also one of the dialect's. None: this server does not speak it."""
+        return self.dialect_revisions.get(version) or REVISIONS.get(version)
 
     def reconfigure(self, config: Config) -> None:
         """Apply a changed configuration, and notify clients of the lists that it changes."""
