@@ -172,7 +172,7 @@ class DialectAdapter:
         if recorder.on:
             recorder.request_received(method, id)
         if fault is not None:
-            answer = error(id, fault.code, fault.message, fault.data)
+            answer: bytes = error(id, fault.code, fault.message, fault.data)
         else:
             result = self.dialect.answers[method] if method != "initialize" else self._initialize(params, link)
             answer = encode(Reply(id, result))
