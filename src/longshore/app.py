@@ -62,6 +62,7 @@ class Server:
             raise unknown_option(option, Server.__init__.__kwdefaults__ or (), "Server")
         self.name = name
         self.version = version
+        self.defaults: Mapping[str, Any] = defaults or {}
         self.catalog = Catalog()
         self.recorder = Recorder()
         self.admission = Admission(name, self.catalog, self.recorder, standards, categories, waive)
@@ -71,7 +72,7 @@ class Server:
         extra = {"title": title, "description": description, "websiteUrl": website_url, "icons": list(icons) or None}
         info.update({key: value for key, value in extra.items() if value is not None})
         policy = Policy(self.catalog, limits, instructions)
-        self._runtime = Runtime(info, self.catalog, self.recorder, self.admission, policy, auth, defaults or {})
+        self._runtime = Runtime(info, self.catalog, self.recorder, self.admission, policy, auth, self.defaults)
 
     # -- declaring
 
@@ -170,7 +171,7 @@ class Server:
     def reload(self, name: str) -> Toolset:
         """Import a toolset's module again, and replace the toolset by a new one.
 
-        A toolset that was added as a class gets the same options; an instance is made again without arguments.
+        A toolset that was added as a class or from an index is made as at the start, an instance without arguments.
         """
         import importlib
         import sys
@@ -181,7 +182,9 @@ class Server:
         cls = type(old.toolset)
         module = importlib.reload(sys.modules[cls.__module__])
         new: type[Toolset] = getattr(module, cls.__name__)
-        handle = self.catalog.add_toolset(new if old.by_class else new(), Context, replace=True)
+        factory: Callable[..., Toolset] = new
+        made = new if old.by_class else factory(self) if old.takes_server else factory()
+        handle = self.catalog.add_toolset(made, Context, replace=True)
         self._runtime.close_removed(old)
         return handle.toolset
 

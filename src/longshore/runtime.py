@@ -84,11 +84,13 @@ class Runtime:
         for handle in handles:
             enabled = configuration.toolset_enabled(config, handle.name, handle.toolset.enabled)
             try:
-                if handle.lazy is None and handle.options_type is not None:
-                    handle.options = configuration.toolset_options(config, handle.name, handle.options_type)
+                if _reads_options(handle, config):
+                    options: Any = handle.options_type
+                    handle.options = configuration.toolset_options(config, handle.name, options)
                 if enabled and not handle.initialised:
                     handle.initialise()
             except ConfigError as problem:
+                handle.options = problem
                 problems += [str(problem)] if enabled else []
         if problems:
             raise ConfigError("\n".join(problems))
@@ -319,6 +321,13 @@ class Runtime:
             loop.close()
         release_threads(process, limits)
         self._admission.report()
+
+
+def _reads_options(handle: ToolsetHandle, config: Config) -> bool:
+    """Whether there are options to read. Those of an index only if they may be wrong: reading imports their type."""
+    if handle.lazy is None:
+        return handle.options_type is not None
+    return handle.lazy.needs_options or bool(configuration.toolset_config(config, handle.name).options)
 
 
 def http_flags(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
-from longshore import RegistrationError, Server, Text, Tool, Toolset, tool
-from longshore.config import Config, ToolConfig, ToolsetConfig
+from longshore import RegistrationError, Server, Text, Tool, Toolset, prompt, resource, tool
+from longshore.config import Config, ServerConfig, ToolConfig, ToolsetConfig
 from longshore.protocol.content import CallResult
 from longshore.toolsets.discovery import Discovery
-from talk import ERAS, WAIT_SECONDS, Client, Refused, call, converse, result, text
+from talk import ERAS, WAIT_SECONDS, Client, Refused, call, converse, result, talk, text
 
 
 class Notes(Toolset):
@@ -168,6 +168,67 @@ def test_a_toolset_can_be_disabled_and_enabled_from_any_thread_and_clients_are_n
         assert text(await client.call_tool("purge")) == "purged"
 
     converse(server(), script, revision)
+
+
+class Files(Toolset):
+    @resource("file://{path}")
+    def file(self, path: str) -> str:
+        return "secret"
+
+    @resource("file://readme")
+    def readme(self) -> str:
+        return "read me"
+
+    @prompt
+    def tidy(self, order: Literal["size", "age"] = "size") -> str:
+        return f"tidy by {order}"
+
+
+def with_files(**sections: Any) -> Server:
+    app = Server("t")
+    app.add_toolset(Files())
+    app.config = Config(**sections)
+    return app
+
+
+@pytest.mark.parametrize(
+    "sections", [{"toolsets": {"files": ToolsetConfig(enabled=False)}}, {"server": ServerConfig(toolsets=[])}]
+)
+@pytest.mark.parametrize("revision", ERAS)
+def test_the_resources_and_prompts_of_a_toolset_that_is_off_are_off_too(
+    sections: dict[str, Any], revision: str
+) -> None:
+    app = with_files(**sections)
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("resources/list", {}),
+        ("resources/templates/list", {}),
+        ("resources/read", {"uri": "file://readme"}),
+        ("resources/read", {"uri": "file://x"}),
+        ("prompts/list", {}),
+        ("prompts/get", {"name": "tidy"}),
+        (
+            "completion/complete",
+            {"ref": {"type": "ref/prompt", "name": "tidy"}, "argument": {"name": "order", "value": ""}},
+        ),
+    ]
+    assert [each["error"]["code"] for each in talk(app, *asked, revision=revision)] == [-32601] * len(asked)
+
+
+def test_a_toolset_that_is_disabled_at_run_time_takes_its_resources_and_prompts_with_it() -> None:
+    async def script(client: Client) -> None:
+        client.app.disable("files")
+        for method in ("notifications/prompts/list_changed", "notifications/resources/list_changed"):
+            await client.heard(method)
+        with pytest.raises(Refused):
+            await client.request("resources/read", {"uri": "file://x"})
+        client.app.enable("files")
+        [contents] = (await client.request("resources/read", {"uri": "file://x"}))["contents"]
+        assert contents["text"] == "secret"
+        client.app.engine.reconfigure(Config(toolsets={"files": ToolsetConfig(enabled=False)}))
+        with pytest.raises(Refused):
+            await client.request("prompts/get", {"name": "tidy"})
+
+    converse(with_files(), script)
 
 
 def test_a_change_of_nothing_notifies_nobody() -> None:

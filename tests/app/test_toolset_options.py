@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from longshore import ConfigError, Server, Toolset, resource, tool
 from longshore.config import Config, ToolsetConfig
-from talk import NEWEST, Client, call, converse, result, text
+from talk import NEWEST, Client, Refused, call, converse, result, text
 
 from . import optional
 
@@ -129,6 +129,7 @@ def test_a_disabled_toolset_is_initialised_when_it_is_first_used() -> None:
 
     async def script(client: Client) -> None:
         assert Notes.made == 0
+        app.enable("notes")
         found = await client.request("resources/read", {"uri": "notes://where"})
         assert found["contents"][0]["text"] == "late"
         app.engine.reconfigure(Config())
@@ -136,6 +137,15 @@ def test_a_disabled_toolset_is_initialised_when_it_is_first_used() -> None:
         assert Notes.made == 1
 
     converse(app, script)
+
+
+def test_a_disabled_toolset_with_a_wrong_option_is_unavailable_when_it_is_enabled(project: Path) -> None:
+    (project / "longshore.toml").write_text("[toolsets.notes]\ndepth = -1\nenabled = false\n")
+    app = server(Notes)
+    app.asgi()
+    app.enable("notes")
+    with pytest.raises(Refused, match="the tool 'where' is unavailable: the toolset 'notes' could not be initialised"):
+        said(app, "where")
 
 
 def test_a_class_that_is_added_while_the_server_runs_is_initialised_first(project: Path) -> None:

@@ -86,6 +86,19 @@ def test_show_reads_the_given_file(project: Path, longshore: Run) -> None:
     assert "project other.toml:2" in out
 
 
+def test_show_has_the_defaults_of_a_profile_and_of_a_server(project: Path, longshore: Run) -> None:
+    (project / "longshore.toml").write_text("[server]\nlog_level = 'error'\n")
+    _, out, _ = longshore("config", "show", "--origin", "--profile", "bb")
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert 'server.dialect "bb" server bb-mcp-server' in lines
+    assert 'server.log_level "error" project longshore.toml:2' in lines
+    (project / "mine.py").write_text(
+        "from longshore import Server\napp = Server('m', defaults={'server.timeout': 5})\n"
+    )
+    _, out, _ = longshore("config", "show", "--origin", "mine.py")
+    assert "server.timeout 5.0 server m" in [" ".join(line.split()) for line in out.splitlines()]
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
 def test_the_table_fits_the_terminal_and_loses_nothing(project: Path, width: int) -> None:
     (project / "longshore.toml").write_text(

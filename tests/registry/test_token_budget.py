@@ -114,6 +114,12 @@ def test_the_most_that_may_be_asked_for_is_what_claude_code_takes() -> None:
     assert count_tokens(fit_ends("x" * 1_000_000, MOST_TOKENS)) <= 25_000
 
 
-@given(texts, st.integers(40, 200))
+def test_a_name_that_is_no_utf_8_is_shown_with_replacement_characters() -> None:
+    name = b"caf\xe9.log".decode("utf-8", "surrogateescape")
+    assert fit_lines([name, name]).text == "caf\ufffd.log\ncaf\ufffd.log"
+    assert fit_ends(name) == "caf\ufffd.log"
+
+
+@given(texts, st.integers(-1, 200))
 def test_a_cut_line_fits(line: str, room: int) -> None:
-    assert json_length(cut_line(line, room)) <= room
+    assert json_length(cut_line(line, room)) <= max(0, room)

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from longshore import RegistrationError, Server
+from longshore import ConfigError, RegistrationError, Server
+from longshore.config import Config, ToolsetConfig
 from longshore.registry.tool import Entry
 from longshore.registry.toolset_index import COPIED, LOADED, IndexedEntry
 from talk import ERAS, NEWEST, Client, Refused, call, converse, result, text
 
 from .shelf import SOURCE, write
 
-DERIVED = {"limit", "plain", "direct", "result_bytes", "guarded", "meter", "calls", "failures", "completions"}
+DERIVED = {
+    "limit",
+    "plain",
+    "direct",
+    "result_bytes",
+    "guarded",
+    "meter",
+    "calls",
+    "failures",
+    "completions",
+    "offered",
+}
 """Fields that are counted, or follow from others and the configuration."""
 MADE = {"toolset", "template", "scopes", "describe", "asked", "parameters"}
 """Fields that are made from something else in the index."""
@@ -276,7 +289,7 @@ def test_help_and_search_import_nothing(shelf: tuple[str, Server]) -> None:
 def test_a_reload_imports_it_first(shelf: tuple[str, Server], tmp_path: Path) -> None:
     name, app = shelf
     path = tmp_path / f"{name}.py"
-    path.write_text(path.read_text().replace("self, app)", "self, app=None)").replace("number * 2", "number * 3"))
+    path.write_text(path.read_text().replace("number * 2", "number * 3"))
     app.reload("shelf")
     assert text(call(app, "twice", {"number": 4})) == "12"
 
@@ -321,3 +334,111 @@ def test_class_attributes_that_decide_at_the_start_are_known_before_the_import(
 def test_scopes_are_known_before_the_import(shelf: tuple[str, Server]) -> None:
     _, app = shelf
     assert app.engine.tools["put"].scopes == {"shelf:write"} and app.engine.tools["put"].guarded
+
+
+# -- options and availability
+
+LIGHT = """
+    from msgspec import Struct
+
+    class Options(Struct, frozen=True, kw_only=True):
+        key: str
+        depth: int = 1
+
+    def find_out(self) -> str | None:
+        return None if self.options.depth else "no depth; set toolsets.shelf.depth"
+"""
+CONFIGURED = """
+    from {light} import Options, find_out
+    from longshore import Toolset, resource, tool
+
+    class Shelf(Toolset):
+        name = "shelf"
+        Options = Options
+        available = find_out
+
+        def __init__(self, options: Options) -> None:
+            self.options = options
+
+        @tool
+        def show(self) -> str:
+            \"\"\"Show the key.\"\"\"
+            return self.options.key
+
+        @resource("shelf://key")
+        def key(self) -> str:
+            return self.options.key
+"""
+
+
+@pytest.fixture
+def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Server]:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    light = f"light_{tmp_path.name}".replace("-", "_")
+    (tmp_path / f"{light}.py").write_text(textwrap.dedent(LIGHT))
+    name, index = write(tmp_path, CONFIGURED.replace("{light}", light))
+    app = Server("lazy")
+    app.add_indexed(index)
+    return name, app
+
+
+def shelf_config(**options: Any) -> Config:
+    return Config(toolsets={"shelf": ToolsetConfig(options=options)})
+
+
+def test_a_toolset_is_asked_and_its_options_are_read_without_the_import(configured: tuple[str, Server]) -> None:
+    name, app = configured
+    app.config = shelf_config(key="brass")
+    assert [each["name"] for each in result(app, "tools/list")["tools"]] == ["show"]
+    assert name not in sys.modules
+    assert text(call(app, "show")) == "brass"
+
+
+def test_an_option_that_has_to_be_set_stops_the_start(configured: tuple[str, Server]) -> None:
+    name, app = configured
+    with pytest.raises(ConfigError, match=r"toolsets\.shelf\.key: has to be set, in \[toolsets\.shelf\]"):
+        _ = app.engine
+    assert name not in sys.modules
+
+
+def test_an_unavailable_toolset_of_an_index_is_not_imported(configured: tuple[str, Server]) -> None:
+    name, app = configured
+    app.config = shelf_config(key="brass", depth=0)
+    with pytest.raises(Refused, match="the tool 'show' is unavailable: no depth; set"):
+        call(app, "show")
+    with pytest.raises(Refused, match="this server has no resources"):
+        result(app, "resources/read", {"uri": "shelf://key"})
+    assert name not in sys.modules
+
+
+def test_one_that_is_enabled_later_without_its_options_says_what_to_set(configured: tuple[str, Server]) -> None:
+    _, app = configured
+    app.config = Config(toolsets={"shelf": ToolsetConfig(enabled=False)})
+    assert result(app, "tools/list")["tools"] == []
+    app.enable("shelf")
+    with pytest.raises(Refused, match=r"the tool 'show' is unavailable: toolsets\.shelf\.key: has to be set"):
+        call(app, "show")
+
+
+def test_a_reload_reads_the_options_again(configured: tuple[str, Server]) -> None:
+    _, app = configured
+    app.config = shelf_config(key="brass")
+    assert text(call(app, "show")) == "brass"
+    app.reload("shelf")
+    assert text(call(app, "show")) == "brass"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "        Options = type('Options', (Struct,), {'__module__': __name__})\n",
+        "        def available(self) -> str | None:\n            return None\n",
+    ],
+    ids=["options", "available"],
+)
+def test_what_a_start_reads_is_not_in_the_module_of_the_toolset(
+    lines: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(RegistrationError, match="is in the toolset's module, so a start would import all"):
+        write(tmp_path, "    from msgspec import Struct\n" + SOURCE + lines)

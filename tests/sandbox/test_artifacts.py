@@ -141,6 +141,7 @@ def test_a_folder_that_can_not_be_written_is_named(tmp_path: Path) -> None:
         ("../../etc/passwd", "passwd"),
         ("C:\\Users\\a b.txt", "a-b.txt"),
         (".bashrc", "bashrc"),
+        ("図面.png", "artifact.png"),
         ("..", "artifact"),
         ("", "artifact"),
         ("a\0b\n.txt", "a-b-.txt"),

@@ -102,6 +102,11 @@ def test_without_a_mime_type_the_name_says_it(app: Server, name: str, kind: str)
     assert save(app, "x", name=name)["mimeType"] == kind
 
 
+def test_parameters_of_a_mime_type_are_left_out(app: Server) -> None:
+    [link] = call(app, "typed", {"name": "a", "mime_type": "text/html; charset=utf-8"})["content"]
+    assert link["mimeType"] == "text/html"
+
+
 def test_before_resource_links_a_client_gets_the_uri_as_text(app: Server) -> None:
     [_, link] = call(app, "text", {"text": "x"}, OLDEST)["content"]
     assert link["type"] == "text"

@@ -67,6 +67,9 @@ def test_the_folders_are_named_where_a_toolset_uses_them(tmp_path: Path, monkeyp
     app.add_toolset(Files())
     assert said(app, "hello").endswith(f"\nIts tools use files in {tmp_path.resolve()}.")
     assert call(app, "server_status")["structuredContent"]["folders"] == [str(tmp_path.resolve())]
+    app.disable("files")
+    assert str(tmp_path.resolve()) not in said(app, "hello")
+    assert call(app, "server_status")["structuredContent"]["folders"] == []
 
 
 def test_a_workspace_is_named_in_hello_the_status_and_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from longshore import config as configuration
 from longshore.cli.screen import aligned, print_table
 from longshore.config.keys import HIDDEN
 from longshore.config.reference import ConfigValue, Toolsets, list_values, tree
+from longshore.config.sections import PROFILE_OPTION
 
 UNSET = "unset"
 
@@ -30,14 +31,18 @@ _FOR = "The server whose toolsets' options are meant, as for `longshore serve`. 
 @click.option("--origin", "with_origin", is_flag=True, help="Say where each value came from.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--config", "path", metavar="PATH", help="Read this file in place of the project's longshore.toml.")
-def show(target: str | None, with_origin: bool, as_json: bool, path: str | None) -> None:
+@click.option(PROFILE_OPTION, "profile", metavar="NAME", help="The profile of the built-in server that is meant: bb.")
+def show(target: str | None, with_origin: bool, as_json: bool, path: str | None, profile: str | None) -> None:
     """Show every value.
 
-    The values are those of `longshore serve TARGET` in this folder, with the options of its toolsets. The default is
-    the built-in server.
+    The values are those of `longshore serve TARGET` in this folder, with the server's own defaults and the options of
+    its toolsets. The default is the built-in server.
     """
-    toolsets = _toolsets(target)
-    listed = list_values(configuration.load(path=path, toolsets=toolsets), toolsets)
+    app = _server(target, profile)
+    toolsets: Toolsets = app.catalog.toolsets
+    name = f"server {app.name}"
+    found = configuration.load(path=path, toolsets=toolsets, defaults=app.defaults, defaults_name=name)
+    listed = list_values(found, toolsets)
     if as_json:
         with_origins = {e.key: {"value": e.value, "kind": e.origin.kind, "where": e.origin.where} for e in listed}
         click.echo(json.format(json.encode(with_origins if with_origin else tree(listed)), indent=2).decode())
@@ -74,9 +79,13 @@ def schema(target: str | None, markdown: bool) -> None:
     click.echo(source.markdown(toolsets) if markdown else source.schema_text(toolsets), nl=False)
 
 
+def _server(target: str | None, profile: str | None = None) -> Any:
+    """The server of a target or a profile, or the built-in one."""
+    return import_module("longshore.__main__").find(target, profile)  # it is outside the layers
+
+
 def _toolsets(target: str | None) -> Toolsets:
-    """The toolsets of a target, or of the built-in server."""
-    found: Toolsets = import_module("longshore.__main__").find(target).catalog.toolsets  # it is outside the layers
+    found: Toolsets = _server(target).catalog.toolsets
     return found
 
 

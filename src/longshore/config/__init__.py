@@ -18,6 +18,7 @@ from longshore.config.sections import origin as origin
 from longshore.config.tools import tool_config as tool_config
 from longshore.config.tools import tool_enabled as tool_enabled
 from longshore.config.tools import tool_timeout as tool_timeout
+from longshore.config.tools import toolset_config as toolset_config
 from longshore.config.tools import toolset_enabled as toolset_enabled
 from longshore.config.tools import toolset_options as toolset_options
 from longshore.config.tools import unmatched as unmatched

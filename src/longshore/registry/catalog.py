@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from longshore.registry.toolset import Toolset, ToolsetHandle
 
 Part = Literal["tools", "resources", "prompts"]
-_PART_OF: dict[str, Part] = {"tool": "tools", "resource": "resources", "prompt": "prompts"}
+PART_OF: dict[str, Part] = {"tool": "tools", "resource": "resources", "prompt": "prompts"}
 
 
 class PendingMounts(Protocol):
@@ -99,7 +99,7 @@ class Catalog:
         self.prepare(handle)
         dropped = self._drop(handle.name)
         self.toolsets[handle.name] = handle
-        parts: set[Part] = {_PART_OF[kind] for kind, _ in dropped}
+        parts: set[Part] = {PART_OF[kind] for kind, _ in dropped}
         parts.update(self._put(entry, dropped.get((entry.kind, entry.key))) for entry in made)
         self.changed(parts)
         return handle
@@ -142,15 +142,8 @@ class Catalog:
     def remove_toolset(self, name: str) -> ToolsetHandle:
         """Remove a toolset and its entries. The caller closes it."""
         handle = self.toolset(name)
-        self.changed({_PART_OF[kind] for kind, _ in self._drop(name)})
+        self.changed({PART_OF[kind] for kind, _ in self._drop(name)})
         return handle
-
-    def withdraw(self, handle: ToolsetHandle) -> None:
-        """Remove the resources and prompts of a toolset that can't run here. Its tools stay: errors say why."""
-        for table in (self.resources, self.prompts):
-            for key, entry in tuple(table.items()):
-                if entry.toolset is handle:
-                    del table[key]
 
     def remove_tool(self, name: str) -> None:
         if name not in self.tools:
@@ -164,13 +157,22 @@ class Catalog:
             raise KeyError(f"no toolset {name!r}{hint(name, self.toolsets)}")
         return self.toolsets[name]
 
+    def offered(self, part: Part) -> dict[str, Entry]:
+        """What is on offer of the tools, resources or prompts."""
+        table: dict[str, Entry] = getattr(self, part)
+        return {key: entry for key, entry in tuple(table.items()) if entry.offered}  # another thread may add one
+
+    def entries_of(self, handle: ToolsetHandle) -> list[Entry]:
+        """The tools, resources and prompts of a toolset."""
+        return [entry for entry in self.entries() if entry.toolset is handle and entry.kind in PART_OF]
+
     def find_resource(self, uri: str) -> tuple[Entry, dict[str, str]] | None:
-        """The resource of a URI, and the values of its variables. A fixed URI wins over a template."""
+        """The resource of a URI on offer, and the values of its variables. A fixed URI wins over a template."""
         fixed = self.resources.get(uri)
-        if fixed is not None and fixed.template is None:
+        if fixed is not None and fixed.template is None and fixed.offered:
             return fixed, {}
         for entry in tuple(self.resources.values()):  # another thread may add one meanwhile
-            values = None if entry.template is None else entry.template.match(uri)
+            values = entry.template.match(uri) if entry.template is not None and entry.offered else None
             if values is not None:
                 return entry, values
         return None
@@ -183,7 +185,7 @@ class Catalog:
                 yield from tuple(entry.completions.values())
 
     def _table(self, entry: Entry) -> dict[str, Entry]:
-        table: dict[str, Entry] = getattr(self, _PART_OF[entry.kind])
+        table: dict[str, Entry] = getattr(self, PART_OF[entry.kind])
         return table
 
     def _check(self, added: Sequence[Entry], leaves: Callable[[Entry], bool], *, lint: bool = True) -> None:
@@ -222,15 +224,13 @@ class Catalog:
         if before is not None:
             entry.completions = {**before.completions, **entry.completions}
         self._table(entry)[entry.key] = entry
-        return _PART_OF[entry.kind]
+        return PART_OF[entry.kind]
 
     def _drop(self, name: str) -> dict[tuple[str, str], Entry]:
         """Remove a toolset and its entries, and return these."""
         handle = self.toolsets.pop(name, None)
-        dropped = [entry for entry in self.entries() if handle is not None and entry.toolset is handle]
-        return {
-            (entry.kind, entry.key): self._table(entry).pop(entry.key) for entry in dropped if entry.kind in _PART_OF
-        }
+        dropped = [] if handle is None else self.entries_of(handle)
+        return {(entry.kind, entry.key): self._table(entry).pop(entry.key) for entry in dropped}
 
 
 def _class_name(thing: object) -> str:

@@ -6,7 +6,8 @@ text costs the same everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Annotated, Final
 
@@ -21,8 +22,11 @@ MOST_TOKENS: Final = 25_000
 DEFAULT_TOKENS: Final = 6_000
 NOTE_CHARACTERS: Final = 240
 """The room for the note at the end of a page. With it even the least budget has space for lines."""
+_MARK_CHARACTERS: Final = 32
+"""The room for the mark of a cut line."""
 _MOST_ESCAPED: Final = 6
 """The most characters that JSON makes of one, as in \\u0001."""
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 MaxTokens = Annotated[int, Meta(ge=LEAST_TOKENS, le=MOST_TOKENS, description="most tokens of the answer")]
 """The type of a tool's `max_tokens` parameter."""
@@ -66,7 +70,7 @@ def fit_lines(
     least = used
     marks = list[int]()
     """What was used after each line: a note may take the place of the last ones."""
-    remaining = iter(lines)
+    remaining: Iterator[str] = map(_without_surrogates, lines)
     for line in remaining:
         cost = json_length(line) + (2 if taken else 0)
         if used + cost > room:
@@ -91,7 +95,7 @@ def fit_lines(
 
 def fit_ends(text: str, max_tokens: int = DEFAULT_TOKENS, note: str = "") -> str:
     """The text if it fits, else its beginning and its end, with how much is left out between them, and `note`."""
-    room = _room(max_tokens)
+    room, text = _room(max_tokens), _without_surrogates(text)
     if len(text) <= room and json_length(text) <= room:
         return text
     half = (room - NOTE_CHARACTERS) // 2
@@ -109,11 +113,19 @@ def fit_ends(text: str, max_tokens: int = DEFAULT_TOKENS, note: str = "") -> str
 
 
 def cut_line(line: str, room: int) -> str:
-    """A line cut to so many JSON characters, with a mark that says how much is missing."""
+    """A line cut to so many JSON characters, with a mark that says how much is missing if there is room for it."""
+    line = _without_surrogates(line)
     if len(line) <= room and json_length(line) <= room:
         return line
-    kept = _prefix(line, room - 32)
+    if room < _MARK_CHARACTERS:
+        return _prefix(line, max(0, room))
+    kept = _prefix(line, room - _MARK_CHARACTERS)
     return f"{kept}… ({len(line) - len(kept):,} characters more)"
+
+
+def _without_surrogates(text: str) -> str:
+    """A text with U+FFFD for each lone surrogate, which JSON can't hold: file names that are no UTF-8 have them."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def _room(max_tokens: int) -> int:

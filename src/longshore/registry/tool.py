@@ -187,6 +187,8 @@ class Entry(Struct, kw_only=True):
     help: str | None = None
     listed: bool = True
     """Whether lists show it."""
+    offered: bool = True
+    """Whether it is on offer: it is enabled, and its toolset can run here."""
     group: str | None = None
     """The group that has to be configured before it is offered."""
     aliases: tuple[str, ...] = ()

@@ -175,13 +175,16 @@ class ToolsetHandle:
         """
         self.initialised = isinstance(toolset, Toolset)
         self.by_class = not self.initialised
+        """Whether it is made from its class and the configuration."""
+        self.takes_server = False
+        """Whether it is made with the server: one of an index without options."""
         self.toolset = toolset = toolset if isinstance(toolset, Toolset) else toolset.__new__(toolset)
         self.name = name or toolset_name(toolset)
         self.lazy = lazy
         """How to import a toolset that is declared from an index; None once it is imported."""
         self._options_type = type(toolset).Options if self.by_class else None
-        self.options: Struct | None = None
-        """What `initialise` gives to the toolset."""
+        self.options: Struct | ConfigError | None = None
+        """What `initialise` gives to the toolset, or why there is nothing to give."""
         self.variables: Mapping[str, str] = {} if self._options_type is None else _read_variables(self)
         """Variables beside our own that set an option, each with the option's name."""
         self.stateless = self.initialised and type(toolset).start is Toolset.start
@@ -198,7 +201,7 @@ class ToolsetHandle:
         """Why it can't run here, and what to install or set. Empty if it can; `check_available` sets it."""
         self.availability_error: Exception | None = None
         """The exception that `available` raised."""
-        self._checked = type(toolset).available is Toolset.available
+        self._checked = self.initialised and type(toolset).available is Toolset.available
         if _is_coroutine_function(toolset.available):
             refuse(toolset.available, "available is asked before anything runs, so it can't be async", "def available")
         self.rank = 0
@@ -215,6 +218,8 @@ class ToolsetHandle:
     def initialise(self) -> None:
         """Call `__init__` of a toolset that was added as a class, with its options. Raises ConfigError."""
         call: Callable[..., None] = self.toolset.__init__  # type: ignore[misc]
+        if isinstance(self.options, ConfigError):
+            raise self.options
         try:
             call() if self.options_type is None else call(self.options)
         except Exception as problem:
@@ -229,16 +234,19 @@ class ToolsetHandle:
         """Take over the toolset of another handle, in place of the one that stood for it."""
         self.toolset, self.stateless, self.ready, self.lazy = other.toolset, other.stateless, other.ready, None
         self._options_type = type(other.toolset).Options
+        self.by_class, self.takes_server = self._options_type is not None, self._options_type is None
         self.is_told_of_watches = other.is_told_of_watches
 
     def check_available(self) -> bool:
-        """Ask the toolset, once, whether it can run here."""
+        """Ask the toolset, once, whether it can run here. One that can't be initialised can't run."""
         if not self._checked:
             self._checked = True
             try:
                 if not self.initialised:  # it was disabled at the start
                     self.initialise()
                 self.unavailable = self.toolset.available() or ""
+            except ConfigError as problem:
+                self.unavailable = str(problem)
             except Exception as problem:
                 self.availability_error = problem
                 self.unavailable = f"{type(problem).__name__}: {problem}"
@@ -267,8 +275,6 @@ class ToolsetHandle:
             return
         if self.removed:
             raise ToolError(f"the toolset {self.name!r} was removed")
-        if not self.initialised:  # it was disabled at the start
-            self.initialise()
         if self._opening is None:
             self._opening = ensure_future(self._open())
         await shield(self._opening)

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, final
 import msgspec
 from msgspec import Raw, Struct
 
-from longshore.errors import RegistrationError, ToolError
+from longshore.errors import ConfigError, RegistrationError, ToolError
 from longshore.registry.tool import Effects, Entry, Run, report_problem
 from longshore.registry.toolset import Toolset, ToolsetHandle, make_entries
 
@@ -60,6 +60,8 @@ class IndexedToolset(Struct, kw_only=True, omit_defaults=True):
     factory: str
     options: str = ""
     """`module:name` of the Struct of its options, which needs none of the libraries behind it."""
+    needs_options: bool = False
+    """Whether one of them has to be set."""
     variables: dict[str, str] = {}
     """Variables beside our own that set an option, each with the option's name."""
     extra: str = ""
@@ -126,10 +128,10 @@ class LazyToolset:
         self.handle.is_told_of_watches = indexed.watches
         self.entries = [self._declare(each, indexed) for each in indexed.entries]
         self.handle.variables = indexed.variables
-        self.factory = indexed.factory
+        self.factory, self.needs_options = indexed.factory, indexed.needs_options
         self._available, self._options_path, self._extra = indexed.available, indexed.options, indexed.extra
         self._context_type, self._server, self._options, self._changed = context_type, server, options, changed
-        self._lock = allocate_lock()
+        self._lock, self._importing = allocate_lock(), allocate_lock()
         self._made: tuple[ToolsetHandle, list[Entry]] | None = None
         """The imported toolset and its entries, before the serving thread takes them over."""
         self._waiting: list[tuple[Post, Callable[[BaseException | None], None]]] = []
@@ -163,13 +165,12 @@ class LazyToolset:
 
     def load_now(self) -> None:
         """Import the toolset on this thread."""
-        self._made = self._made or self._import()
-        self._fill(*self._made)
+        self._fill(*self._make())
 
     def _load(self) -> None:
         problem: BaseException | None = None
         try:
-            made = self._made = self._made or self._import()
+            made = self._make()
         except BaseException as raised:  # a module may raise anything, and each caller must be answered
             made, problem = None, raised
         with self._lock:
@@ -193,6 +194,11 @@ class LazyToolset:
             problem = raised
         then(problem)
 
+    def _make(self) -> tuple[ToolsetHandle, list[Entry]]:
+        with self._importing:
+            self._made = self._made or self._import()
+            return self._made
+
     def _import(self) -> tuple[ToolsetHandle, list[Entry]]:
         """Import the module and make the toolset and its entries. May run on any thread."""
         import importlib
@@ -203,6 +209,8 @@ class LazyToolset:
         except ImportError as problem:
             importlib.invalidate_caches()  # it may be installed before the next call
             raise ToolError(self._missing(problem)) from problem
+        except ConfigError as problem:  # it was disabled at the start
+            raise ToolError(f"the toolset {self.handle.name!r} can't be loaded: {problem}") from problem
         made = list(make_entries(handle, self._context_type))
         if {(each.kind, each.key) for each in made} != {(each.kind, each.key) for each in self.entries}:
             what = f"{self.factory} offers other things than the index says"

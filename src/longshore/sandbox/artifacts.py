@@ -31,6 +31,7 @@ READ_BYTES: Final = 1 << 20
 SWEEP_SECONDS: Final = 3600.0
 """Between two looks for expired files of every principal, at a `put`. Of its own principal, each looks."""
 BINARY: Final = "application/octet-stream"
+UNNAMED: Final = "artifact"
 _ID_BYTES: Final = 8
 _NAME_CHARACTERS: Final = 80
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -156,8 +157,10 @@ class ArtifactStore:
 
 def safe_name(name: str) -> str:
     """A file name without folders, spaces and hidden beginnings."""
-    last = re.split(r"[/\\]", name)[-1]
-    return _UNSAFE.sub("-", last).strip(".-")[-_NAME_CHARACTERS:] or "artifact"
+    safe = _UNSAFE.sub("-", re.split(r"[/\\]", name)[-1])
+    if safe.startswith("-."):  # no letter of it was safe, and the ending says what it is
+        safe = UNNAMED + safe[1:]
+    return safe.strip(".-")[-_NAME_CHARACTERS:] or UNNAMED
 
 
 def _list(folder: str) -> list[str]:

@@ -7,6 +7,7 @@ dialect. A server without a dialect has none of this in its path.
 from __future__ import annotations
 
 from collections import deque
+from time import monotonic
 from typing import TYPE_CHECKING, Any, final
 
 import msgspec
@@ -25,6 +26,7 @@ from longshore.wire.messages import Batch, Fault, Malformed, Message, Repaired, 
 
 if TYPE_CHECKING:
     from longshore.server.engine import Engine
+    from longshore.telemetry.records import Outcome
 
 _TRACE_FRAMES = 20
 """Of a stack trace, the innermost ones: they say where it went wrong."""
@@ -166,13 +168,18 @@ class DialectAdapter:
         """Answer a request that the engine does not see."""
         recorder, method, id = self.engine.recorder, request.method, request.id
         assert id is not UNSET
+        received = monotonic()
         if recorder.on:
             recorder.request_received(method, id)
-            recorder.request_completed(method, id, 0.0, "ok" if fault is None else "refused")
         if fault is not None:
-            return error(id, fault.code, fault.message, fault.data)
-        result = self.dialect.answers[method] if method != "initialize" else self._initialize(params, link)
-        return encode(Reply(id, result))
+            answer: bytes = error(id, fault.code, fault.message, fault.data)
+        else:
+            result = self.dialect.answers[method] if method != "initialize" else self._initialize(params, link)
+            answer = encode(Reply(id, result))
+        if recorder.on:
+            outcome: Outcome = "ok" if fault is None else "refused"
+            recorder.request_completed(method, id, monotonic() - received, outcome)
+        return answer
 
     def _initialize(self, params: dict[str, Any], link: Link) -> dict[str, Any]:
         engine, revision = self.engine, self.dialect.revisions[params["protocolVersion"]]

@@ -132,8 +132,11 @@ class CallFiles:
         """Store a file for the principal of a call."""
         if not call.entry.artifacts:
             raise ToolError(f"{call.entry.name} saves an artifact; declare it with artifacts=True, so clients can read")
-        kind = mime_type or _guess(name, "text/plain" if isinstance(data, str) else BINARY)
-        made = self.store.put(call.link.principal.name, name, data.encode() if isinstance(data, str) else data, kind)
+        kind = (mime_type or "").partition(";")[0].strip() or _guess(
+            name, "text/plain" if isinstance(data, str) else BINARY
+        )
+        stored = data.encode("utf-8", "replace") if isinstance(data, str) else data
+        made = self.store.put(call.link.principal.name, name, stored, kind)
         until = f"can be read until {strftime('%Y-%m-%d %H:%M', gmtime(made.expires))} UTC"
         about = f"{description}; {until}" if description else until
         return ResourceLink(made.uri, made.name, description=about, mime_type=kind, size=made.size)

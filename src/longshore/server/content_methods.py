@@ -137,14 +137,14 @@ def _listen(engine: Engine, request: MethodRequest) -> None:
 
 
 def _get_prompt(engine: Engine, request: MethodRequest) -> bytes | None:
-    params, known = request.params, engine.catalog.prompts
+    params, known = request.params, engine.catalog.offered("prompts")
     if params.name not in known:
         raise ProtocolError(INVALID_PARAMS, f"no prompt {params.name[:100]!r}{hint(params.name, known)}")
     return _run(engine, request.call(engine, known[params.name], params.arguments, params.meta), params)
 
 
 def _lacks_prompt(engine: Engine, params: GetParams) -> bool:
-    return params.name not in engine.catalog.prompts
+    return params.name not in engine.catalog.offered("prompts")
 
 
 def _complete(engine: Engine, request: MethodRequest) -> bytes | None:
@@ -174,8 +174,8 @@ def _complete(engine: Engine, request: MethodRequest) -> bytes | None:
 def _completed_in(engine: Engine, params: CompleteParams) -> tuple[str, dict[str, Entry]]:
     """The name or URI that a completion refers to, and the table to find it in."""
     if isinstance(params.ref, PromptRef):
-        return params.ref.name, engine.catalog.prompts
-    return params.ref.uri, engine.catalog.resources
+        return params.ref.name, engine.catalog.offered("prompts")
+    return params.ref.uri, engine.catalog.offered("resources")
 
 
 def _lacks_completed(engine: Engine, params: CompleteParams) -> bool:

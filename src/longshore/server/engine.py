@@ -18,7 +18,7 @@ from longshore.protocol.dialect import Dialect, Failure, render_failure
 from longshore.protocol.peer import Envelope, Peer, modern_peer, require_envelope
 from longshore.protocol.revisions import MODERN, REVISIONS, STRUCTURED, Revision
 from longshore.protocol.session import check_method
-from longshore.registry.catalog import Catalog, Part
+from longshore.registry.catalog import PART_OF, Catalog, Part
 from longshore.registry.tool import Entry
 from longshore.server.call import Call, CallRequest, Stopped, read_call, read_long_call
 from longshore.server.executor import Executor
@@ -455,14 +455,15 @@ class Engine:
         With a mounted server all are declared: it may not have connected yet when a client asks.
         """
         if self._capabilities is None:
-            catalog, mounted = self.catalog, self.catalog.pending_mounts is not None
-            templates = any(entry.template is not None for entry in tuple(catalog.resources.values()))
+            mounted = self.catalog.pending_mounts is not None
+            resources, prompts = self.catalog.offered("resources"), self.catalog.offered("prompts")
+            templates = any(entry.template is not None for entry in resources.values())
             declared = {
                 "tools": True,
                 "logging": True,
-                "resources": mounted or catalog.resources,
-                "prompts": mounted or catalog.prompts,
-                "completions": mounted or catalog.prompts or templates,
+                "resources": mounted or resources,
+                "prompts": mounted or prompts,
+                "completions": mounted or prompts or templates,
             }
             self._capabilities = frozenset(name for name, value in declared.items() if value)
         return self._capabilities
@@ -496,17 +497,24 @@ class Engine:
         self.policy.report_unavailable(self.recorder)
         self.update_watched(look_up=True)
 
-    def revision(self, version: str) -> Revision:
-        """The revision that a handshake agreed on, also one of the dialect's."""
-        return self.dialect_revisions.get(version) or REVISIONS[version]
+    def revision(self, version: str) -> Revision | None:
+        """The revision that a handshake agreed on, also one of the dialect's. None: this server does not speak it."""
+        return self.dialect_revisions.get(version) or REVISIONS.get(version)
 
     def reconfigure(self, config: Config) -> None:
-        """Apply a changed configuration, and notify clients if it changes the list of tools."""
-        before, form = set(self.tools), self.policy.form
+        """Apply a changed configuration, and notify clients of the lists that it changes."""
+        before, form = self._offered_keys(), self.policy.form
         self.policy.reconfigure(config)
         self.refresh()
-        if set(self.tools) != before or self.policy.form != form:
-            self.changed({"tools"})
+        after = self._offered_keys()
+        changed = {part for part in PART_OF.values() if after[part] != before[part]}
+        if self.policy.form != form:
+            changed.add("tools")
+        if changed:
+            self.changed(changed)
+
+    def _offered_keys(self) -> dict[Part, set[str]]:
+        return {part: set(self.catalog.offered(part)) for part in PART_OF.values()}
 
     @property
     def lists(self) -> Lists:

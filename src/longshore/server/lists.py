@@ -100,10 +100,10 @@ class Lists:
             case "tools/list":
                 return self._engine.listed_tools()
             case "prompts/list":
-                return list(catalog.prompts.values())
+                return list(catalog.offered("prompts").values())
             case _:
                 fixed = method == "resources/list"
-                return [entry for entry in catalog.resources.values() if (entry.template is None) is fixed]
+                return [entry for entry in catalog.offered("resources").values() if (entry.template is None) is fixed]
 
     def _start(self, method: str, cursor: str) -> int:
         try:

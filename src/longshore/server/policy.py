@@ -10,7 +10,7 @@ from longshore import config as configuration
 from longshore.config import Config
 from longshore.errors import RegistrationError
 from longshore.limits import Limits
-from longshore.registry.catalog import Catalog
+from longshore.registry.catalog import PART_OF, Catalog
 from longshore.registry.tool import Entry, hint
 from longshore.telemetry.recorder import Recorder
 
@@ -73,9 +73,10 @@ class Policy:
             entry.result_bytes = configuration.tool_config(config, entry.name).result_bytes or 0
             entry.guarded = bool(entry.scopes or entry.headers)
             entry.plain = entry.typed_result and not entry.result_bytes
+            entry.offered = self._offers(entry)
             stateless = entry.toolset is None or entry.toolset.stateless
             entry.direct = entry.plain and entry.run == "inline" and not entry.keeps_frame and stateless
-            if self._offers(entry) and entry.kind == "tool":
+            if entry.offered and entry.kind == "tool":
                 offered[entry.name] = entry
         self._offer_artifacts(any(entry.artifacts for entry in offered.values()))
         return offered
@@ -83,14 +84,17 @@ class Policy:
     def _offers(self, entry: Entry) -> bool:
         """Whether an entry is enabled, and its toolset can run here."""
         handle = entry.toolset
-        if handle is None:
-            return entry.kind != "tool" or self.is_enabled(entry)
-        if not (self.is_enabled(entry) if entry.kind == "tool" else self._is_toolset_enabled(handle)):
-            return False
+        if handle is None or not self._is_on(entry):
+            return self._is_on(entry)
         if not handle.unavailable and not handle.check_available():
             self._unreported.append(handle)
-            self._catalog.withdraw(handle)
         return not handle.unavailable
+
+    def _is_on(self, entry: Entry) -> bool:
+        """Whether a tool, or the toolset of a resource or a prompt, is enabled."""
+        if entry.kind == "tool":
+            return self.is_enabled(entry)
+        return entry.toolset is None or self._is_toolset_enabled(entry.toolset)
 
     def _is_toolset_enabled(self, handle: ToolsetHandle) -> bool:
         whole = self._toolsets.get(handle.name)
@@ -126,16 +130,20 @@ class Policy:
         tools = self._catalog.tools
         if handle is None and name not in tools:
             raise KeyError(f"no tool or toolset {name!r}{hint(name, [*tools, *self._catalog.toolsets])}")
-        affected = [entry for entry in tuple(tools.values()) if entry.toolset is handle] if handle else [tools[name]]
-        before = [self.is_enabled(entry) for entry in affected]
+        affected = [tools[name]] if handle is None else self._catalog.entries_of(handle)
+        before = [self._is_on(entry) for entry in affected]
         if handle is None:
             self._tools[name] = enabled
         else:
             for entry in affected:
-                self._tools.pop(entry.name, None)
+                if entry.kind == "tool":
+                    self._tools.pop(entry.name, None)
             self._toolsets[name] = enabled
-        if [self.is_enabled(entry) for entry in affected] != before:
-            self._catalog.changed({"tools"})
+        changed = {
+            PART_OF[entry.kind] for entry, was in zip(affected, before, strict=True) if self._is_on(entry) != was
+        }
+        if changed:
+            self._catalog.changed(changed)
 
     def reconfigure(self, config: Config) -> None:
         """Apply a changed configuration, which overrides what was enabled and disabled at run time."""

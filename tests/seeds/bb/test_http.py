@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,6 +88,17 @@ def test_a_dated_session_gets_a_stream_of_what_comes_before_the_answer() -> None
         assert answer.type == "text/event-stream"
         assert answer.messages[0]["method"] == "notifications/progress"
         assert answer.messages[-1]["result"]["content"][0]["text"] == "counted"
+
+
+def test_a_stored_session_ends_where_the_dialect_is_no_longer_spoken(tmp_path: Path) -> None:
+    store = ("--store", f"sqlite:///{tmp_path}/sessions.db")
+    with start(TOOLS, "--dialect", "bb", *store) as server:
+        session = ("Mcp-Session-Id", post(server, INITIALIZE)[2]["mcp-session-id"])
+    with start(TOOLS, "--dialect", "bb", *store) as server:
+        assert post(server, call("refuse"), session)[1]["error"]["code"] == -32001
+    with start(TOOLS, *store) as server:
+        status, answer, _ = post(server, LIST, session)
+        assert (status, answer["error"]["code"]) == (404, -32600)
 
 
 def test_rest_does_not_know_the_dialect(server: ServerProcess) -> None:

@@ -140,7 +140,8 @@ class Discovery(Toolset):
         return "\n".join(lines) + (f"\n… {left} more: offset={offset + PAGE}" if left > 0 else "")
 
     def _uses_folders(self) -> bool:
-        return any(handle.toolset.uses_folders for handle in tuple(self._app.catalog.toolsets.values()))
+        offered = {entry.toolset for entry in self._app.engine.tools.values() if entry.toolset is not None}
+        return any(handle.toolset.uses_folders for handle in offered)
 
     def _describe_folders(self) -> str:
         roots = self._app.engine.executor.files.roots

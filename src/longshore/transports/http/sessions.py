@@ -272,10 +272,9 @@ class LoadedSession:
 
     def restore(self, record: Record) -> None:
         """Set the session's state to that of the record."""
-        session = self.session
-        session.peer = Peer(
-            self.sessions.revision(record.revision), record.capabilities, record.client, record.log_level
-        )
+        session, revision = self.session, self.sessions.revision(record.revision)
+        assert revision is not None  # `find` has checked it
+        session.peer = Peer(revision, record.capabilities, record.client, record.log_level)
         session.initialized = record.initialized
         session.declared = frozenset(record.declared)
         before, session.subscriptions = session.subscriptions, set(record.subscriptions)
@@ -328,9 +327,12 @@ class Sessions:
             self.forget(id)
             return None
         live = self.loaded.get(id)
-        if (decode_record(raw).principal if live is None else live.principal.name) != principal.name:
+        if live is not None and live.principal.name != principal.name:
             return None
         if live is None:
+            record = decode_record(raw)
+            if record.principal != principal.name or self.revision(record.revision) is None:
+                return None
             live = self.loaded[id] = LoadedSession(self, id, principal)
             live.touched = -inf  # another process may have used it a long time ago
         live.load(raw)
