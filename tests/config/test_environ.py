@@ -34,7 +34,16 @@ def test_switches_take_yes_and_no_words(place: Place, text: str, value: bool) ->
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("60", 60.0), ("0.5", 0.5), ("1e2", 100.0), ("0", False), ("false", False), ("Off", False), (" 7 ", 7.0)],
+    [
+        ("60", 60.0),
+        ("1_000", 1000.0),
+        ("0.5", 0.5),
+        ("1e2", 100.0),
+        ("0", False),
+        ("false", False),
+        ("Off", False),
+        (" 7 ", 7.0),
+    ],
 )
 def test_timeouts_take_seconds_or_off(place: Place, text: str, value: Any) -> None:
     assert place.load(LONGSHORE_SERVER_TIMEOUT=text).server.timeout == value

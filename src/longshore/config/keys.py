@@ -138,7 +138,7 @@ class Key(Struct, frozen=True):
             case "switch" if word in YES:
                 value = True
             case "count" | "size" | "seconds" | "timeout":
-                value = text.strip()
+                value = re.sub(r"(?<=\d)_(?=\d)", "", text.strip())  # 10_000, as in TOML
             case "choice":
                 value = next((each for each in self.words if each.lower() == word), word)
             case "list":
@@ -208,7 +208,7 @@ class Section(Struct, frozen=True):
     def unknown(self, name: str) -> str:
         """The error text for a key that the section does not have."""
         moved = MOVED.get(f"{self.name}.{name}")
-        hint = f"; use {moved}" if moved else _hint(name, self.keys, f"{self.path[-1]} has")
+        hint = f"; use {moved}" if moved else hint_name(name, self.keys, f"{self.path[-1]} has")
         return f"no such key{hint}"
 
 
@@ -261,19 +261,14 @@ def _make_key(field: FieldInfo, ranges: dict[str, float], secret: bool = False) 
         kind = "size"
     if kind is None:
         raise TypeError(f"no kind of configuration value for {field.type!r}")
-    default = field.default if field.default_factory is NODEFAULT else field.default_factory()
+    default = field.default if field.default_factory is NODEFAULT or kind == "table" else field.default_factory()
     least = next((meta.ge for meta in metas if meta.ge is not None), ranges.get(kind))
     most = next((meta.le for meta in metas if meta.le is not None), MOST.get(kind))
     range = None if least is None or most is None else (least, most)
     return Key(field.name, kind, None if default is NODEFAULT else default, range, words, secret)
 
 
-def unknown_section(name: str) -> str:
-    """The error text for a top-level name that is no section."""
-    return "no such section" + _hint(name, sections(), "there are")
-
-
-def _hint(name: str, known: Iterable[str], introduction: str) -> str:
+def hint_name(name: str, known: Iterable[str], introduction: str) -> str:
     """The name that may be meant, here or as a key of another section with fixed keys; else all known ones."""
     elsewhere = (f"{s.name}.{name}" for s in sections().values() if not s.named and name in s.keys)
     near = nearest(name, known) or next(elsewhere, None)

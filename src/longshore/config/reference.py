@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, cast
 from msgspec import Struct, json
 from msgspec.structs import asdict
 
-from longshore.config.keys import HIDDEN, SECRET_NAME, Key, Section, sections, show, toolset_section
+from longshore.config.keys import HIDDEN, SECRET_NAME, Section, sections, show, toolset_section
 from longshore.config.load import ConfiguredToolset
 from longshore.config.sections import ENV_MARK, Config, Origin, dotted, origin, variable_of
 from longshore.config.sources import Path, nest
@@ -37,7 +37,10 @@ NO_TOOLSETS: Toolsets = {}
 
 def schema(toolsets: Toolsets = NO_TOOLSETS) -> dict[str, Any]:
     """The JSON Schema, draft 2020-12."""
-    properties = {section.name: _section_schema(section) for section in sections().values()}
+    names = {"minLength": 1, "pattern": f"^[^{ENV_MARK}]"}  # of the tables that users name
+    properties = {section.name: _table_schema(section) for section in sections().values()}
+    for name in [name for name, section in sections().items() if section.named]:
+        properties[name] = {"type": "object", "propertyNames": names, "additionalProperties": properties[name]}
     # A toolset that the server does not have may have any options; `sources` reports it.
     properties["toolsets"]["additionalProperties"]["additionalProperties"] = True
     known = {section.path[-1]: _table_schema(section) for section in _tables(toolsets)}
@@ -63,20 +66,11 @@ def _tables(toolsets: Toolsets) -> list[Section]:
     return [toolset_section(name, options) for name, options in types.items() if options is not None]
 
 
-def _section_schema(section: Section) -> dict[str, Any]:
-    table = _table_schema(section)
-    if not section.named:
-        return table
-    # The user chooses the names; `sources` checks the same two rules.
-    names = {"minLength": 1, "pattern": f"^[^{ENV_MARK}]"}
-    return {"type": "object", "propertyNames": names, "additionalProperties": table}
-
-
 def _table_schema(section: Section) -> dict[str, Any]:
     words = _words(section)
     properties: dict[str, Any] = {}
     for key in section.keys.values():
-        default = {"default": key.default} if _has_default(key) else {}
+        default = {} if key.default is None else {"default": key.default}
         properties[key.name] = {"description": words.get(key.name, ""), **key.schema(), **default}
     return {
         "type": "object",
@@ -84,10 +78,6 @@ def _table_schema(section: Section) -> dict[str, Any]:
         "additionalProperties": False,
         "properties": properties,
     }
-
-
-def _has_default(key: Key) -> bool:
-    return key.default is not None and key.kind != "table"
 
 
 def _summary(section: Section) -> str:
@@ -128,7 +118,7 @@ def markdown(toolsets: Toolsets = NO_TOOLSETS) -> str:
         text += [f"### `[{title}]`", "", _summary(section), ""]
         text += ["| key | takes | default | what it does |", "|---|---|---|---|"]
         for key in section.keys.values():
-            default = show(key.default) if _has_default(key) else "unset"
+            default = "unset" if key.default is None else show(key.default)
             if key.kind in ("list", "folders") and key.default is not None:
                 default = ", ".join(key.default) or "none"
             text.append(f"| `{key.name}` | {key.expected} | {default} | {words.get(key.name, '')} |")
@@ -176,7 +166,7 @@ def _list_table(section: Section, path: Path, values: dict[str, Any]) -> Iterato
     for key in section.keys.values():
         value = values.get(key.name)
         if key.kind == "table":
-            yield from (((*path, key.name, entry), each) for entry, each in _redact(value).items())
+            yield from (((*path, key.name, entry), each) for entry, each in _redact(value or {}).items())
         elif key.name in values:
             yield (*path, key.name), HIDDEN if key.secret and value is not None else _redact(value)
 

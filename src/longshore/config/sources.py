@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, final
 
 from msgspec.structs import replace
 
-from longshore.config.keys import Key, Section, sections, toolset_section, unknown_section
+from longshore.config.keys import Key, Section, hint_name, sections, toolset_section
 from longshore.config.sections import (
     ENV_MARK,
     FLAGS,
@@ -111,7 +111,19 @@ class Sources:
         rest = len(self._problems) - PROBLEMS
         if self._problems:
             raise ConfigError("\n".join(self._problems[:PROBLEMS]) + (f"\n… and {rest} more" if rest > 0 else ""))
-        return _build({path: (value, origin) for path, value, origin in self._for_names()}, tuple(self._files), watch)
+        settings = {path: (value, origin) for path, value, origin in self._for_names()}
+        made = nest((path, value) for path, (value, _) in settings.items())
+        common = sections()["toolsets"].keys
+        for table in made.get("toolsets", {}).values():
+            table["options"] = {name: table.pop(name) for name in [*table] if name not in common}
+        for name, values in made.items():
+            record, named = sections()[name].record, sections()[name].named
+            made[name] = {each: record(**table) for each, table in values.items()} if named else record(**values)
+        origins = {dotted(path): origin for path, (_, origin) in settings.items()}
+        config = Config(**made, origins=origins, files=tuple(self._files), watch=watch)
+        # The engine reads its limits from one record: those that `[server]` sets go there too.
+        seconds, grace = config.server.timeout or FOREVER, config.server.eof_grace
+        return replace(config, limits=replace(config.limits, timeout_seconds=seconds, eof_grace_seconds=grace))
 
     def _for_names(self) -> Iterator[Setting]:
         """Variables also reach the names that files and flags spell out: `$GET_WEATHER` reaches `get-weather`."""
@@ -139,7 +151,7 @@ class Sources:
         """The key at a path; None where anything may stand. Raises ValueError."""
         section = self._sections.get(path[0])
         if section is None:
-            raise ValueError(unknown_section(path[0]))
+            raise ValueError("no such section" + hint_name(path[0], sections(), "there are"))
         if len(path) < section.key_length:
             form = f", [{path[0]}.NAME]" if len(path) == 2 else ""
             raise ValueError(f"expected a table{form}, got {section.show(value)}")
@@ -230,20 +242,3 @@ def nest(values: Iterable[tuple[Path, Any]]) -> dict[str, Any]:
             node = node.setdefault(part, {})
         node[path[-1]] = value
     return root
-
-
-def _build(settings: dict[Path, tuple[Any, Origin]], files: tuple[str, ...], watch: tuple[str, ...]) -> Config:
-    """Make the record. The values were checked key by key before."""
-    made = nest((path, value) for path, (value, _) in settings.items())
-    common = sections()["toolsets"].keys
-    for table in made.get("toolsets", {}).values():
-        table["options"] = {name: table.pop(name) for name in [*table] if name not in common}
-    for name, values in made.items():
-        record, named = sections()[name].record, sections()[name].named
-        made[name] = {each: record(**table) for each, table in values.items()} if named else record(**values)
-    config = Config(
-        **made, origins={dotted(path): each for path, (_, each) in settings.items()}, files=files, watch=watch
-    )
-    # The engine reads its limits from one record: those that `[server]` sets go there too.
-    seconds, grace = config.server.timeout or FOREVER, config.server.eof_grace
-    return replace(config, limits=replace(config.limits, timeout_seconds=seconds, eof_grace_seconds=grace))
