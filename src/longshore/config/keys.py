@@ -250,8 +250,9 @@ def _make_key(field: FieldInfo, ranges: dict[str, float], secret: bool = False) 
     parts, notes = read_hint(field.type)
     words = get_args(parts[0]) if len(parts) == 1 and get_origin(parts[0]) is Literal else ()
     metas = [note for note in notes if isinstance(note, Meta)]
-    kind = next((meta.extra["kind"] for meta in metas if meta.extra and "kind" in meta.extra), None)
-    if any(getattr(meta, name) is not None for meta in metas if not meta.extra for name in _UNCHECKED):
+    ours = [meta for meta in metas if meta.extra and "kind" in meta.extra]
+    kind = ours[0].extra["kind"] if ours and ours[0].extra else None
+    if any(getattr(meta, name) is not None for meta in metas if meta not in ours for name in _UNCHECKED):
         raise TypeError(f"only ge and le of Meta are checked, and this has others: {field.type!r}")
     if words and all(isinstance(word, str) for word in words):
         kind = "choice"

@@ -87,7 +87,7 @@ class Sources:
                 self._problems.append(f"{name}: set twice; {seen[name.upper()]} says it too")
                 continue
             try:
-                paths = self._match(name.upper()) if name.startswith(PREFIX) else self._match_second(name)
+                paths = self._match_second(name) or self._match(name.upper())
             except ValueError as error:
                 self._problems.append(f"{name}: {error}")
                 continue
