@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta, Struct
 
 FOREVER = float("inf")
+
+CountOrZero: TypeAlias = Annotated[int, Meta(ge=0)]
+"""A count of which zero means none. Of the others the least is 1: zero would stop the server."""
+SecondsOrZero: TypeAlias = Annotated[float, Meta(ge=0)]
+"""Seconds of which zero means at once. Of the others the least is 0.1: zero would make a loop spin."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -13,7 +20,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     frame_bytes: int = 16 << 20
     """One message. A 10 MB file in base64 or escaped JSON fits; a runaway line does not."""
 
-    depth: int = 128
+    depth: Annotated[int, Meta(le=512)] = 128
     """Nesting of one message. The JSON parser recurses in C and overflows small thread stacks at about 1,000."""
 
     batch: int = 100
@@ -22,31 +29,31 @@ class Limits(Struct, frozen=True, kw_only=True):
     running: int = 64
     """Calls that run at once. More are queued."""
 
-    parked: int = 1024
+    parked: CountOrZero = 1024
     """Calls that wait, for a free place or for their client. More are refused: reading never stops for calls."""
 
-    held_bytes: int = 12 << 20
+    held_bytes: CountOrZero = 12 << 20
     """Frames of calls that run or wait, added up; over HTTP at least `upload_bytes`. A lone one may be larger."""
 
     output_bytes: int = 2 << 20
     """Output that the peer has not read. Beyond it we stop reading and start no queued call."""
 
-    notes: int = 1000
+    notes: CountOrZero = 1000
     """Log messages that one call may have waiting for a slow reader; older ones are dropped and counted."""
 
-    abandoned: int = 64
+    abandoned: CountOrZero = 64
     """Threads of calls that timed out or were cancelled and did not stop. Beyond it calls are refused."""
 
-    listens: int = 64
+    listens: CountOrZero = 64
     """Open `subscriptions/listen` streams of one peer."""
 
-    subscriptions: int = 1024
+    subscriptions: CountOrZero = 1024
     """Resource URIs that one peer watches."""
 
     page: int = 2000
     """Entries of one list page."""
 
-    questions: int = 8
+    questions: CountOrZero = 8
     """Rounds of questions that one call may ask the client."""
 
     state_bytes: int = 32 << 10
@@ -61,10 +68,10 @@ class Limits(Struct, frozen=True, kw_only=True):
     eof_grace_seconds: float = 3.0
     """After end of input, calls in flight may finish for this long, so that `echo … | longshore serve` answers."""
 
-    term_grace_seconds: float = 0.3
+    term_grace_seconds: SecondsOrZero = 0.3
     """What a child process gets between SIGTERM and SIGKILL when the server ends."""
 
-    stop_seconds: float = 0.7
+    stop_seconds: SecondsOrZero = 0.7
     """From a stop signal to a certain end of the process, clean or not. A toolset's `stop_seconds` may extend it."""
 
     header_bytes: int = 64 << 10
@@ -97,7 +104,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     peer_connections: int = 1000
     """HTTP connections of one address, half of all. This machine's are not counted: a proxy is all clients."""
 
-    stream_after_seconds: float = 2.0
+    stream_after_seconds: SecondsOrZero = 2.0
     """A call over HTTP that runs longer is answered as a stream, which proxies keep open and clients can resume."""
 
     keep_alive_seconds: float = 15.0

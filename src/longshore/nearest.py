@@ -20,3 +20,9 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
     by_folded = {c.casefold(): c for c in islice(candidates, CANDIDATES)}
     close = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
     return by_folded[close[0]] if close else None
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
+    """`; did you mean x?` for the end of a message, or nothing."""
+    near = nearest(name, candidates)
+    return f"; did you mean {near}?" if near else ""

@@ -12,6 +12,7 @@ from longshore.config.toml_file import FILE_BYTES, KEY_PARTS
 
 from .conftest import Place
 
+COUNT = "expected a whole number from 1 to 1099511627776"
 ALL = "server, limits, toolsets, tools, telemetry, http, auth, tokens, lint"
 
 
@@ -29,8 +30,8 @@ ALL = "server, limits, toolsets, tools, telemetry, http, auth, tokens, lint"
         ("[limits]\ntimeout_seconds = 3\n", "2: limits.timeout_seconds: no such key; use server.timeout"),
         ("[limits]\neof_grace_seconds = 3\n", "2: limits.eof_grace_seconds: no such key; use server.eof_grace"),
         ("[tools.add]\noptions = {}\n", "2: tools.add.options: no such key; tools has enabled, timeout, result_bytes"),
-        ("[tools.'']\nenabled = true\n", '1: tools."": a name can\'t be empty or begin with $'),
-        ("[tools.'$X']\nenabled = true\n", "1: tools.$X: a name can't be empty or begin with $"),
+        ("[tools.'']\nenabled = true\n", '2: tools."".enabled: a name can\'t be empty or begin with $'),
+        ("[tools.'$X']\nenabled = true\n", "2: tools.$X.enabled: a name can't be empty or begin with $"),
         # Kinds
         ("[tools.add]\n\ntimeout = 'soon'", '3: tools.add.timeout: expected seconds (a number) or false, got "soon"'),
         ("[tools.add]\ntimeout = true", "2: tools.add.timeout: expected seconds (a number) or false, got true"),
@@ -45,6 +46,7 @@ ALL = "server, limits, toolsets, tools, telemetry, http, auth, tokens, lint"
         ("[server]\ninstructions = 2020-01-01", "2: server.instructions: expected a string, got a date or time"),
         ("[limits]\nrunning = 8.0", "2: limits.running: expected a whole number, got 8.0"),
         ("[limits]\nrunning = true", "2: limits.running: expected a whole number, got true"),
+        ("[limits]\nrunning = 0x" + "f" * 5000, f"2: limits.running: {COUNT}, got a number far too large"),
         ("[limits]\nrunning = {}", "2: limits.running: expected a whole number, got a table"),
         (
             "[server]\nlog_level = 'warn'",
@@ -138,8 +140,8 @@ def test_a_long_key_is_shortened(place: Place) -> None:
 def test_flags_are_named_by_their_option(place: Place) -> None:
     assert place.error({"server.eof_grace": "x"}) == '--eof-grace: expected seconds (a number), got "x"'
     assert place.error({"server.timout": 1}) == "server.timout: no such key; did you mean timeout?"
-    assert place.error({"lint.waive": {}}) == "lint.waive: a table can only be set in a file"
-    assert place.error({"tools.timeout": 1}) == "tools.timeout: expected tools.NAME.KEY"
+    assert place.error({"lint.waive": "E04"}) == "lint.waive: a table can only be set in a file"
+    assert place.error({"tools.timeout": 1}) == "tools.timeout: expected a table, [tools.NAME], got 1"
 
 
 def test_a_file_outside_the_folder_is_named_whole(place: Place) -> None:

@@ -236,6 +236,15 @@ def test_a_second_variable_sets_an_option_and_ours_wins_over_it(place: Place) ->
     assert options(place, NOTES_DIR="/second", LONGSHORE_TOOLSETS_NOTES_FOLDER="").folder == "/second"
 
 
+def test_a_second_variable_may_begin_like_ours(place: Place) -> None:
+    class Other(Toolset):
+        Options = defstruct("OtherOptions", [("folder", Annotated[str, Variable("LONGSHORE_OTHER")], "")])
+
+    environ, toolsets = {**place.environ, "LONGSHORE_OTHER": "x"}, {"other": ToolsetHandle(Other)}
+    found = config.load(environ=environ, cwd=str(place.project), toolsets=toolsets)
+    assert found.toolsets["other"].options == {"folder": "x"}
+
+
 def test_a_wrong_second_variable_is_named(place: Place) -> None:
     assert "NOTES_KEY: expected UTF-8 text" in error(place, NOTES_KEY="\udcff")
 
@@ -322,7 +331,14 @@ def test_an_option_can_not_have_the_name_of_a_common_key() -> None:
 
 @pytest.mark.parametrize(
     "hint",
-    [tuple[int, int], Literal[1, 2], int | str, Annotated[int, Meta(gt=0)], Annotated[str, Meta(pattern="a")]],
+    [
+        tuple[int, int],
+        Literal[1, 2],
+        int | str,
+        Annotated[int, Meta(gt=0)],
+        Annotated[str, Meta(pattern="a")],
+        Annotated[Folder, Meta(max_length=9, extra={"a": 1})],
+    ],
     ids=str,
 )
 def test_a_type_that_no_option_has_is_refused(place: Place, hint: Any) -> None:

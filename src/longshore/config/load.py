@@ -57,15 +57,10 @@ def load(
         here = ""  # it was deleted
     user, project, watch = _find_files(environ, here, path)
     # An empty variable counts as unset, as XDG has it: launchers pass on empty ones.
-    names = [name for name in environ if name.startswith(PREFIX) and name != PATH_VARIABLE]
+    second = {variable for toolset in (toolsets or {}).values() for variable in toolset.variables}
+    names = [name for name in environ if name in second or (name.startswith(PREFIX) and name != PATH_VARIABLE)]
     variables = {name: environ[name] for name in names if environ[name]}
-    second = [
-        (name, option, variable, environ[variable])
-        for name, toolset in (toolsets or {}).items()
-        for variable, option in toolset.variables.items()
-        if environ.get(variable)
-    ]
-    if not (given or variables or second or user or project or defaults):
+    if not (given or variables or user or project or defaults):
         return Config(watch=watch)
     from longshore.config.sources import Sources
 
@@ -73,8 +68,6 @@ def load(
     sources.add_flags(defaults or {}, defaults_name)
     sources.add_file("user", user)
     sources.add_file("project", project)
-    for each in second:
-        sources.add_second(*each)
     sources.add_variables(variables)
     sources.add_flags(given)
     return sources.build(watch)

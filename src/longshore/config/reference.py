@@ -10,16 +10,18 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import pairwise
 from typing import Any, TypeAlias, cast
 
 from msgspec import Struct, json
+from msgspec.structs import asdict
 
-from longshore.config.keys import HIDDEN, SECRET_NAME, Key, Section, sections, show, toolset_section
+from longshore.config.keys import HIDDEN, SECRET_NAME, Section, sections, show, toolset_section
 from longshore.config.load import ConfiguredToolset
-from longshore.config.sections import ENV_MARK, Config, Origin, dotted, origin
+from longshore.config.sections import ENV_MARK, Config, Origin, dotted, origin, variable_of
+from longshore.config.sources import Path, nest
 from longshore.config.tools import toolset_config
 from longshore.registry.options import RESERVED
 
@@ -35,7 +37,10 @@ NO_TOOLSETS: Toolsets = {}
 
 def schema(toolsets: Toolsets = NO_TOOLSETS) -> dict[str, Any]:
     """The JSON Schema, draft 2020-12."""
-    properties = {section.name: _section_schema(section) for section in sections().values()}
+    names = {"minLength": 1, "pattern": f"^[^{ENV_MARK}]"}  # of the tables that users name
+    properties = {section.name: _table_schema(section) for section in sections().values()}
+    for name in [name for name, section in sections().items() if section.named]:
+        properties[name] = {"type": "object", "propertyNames": names, "additionalProperties": properties[name]}
     # A toolset that the server does not have may have any options; `sources` reports it.
     properties["toolsets"]["additionalProperties"]["additionalProperties"] = True
     known = {section.path[-1]: _table_schema(section) for section in _tables(toolsets)}
@@ -61,20 +66,11 @@ def _tables(toolsets: Toolsets) -> list[Section]:
     return [toolset_section(name, options) for name, options in types.items() if options is not None]
 
 
-def _section_schema(section: Section) -> dict[str, Any]:
-    table = _table_schema(section)
-    if not section.named:
-        return table
-    # The user chooses the names; `sources` checks the same two rules.
-    names = {"minLength": 1, "pattern": f"^[^{ENV_MARK}]"}
-    return {"type": "object", "propertyNames": names, "additionalProperties": table}
-
-
 def _table_schema(section: Section) -> dict[str, Any]:
     words = _words(section)
     properties: dict[str, Any] = {}
     for key in section.keys.values():
-        default = {"default": key.default} if _has_default(key) else {}
+        default = {} if key.default is None else {"default": key.default}
         properties[key.name] = {"description": words.get(key.name, ""), **key.schema(), **default}
     return {
         "type": "object",
@@ -82,10 +78,6 @@ def _table_schema(section: Section) -> dict[str, Any]:
         "additionalProperties": False,
         "properties": properties,
     }
-
-
-def _has_default(key: Key) -> bool:
-    return key.default is not None and key.kind != "table"
 
 
 def _summary(section: Section) -> str:
@@ -126,11 +118,11 @@ def markdown(toolsets: Toolsets = NO_TOOLSETS) -> str:
         text += [f"### `[{title}]`", "", _summary(section), ""]
         text += ["| key | takes | default | what it does |", "|---|---|---|---|"]
         for key in section.keys.values():
-            default = show(key.default) if _has_default(key) else "unset"
+            default = "unset" if key.default is None else show(key.default)
             if key.kind in ("list", "folders") and key.default is not None:
                 default = ", ".join(key.default) or "none"
             text.append(f"| `{key.name}` | {key.expected} | {default} | {words.get(key.name, '')} |")
-        example = section.variable(next(iter(section.keys)), "NAME")
+        example = variable_of((*section.path, *(["NAME"] if section.named else []), next(iter(section.keys))))
         text += ["", f"As a variable: `{example}`, and so on.", ""]
     return "\n".join(text)
 
@@ -141,7 +133,7 @@ def markdown(toolsets: Toolsets = NO_TOOLSETS) -> str:
 class ConfigValue(Struct, frozen=True):
     """One key. A value of None means unset, HIDDEN that there is one."""
 
-    path: tuple[str, ...]
+    path: Path
     value: Any
     origin: Origin
 
@@ -152,37 +144,31 @@ class ConfigValue(Struct, frozen=True):
 
 def list_values(config: Config, toolsets: Toolsets = NO_TOOLSETS) -> list[ConfigValue]:
     """Every key of the fixed sections, every option of the toolsets, and what else is set in named tables."""
-    found: dict[tuple[str, ...], Any] = {}
+    found: dict[Path, Any] = {}
+    known = {section.path[-1]: section for section in _tables(toolsets)}
     for section in sections().values():
         value: Any = getattr(config, section.name)
-        if not section.named:
-            found |= _list_table(section, section.path, value)
-            continue
-        for name, table in value.items():
-            listed = _list_table(section, (section.name, name), table)
-            found |= {path: each for path, each in listed.items() if dotted(path) in config.origins}
-            if section.name == "toolsets" and name not in toolsets:
-                found |= {(section.name, name, option): each for option, each in _redact(table.options).items()}
-    for section in _tables(toolsets):
-        given = toolset_config(config, section.path[-1]).options
-        options = [key for key in section.keys.values() if key.name not in RESERVED]
-        found |= {(*section.path, key.name): _shown(key, given.get(key.name, key.default)) for key in options}
+        for name, table in value.items() if section.named else [("", value)]:
+            path = (section.name, name) if section.named else section.path
+            values = asdict(table)
+            values |= values.pop("options", {})
+            listed = _list_table(known.get(name, section), path, values)
+            found |= {path: each for path, each in listed if not section.named or dotted(path) in config.origins}
+    for name, section in known.items():
+        options = {key.name: key.default for key in section.keys.values() if key.name not in RESERVED}
+        found |= _list_table(section, section.path, options | toolset_config(config, name).options)
     return [ConfigValue(path, value, origin(config, dotted(path))) for path, value in found.items()]
 
 
-def _list_table(section: Section, path: tuple[str, ...], table: Any) -> dict[tuple[str, ...], Any]:
-    found: dict[tuple[str, ...], Any] = {}
+def _list_table(section: Section, path: Path, values: dict[str, Any]) -> Iterator[tuple[Path, Any]]:
+    for name, value in _redact({name: value for name, value in values.items() if name not in section.keys}).items():
+        yield (*path, name), value
     for key in section.keys.values():
-        value = getattr(table, key.name)
+        value = values.get(key.name)
         if key.kind == "table":
-            found |= {(*path, key.name, entry): each for entry, each in _redact(value).items()}
-        else:
-            found[(*path, key.name)] = _shown(key, value)
-    return found
-
-
-def _shown(key: Key, value: Any) -> Any:
-    return HIDDEN if key.secret and value is not None else _redact(value)
+            yield from (((*path, key.name, entry), each) for entry, each in _redact(value or {}).items())
+        elif key.name in values:
+            yield (*path, key.name), HIDDEN if key.secret and value is not None else _redact(value)
 
 
 def _redact(value: Any) -> Any:
@@ -202,12 +188,4 @@ def _redact(value: Any) -> Any:
 
 def tree(listed: list[ConfigValue]) -> dict[str, Any]:
     """The values as `longshore.toml` nests them, without unset keys."""
-    root: dict[str, Any] = {}
-    for each in listed:
-        if each.value is None:
-            continue
-        node = root
-        for part in each.path[:-1]:
-            node = node.setdefault(part, {})
-        node[each.path[-1]] = each.value
-    return root
+    return nest((each.path, each.value) for each in listed if each.value is not None)

@@ -3,8 +3,8 @@
 Checks, variable names, the JSON Schema and the page in docs derive from these. To add a section, write its Struct and
 name it in `Sections`; to add a key, add a field with its reason below it. A field's type is one of `bool`, `int` (a
 count, or bytes if its name ends in `_bytes`), `float` (always seconds), `Timeout`, `str`, `list[str]`, `Literal[...]`,
-`Folders` and `dict[str, Any]` (free-form, files only). `| None` means that the key may stay unset. The options of a
-toolset are such a Struct too, with the types of `registry.options`.
+`Folders` and `dict[str, Any]` (free-form, files only). `Meta(ge=…, le=…)` gives a number a range of its own. `| None`
+means that the key may stay unset. The options of a toolset are such a Struct too, with the types of `registry.options`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct, field
 
-from longshore.limits import DEFAULT_LIMITS, Limits
+from longshore.limits import DEFAULT_LIMITS, CountOrZero, Limits, SecondsOrZero
 
-Timeout: TypeAlias = float | Literal[False]
+Timeout: TypeAlias = Annotated[float | Literal[False], Meta(extra={"kind": "timeout"})]
 """Seconds, or False for no limit. Zero is read as False."""
 
 Folders: TypeAlias = Annotated[list[str], Meta(extra={"kind": "folders"})]
@@ -34,7 +34,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     timeout: Timeout = DEFAULT_LIMITS.timeout_seconds
     """A tool without a limit of its own is stopped after this many seconds; false or 0: never."""
 
-    eof_grace: float = DEFAULT_LIMITS.eof_grace_seconds
+    eof_grace: SecondsOrZero = DEFAULT_LIMITS.eof_grace_seconds
     """After end of input, calls in flight may finish for this many seconds."""
 
     expose_errors: bool = False
@@ -107,10 +107,10 @@ class HttpConfig(Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     """The address to listen on. Anything but loopback needs authentication."""
 
-    port: int = 9100
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 9100
     """The port to listen on; 0 picks a free one."""
 
-    workers: int = 1
+    workers: Annotated[int, Meta(le=256)] = 1
     """Processes that serve. More than one share their sessions through the store."""
 
     path: str = "/mcp"
@@ -134,10 +134,10 @@ class HttpConfig(Struct, frozen=True, kw_only=True):
     session_ttl: float = 1800.0
     """A session that is not used for this many seconds is forgotten."""
 
-    grace: float = 3.0
+    grace: SecondsOrZero = 3.0
     """When the server is stopped, calls in flight may finish for this many seconds."""
 
-    rate: int = 20_000
+    rate: CountOrZero = 20_000
     """Calls of one tool that one caller may make in a second, on average; 0: no limit. Each process counts alone."""
 
     burst: int = 100_000
@@ -339,13 +339,8 @@ def dotted(path: Iterable[str]) -> str:
 
 def quote(text: str) -> str:
     """A string in double quotes, with everything unprintable escaped: a key can hold terminal control characters."""
-    return '"' + "".join(_escaped(c) for c in text) + '"'
-
-
-def _escaped(character: str) -> str:
-    if character in '"\\':
-        return "\\" + character
-    return character if character.isprintable() else character.encode("unicode_escape").decode()
+    plain = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in plain) + '"'
 
 
 def _is_bare(part: str) -> bool:
@@ -355,6 +350,11 @@ def _is_bare(part: str) -> bool:
 def env_form(name: str) -> str:
     """A tool's or toolset's name as a variable holds it: upper case, anything but letters and digits as `_`."""
     return "".join(c if c.isalnum() else "_" for c in name.upper())
+
+
+def variable_of(path: Iterable[str]) -> str:
+    """The variable of a key: `LONGSHORE_TOOLS_GET_WEATHER_TIMEOUT`."""
+    return PREFIX + "_".join(env_form(part.removeprefix(ENV_MARK)) for part in path)
 
 
 # The options of `longshore serve`

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
-from longshore.config.sections import ENV_MARK, PREFIX, Config, ToolConfig, ToolsetConfig, dotted, env_form, quote
+from longshore.config.sections import ENV_MARK, Config, ToolConfig, ToolsetConfig, dotted, env_form, quote, variable_of
 from longshore.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ def toolset_options(config: Config, toolset: str, record: type[Struct]) -> Struc
 
         missing = [field.name for field in fields(record) if field.required and field.name not in given]
         table = dotted(("toolsets", toolset))
-        prefix = f"{PREFIX}TOOLSETS_{env_form(toolset)}_"
-        lines = [f"{table}.{name}: has to be set, in [{table}] or by {prefix}{name.upper()}" for name in missing]
+        variables = [variable_of(("toolsets", toolset, name)) for name in missing]
+        lines = [f"{table}.{n}: has to be set, in [{table}] or by {v}" for n, v in zip(missing, variables, strict=True)]
         raise ConfigError("\n".join(lines) or f"{table}: {problem}") from None
     except ValueError as problem:  # of the author's __post_init__
         raise ConfigError(f"{dotted(('toolsets', toolset))}: {problem}") from None
@@ -94,7 +94,7 @@ def unmatched(
 
     `groups` are those that tools have, each with its toolset.
     """
-    from longshore.nearest import nearest
+    from longshore.nearest import did_you_mean
 
     found: list[tuple[str, str]] = []
     present = {"tools": list(tools), "toolsets": list(toolsets)}
@@ -102,26 +102,16 @@ def unmatched(
         known = {*names, *(ENV_MARK + env_form(name) for name in names)}
         for name in getattr(config, section):
             if name not in known:
-                near = nearest(name, names) or nearest(name.removeprefix(ENV_MARK).lower(), names)
-                fix = f"; did you mean {near}?" if near else ""
-                found.append((dotted((section, name)), f"no such {section[:-1]}{fix}"))
-    found += _unmatched_groups(config, present["toolsets"], groups)
-    return [f"{_where(config, key)}: {key}: {text}" for key, text in found]
-
-
-def _unmatched_groups(
-    config: Config, toolsets: Iterable[str], groups: Iterable[tuple[str, str]]
-) -> Iterator[tuple[str, str]]:
-    for toolset in toolsets:
+                near = did_you_mean(name, names) or did_you_mean(name.removeprefix(ENV_MARK).lower(), names)
+                found.append((dotted((section, name)), f"no such {section[:-1]}{near}"))
+    for toolset in present["toolsets"]:
         declared = [group for owner, group in groups if owner == toolset]
+        table = toolset if toolset in config.toolsets else ENV_MARK + env_form(toolset)
         for group in toolset_config(config, toolset).groups:
             if group not in declared:
-                from longshore.nearest import nearest
-
-                near = nearest(group, declared)
-                fix = f"; did you mean {near}?" if near else ""
-                table = toolset if toolset in config.toolsets else ENV_MARK + env_form(toolset)
-                yield dotted(("toolsets", table, "groups")), f"no tool has the group {quote(group)}{fix}"
+                near = did_you_mean(group, declared)
+                found.append((dotted(("toolsets", table, "groups")), f"no tool has the group {quote(group)}{near}"))
+    return [f"{_where(config, key)}: {key}: {text}" for key, text in found]
 
 
 def _where(config: Config, key: str) -> str:
