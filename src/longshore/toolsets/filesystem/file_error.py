@@ -24,7 +24,8 @@ class FileError(ToolError):
 
     def __init__(self, problem: Problem, what: str, fix: str, **facts: Any) -> None:
         super().__init__(what)
-        self.problem, self.what, self.fix, self.facts = problem, what, fix, facts
+        self.problem: Problem = problem
+        self.what, self.fix, self.facts = what, fix, facts
         self.name = ""
 
     def at(self, name: str) -> Self:
