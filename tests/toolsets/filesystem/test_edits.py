@@ -236,7 +236,7 @@ def test_a_diff_is_never_over_its_budget(new: str, max_tokens: int, times: int) 
     diff = Diff(text, new * times, [Replaced(0, len(text), 0, len(new * times))])
     shown = diff.text(max_tokens)
     assert count_tokens(shown) <= max_tokens
-    assert ("the rest of the diff is left out" in shown) == (count_tokens(diff.text(MOST_TOKENS)) > max_tokens)
+    assert shown == diff.text(MOST_TOKENS) or "left out: " in shown or "characters more)" in shown
 
 
 def test_the_diff_shows_lines_around_a_change_and_counts() -> None:
@@ -247,6 +247,14 @@ def test_the_diff_shows_lines_around_a_change_and_counts() -> None:
         "@@ -27,4 +28,4 @@\n 27\n 28\n 29\n-30\n+last\n\\ No newline at end of file"
     )
     assert (edited.replacements, edited.diff.added, edited.diff.removed) == (2, 3, 2)
+
+
+def test_the_diff_of_a_long_line_shows_what_differs() -> None:
+    edited = apply_edits(b"a=1;" * 1_000 + b"old" + b"b=2;" * 1_000 + b"\n", [Edit("old", "new")])
+    old, new = edited.diff.text().split("\n")[1:]
+    assert old.startswith("-…" + "a=1;" * 15 + "oldb=2;")
+    assert new.startswith("+…" + "a=1;" * 15 + "newb=2;")
+    assert len(old) <= 500
 
 
 def test_a_hundred_thousand_replacements_are_shown_one_by_one() -> None:

@@ -54,6 +54,8 @@ def test_binary_files_are_known_by_their_signature(sample: bytes, mime: str) -> 
         ("\ufeffa\n".encode("utf-16-be"), "utf-16-be", "LF", b"\xfe\xff"),
         (b"caf\xe9\n", "cp1252", "LF", b""),
         (b"\x81\x8d caf\xe9\n", "cp1252", "LF", b""),  # bytes that Windows-1252 does not define
+        ("é€ ".encode() + b"\xff\n", "utf-8", "LF", b""),  # more characters are valid than not
+        ("é ".encode() + b"\xff\n", "cp1252", "LF", b""),
         (b"\x1b[31mred\x1b[0m\n", "utf-8", "LF", b""),
         (b"BMW and MZ are no images\n", "utf-8", "LF", b""),
         (b"a" * (SAMPLE_BYTES - 1) + b"\xc3", "utf-8", "none", b""),  # the sample ends within a character

@@ -33,7 +33,7 @@ def page_lines(file: TextFile, page: TextPage, raw: bytes) -> list[str]:
     """The lines of a page as they are in the file: without its note, and with the rest of cut ones."""
     lines = page.text.split("\n")
     if page.next_line is not None:
-        assert re.fullmatch(rf"\[… [\d,]+ more lines; offset={page.next_line}\]", lines.pop())
+        assert re.fullmatch(rf"\[… [\d,]+ more lines?; offset={page.next_line}\]", lines.pop())
     for index, line in enumerate(lines):
         if cut := CUT.search(line):
             start, length = int(cut[1]), int(cut[2])
@@ -130,7 +130,7 @@ def test_a_tail_is_the_last_lines_or_says_which_are_missing(lines: list[str], co
         page = file.read_tail(count, max_tokens=max_tokens)
         shown = page_lines(file, page, raw) if lines else []
     wanted = lines[-count:]
-    if shown and (note := re.fullmatch(r"\[… (\d+) lines above; offset=(\d+) limit=(\d+)\]", shown[0])):
+    if shown and (note := re.fullmatch(r"\[… ([\d,]+) more lines? above; offset=(\d+) limit=(\d+)\]", shown[0])):
         assert note[1] == note[3]
         first, missing = int(note[2]), int(note[3])
         shown = lines[first - 1 : first - 1 + missing] + shown[1:]
@@ -202,7 +202,7 @@ def test_the_tail_of_a_file_that_is_one_long_line_is_its_end() -> None:
 def test_lines_longer_than_the_window_of_a_tail_are_said_to_be_missing() -> None:
     with open_bytes(b"first\n" + b"x" * TAIL_BYTES + b"\nlast\n") as descriptor:
         page = TextFile(descriptor).read_tail(2, max_tokens=100)
-    assert page.text == "[… 1 lines above; offset=2 limit=1]\nlast"
+    assert page.text == "[… 1 more line above; offset=2 limit=1]\nlast"
 
 
 def test_memory_does_not_grow_with_the_file_nor_with_a_line() -> None:

@@ -25,6 +25,7 @@ class Edit(Struct, frozen=True):
     old: str
     """The text to replace, exactly as in the file. Must occur once, unless replace_all is set."""
     new: str
+    """The text that takes its place."""
     replace_all: bool = False
 
 

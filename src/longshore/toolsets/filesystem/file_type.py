@@ -162,11 +162,15 @@ def _marked_encoding(sample: bytes) -> tuple[Encoding | None, bytes]:
 
 
 def _unmarked_encoding(sample: bytes) -> Encoding:
-    """UTF-8 if it is that, but for a character that the sample cuts."""
+    """UTF-8 if it is that, but for a character that the sample cuts and a few damaged ones."""
     try:
         codecs.getincrementaldecoder("utf-8")().decode(sample, final=len(sample) < SAMPLE_BYTES)
     except UnicodeDecodeError:
-        return "cp1252"
+        # In a text of another encoding hardly any bytes happen to be a character of UTF-8.
+        text = sample.decode("utf-8", "surrogateescape")
+        damaged = len(_LONE_SURROGATE.findall(text))
+        valid = len(text) - len(text.encode("ascii", "ignore")) - damaged
+        return "utf-8" if valid > damaged else "cp1252"
     return "utf-8"
 
 

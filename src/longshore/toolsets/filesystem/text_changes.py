@@ -13,6 +13,8 @@ from longshore.toolsets.filesystem.file_type import printable
 CONTEXT_LINES: Final = 3
 _LINE_CHARACTERS: Final = 500
 """Longer lines of a diff are cut."""
+_BEFORE_CHARACTERS: Final = 60
+"""What is shown before the difference of two long lines."""
 _COMPARED_LINES: Final = 200
 """Larger changes are shown as a whole: a comparison line by line takes quadratic time."""
 
@@ -121,8 +123,11 @@ class Diff:
         at = start
         for change in group:
             yield from _marked(" ", self._old[at : change.old_start])
-            yield from _marked("-", self._old[change.old_start : change.old_end])
-            yield from _marked("+", self._new[change.new_start : change.new_end])
+            old, new = self._old[change.old_start : change.old_end], self._new[change.new_start : change.new_end]
+            if len(old) == len(new) == 1:
+                old[0], new[0] = _from_difference(old[0], new[0])
+            yield from _marked("-", old)
+            yield from _marked("+", new)
             at = change.old_end
         yield from _marked(" ", self._old[at:end])
 
@@ -148,6 +153,18 @@ def _marked(mark: str, lines: list[str]) -> Iterator[str]:
         yield mark + line.removesuffix("\n")
         if not line.endswith("\n"):
             yield "\\ No newline at end of file"
+
+
+def _from_difference(old: str, new: str) -> tuple[str, str]:
+    """Two lines; if they are long, from shortly before their difference on."""
+    if max(len(old), len(new)) <= _LINE_CHARACTERS:
+        return old, new
+    low, high = 0, min(len(old), len(new))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if old[low:middle] == new[low:middle] else (low, middle - 1)
+    begin = low - _BEFORE_CHARACTERS
+    return (f"…{old[begin:]}", f"…{new[begin:]}") if begin > 0 else (old, new)
 
 
 def _span(start: int, end: int) -> str:

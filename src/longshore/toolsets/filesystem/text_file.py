@@ -208,7 +208,8 @@ class TextFile:
         def left_out(taken: int) -> str:
             if total is not None:
                 first = max(1, total - count + 1)
-                return f"{total - taken - first + 1:,} lines above; offset={first} limit={total - taken - first + 1}"
+                missing = total - taken - first + 1
+                return f"{_more(missing)} above; offset={first} limit={missing}"
             end = lines[-taken].start
             return f"more lines end at byte {end}; byte_offset={max(0, end - max_tokens)} byte_limit={max_tokens}"
 
@@ -227,7 +228,7 @@ class TextFile:
     def _more_lines(self, next_line: int) -> str:
         """The note of a page of lines."""
         total = self._cheap_total()
-        return f"{'more' if total is None else f'{total - next_line + 1:,} more'} lines; offset={next_line}"
+        return f"{'more lines' if total is None else _more(total - next_line + 1)}; offset={next_line}"
 
     def _cheap_total(self) -> int | None:
         return self.count_lines() if self.size <= CHEAP_BYTES else None
@@ -286,6 +287,10 @@ def _limited(lines: Iterable[str], limit: int | None, max_tokens: int) -> Iterat
             yield _never_fits(max_tokens)
             return
         yield line
+
+
+def _more(lines: int) -> str:
+    return f"{lines:,} more {'line' if lines == 1 else 'lines'}"
 
 
 def _never_fits(max_tokens: int) -> str:
