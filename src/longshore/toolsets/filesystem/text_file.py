@@ -67,7 +67,10 @@ class _Line(NamedTuple):
 
 
 class TextFile:
-    """A text file that is open for reading. `each_chunk` is called at every step of a long read, and may raise."""
+    """A text file that is open for reading, as long as it is now: what is appended meanwhile is not seen.
+
+    `each_chunk` is called at every step of a long read, and may raise.
+    """
 
     def __init__(
         self, descriptor: int, file_type: FileType | None = None, each_chunk: Callable[[], object] = lambda: None
