@@ -1,0 +1,1 @@
+"""Files within the roots: listing, searching, reading and editing."""
