@@ -1,0 +1,215 @@
+"""Searching the contents of files beneath an open folder.
+
+ripgrep does it where it is installed and can be confined (`ripgrep.py`), our own search otherwise (`search_worker.py`);
+both give the same answers. Each runs in a process that is killed when its time is over or the caller gives up.
+
+Hidden files are searched; `.git`, what .gitignore files name, links, binary files (those with a NUL byte) and files
+beyond `max_file_size` are not. UTF-16 is read if it has a byte order mark.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from tempfile import TemporaryFile
+from typing import Final, Literal
+
+from msgspec import Struct, json, msgpack
+
+from longshore.registry.token_budget import DEFAULT_TOKENS
+from longshore.toolsets.filesystem.child import OutOfTime, running
+from longshore.toolsets.filesystem.gitignore import Above, Globs
+from longshore.toolsets.filesystem.matches import (
+    FRAME,
+    MOST_CONTEXT,
+    MOST_FILES,
+    MOST_LINES,
+    FileMatches,
+    Output,
+    WorkerQuery,
+    sort_key,
+)
+from longshore.toolsets.filesystem.patterns import Pattern, read_pattern
+from longshore.toolsets.filesystem.ripgrep import RipgrepFailed, RipgrepReader, find_ripgrep, start_ripgrep
+from longshore.toolsets.filesystem.search_pages import Cursor, Page, page_matches
+
+DEFAULT_SECONDS: Final = 20.0
+"""ripgrep reads a million files in less. Clients wait 60 s for an answer."""
+DEFAULT_FILE_BYTES: Final = 10_000_000
+MOST_LIMIT: Final = 1_000
+
+Engine = Literal["auto", "ripgrep", "own"]
+
+
+class SearchError(ValueError):
+    """A search that can't be done: says what and the fix."""
+
+
+class SearchQuery(Struct, frozen=True, kw_only=True):
+    """What to search for, where, and how much of it to show."""
+
+    pattern: str
+    literal: bool = False
+    ignore_case: bool = False
+    globs: tuple[str, ...] = ()
+    gitignore: bool = True
+    context: int = 0
+    """Lines before and after each match."""
+    output: Output = "content"
+    limit: int = 100
+    """Matching lines to show, or files."""
+    cursor: str = ""
+    max_tokens: int = DEFAULT_TOKENS
+    deny: tuple[str, ...] = ()
+    """Globs of files that are never read."""
+    max_file_size: int = DEFAULT_FILE_BYTES
+
+
+def search(
+    folder: int,
+    query: SearchQuery,
+    *,
+    above: Above = (),
+    seconds: float = DEFAULT_SECONDS,
+    check: Callable[[], None] = lambda: None,
+    engine: Engine = "auto",
+) -> Page:
+    """Search the files beneath an open folder and show one page of what was found.
+
+    `above` are the .gitignore files between the root and the folder (`gitignore.rules_above`). `check` is called
+    several times a second; what it raises ends the search. Raises SearchError, and PatternError for a pattern.
+    """
+    pattern = read_pattern(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
+    cursor = Cursor.parse(query.cursor)
+    work = _worker_query(query, pattern, cursor, above, seconds)
+    with _own_descriptor(folder) as own:
+        try:
+            found, is_cut = _Search(own, work, pattern, check).run(engine)
+        except OutOfTime:
+            message = f"the search took longer than {seconds:g} s; narrow it by path or glob, or simplify the pattern"
+            raise SearchError(message) from None
+    return page_matches(found, query.output, limit=query.limit, max_tokens=query.max_tokens, is_cut=is_cut)
+
+
+def _worker_query(query: SearchQuery, pattern: Pattern, cursor: Cursor, above: Above, seconds: float) -> WorkerQuery:
+    if not 0 <= query.context <= MOST_CONTEXT:
+        raise SearchError(f"context={query.context}: 0 to {MOST_CONTEXT} lines can be shown around a match")
+    if not 1 <= query.limit <= MOST_LIMIT:
+        raise SearchError(f"limit={query.limit}: a page has 1 to {MOST_LIMIT:,} matches or files")
+    try:
+        for globs in (query.globs, query.deny):
+            Globs(globs)
+            "".join(globs).encode()
+    except ValueError as error:
+        raise SearchError(str(error)) from None
+    with_lines = query.output == "content"
+    return WorkerQuery(
+        python=pattern.python,
+        strict=pattern.strict,
+        ignore_case=pattern.ignore_case,
+        globs=query.globs,
+        deny=query.deny,
+        gitignore=query.gitignore,
+        above=above if query.gitignore else (),
+        context=query.context if with_lines else 0,
+        with_lines=with_lines,
+        max_file_size=query.max_file_size,
+        after=cursor.path,
+        after_line=cursor.line,
+        seconds=seconds,
+    )
+
+
+class _Search:
+    """One search of an open folder, by either engine."""
+
+    def __init__(self, folder: int, query: WorkerQuery, pattern: Pattern, check: Callable[[], None]) -> None:
+        self._folder, self._query, self._pattern, self._check = folder, query, pattern, check
+
+    def run(self, engine: Engine) -> tuple[list[FileMatches], bool]:
+        """What was found, sorted, and whether there is more than is collected."""
+        program = find_ripgrep() if engine != "own" else None
+        if program is not None and self._pattern.ripgrep is not None:
+            try:
+                return self._by_ripgrep(program, self._pattern.ripgrep)
+            except (RipgrepFailed, OSError):
+                if engine == "ripgrep":
+                    raise
+        elif engine == "ripgrep":
+            raise SearchError("ripgrep can't be used here for this pattern; let the engine be chosen")
+        return self._by_worker()
+
+    def _by_ripgrep(self, program: str, pattern: str) -> tuple[list[FileMatches], bool]:
+        """Its threads find files in any order. Only if there is too much to sort, it searches again in order."""
+        found, is_cut = self._run_ripgrep(program, pattern, is_sorted=False)
+        if is_cut:
+            return self._run_ripgrep(program, pattern, is_sorted=True)
+        found.sort(key=lambda file: sort_key(file.path))
+        return found, False
+
+    def _run_ripgrep(self, program: str, pattern: str, *, is_sorted: bool) -> tuple[list[FileMatches], bool]:
+        process = start_ripgrep(program, self._folder, pattern, self._query, is_sorted=is_sorted)
+        with running(process, self._query.seconds, self._check) as child:
+            return self._collect(RipgrepReader(self._folder, self._query).read(child.chunks()))
+
+    def _by_worker(self) -> tuple[list[FileMatches], bool]:
+        # -P: a module in the working directory must not be imported.
+        arguments = [sys.executable, "-P", "-m", "longshore.toolsets.filesystem.search_worker", str(self._folder)]
+        with TemporaryFile() as request:
+            request.write(json.encode(self._query))
+            request.seek(0)
+            process = subprocess.Popen(
+                arguments,
+                stdin=request,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(self._folder,),
+                process_group=0,
+            )
+        with running(process, self._query.seconds, self._check) as child:
+            return self._collect(_read_frames(child.chunks()))
+
+    def _collect(self, files: Iterable[FileMatches]) -> tuple[list[FileMatches], bool]:
+        found, lines = list[FileMatches](), 0
+        for file in files:
+            if file.path == self._query.after and not file.lines:
+                continue  # it was shown
+            found.append(file)
+            lines += len(file.lines)
+            if lines > MOST_LINES or len(found) > MOST_FILES:
+                return found, True
+        return found, False
+
+
+def _read_frames(chunks: Iterable[bytes]) -> Iterator[FileMatches]:
+    """The messages of the worker."""
+    decoder = msgpack.Decoder(FileMatches)
+    buffer = bytearray()
+    for chunk in chunks:
+        buffer += chunk
+        start = 0
+        while len(buffer) >= start + FRAME:
+            end = start + FRAME + int.from_bytes(buffer[start : start + FRAME])
+            if end == start + FRAME:
+                return
+            if len(buffer) < end:
+                break
+            yield decoder.decode(memoryview(buffer)[start + FRAME : end].tobytes())
+            start = end
+        del buffer[:start]
+    raise SearchError(
+        "the search process ended early: the machine may be out of memory; try again or narrow the search"
+    )
+
+
+@contextmanager
+def _own_descriptor(folder: int) -> Generator[int]:
+    """The folder opened anew: reading it moves a position that copies of a descriptor share."""
+    descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
