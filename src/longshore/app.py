@@ -182,7 +182,7 @@ class Server:
         cls = type(old.toolset)
         module = importlib.reload(sys.modules[cls.__module__])
         new: type[Toolset] = getattr(module, cls.__name__)
-        factory: Callable[..., Toolset] = new
+        factory: Any = new
         made = new if old.by_class else factory(self) if old.takes_server else factory()
         handle = self.catalog.add_toolset(made, Context, replace=True)
         self._runtime.close_removed(old)
