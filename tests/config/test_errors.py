@@ -141,6 +141,8 @@ def test_flags_are_named_by_their_option(place: Place) -> None:
     assert place.error({"server.eof_grace": "x"}) == '--eof-grace: expected seconds (a number), got "x"'
     assert place.error({"server.timout": 1}) == "server.timout: no such key; did you mean timeout?"
     assert place.error({"lint.waive": "E04"}) == "lint.waive: a table can only be set in a file"
+    assert place.error({"": "x"}) == f": no such section; there are {ALL}"
+    assert place.error({"server": "x"}) == 'server: expected a table, got "x"'
     assert place.error({"tools.timeout": 1}) == "tools.timeout: expected a table, [tools.NAME], got 1"
 
 

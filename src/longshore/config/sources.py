@@ -103,7 +103,7 @@ class Sources:
             section = self._sections.get(head)
             # `tools.a.b.timeout` is tools, a.b, timeout: the name is all between section and key.
             name, _, last = rest.rpartition(".") if section and section.named else ("", "", rest)
-            path = tuple(part for part in (head, name, last) if part)
+            path = (head, *(part for part in (name, last) if part))
             self._add(path, value, Origin("default", defaults_of) if defaults_of else Origin("flag", option), option)
 
     def build(self, watch: tuple[str, ...]) -> Config:
@@ -226,7 +226,7 @@ class Sources:
 
 
 def _marked(section: Section, variable: str) -> Iterator[Path]:
-    """The paths in tables that users name that a variable may be meant for."""
+    """The paths that a variable may be meant for, in the tables that users name."""
     for key in section.keys:
         middle, *rest = variable.removeprefix(variable_of((section.name, ""))).rsplit("_", key.count("_") + 1)
         if middle and rest:
