@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import BinaryIO, final
@@ -194,7 +194,7 @@ class ConfinedFiles:
     # -- parts of the above
 
     @contextmanager
-    def _open_folder(self, given: str) -> Iterator[tuple[int, Callable[[str], bool]]]:
+    def _open_folder(self, given: str) -> Generator[tuple[int, Callable[[str], bool]]]:
         """A folder that can be listed, and what of it is hidden."""
         with self._places.find(given) as place:
             folder = open_folder(place.folder, place.name)
@@ -204,7 +204,7 @@ class ConfinedFiles:
                 os.close(folder)
 
     @contextmanager
-    def _target(self, given: str, source: Place, follow: bool) -> Iterator[Place]:
+    def _target(self, given: str, source: Place, follow: bool) -> Generator[Place]:
         """The place that something is moved or copied to, which does not lie in it."""
         with self._places.find(given, follow, change=True) as place:
             if place.name == ".":
@@ -250,7 +250,7 @@ def _file_name(given: str, place: Place) -> str:
 
 
 @contextmanager
-def _readable(place: Place) -> Iterator[int]:
+def _readable(place: Place) -> Generator[int]:
     """A descriptor of a place's folder that can be listed, locked and synced."""
     folder = open_folder(place.folder, ".")
     try:

@@ -12,7 +12,7 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from itertools import islice
 from secrets import token_hex
@@ -80,7 +80,7 @@ def replace_link(folder: int, name: str, target: str, overwrite: bool) -> None:
 
 
 @contextmanager
-def draft_folder(folder: int) -> Iterator[tuple[int, str]]:
+def draft_folder(folder: int) -> Generator[tuple[int, str]]:
     """A new folder under a temporary name. What is still there at the end is deleted."""
     delete_stale_drafts(folder)
     draft = DRAFT_PREFIX + token_hex(8)
@@ -104,7 +104,7 @@ def rename(source: str, target: str, source_folder: int, target_folder: int, ove
 
 
 @contextmanager
-def lock_folder(folder: int) -> Iterator[None]:
+def lock_folder(folder: int) -> Generator[None]:
     """Keep other writers of ours, in this process and in others, from changing a folder. Raises OSError (EBUSY)."""
     deadline = time.monotonic() + LOCK_SECONDS
     while not _try_lock(folder):

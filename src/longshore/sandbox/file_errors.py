@@ -73,6 +73,7 @@ _KINDS: Final[dict[int, Kind]] = {
     errno.ENOSPC: "no_space",
     errno.EDQUOT: "no_space",
     errno.EFBIG: "no_space",
+    errno.E2BIG: "too_large",
     errno.ENAMETOOLONG: "bad_path",
     errno.EILSEQ: "bad_path",
     errno.ELOOP: "link_loop",

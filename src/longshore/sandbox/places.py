@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, final
 
@@ -64,7 +64,7 @@ class Places:
                 self._spellings.append((os.path.abspath(path), real))
 
     @contextmanager
-    def find(self, given: str, follow: bool = True, change: bool = False) -> Iterator[Place]:
+    def find(self, given: str, follow: bool = True, change: bool = False) -> Generator[Place]:
         """The place that a path leads to, if it may be used. OSErrors within are explained for this path."""
         with explain(given):
             place = self.locate(given, self.absolute(given), follow)
@@ -93,7 +93,7 @@ class Places:
             try:
                 folder, path = self._enter(given, root, above)
             except Leaves as away:
-                text = away.path
+                text = os.path.join(away.path, name)
                 continue
             if not name and path == root:
                 return Place(folder, ".", root, root)
@@ -173,7 +173,7 @@ class Places:
 
 
 @contextmanager
-def explain(given: str) -> Iterator[None]:
+def explain(given: str) -> Generator[None]:
     """Turn an OSError into what it means for the path that was given."""
     try:
         yield

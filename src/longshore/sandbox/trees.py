@@ -150,11 +150,9 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
 
 def copy_tree(source: int, target: int, depth: int = MOST_DEPTH) -> None:
     """Copy what is in a folder into an empty one; links are copied as links. Raises OSError, also for special files."""
-    if depth <= 0:
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
     entries, more = read_entries(source)
     if more:
-        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        raise OSError(errno.E2BIG, os.strerror(errno.E2BIG))
     for entry in entries:
         match entry.kind:
             case "folder":
@@ -166,6 +164,8 @@ def copy_tree(source: int, target: int, depth: int = MOST_DEPTH) -> None:
 
 
 def _copy_folder(source: int, target: int, entry: Entry, depth: int) -> None:
+    if depth <= 1:
+        raise OSError(errno.E2BIG, os.strerror(errno.E2BIG))
     inner = open_folder(source, entry.path)
     try:
         os.mkdir(entry.path, 0o700, dir_fd=target)
@@ -196,7 +196,7 @@ def _copy_file(source: int, target: int, entry: Entry) -> None:
 def remove_tree(folder: int, name: str, depth: int = MOST_DEPTH) -> None:
     """Delete a folder with all it holds. Links are deleted, not followed. Raises OSError."""
     if depth <= 0:
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        raise OSError(errno.E2BIG, os.strerror(errno.E2BIG))
     inner = os.open(name, FOLDER_FLAGS, dir_fd=folder)
     try:
         for child in os.listdir(inner):
