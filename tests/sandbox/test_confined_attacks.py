@@ -282,6 +282,37 @@ def _outcome(base: Path, way: str, verb: str, path: str) -> str:
     return repr(result)
 
 
+CHANGED = ["file.txt", "in/inner.txt", "sub/deep", "sub", "new", "new/x", "abs_in/made", "round/x", "l/x", "dangling"]
+CHANGED += ["to_inner", "copied", "moved", "sub/../new", "loop", "up/allow/file.txt", "to_secret"]
+
+
+@settings(max_examples=count(40), deadline=None)
+@given(steps=st.lists(st.tuples(st.sampled_from(sorted(VERBS)), st.sampled_from(CHANGED)), max_size=8))
+def test_both_ways_make_the_same_changes(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str]]
+) -> None:
+    seen = list[object]()
+    for way in WAYS:
+        base = make_tree(tmp_path_factory.mktemp("changes"))
+        before = snapshot(base)
+        kinds = [_kind(base, way, verb, path) for verb, path in steps]
+        assert snapshot(base) == before
+        held = confined(base, way).walk(".")
+        tree = [(entry.path, entry.status.st_mode, entry.status.st_nlink) for entry in held]
+        seen.append(
+            (kinds, tree, [path.read_bytes() for path in sorted((base / "allow").rglob("*")) if path.is_file()])
+        )
+    assert seen[0] == seen[1]
+
+
+def _kind(base: Path, way: str, verb: str, path: str) -> str:
+    try:
+        VERBS[verb](confined(base, way), path)
+    except FileError as error:
+        return error.kind
+    return ""
+
+
 WITHOUT_OPENAT2 = """
 import ctypes, struct, sys
 # A seccomp filter: openat2 (437) fails with EPERM, everything else is allowed.

@@ -60,24 +60,28 @@ class DeniedNames:
     """
 
     def __init__(self, globs: Sequence[str] = ()) -> None:
-        split = [[part for part in glob.split("/") if part not in ("", "**")] for glob in globs]
-        self._globs = [[re.compile(translate(_fold(part))) for part in parts] for parts in split if parts]
+        split = [[part for part in _fold(glob).split("/") if part not in ("", "**")] for glob in globs]
+        # One expression for all single names: a walk asks it for every file.
+        self._name = re.compile("|".join(translate(parts[0]) for parts in split if len(parts) == 1) or "(?!)")
+        self._rows = [[re.compile(translate(part)) for part in parts] for parts in split if len(parts) > 1]
+        self._empty = not any(split)
 
     def __bool__(self) -> bool:
-        return bool(self._globs)
+        return not self._empty
 
     def match(self, relative: str) -> bool:
         """Whether a real path, relative to its root, is denied."""
-        if not self._globs:
+        if self._empty:
             return False
-        names = [_fold(name) for name in relative.split("/")]
-        return any(_occurs(glob, names) for glob in self._globs)
+        names = _fold(relative).split("/")
+        return any(map(self._name.match, names)) or any(_occurs(row, names) for row in self._rows)
 
 
-def _occurs(glob: list[re.Pattern[str]], names: list[str]) -> bool:
-    windows = (names[at : at + len(glob)] for at in range(len(names) - len(glob) + 1))
-    return any(all(part.match(name) for part, name in zip(glob, window, strict=True)) for window in windows)
+def _occurs(row: list[re.Pattern[str]], names: list[str]) -> bool:
+    windows = (names[at : at + len(row)] for at in range(len(names) - len(row) + 1))
+    return any(all(part.match(name) for part, name in zip(row, window, strict=True)) for window in windows)
 
 
-def _fold(name: str) -> str:
-    return unicodedata.normalize("NFC", name.casefold())
+def _fold(path: str) -> str:
+    folded = path.casefold()
+    return folded if folded.isascii() else unicodedata.normalize("NFC", folded)

@@ -27,7 +27,8 @@ class Place(NamedTuple):
 
     @property
     def relative(self) -> str:
-        return os.path.relpath(self.path, self.root)
+        """The real path from the root on, `.` for the root."""
+        return self.path[len(self.root.rstrip("/")) + 1 :] or "."
 
     def status(self) -> os.stat_result:
         """Of the file itself, also if it is a link. Raises OSError."""
