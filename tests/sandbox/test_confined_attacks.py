@@ -18,6 +18,7 @@ from counts import count
 from longshore.sandbox.confined import ConfinedFiles
 from longshore.sandbox.file_errors import FileError
 from longshore.sandbox.roots import Roots
+from longshore.sandbox.trees import Entry
 
 from .confined_tree import FOLLOWING, SECRET, VERBS, WAYS, confined, make_tree, snapshot
 
@@ -279,6 +280,9 @@ def _outcome(base: Path, way: str, verb: str, path: str) -> str:
     assert SECRET.decode() not in repr(result)
     if verb == "real_path":
         assert os.path.commonpath([str(result), str(base / "allow")]) == str(base / "allow")
+    entries = [result] if isinstance(result, Entry) else result[0] if isinstance(result, tuple) else []
+    if entries:  # without the times: reading changes them
+        return repr([(entry.path, entry.kind, entry.status.st_ino, entry.status.st_size) for entry in entries])
     return repr(result)
 
 

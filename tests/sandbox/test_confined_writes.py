@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
@@ -219,3 +220,59 @@ def test_a_file_beyond_the_size_limit_of_the_process_is_refused_whole(tmp_path: 
     assert (tmp_path / "file").read_bytes() == b"n" * 1_000
     assert (tmp_path / "log").read_bytes() == b"0123456789"
     assert drafts(tmp_path) == []
+
+
+# -- another user's files
+
+AS_NOBODY = """
+import os, sys
+from longshore.sandbox.confined import ConfinedFiles
+from longshore.sandbox.file_errors import FileError
+from longshore.sandbox.roots import Roots
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+files = ConfinedFiles(Roots((sys.argv[1],)))
+changes = {
+    "unreadable": lambda: files.open_file("private").close(),
+    "unwritable folder": lambda: files.write("closed/new", b"new"),
+    "unwritable file": lambda: files.append("theirs", b"new"),
+    "folder to pass through": lambda: files.open_file("passage/inner").close(),
+    "folder to list": lambda: files.list_folder("passage"),
+    "replace": lambda: files.write("theirs", b"new"),
+    "delete": lambda: files.delete("closed", tree=True),
+}
+for name, change in changes.items():
+    try:
+        change()
+        print(name, "done", sep=": ")
+    except FileError as error:
+        print(name, error.kind, sep=": ")
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_what_the_operating_system_denies_is_refused_and_replaced_files_lose_special_modes() -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:  # pytest's own folders are closed to other users
+        folder = Path(os.path.realpath(name))
+        folder.chmod(0o777)
+        for path, mode in {"private": 0o600, "theirs": 0o4755, "closed/file": 0o644, "passage/inner": 0o644}.items():
+            (folder / path).parent.mkdir(exist_ok=True)
+            (folder / path).write_bytes(b"old")
+            (folder / path).chmod(mode)
+        (folder / "closed").chmod(0o755)
+        (folder / "passage").chmod(0o711)
+        run = subprocess.run([sys.executable, "-c", AS_NOBODY, folder], capture_output=True, text=True, timeout=60)
+        assert run.stdout.splitlines() == [
+            "unreadable: permission",
+            "unwritable folder: permission",
+            "unwritable file: permission",
+            "folder to pass through: done",
+            "folder to list: permission",
+            "replace: done",
+            "delete: permission",
+        ], run.stderr
+        status = (folder / "theirs").stat()
+        assert (status.st_mode & 0o7777, status.st_uid) == (0o755, 65534)
+        assert (folder / "closed/file").read_bytes() == b"old"
+        assert drafts(folder) == [] == drafts(folder / "closed")
