@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -40,45 +42,62 @@ import sys
 from longshore.sandbox.confined import ConfinedFiles
 from longshore.sandbox.roots import Roots
 files = ConfinedFiles(Roots((sys.argv[1],)))
-print("ready", flush=True)
 letters = b"abcdefghijklmnopqrstuvwxyz"
+
+def chunks(letter):
+    for number in range(int(sys.argv[3]) // 65_536):
+        if sys.argv[2] == "pause" and number == 10:
+            print("half", flush=True)
+            sys.stdin.read()
+        yield letter * 65_536
+
 for number in range(1_000_000):
     letter = letters[number % 26 : number % 26 + 1]
-    if sys.argv[2] == "write":
-        files.write("file", (letter * 65_536 for _ in range(int(sys.argv[3]) // 65_536)))
-    else:
+    if sys.argv[2] == "copy":
         files.copy(letter.decode(), f"tree{sys.argv[3]}-{number}")
+    else:
+        files.write("file", chunks(letter))
+    if number == 0:
+        print("first", flush=True)
 """
 
 
-def kill_writer(folder: Path, verb: str, argument: int, delay: float) -> None:
-    """Start a process that writes without end, and kill it with its write half done."""
+def kill_writer(folder: Path, verb: str, argument: int, delay: float = 0.0) -> None:
+    """Start a process that writes without end, and kill it a while after its first line of output."""
     writer = subprocess.Popen(
-        [sys.executable, "-c", WRITER, os.path.realpath(folder), verb, str(argument)], stdout=subprocess.PIPE
+        [sys.executable, "-c", WRITER, os.path.realpath(folder), verb, str(argument)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
-    assert writer.stdout is not None
-    with writer.stdout:
-        assert writer.stdout.readline() == b"ready\n"
+    with writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == (b"half\n" if verb == "pause" else b"first\n")
         try:
             writer.wait(delay)
         except subprocess.TimeoutExpired:
             writer.send_signal(signal.SIGKILL)
-    assert writer.wait(60) == -signal.SIGKILL
+    assert writer.returncode == -signal.SIGKILL
+
+
+def test_a_draft_of_a_killed_process_is_deleted_by_the_next_write(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"old")
+    kill_writer(tmp_path, "pause", SIZE)
+    assert (tmp_path / "file").read_bytes() == b"old"
+    assert len(drafts(tmp_path)) == 1
+    files_in(tmp_path).write("other", b"")
+    assert drafts(tmp_path) == []
 
 
 def test_after_kill_9_a_file_is_old_or_new_and_never_mixed(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"-" * SIZE)
     chance = random.Random(7)
-    left = 0
     for _ in range(KILLS):
         kill_writer(tmp_path, "write", SIZE, chance.uniform(0.001, 0.05))
         data = path.read_bytes()
         assert len(data) == SIZE and data == data[:1] * SIZE
-        left += len(drafts(tmp_path))
         files_in(tmp_path).write("other", b"")
         assert drafts(tmp_path) == []
-    assert left, "no kill came in the middle of a write: the test shows nothing"
 
 
 def test_after_kill_9_a_copied_folder_is_whole_or_absent(tmp_path: Path) -> None:
@@ -92,10 +111,49 @@ def test_after_kill_9_a_copied_folder_is_whole_or_absent(tmp_path: Path) -> None
         files_in(tmp_path).write("other", b"")  # deletes what is left of the copy
         assert drafts(tmp_path) == []
     trees = list(tmp_path.glob("tree*"))
-    assert trees
+    assert len(trees) >= KILLS
     for tree in trees:
         texts = [path.read_text() for path in (tree / "inner").iterdir()]
         assert len(texts) == 20 and len(set(texts)) == 1
+
+
+# -- several writers
+
+
+def test_writers_in_one_folder_leave_each_others_drafts_alone(tmp_path: Path) -> None:
+    files = files_in(tmp_path)
+
+    def write(number: int) -> None:
+        for turn in range(count(25)):
+            files.write(f"file{number % 4}", f"{number} {turn}\n".encode() * 100)
+            files.append("log", b"line\n")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(8)))
+    assert (tmp_path / "log").read_bytes() == b"line\n" * 8 * count(25)
+    for number in range(4):
+        lines = (tmp_path / f"file{number}").read_text().splitlines()
+        assert len(lines) == 100 and len(set(lines)) == 1
+    assert drafts(tmp_path) == []
+
+
+def test_one_of_many_writers_that_know_the_same_content_succeeds(tmp_path: Path) -> None:
+    files = files_in(tmp_path)
+
+    def write(number: int) -> bool:
+        try:
+            files.write("file", b"%d" % number, expected_hash=known)
+        except FileError as error:
+            assert error.kind == "changed"
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        for turn in range(count(10)):
+            files.write("file", b"known %d" % turn)
+            known = sha256(b"known %d" % turn).hexdigest()
+            assert sum(pool.map(write, range(8))) == 1
+    assert drafts(tmp_path) == []
 
 
 # -- file systems
