@@ -1,0 +1,338 @@
+"""Files beneath the folders of a call, by paths as a model writes them.
+
+Every method finds the place of a path (`places.py`) and works on a name in that folder's descriptor; no path is checked
+first and used later. All methods block on the disk and raise FileError only.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from typing import BinaryIO, final
+
+from longshore.sandbox.beneath import OpenBeneath, open_beneath
+from longshore.sandbox.drafts import draft_folder, lock_folder, rename, replace_file, replace_link, sync_folder
+from longshore.sandbox.file_errors import FileError
+from longshore.sandbox.path_text import DeniedNames
+from longshore.sandbox.places import Place, Places, explain
+from longshore.sandbox.roots import Roots
+from longshore.sandbox.trees import (
+    MOST_DEPTH,
+    MOST_ENTRIES,
+    Entry,
+    copy_tree,
+    kind_of,
+    open_folder,
+    open_regular,
+    read_chunks,
+    read_entries,
+    remove_tree,
+    walk_tree,
+    write_all,
+)
+
+
+@final
+class ConfinedFiles:
+    """The files in some roots.
+
+    `given` are other spellings of the roots, such as a link that the user configured; `read_only` are folders in which
+    nothing may be changed; `deny` are globs of names that may not be touched (see DeniedNames). A path is absolute,
+    relative to the first root, `~/…` or a `file://` URI.
+    """
+
+    def __init__(
+        self,
+        roots: Roots,
+        *,
+        given: Sequence[str] = (),
+        read_only: Sequence[str] = (),
+        deny: Sequence[str] = (),
+        open_beneath: OpenBeneath = open_beneath,
+    ) -> None:
+        self._places = Places(roots, given, read_only, DeniedNames(deny), open_beneath)
+
+    # -- reading
+
+    def open_file(self, path: str, most: int | None = None) -> BinaryIO:
+        """Open a regular file for reading; one of more than `most` bytes is refused."""
+        with self._places.find(path) as place:
+            descriptor = open_regular(place.folder, _file_name(path, place), os.O_RDONLY)
+            size = os.fstat(descriptor).st_size
+            if most is not None and size > most:
+                os.close(descriptor)
+                raise FileError(path, "too_large", f": {size:,} bytes, at most {most:,} are read")
+            return open(descriptor, "rb")
+
+    def status(self, path: str, follow: bool = True) -> Entry:
+        """What a path names. A link at its end is followed, unless `follow` is false."""
+        with self._places.find(path, follow) as place:
+            status = place.status()
+            if path.endswith("/") and not stat.S_ISDIR(status.st_mode):
+                raise FileError(path, "not_a_folder")
+            return Entry(os.path.basename(place.path), status)
+
+    def real_path(self, path: str) -> str:
+        """The path of a file without links, `..` and shorthands. The file need not exist, its folder does."""
+        with self._places.find(path) as place:
+            return place.path
+
+    def list_folder(self, path: str, most: int = MOST_ENTRIES) -> tuple[list[Entry], bool]:
+        """The entries of a folder, sorted, and whether there are more than `most`. Denied names are left out."""
+        with self._open_folder(path) as (folder, hidden):
+            entries, more = read_entries(folder, most)
+            return [Entry(entry.path, entry.status) for entry in entries if not hidden(entry.path)], more
+
+    def walk(self, path: str, depth: int = MOST_DEPTH, enter: Callable[[Entry], bool] | None = None) -> Iterator[Entry]:
+        """All entries below a folder, depth first and sorted; `enter` says which folders to go into.
+
+        Links are entries and are not followed. The caller stops when it has enough.
+        """
+        with self._open_folder(path) as (folder, hidden):
+            yield from walk_tree(folder, depth, enter, hidden)
+
+    def open_walked(self, entry: Entry) -> BinaryIO:
+        """Open the file at which a walk stands, which is quicker than by its path."""
+        with explain(entry.path):
+            return open(open_regular(entry.folder, entry.name, os.O_RDONLY), "rb")
+
+    # -- changing
+
+    def make_folder(self, path: str) -> bool:
+        """Make a folder and those above it. False if it was there already."""
+        with explain(path):
+            return self._make_folders(path, self._places.absolute(path))
+
+    def write(
+        self,
+        path: str,
+        data: bytes | Iterable[bytes],
+        *,
+        overwrite: bool = True,
+        parents: bool = False,
+        expected_hash: str | None = None,
+    ) -> Entry:
+        """Replace a file's content, or make the file, in one step: others see the old content or the new.
+
+        `expected_hash` is the SHA-256 of the content that the caller knows: if another is there, it is not replaced.
+        """
+        if parents:
+            self._make_parents(path)
+        with self._places.find(path, change=True) as place, _readable(place) as folder:
+            name = _file_name(path, place)
+
+            def check() -> None:
+                if expected_hash is not None and _hash(folder, name) != expected_hash.lower():
+                    raise FileError(path, "changed")
+
+            check()
+            chunks = (data,) if isinstance(data, bytes) else data
+            return Entry(name, replace_file(folder, name, chunks, overwrite, check=check))
+
+    def append(self, path: str, data: bytes, *, parents: bool = False) -> Entry:
+        """Add bytes to the end of a file, or make the file. If they don't fit, it is as it was."""
+        if parents:
+            self._make_parents(path)
+        with self._places.find(path, change=True) as place, _readable(place) as folder, lock_folder(folder):
+            name = _file_name(path, place)
+            return Entry(name, _append(folder, name, data))
+
+    def move(
+        self,
+        source: str,
+        target: str,
+        *,
+        overwrite: bool = False,
+        parents: bool = False,
+        to: ConfinedFiles | None = None,
+    ) -> None:
+        """Move a file, folder or link, also to another file system. `to` has the target's roots, if they are others."""
+        into = to or self
+        with self._places.find(source, follow=False, change=True) as old:
+            status = self._places.check_tree(source, old, change=True)
+            if parents:
+                into._make_parents(target)
+            with into._target(target, old, follow=False) as new:
+                try:
+                    rename(old.name, new.name, old.folder, new.folder, overwrite)
+                    return
+                except OSError as problem:
+                    if problem.errno != errno.EXDEV:
+                        raise
+                _copy(old, new, status, overwrite)
+            _remove(old, status, tree=True)
+
+    def copy(
+        self,
+        source: str,
+        target: str,
+        *,
+        overwrite: bool = False,
+        parents: bool = False,
+        to: ConfinedFiles | None = None,
+    ) -> None:
+        """Copy a file, or a folder with all it holds, in which links stay links. The copy appears in one step."""
+        into = to or self
+        with self._places.find(source) as old:
+            status = self._places.check_tree(source, old, change=False)
+            if kind_of(status) == "special":
+                raise FileError(source, "special")
+            if parents:
+                into._make_parents(target)
+            with into._target(target, old, follow=True) as new:
+                _copy(old, new, status, overwrite)
+
+    def delete(self, path: str, *, tree: bool = False) -> None:
+        """Delete a file, a link or an empty folder; with `tree` also a folder with all it holds."""
+        with self._places.find(path, follow=False, change=True) as place:
+            _remove(place, self._places.check_tree(path, place, change=True), tree)
+
+    # -- parts of the above
+
+    @contextmanager
+    def _open_folder(self, given: str) -> Generator[tuple[int, Callable[[str], bool]]]:
+        """A folder that can be listed, and what of it is hidden."""
+        with self._places.find(given) as place:
+            folder = open_folder(place.folder, place.name)
+            try:
+                yield folder, self._places.hidden_in(place)
+            finally:
+                os.close(folder)
+
+    @contextmanager
+    def _target(self, given: str, source: Place, follow: bool) -> Generator[Place]:
+        """The place that something is moved or copied to, which does not lie in it."""
+        with self._places.find(given, follow, change=True) as place:
+            if place.name == ".":
+                raise FileError(given, "root")
+            if place.path.startswith(source.path + "/"):
+                raise FileError(given, "into_itself")
+            yield place
+
+    def _make_parents(self, given: str) -> None:
+        above = os.path.dirname(self._places.absolute(given).rstrip("/"))
+        with explain(given):
+            self._make_folders(given, above)
+
+    def _make_folders(self, given: str, text: str) -> bool:
+        try:
+            return self._make_one_folder(given, text)
+        except FileNotFoundError:
+            self._make_folders(given, os.path.dirname(text.rstrip("/")))
+            return self._make_one_folder(given, text)
+
+    def _make_one_folder(self, given: str, text: str) -> bool:
+        place = self._places.locate(given, text, follow=True)
+        try:
+            if place.kind() == "folder":
+                self._places.check(given, place, change=False)
+                return False
+            self._places.check(given, place, change=True)
+            with suppress(FileExistsError):
+                os.mkdir(place.name, dir_fd=place.folder)
+                return True
+            if place.kind() != "folder":
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+            return False
+        finally:
+            os.close(place.folder)
+
+
+def _file_name(given: str, place: Place) -> str:
+    """The name of a file; a path that ends with a slash is none."""
+    if given.endswith("/"):
+        raise FileError(given, "not_a_folder" if place.kind() == "file" else "not_a_file")
+    return place.name
+
+
+@contextmanager
+def _readable(place: Place) -> Generator[int]:
+    """A descriptor of a place's folder that can be listed, locked and synced."""
+    folder = open_folder(place.folder, ".")
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _hash(folder: int, name: str) -> str | None:
+    """The SHA-256 of a file; None if it does not exist."""
+    try:
+        descriptor = open_regular(folder, name, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        digest = sha256()
+        for chunk in read_chunks(descriptor):
+            digest.update(chunk)
+        return digest.hexdigest()
+    finally:
+        os.close(descriptor)
+
+
+def _append(folder: int, name: str, data: bytes) -> os.stat_result:
+    """Append, or leave the file as it was. Raises OSError."""
+    try:
+        os.lstat(name, dir_fd=folder)
+        flags = os.O_WRONLY | os.O_APPEND
+    except FileNotFoundError:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
+    descriptor = open_regular(folder, name, flags)
+    try:
+        size = os.fstat(descriptor).st_size
+        try:
+            write_all(descriptor, data)
+            os.fsync(descriptor)
+        except BaseException:
+            os.ftruncate(descriptor, size)
+            if flags & os.O_CREAT:
+                os.unlink(name, dir_fd=folder)
+            raise
+        if flags & os.O_CREAT:
+            sync_folder(folder)
+        return os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _copy(old: Place, new: Place, status: os.stat_result, overwrite: bool) -> None:
+    """Copy a file, folder or link to a place where it appears in one step. Raises OSError."""
+    with _readable(new) as target:
+        if not overwrite and new.kind() is not None:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        match kind_of(status):
+            case "folder":
+                _copy_folder(old, new.name, target, overwrite)
+            case "link":
+                replace_link(target, new.name, os.readlink(old.name, dir_fd=old.folder), overwrite)
+            case _:
+                source = open_regular(old.folder, old.name, os.O_RDONLY)
+                try:
+                    mode = stat.S_IMODE(status.st_mode) & 0o777
+                    replace_file(target, new.name, read_chunks(source), overwrite, mode)
+                finally:
+                    os.close(source)
+
+
+def _copy_folder(old: Place, name: str, target: int, overwrite: bool) -> None:
+    source = open_folder(old.folder, old.name)
+    try:
+        with draft_folder(target) as (draft, draft_name):
+            copy_tree(source, draft)
+            os.fchmod(draft, stat.S_IMODE(os.fstat(source).st_mode))
+            rename(draft_name, name, target, target, overwrite)
+    finally:
+        os.close(source)
+
+
+def _remove(place: Place, status: os.stat_result, tree: bool) -> None:
+    if kind_of(status) != "folder":
+        os.unlink(place.name, dir_fd=place.folder)
+    elif tree:
+        remove_tree(place.folder, place.name)
+    else:
+        os.rmdir(place.name, dir_fd=place.folder)

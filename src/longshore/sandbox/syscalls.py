@@ -1,0 +1,132 @@
+"""System calls that Python 3.11 has no function for: openat2, an exclusive rename, the type of a file system."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import sys
+from functools import cache
+from typing import Final
+
+RESOLVE_NO_MAGICLINKS: Final = 0x02
+RESOLVE_NO_SYMLINKS: Final = 0x04
+RESOLVE_BENEATH: Final = 0x08
+AT_FDCWD: Final = -100
+
+_OPENAT2: Final = 437  # the same number on every architecture that Python runs on
+_RENAME_NOREPLACE: Final = 1
+_RENAME_EXCL: Final = 4  # macOS
+_KERNEL_FILE_SYSTEMS: Final = frozenset(
+    {
+        0x9FA0,  # proc: /proc/self/environ holds the server's own secrets
+        0x62656572,  # sysfs
+        0x64626720,  # debugfs
+        0x74726163,  # tracefs: reading trace_pipe waits for events
+        0x73636673,  # securityfs
+        0x27E0EB,  # cgroup
+        0x63677270,  # cgroup2
+    }
+)
+
+
+class _OpenHow(ctypes.Structure):
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    library = ctypes.CDLL(None, use_errno=True)
+    library.syscall.restype = ctypes.c_long
+    return library
+
+
+def openat2(folder: int, path: str, flags: int, resolve: int) -> int:
+    """Open a path below a directory descriptor as `resolve` allows. Raises OSError."""
+    how = _OpenHow(flags | os.O_CLOEXEC, 0, resolve)
+    descriptor = _libc().syscall(
+        ctypes.c_long(_OPENAT2),
+        ctypes.c_long(folder),
+        ctypes.c_char_p(os.fsencode(path)),
+        ctypes.byref(how),
+        ctypes.c_long(ctypes.sizeof(how)),
+    )
+    if descriptor < 0:
+        raise _last_error()
+    return int(descriptor)
+
+
+@cache
+def has_openat2() -> bool:
+    """Whether openat2 works here, and /proc tells the path of a descriptor.
+
+    Old kernels, seccomp filters and macOS have no openat2.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        descriptor = openat2(AT_FDCWD, "/", os.O_PATH | os.O_DIRECTORY, RESOLVE_NO_SYMLINKS)
+    except OSError:
+        return False
+    try:
+        return descriptor_path(descriptor) == "/"
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def descriptor_path(descriptor: int) -> str:
+    """The real path of an open file, on Linux. Raises OSError where /proc is not mounted."""
+    return os.readlink(f"/proc/self/fd/{descriptor}")
+
+
+def is_kernel_file(descriptor: int) -> bool:
+    """Whether an open file is one that the kernel makes up, such as all of /proc."""
+    if not sys.platform.startswith("linux"):
+        return False
+    status = (ctypes.c_long * 64)()  # struct statfs begins with the type and is smaller than this everywhere
+    if _libc().fstatfs(ctypes.c_int(descriptor), ctypes.byref(status)) != 0:
+        raise _last_error()
+    return (int(status[0]) & 0xFFFFFFFF) in _KERNEL_FILE_SYSTEMS
+
+
+def rename_exclusive(source: str, target: str, source_folder: int, target_folder: int) -> None:
+    """Rename unless the target exists. Raises OSError, FileExistsError if it does."""
+    try:
+        _rename_by_kernel(source, target, source_folder, target_folder)
+    except OSError as problem:
+        if problem.errno not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+            raise
+        rename_by_link(source, target, source_folder, target_folder)
+
+
+def _rename_by_kernel(source: str, target: str, source_folder: int, target_folder: int) -> None:
+    name, flag = ("renameatx_np", _RENAME_EXCL) if sys.platform == "darwin" else ("renameat2", _RENAME_NOREPLACE)
+    function = getattr(_libc(), name, None)
+    if function is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    paths = (ctypes.c_char_p(os.fsencode(source)), ctypes.c_char_p(os.fsencode(target)))
+    if function(ctypes.c_int(source_folder), paths[0], ctypes.c_int(target_folder), paths[1], ctypes.c_uint(flag)):
+        raise _last_error()
+
+
+def rename_by_link(source: str, target: str, source_folder: int, target_folder: int) -> None:
+    """Rename unless the target exists, on file systems without an exclusive rename."""
+    try:
+        os.link(source, target, src_dir_fd=source_folder, dst_dir_fd=target_folder, follow_symlinks=False)
+    except FileExistsError:
+        raise
+    except OSError:  # a folder, or a file system without hard links: all that is left is to look first
+        try:
+            os.lstat(target, dir_fd=target_folder)
+        except FileNotFoundError:
+            os.rename(source, target, src_dir_fd=source_folder, dst_dir_fd=target_folder)
+            return
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
+    os.unlink(source, dir_fd=source_folder)
+
+
+def _last_error() -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number))
