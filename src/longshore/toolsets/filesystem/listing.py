@@ -1,8 +1,8 @@
 """Listing a folder as a compact tree within a token budget.
 
 A line is a name, indented by one space per level: `src/` is a folder, `a -> b` a link, `1.2K` a size. What does not
-fit is collapsed: of the deepest folders, the largest first, until the rest fits. A collapsed folder shows how much it holds,
-counted up to a limit. If the folder's own entries don't fit, the rest is on the next page.
+fit is collapsed: of the deepest folders, the largest first, until the rest fits. A collapsed folder shows how much it
+holds, counted up to a limit. If the folder's own entries don't fit, the rest is on the next page.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def list_folder(
     try:
         lister = _Lister(query, check)
         ignores = Ignores.from_above(above) if query.gitignore else None
-        top = lister.read(own, Filter(ignores, Globs(query.globs), Globs(query.deny)))
+        top = lister.read(own, Filter(ignores, Globs(query.globs), Globs(query.deny, covers=True)))
     finally:
         os.close(own)
     _collapse(top, query)
