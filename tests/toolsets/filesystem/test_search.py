@@ -77,6 +77,8 @@ CASES: list[tuple[str, dict[str, bytes | str], dict[str, Any], str]] = [
         "s/a/b.py\n1:x",
     ),
     ("a glob that excludes", {"a.py": "x", "b.js": "x"}, {"pattern": "x", "globs": ("!*.js",)}, "a.py\n1:x"),
+    ("a glob of files", {"a.py/b": "x", "c.py": "x"}, {"pattern": "x", "globs": ("*.py", "!a/*.py")}, "c.py\n1:x"),
+    ("a denied folder", {"k.d/b": "x", "c": "x"}, {"pattern": "x", "deny": ("*.d",)}, "c\n1:x"),
     ("a folder as glob", {"a/b/c": "x", "d": "x"}, {"pattern": "x", "globs": ("a",)}, "a/b/c\n1:x"),
     (
         "a glob does not bring back",

@@ -87,21 +87,30 @@ class Ignores:
 
 
 class Globs:
-    """Globs in .gitignore's syntax with `{a,b}`: `*.py` at any depth, `src/**/*.py` from the top, `!*.min.js` not."""
+    """Globs in .gitignore's syntax with `{a,b}`: `*.py` at any depth, `src/**/*.py` from the top, `!*.min.js` not.
 
-    def __init__(self, globs: Sequence[str]) -> None:
-        rules = [_compile(re.sub(r"^#", r"\\#", glob)) for given in globs for glob in expand_braces(given)]
-        if bad := [given for given in globs if not given.strip()]:
-            raise ValueError(f"the glob {bad[0]!r} is empty")
-        self._rules = [rule for rule in reversed(rules) if rule is not None]
-        self._otherwise = bool(globs) and not any(rule.ignored for rule in self._rules)
+    A glob whose last part has a star means files by that name; else also all that a folder of the name holds. If
+    `covers`, every glob means that too.
+    """
+
+    def __init__(self, globs: Sequence[str], *, covers: bool = False) -> None:
+        if any(not glob.strip() for glob in globs):
+            raise ValueError("a glob is empty; leave it out or give one such as *.py")
+        expanded = [one for glob in globs for one in expand_braces(glob)]
+        compiled = [(_compile(re.sub(r"^#", r"\\#", one)), not covers and "*" in _last_part(one)) for one in expanded]
+        self._rules = [(rule, by_file) for rule, by_file in reversed(compiled) if rule is not None]
+        self._otherwise = bool(globs) and not any(rule.ignored for rule, _ in self._rules)
 
     def __bool__(self) -> bool:
         return bool(self._rules)
 
     def match(self, path: str) -> bool:
-        """Whether a path, or a folder on it, is meant. If all globs exclude, what none names is meant."""
-        return next((rule.ignored for rule in self._rules if rule.regex.match(path)), self._otherwise)
+        """Whether a path is meant. If all globs exclude, what none names is meant."""
+        for rule, by_file in self._rules:
+            found = rule.regex.match(path)
+            if found is not None and not (by_file and rule.by_name and found.start(_FOLDER_MARK) >= 0):
+                return rule.ignored
+        return self._otherwise
 
 
 def rules_above(root: int, path: str) -> Above:
@@ -168,14 +177,20 @@ def _compile(line: str) -> _Rule | None:
     return _Rule(regex, pattern.include, _FOLDER_MARK in regex.groupindex)
 
 
-def last_names(globs: Iterable[str]) -> list[str] | None:
-    """Name patterns of `*` and plain characters, one of which every file that the globs mean has; None if unknown."""
+def last_names(globs: Iterable[str]) -> list[str]:
+    """Name patterns of `*` and plain characters, one of which every file that the globs mean has; none if unknown."""
     names = list[str]()
     for glob in globs:
         for one in expand_braces(glob):
-            name = one.rstrip("/").rpartition("/")[2]
-            # Without a star it may be a folder, and then it means all that is within.
-            if not re.fullmatch(r"[\w.*-]*", name, re.ASCII) or "*" not in name or "**" in name or one.endswith("/"):
-                return None
+            name = _last_part(one)
+            if one.startswith("!"):
+                continue
+            if "*" not in name or "**" in name or not re.fullmatch(r"[\w.*-]*", name, re.ASCII):
+                return []
             names.append(name)
     return names
+
+
+def _last_part(glob: str) -> str:
+    """What a glob says of the name; empty if it means a folder only."""
+    return glob.rpartition("/")[2]

@@ -111,7 +111,7 @@ def list_folder(
     try:
         lister = _Lister(query, check)
         ignores = Ignores.from_above(above) if query.gitignore else None
-        top = lister.read(own, Filter(ignores, Globs(query.globs), Globs(query.deny)))
+        top = lister.read(own, Filter(ignores, Globs(query.globs), Globs(query.deny, covers=True)))
     finally:
         os.close(own)
     _collapse(top, query)

@@ -132,7 +132,7 @@ class RipgrepReader:
 
     def __init__(self, folder: int, query: WorkerQuery) -> None:
         self._query = query
-        self._globs, self._deny = Globs(query.globs), Globs(query.deny)
+        self._globs, self._deny = Globs(query.globs), Globs(query.deny, covers=True)
         self._above = _IgnoredAbove(folder, query.above) if query.gitignore and query.above else None
         self._after = sort_key(query.after)
         self._line, self._file = Decoder(_LineMessage), Decoder(_FileMessage)

@@ -32,7 +32,7 @@ class Searcher:
         self._pattern, self._strict = re.compile(query.python, flags), re.compile(query.strict, flags)
         self._query = query
         ignores = Ignores.from_above(query.above) if query.gitignore else None
-        self._filter = Filter(ignores, Globs(query.globs), Globs(query.deny))
+        self._filter = Filter(ignores, Globs(query.globs), Globs(query.deny, covers=True))
 
     def search(self, folder: int) -> Iterator[FileMatches]:
         """The files with matches beneath an open folder, sorted."""
