@@ -507,7 +507,7 @@ class Engine:
         self.policy.reconfigure(config)
         self.refresh()
         after = self._offered_keys()
-        changed = {part for part in PART_OF.values() if after[part] != before[part]}
+        changed: set[Part] = {part for part in PART_OF.values() if after[part] != before[part]}
         if self.policy.form != form:
             changed.add("tools")
         if changed:

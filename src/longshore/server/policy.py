@@ -10,7 +10,7 @@ from longshore import config as configuration
 from longshore.config import Config
 from longshore.errors import RegistrationError
 from longshore.limits import Limits
-from longshore.registry.catalog import PART_OF, Catalog
+from longshore.registry.catalog import PART_OF, Catalog, Part
 from longshore.registry.tool import Entry, hint
 from longshore.telemetry.recorder import Recorder
 
@@ -139,7 +139,7 @@ class Policy:
                 if entry.kind == "tool":
                     self._tools.pop(entry.name, None)
             self._toolsets[name] = enabled
-        changed = {
+        changed: set[Part] = {
             PART_OF[entry.kind] for entry, was in zip(affected, before, strict=True) if self._is_on(entry) != was
         }
         if changed:
