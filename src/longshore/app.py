@@ -181,9 +181,8 @@ class Server:
             old.lazy.load_now()
         cls = type(old.toolset)
         module = importlib.reload(sys.modules[cls.__module__])
-        new: type[Toolset] = getattr(module, cls.__name__)
-        factory: Any = new
-        made = new if old.by_class else factory(self) if old.takes_server else factory()
+        new: Any = getattr(module, cls.__name__)
+        made: Toolset | type[Toolset] = new if old.by_class else new(self) if old.takes_server else new()
         handle = self.catalog.add_toolset(made, Context, replace=True)
         self._runtime.close_removed(old)
         return handle.toolset

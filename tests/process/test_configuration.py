@@ -279,13 +279,14 @@ OPTIONS = """
 
 def test_flags_choose_toolsets_roots_and_options(workshop: Workshop) -> None:
     write_project(workshop, "[toolsets.notes]\nfolder = 'x'\nmost_bytes = '1MB'\n")
-    (workshop.folder / "a").mkdir()
-    flags = ["--toolsets", "notes", "--root", "a", "--root=/tmp", "--set", "toolsets.notes.folder=here"]
+    folder = workshop.folder
+    for name in ("a", "b"):
+        (folder / name).mkdir()
+    flags = ["--toolsets", "notes", "--root", "a", f"--root={folder}/b", "--set", "toolsets.notes.folder=here"]
     peer = workshop.serve(OPTIONS, *flags)
     peer.start()
     assert names(peer) == {"where"}
-    folder = workshop.folder
-    assert text_of(peer.call("where")) == f"{folder}/here 1000000 ['{folder}/a', '/tmp']"
+    assert text_of(peer.call("where")) == f"{folder}/here 1000000 ['{folder}/a', '{folder}/b']"
 
 
 @pytest.mark.parametrize("transport", [[], ["--http"]])
