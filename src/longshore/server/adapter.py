@@ -79,7 +79,7 @@ class DialectAdapter:
             return self.engine.too_long(frame, link)
         message = self.engine.refuse_long(frame)
         if isinstance(message, Malformed):
-            return self._refuse(message.id, Fault(message.code, message.text))
+            return self._refuse(message)
         return self.engine.too_long(frame, link)
 
     # -- messages
@@ -99,11 +99,11 @@ class DialectAdapter:
             return self._answer(message, frame, link)
         match message:
             case Malformed() if self._speaks(link):
-                return self._refuse(message.id, Fault(message.code, message.text))
+                return self._refuse(message)
             case Batch() if self._speaks(link):
                 if self.dialect.batches:
                     return handle_batch(self.engine, message, self._place(link), self.handle)
-                return self._refuse(None, Fault(INVALID_REQUEST, "a message is one object; arrays are not taken"))
+                return self._refuse(Malformed(INVALID_REQUEST, "a message is one object; arrays are not taken"))
             case _:
                 return self.engine.handle(frame, link)
 
@@ -189,9 +189,14 @@ class DialectAdapter:
             engine.add_link(link.home)
         return self.dialect.initialize(handshake_result(engine, revision), not engine.catalog.closed)
 
-    def _refuse(self, id: Any, fault: Fault) -> bytes:
-        fault = self.dialect.error(fault)
-        return error(id, fault.code, fault.message, fault.data)
+    def _refuse(self, message: Malformed) -> bytes:
+        recorder = self.engine.recorder
+        if recorder.on:
+            method, id = message.method or "malformed", message.id if isinstance(message.id, (int, str)) else ""
+            recorder.request_received(method, id)
+            recorder.request_completed(method, id, 0.0, "refused")
+        fault = self.dialect.error(Fault(message.code, message.text))
+        return error(message.id, fault.code, fault.message, fault.data)
 
 
 @final

@@ -251,6 +251,8 @@ def test_every_request_completion_and_invocation_is_on_stderr(server: Peer) -> N
     server.ask(INITIALIZE)
     server.ask(CALL)
     refused(server, call("bad", "hello"), "bad")
+    refused(server, {"jsonrpc": "1.0", "method": "tools/list", "id": "old"}, "old")
+    refused(server, b"{no json", None)
     server.close_input()
     server.process.wait(30)
     records = [json.loads(line) for line in server.stderr.splitlines()]
@@ -260,9 +262,11 @@ def test_every_request_completion_and_invocation_is_on_stderr(server: Peer) -> N
     ]
     tools = [(each["tool"], each["outcome"]) for each in records if each["type"] == "tool_completed"]
     requests = [("tools/list", 2), ("initialize", 1), ("tools/call", 3), ("tools/call", "bad")]
+    requests += [("tools/list", "old"), ("malformed", "")]
     assert received == requests
     assert completed == [
-        (*each, outcome) for each, outcome in zip(requests, ("refused", "ok", "ok", "refused"), strict=True)
+        (*each, outcome)
+        for each, outcome in zip(requests, ("refused", "ok", "ok", "refused", "refused", "refused"), strict=True)
     ]
     assert tools == [("hello", "ok")]
     assert all(isinstance(each["at"], float) for each in records)
