@@ -69,6 +69,24 @@ def test_a_search_cancelled_at_once_leaves_nothing(slow: Path, engine: Engine) -
     assert len(os.listdir("/proc/self/fd")) == opened_before
 
 
+def test_what_the_caller_raises_is_no_reason_to_search_again(slow: Path) -> None:
+    calls = count()
+
+    def check() -> None:
+        if next(calls) == 0:
+            raise TimeoutError("the call's own deadline")
+
+    with opened(slow) as folder, pytest.raises(TimeoutError, match="own deadline"):
+        search(folder, SearchQuery(pattern="a"), check=check)
+    assert next(calls) == 1
+
+
+def test_a_ripgrep_that_does_not_start_is_replaced_by_our_own(slow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longshore.toolsets.filesystem.search.find_ripgrep", lambda: "/nonexistent/rg")
+    with opened(slow) as folder:
+        assert search(folder, SearchQuery(pattern="a", output="files")).text == "a"
+
+
 def test_the_worker_of_a_killed_server_ends_by_itself(slow: Path) -> None:
     program = (
         "import os, sys, threading, signal\n"

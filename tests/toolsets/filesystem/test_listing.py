@@ -119,6 +119,19 @@ def test_a_folder_of_too_many_entries_says_so(tmp_path: Path, monkeypatch: pytes
     assert "more than 3 entries" in show(tmp_path).text
 
 
+def test_folders_beyond_the_entries_read_are_only_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "MOST_SHOWN", 6)
+    make_tree(tmp_path, {f"{folder}/{number}": "" for folder in "abc" for number in range(4)})
+    assert show(tmp_path, sizes=False).text == "a/\n 0\n 1\n 2\n 3\nb/ 4 files\nc/ 4 files"
+
+
+def test_a_glob_that_nothing_matches_ends_at_the_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "MOST_SHOWN", 6)
+    monkeypatch.setattr(listing, "MOST_COUNTED_IN_ALL", 3)
+    make_tree(tmp_path, {f"{folder}/{number}": "" for folder in "abc" for number in range(4)})
+    assert show(tmp_path, globs=("*.no",)).text == "b/ more than 0 files\nc/ more than 0 files"
+
+
 def test_pages_hold_every_entry_once(tmp_path: Path) -> None:
     names = [f"file number {number:03}" for number in range(120)]
     make_tree(tmp_path, dict.fromkeys(names, ""))

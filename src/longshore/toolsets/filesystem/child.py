@@ -18,7 +18,7 @@ _PIPE_BYTES: Final = 1 << 20
 """The most that a user's pipe may hold by default. With less a fast program waits for us."""
 
 
-class OutOfTime(TimeoutError):
+class OutOfTime(Exception):
     """The time limit was reached and the process was killed."""
 
 

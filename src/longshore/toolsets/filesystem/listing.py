@@ -24,7 +24,7 @@ DEFAULT_TOKENS: Final = 4_000
 DEFAULT_LIMIT: Final = 1_000
 MOST_LIMIT: Final = 10_000
 MOST_SHOWN: Final = 20_000
-"""Entries that are read to be shown. No budget has room for them."""
+"""Entries that are read to be shown; beyond, folders are only counted. No budget has room for them."""
 MOST_COUNTED: Final = 50_000
 """Entries that are counted in one collapsed folder: some 0.2 s."""
 MOST_COUNTED_IN_ALL: Final = 200_000
@@ -123,24 +123,27 @@ class _Lister:
 
     def __init__(self, query: ListQuery, check: Callable[[], None]) -> None:
         self._query, self._check = query, check
-        self._shown, self._counted = 0, 0
+        self._read, self._counted = 0, 0
         self.ignored = 0
         self.is_cut = False
         """Whether the listed folder has more entries than are read."""
 
-    def read(self, folder: int, seen: Filter, path: str = "", level: int = 0) -> list[_Node]:
+    def read(self, folder: int, seen: Filter) -> list[_Node]:
         """The entries of an open folder, sorted, with what is below them."""
-        self._check()
-        seen = seen.enter(folder, path)
         entries = read_folder(folder, MOST_SHOWN + 1)
-        self.is_cut |= level == 0 and len(entries) > MOST_SHOWN
+        self.is_cut = len(entries) > MOST_SHOWN
+        return self._nodes(entries[:MOST_SHOWN], folder, seen, "", 0)
+
+    def _nodes(self, entries: list[Entry], folder: int, seen: Filter, path: str, level: int) -> list[_Node]:
+        self._check()
+        self._read += len(entries)
+        seen = seen.enter(folder, path)
         nodes = list[_Node]()
-        for entry in entries[:MOST_SHOWN]:
+        for entry in entries:
             if seen.hides(path + entry.name, entry.kind):
                 self.ignored += 1
             elif node := self._node(entry, folder, seen, path, level):
                 nodes.append(node)
-                self._shown += 1
         return sorted(nodes, key=self._key) if self._query.sort != "name" else nodes
 
     def _node(self, entry: Entry, folder: int, seen: Filter, path: str, level: int) -> _Node | None:
@@ -163,13 +166,12 @@ class _Lister:
         try:
             with open_folder(node.name, parent) as folder:
                 node.modified = os.fstat(folder).st_mtime
-                if node.level + 1 < self._query.depth and self._shown < MOST_SHOWN:
-                    node.children = self.read(folder, seen, path, node.level + 1)
+                is_shown = node.level + 1 < self._query.depth and self._read < MOST_SHOWN
+                entries = read_folder(folder, _BIG_FOLDER + 1) if is_shown else []
+                if is_shown and len(entries) <= _BIG_FOLDER:
+                    node.children = self._nodes(entries, folder, seen, path, node.level + 1)
                     node.count = _sum(node.children)
-                    if len(node.children) > _BIG_FOLDER:
-                        node.children = None
                 else:
-                    node.count = _Count()
                     self._count(folder, seen, path, node.level + 1, node.count, self._counted)
         except OSError:
             return node  # not readable
@@ -259,7 +261,8 @@ def _page(top: list[_Node], query: ListQuery, lister: _Lister) -> Listing:
     def describe_rest(end: int) -> str:
         if end >= len(nodes):
             return "; ".join(_notes(nodes, lister))
-        return f"{len(nodes) - end:,} more entries; cursor={_cursor(nodes[end - 1].name)}"
+        more = "more than " if lister.is_cut else ""
+        return f"{more}{len(nodes) - end:,} more entries; cursor={_cursor(nodes[end - 1].name)}"
 
     page = fit_lines(lines, query.max_tokens, describe_rest)
     return Listing(page.text, "" if page.complete or page.end >= len(nodes) else _cursor(nodes[page.end - 1].name))

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryFile
+from time import monotonic
 from typing import Final, Literal
 
 from msgspec import Struct, json, msgpack
@@ -128,6 +129,7 @@ class _Search:
 
     def __init__(self, folder: int, query: WorkerQuery, pattern: Pattern, check: Callable[[], None]) -> None:
         self._folder, self._query, self._pattern, self._check = folder, query, pattern, check
+        self._end = monotonic() + query.seconds
 
     def run(self, engine: Engine) -> tuple[list[FileMatches], bool]:
         """What was found, sorted, and whether there is more than is collected."""
@@ -135,7 +137,7 @@ class _Search:
         if program is not None and self._pattern.ripgrep is not None:
             try:
                 return self._by_ripgrep(program, self._pattern.ripgrep)
-            except (RipgrepFailed, OSError):
+            except RipgrepFailed:
                 if engine == "ripgrep":
                     raise
         elif engine == "ripgrep":
@@ -151,8 +153,11 @@ class _Search:
         return found, False
 
     def _run_ripgrep(self, program: str, pattern: str, *, is_sorted: bool) -> tuple[list[FileMatches], bool]:
-        process = start_ripgrep(program, self._folder, pattern, self._query, is_sorted=is_sorted)
-        with running(process, self._query.seconds, self._check) as child:
+        try:
+            process = start_ripgrep(program, self._folder, pattern, self._query, is_sorted=is_sorted)
+        except OSError as error:
+            raise RipgrepFailed(f"{program} did not start: {error.strerror}") from None
+        with running(process, self._end - monotonic(), self._check) as child:
             return self._collect(RipgrepReader(self._folder, self._query).read(child.chunks()))
 
     def _by_worker(self) -> tuple[list[FileMatches], bool]:
@@ -169,7 +174,7 @@ class _Search:
                 pass_fds=(self._folder,),
                 process_group=0,
             )
-        with running(process, self._query.seconds, self._check) as child:
+        with running(process, self._end - monotonic(), self._check) as child:
             return self._collect(_read_frames(child.chunks()))
 
     def _collect(self, files: Iterable[FileMatches]) -> tuple[list[FileMatches], bool]:
