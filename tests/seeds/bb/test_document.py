@@ -262,7 +262,7 @@ def test_every_request_completion_and_invocation_is_on_stderr(server: Peer) -> N
     ]
     tools = [(each["tool"], each["outcome"]) for each in records if each["type"] == "tool_completed"]
     requests = [("tools/list", 2), ("initialize", 1), ("tools/call", 3), ("tools/call", "bad")]
-    requests += [("tools/list", "old"), ("malformed", "")]
+    requests += [("malformed", "old"), ("malformed", "")]
     assert received == requests
     assert completed == [
         (*each, outcome)
