@@ -92,7 +92,8 @@ class FileError(ToolError):
 
     def __init__(self, path: str, kind: Kind, detail: str = "", fix: str = "") -> None:
         what, usual = _TEXTS[kind]
-        self.path, self.kind, self.fix = path, kind, fix or usual
+        self.kind: Kind = kind
+        self.path, self.fix = path, fix or usual
         super().__init__(f"{shown(path)} {what}{detail}; {self.fix}")
 
 
