@@ -141,7 +141,7 @@ class Server:
         A class is initialised with its `Options`, when the configuration has been read; an instance is taken as it is.
         """
         before = list(self.catalog.toolsets.values())
-        declare(lambda: self.catalog.add_toolset(toolset, Context, replace=replace))
+        declare(lambda: self.catalog.add_toolset(toolset, Context, replace=replace, server=self))
         for old in before:
             if self.catalog.toolsets.get(old.name) is not old:
                 self._runtime.close_removed(old)
@@ -183,7 +183,7 @@ class Server:
         module = importlib.reload(sys.modules[cls.__module__])
         new: Any = getattr(module, cls.__name__)
         made: Toolset | type[Toolset] = new if old.by_class else new(self) if old.takes_server else new()
-        handle = self.catalog.add_toolset(made, Context, replace=True)
+        handle = self.catalog.add_toolset(made, Context, replace=True, server=self)
         self._runtime.close_removed(old)
         return handle.toolset
 

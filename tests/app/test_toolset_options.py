@@ -42,6 +42,22 @@ class Notes(Toolset):
         return self.options.folder
 
 
+class Owned(Notes):
+    def __init__(self, options: NotesOptions, app: Server) -> None:
+        super().__init__(options)
+        self.app = app
+
+    @tool(run="inline")
+    def owner(self) -> str:
+        return self.app.name
+
+
+def test_a_class_that_takes_a_second_argument_gets_the_server() -> None:
+    app = Server("owner")
+    app.add_toolset(Owned)
+    assert text(call(app, "owner")) == "owner"
+
+
 class Plain(Toolset):
     def __init__(self) -> None:
         self.word = "plain"

@@ -351,15 +351,18 @@ LIGHT = """
 """
 CONFIGURED = """
     from {light} import Options, find_out
-    from longshore import Toolset, resource, tool
+    from longshore import Server, Toolset, resource, tool
 
     class Shelf(Toolset):
         name = "shelf"
         Options = Options
         available = find_out
 
-        def __init__(self, options: Options) -> None:
-            self.options = options
+        def __init__(self, options: Options, app: Server) -> None:
+            self.options, self.app = options, app
+
+        def watched(self, uri: str) -> None:
+            self.app.resource_changed(uri)
 
         @tool
         def show(self) -> str:
@@ -393,6 +396,17 @@ def test_a_toolset_is_asked_and_its_options_are_read_without_the_import(configur
     assert [each["name"] for each in result(app, "tools/list")["tools"]] == ["show"]
     assert name not in sys.modules
     assert text(call(app, "show")) == "brass"
+
+
+def test_a_watch_imports_a_toolset_which_is_made_with_the_server(configured: tuple[str, Server]) -> None:
+    _, app = configured
+    app.config = shelf_config(key="brass")
+
+    async def watch(client: Client) -> dict[str, Any]:
+        await client.request("resources/subscribe", {"uri": "shelf://key"})
+        return await client.heard("notifications/resources/updated")
+
+    assert converse(app, watch)["params"] == {"uri": "shelf://key"}
 
 
 def test_an_option_that_has_to_be_set_stops_the_start(configured: tuple[str, Server]) -> None:

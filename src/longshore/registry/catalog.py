@@ -79,16 +79,19 @@ class Catalog:
         self.changed(set())  # no list shows it, but its time limit has to be set
 
     def add_toolset(
-        self, toolset: Toolset | type[Toolset], context_type: type, *, replace: bool = False
+        self, toolset: Toolset | type[Toolset], context_type: type, *, replace: bool = False, server: object = None
     ) -> ToolsetHandle:
-        """Add everything that a toolset offers, or nothing if one part of it can't be added."""
+        """Add everything that a toolset offers, or nothing if one part of it can't be added.
+
+        A class whose `__init__` wants it gets `server`.
+        """
         from longshore.registry.toolset import Toolset, ToolsetHandle, make_entries
 
         given: Any = toolset
         if not issubclass(given if isinstance(given, type) else type(given), Toolset):
             name = getattr(given, "__name__", type(given).__name__)
             raise RegistrationError(caller(), f"{name} is no Toolset", f"write class {name}(Toolset)")
-        handle = ToolsetHandle(toolset)
+        handle = ToolsetHandle(toolset, server=server)
         if not replace:
             self.check_toolset_name(
                 handle.name, f"{caller()} {_class_name(handle.toolset)}", "replace=True, or another name"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Unpack, cast,
 from msgspec import Struct
 
 from longshore.errors import ConfigError, RegistrationError, ToolError
-from longshore.registry.function import check_callback, check_uri, read_options, tool_entry
+from longshore.registry.function import check_callback, check_uri, read_arity, read_options, tool_entry
 from longshore.registry.source_location import caller, refuse
 from longshore.registry.tool import Entry, Options, ToolOptions
 
@@ -43,6 +43,7 @@ class Toolset:
     - `status` returns what `server_status` shows of it.
     - `Options` is the Struct that `[toolsets.NAME]`, variables and flags fill. `app.add_toolset` of the class calls
       `__init__` with it when the configuration has been read, before anything starts; without `Options`, with nothing.
+      If it takes a second argument, that is the server.
     - `watched(uri)` is called when the first client begins to watch one of its resources, `unwatched(uri)` when the
       last has ceased. Both may be `def` or `async def`.
     - `available` returns None, or why it can't run here and what to install or set. It is asked once, before anything
@@ -168,6 +169,7 @@ class ToolsetHandle:
         *,
         lazy: LazyToolset | None = None,
         watch: Callable[[frozenset[str]], None] | None = None,
+        server: object = None,
     ) -> None:
         """A class is allocated only, so that its methods can be declared; `initialise` follows.
 
@@ -180,6 +182,7 @@ class ToolsetHandle:
         """Whether it is made with the server: one of an index without options."""
         self.toolset = toolset = toolset if isinstance(toolset, Toolset) else toolset.__new__(toolset)
         self.name = name or toolset_name(toolset)
+        self._server = server
         self.lazy = lazy
         """How to import a toolset that is declared from an index; None once it is imported."""
         self._options_type = type(toolset).Options if self.by_class else None
@@ -221,7 +224,7 @@ class ToolsetHandle:
         if isinstance(self.options, ConfigError):
             raise self.options
         try:
-            call() if self.options_type is None else call(self.options)
+            call() if self.options_type is None else call(*arguments_of(call, self.options, self._server))
         except Exception as problem:
             from longshore.registry.source_location import raised_at
 
@@ -322,6 +325,12 @@ class ToolsetHandle:
         is_open = (self.ready and not self.unavailable) or self._opening is not None
         stops = is_open and type(self.toolset).stop is not Toolset.stop
         return stops or (self._hooks is not None and bool(self._hooks.told))
+
+
+def arguments_of(make: Callable[..., Any], options: Struct | None, server: object) -> tuple[object, ...]:
+    """The arguments of a toolset's `__init__`: its options and, if it takes a second one, the server."""
+    takes = read_arity(make.__init__)[1] - 1 if isinstance(make, type) else read_arity(make)[1]  # type: ignore[misc]
+    return (options, server) if 1 < takes < inf else (options,)
 
 
 def begin_call(method: Callable[..., Awaitable[None] | None], *given: Any) -> Future[None]:

@@ -15,7 +15,7 @@ from msgspec import Raw, Struct
 
 from longshore.errors import ConfigError, RegistrationError, ToolError
 from longshore.registry.tool import Effects, Entry, Run, report_problem
-from longshore.registry.toolset import Toolset, ToolsetHandle, make_entries
+from longshore.registry.toolset import Toolset, ToolsetHandle, arguments_of, make_entries
 
 Post = Callable[[Callable[[], None]], object]
 """Runs an action on the serving thread. Raises RuntimeError if its loop has closed."""
@@ -54,7 +54,10 @@ class IndexedEntry(Struct, kw_only=True, omit_defaults=True):
 
 
 class IndexedToolset(Struct, kw_only=True, omit_defaults=True):
-    """A toolset, and how it is made: `factory` is `module:name` of what takes its options, or else the server."""
+    """A toolset, and how it is made: `factory` is `module:name` of what takes its options, or else the server.
+
+    A factory that takes two arguments gets the options and the server.
+    """
 
     name: str
     factory: str
@@ -204,8 +207,9 @@ class LazyToolset:
         import importlib
 
         try:
-            options = self._make_options()
-            handle = ToolsetHandle(import_name(self.factory)(self._server if options is None else options))
+            options, make = self._make_options(), import_name(self.factory)
+            given = (self._server,) if options is None else arguments_of(make, options, self._server)
+            handle = ToolsetHandle(make(*given))
         except ImportError as problem:
             importlib.invalidate_caches()  # it may be installed before the next call
             raise ToolError(self._missing(problem)) from problem
@@ -245,7 +249,7 @@ class LazyToolset:
             explain=report_problem,
             describe=lambda: msgspec.json.decode(record, type=dict[str, Any]),
             toolset=self.handle,
-            template=_template(indexed),
+            template=_LazyTemplate(indexed.uri) if "{" in indexed.uri else None,
             asked=(indexed.asks,) if indexed.asks else (),
             parameters={name: Literal[values] if values else str for name, values in indexed.choices.items()},
             scopes=frozenset(indexed.scopes),
@@ -253,12 +257,19 @@ class LazyToolset:
         )
 
 
-def _template(indexed: IndexedEntry) -> Any:
-    if "{" not in indexed.uri:
-        return None
-    from longshore.registry.resource import Template
+@final
+class _LazyTemplate:
+    """A URI template that is read when it is first used: a start matches no URI."""
 
-    return Template(indexed.uri)
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+
+    def __getattr__(self, name: str) -> Any:
+        from longshore.registry.resource import Template
+
+        template = Template(self._uri)
+        self.__dict__["match"] = template.match
+        return getattr(template, name)
 
 
 def _undecoded(raw: Any) -> Any:

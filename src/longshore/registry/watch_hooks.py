@@ -55,13 +55,14 @@ class WatchHooks:
         begins, handle = uri in self._wanted, self._handle
         if begins == (uri in self.told):
             return  # it has changed back meanwhile
-        hook = handle.toolset.watched if begins else handle.toolset.unwatched
         (self.told.add if begins else self.told.discard)(uri)
         try:
             if begins:
                 await handle.open()
             if handle.ready:  # else it could not start, so it was not told of the beginning
-                self._call = begin_call(hook, uri)
+                toolset = handle.toolset  # which a toolset of an index has not been before it was opened
+                self._call = begin_call(toolset.watched if begins else toolset.unwatched, uri)
                 await shield(self._call)
         except Exception as problem:
-            self._report("error", f"the toolset {handle.name!r} failed at {hook.__name__}({uri!r:.200})", problem)
+            name = "watched" if begins else "unwatched"
+            self._report("error", f"the toolset {handle.name!r} failed at {name}({uri!r:.200})", problem)

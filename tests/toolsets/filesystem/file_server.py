@@ -53,7 +53,7 @@ VERBS: dict[str, Callable[[str], tuple[str, Arguments]]] = FOLLOWING | {
 def serve(**options: Any) -> Server:
     """A server whose folders are the working directory."""
     app = Server("files")
-    app.add_toolset(Filesystem(FilesystemOptions(**options)))
+    app.add_toolset(Filesystem(FilesystemOptions(**options), app))
     return app
 
 

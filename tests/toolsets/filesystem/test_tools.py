@@ -446,7 +446,7 @@ def test_a_folder_may_be_named_by_the_link_that_the_user_gave(folder: Path, tmp_
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
 def test_files_of_many_clients_are_cached_up_to_a_limit(folder: Path, more: int) -> None:
-    toolset = Filesystem(FilesystemOptions())
+    toolset = Filesystem(FilesystemOptions(), Server("files"))
     first = toolset.files_of(Roots(("/0",)))
     for number in range(MOST_CACHED + more):
         toolset.files_of(Roots((f"/{number}",)))

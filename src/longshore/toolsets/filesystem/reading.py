@@ -9,12 +9,12 @@ from typing import Final
 from msgspec import Struct
 
 from longshore.errors import ToolError
-from longshore.protocol.content import Audio, Image, Text
+from longshore.protocol.content import Audio, Contents, Image, Text
 from longshore.registry.token_budget import CHARACTERS_PER_TOKEN, LEAST_TOKENS, count_tokens, cut_line
 from longshore.sandbox.confined import ConfinedFiles
 from longshore.sandbox.file_errors import FileError, explain
 from longshore.toolsets.filesystem.file_info import HASH_CHARACTERS, hash_file, read_whole
-from longshore.toolsets.filesystem.file_type import FileType, detect_file_type
+from longshore.toolsets.filesystem.file_type import FileType, detect_file_type, printable
 from longshore.toolsets.filesystem.text_file import CHEAP_BYTES, TextFile
 from longshore.toolsets.filesystem.walking import show_path
 
@@ -86,6 +86,17 @@ def read_file(files: ConfinedFiles, path: str, query: ReadQuery, max_tokens: int
         if file_type.text is None:
             return _read_media(descriptor, file_type)
         return Text(_read_text(TextFile(descriptor, file_type, check), descriptor, query, max_tokens))
+
+
+def read_contents(files: ConfinedFiles, path: str, max_file_size: int) -> Contents:
+    """A whole file as the contents of the resource that was asked for. Raises FileError."""
+    with explain(path), files.open_file(path, max_file_size) as file:
+        file_type = detect_file_type(file.fileno())
+        data = read_whole(file.fileno(), max_file_size)
+    if file_type.text is None:
+        return Contents("", blob=data, mime_type=file_type.mime)
+    text = file_type.text.decode(data[len(file_type.text.bom) :])
+    return Contents("", text=printable(text), mime_type=file_type.mime)
 
 
 def _read_media(descriptor: int, file_type: FileType) -> Image | Audio:

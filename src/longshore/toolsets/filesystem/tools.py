@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from time import monotonic
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from longshore.errors import ToolError
+from longshore.errors import ResourceNotFound, ToolError
 from longshore.files import user_directory
-from longshore.protocol.content import Audio, Image, Text
+from longshore.protocol.content import Audio, Contents, Image, Text
 from longshore.registry.token_budget import DEFAULT_TOKENS, MaxTokens, fit_lines
-from longshore.registry.toolset import Toolset, tool
+from longshore.registry.toolset import Toolset, resource, tool
 from longshore.sandbox.confined import ConfinedFiles, OpenFolder
-from longshore.sandbox.file_errors import explain
+from longshore.sandbox.file_errors import FileError, explain
 from longshore.sandbox.roots import Roots
 from longshore.schema.annotations import Hidden
 from longshore.server.context import Context
@@ -25,10 +25,14 @@ from longshore.toolsets.filesystem.gitignore import Above, rules_above
 from longshore.toolsets.filesystem.listing import ListQuery, Sort, list_folder, show_size
 from longshore.toolsets.filesystem.matches import Output
 from longshore.toolsets.filesystem.options import FilesystemOptions
-from longshore.toolsets.filesystem.reading import ReadQuery, read_files
+from longshore.toolsets.filesystem.reading import ReadQuery, read_contents, read_files
 from longshore.toolsets.filesystem.search import SearchQuery, search
 from longshore.toolsets.filesystem.trash import Trash
 from longshore.toolsets.filesystem.walking import show_name, show_path
+from longshore.toolsets.filesystem.watched_files import WatchedFiles
+
+if TYPE_CHECKING:
+    from longshore.app import Server
 
 MOST_CACHED: Final = 16
 """Sets of folders whose ConfinedFiles are kept. Each client may narrow the server's folders in its own way."""
@@ -57,9 +61,30 @@ class Filesystem(Toolset):
     Options = FilesystemOptions
     uses_folders = True
 
-    def __init__(self, options: FilesystemOptions) -> None:
-        self._options = options
+    def __init__(self, options: FilesystemOptions, app: Server) -> None:
+        self._options, self._app = options, app
         self._cached: dict[Roots, ConfinedFiles] = {}
+        self._watched = WatchedFiles(app.resource_changed)
+
+    def stop(self) -> None:
+        self._watched.close()
+
+    def status(self) -> dict[str, int]:
+        return {"watched": len(self._watched)}
+
+    def watched(self, uri: str) -> None:
+        self._watched.add(uri, self.files_of(self._app.engine.executor.files.roots).real_path(uri))
+
+    def unwatched(self, uri: str) -> None:
+        self._watched.remove(uri)
+
+    @resource("file:///{+path}")
+    def file(self, ctx: Context, path: str) -> Contents:
+        """A file in the server's folders."""
+        try:
+            return read_contents(self._files(ctx), f"/{path}", self._options.max_file_size)
+        except FileError as problem:
+            raise ResourceNotFound(f"file:///{path}", f": {problem}") from None
 
     @tool(
         effects="read",

@@ -1,0 +1,156 @@
+"""Files as resources: read by their URIs, and watched for changes."""
+
+from __future__ import annotations
+
+import base64
+import os
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from msgspec.structs import replace
+from tests.sandbox.confined_tree import SECRET, make_tree
+
+from longshore import Server
+from longshore.builtin import make
+from longshore.config import DEFAULT
+from talk import ERAS, NEWEST_LEGACY, Client, Refused, converse, result, until
+
+from .file_server import serve
+
+T = TypeVar("T")
+UPDATED = "notifications/resources/updated"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = make_tree(tmp_path) / "allow"
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def read(app: Server, uri: str, revision: str = NEWEST_LEGACY) -> dict[str, str]:
+    [contents] = result(app, "resources/read", {"uri": uri}, revision)["contents"]
+    found: dict[str, str] = contents
+    return found
+
+
+@pytest.mark.parametrize("revision", ERAS)
+def test_a_file_is_read_by_its_uri(folder: Path, revision: str) -> None:
+    (folder / "a é.txt").write_bytes(b"\xef\xbb\xbfone\r\n")
+    (folder / "b").write_bytes(b"\x89PNG\r\n\x1a\n\0")
+    uri = (folder / "a é.txt").as_uri()
+    assert read(serve(), uri, revision) == {"uri": uri, "text": "one\r\n", "mimeType": "text/plain"}
+    data = base64.b64encode(b"\x89PNG\r\n\x1a\n\0").decode()
+    uri = (folder / "b").as_uri()
+    assert read(serve(), uri, revision) == {"uri": uri, "blob": data, "mimeType": "image/png"}
+
+
+@pytest.mark.parametrize(
+    "path", ["../secret", "l/secret", "to_secret", "../allow_evil/secret", "nothing", ".env", "sub", "%2e%2e/secret"]
+)
+def test_what_may_not_be_read_is_not_found(folder: Path, path: str) -> None:
+    (folder / ".env").write_bytes(SECRET)
+    with pytest.raises(Refused) as refused:
+        read(serve(), f"file://{folder}/{path}")
+    assert refused.value.code == -32002 and SECRET.decode() not in refused.value.message
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_a_resource_has_at_most_max_file_size(folder: Path, more: int) -> None:
+    (folder / "a").write_bytes(b"x" * (100 + more))
+    app = serve(max_file_size=100)
+    if more <= 0:
+        assert len(read(app, (folder / "a").as_uri())["text"]) == 100 + more
+    else:
+        with pytest.raises(Refused, match="is too large: 101 bytes, at most 100 are read"):
+            read(app, (folder / "a").as_uri())
+
+
+def test_the_template_is_listed() -> None:
+    templates = result(make(), "resources/templates/list")["resourceTemplates"]
+    assert [each["uriTemplate"] for each in templates] == ["file:///{+path}"]
+
+
+async def watch(client: Client, *uris: str) -> int:
+    """Watch resources, in the way of the client's era. Returns the id with which it is ended."""
+    if client.modern:
+        id = client.send("subscriptions/listen", {"notifications": {"resourceSubscriptions": list(uris)}})
+        await client.heard("notifications/subscriptions/acknowledged")
+        return id
+    for uri in uris:
+        await client.request("resources/subscribe", {"uri": uri})
+    return 0
+
+
+async def until_watched(app: Server, count: int) -> None:
+    """Wait until the toolset observes so many resources: a watch is answered before."""
+    await until(lambda: app.catalog.toolsets["filesystem"].toolset.status() == {"watched": count})
+
+
+def watching(app: Server, script: Callable[[Client], Awaitable[T]], revision: str) -> T:
+    """Run a script. Afterwards the toolset is removed, and its thread with it."""
+
+    async def run(client: Client) -> T:
+        try:
+            return await script(client)
+        finally:
+            app.remove_toolset("filesystem")
+            await until(lambda: "file watcher" not in [thread.name for thread in threading.enumerate()])
+
+    return converse(app, run, revision)
+
+
+@pytest.mark.parametrize("built_in", [False, True])
+@pytest.mark.parametrize("revision", ERAS)
+def test_a_change_of_a_watched_file_is_reported(folder: Path, revision: str, built_in: bool) -> None:
+    app = make() if built_in else serve()
+    app.config = replace(DEFAULT, server=replace(DEFAULT.server, roots=[str(folder)]))
+    uri, other = (folder / "file.txt").as_uri(), (folder / "new.txt").as_uri()
+
+    async def talk(client: Client) -> None:
+        await watch(client, uri, other)
+        await until_watched(app, 2)
+        (folder / "sub/inner.txt").write_text("nobody watches this")
+        (folder / "file.txt").write_text("changed")
+        assert (await client.heard(UPDATED))["params"]["uri"] == uri
+        os.rename(folder / "sub/inner.txt", folder / "new.txt")
+        assert (await client.heard(UPDATED))["params"]["uri"] == other
+        await client.call_tool("fs_write", path="file.txt", content="by the tool")
+        assert (await client.heard(UPDATED))["params"]["uri"] == uri
+
+    watching(app, talk, revision)
+
+
+@pytest.mark.parametrize("revision", ERAS)
+def test_a_change_in_a_watched_folder_is_reported(folder: Path, revision: str) -> None:
+    app = serve()
+    uri = (folder / "sub").as_uri()
+
+    async def talk(client: Client) -> None:
+        await watch(client, uri)
+        await until_watched(app, 1)
+        (folder / "sub/made.txt").write_text("new")
+        assert (await client.heard(UPDATED))["params"]["uri"] == uri
+
+    watching(app, talk, revision)
+
+
+@pytest.mark.parametrize("path", ["../secret", "l/secret", "to_secret", "../outside/sub/secret", ".env"])
+def test_a_watch_does_not_lead_out(folder: Path, path: str) -> None:
+    (folder / ".env").write_bytes(SECRET)
+    app = serve()
+    hidden, uri = f"file://{folder}/{path}", (folder / "z.txt").as_uri()  # which comes last
+
+    async def talk(client: Client) -> list[str]:
+        await watch(client, hidden, uri)
+        await until_watched(app, 1)
+        for name in ("../secret", "../outside/secret", "../outside/sub/secret", ".env"):
+            os.utime(folder / name)
+        (folder / "z.txt").write_text("changed")
+        await client.heard(UPDATED)
+        return [note["params"]["uri"] for note in client.notes if note["method"] == UPDATED]
+
+    assert watching(app, talk, ERAS[1]) == []
