@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -451,6 +452,14 @@ def test_files_of_many_clients_are_cached_up_to_a_limit(folder: Path, more: int)
     for number in range(MOST_CACHED + more):
         toolset.files_of(Roots((f"/{number}",)))
     assert (toolset.files_of(Roots(("/0",))) is first) is (more <= 0)
+
+
+def test_the_page_names_every_option_and_tool() -> None:
+    page = (Path(__file__).parents[3] / "docs/files.md").read_text()
+    block = page.partition("```toml\n")[2].partition("```")[0]
+    assert set(tomllib.loads(block)["toolsets"]["filesystem"]) == set(FilesystemOptions.__struct_fields__)
+    listed = [tool["name"] for tool in result(make(), "tools/list")["tools"] if tool["name"].startswith("fs_")]
+    assert all(f"| `{name}` |" in page for name in listed)
 
 
 # -- seed 001's tool

@@ -47,7 +47,7 @@ def edit_text(
     *,
     dry_run: bool,
 ) -> str:
-    """Apply edits to a file, unless somebody has changed it since it was read, and show the diff."""
+    """Apply edits to a file, unless it has changed since it was read, and show the diff."""
     with explain(path):
         data, known = _read(files, path, expected_hash, max_file_size)
         edited = apply_edits(data, edits)

@@ -167,7 +167,7 @@ class Filesystem(Toolset):
         limit: Annotated[int, Hidden()] = listing.DEFAULT_LIMIT,
         max_tokens: Tokens = listing.DEFAULT_TOKENS,
     ) -> str:
-        """List a folder as a tree with sizes. What does not fit is summed up by folder."""
+        """List a folder as a tree with sizes. Folders that do not fit are summed up."""
         path = "." if path is None else path
         files, options = self._files(ctx), self._options
         with explain(path), files.open_folder(path) as folder:
