@@ -51,6 +51,18 @@ def test_the_first_call_of_a_process_asks_for_the_clients_roots(workshop: Worksh
     assert text_of(peer.call(tool)) == str((workshop.folder / "part").resolve())
 
 
+def test_the_built_in_server_reads_and_writes_files_of_its_roots_only(workshop: Workshop) -> None:
+    (workshop.folder / "part").mkdir()
+    (workshop.folder / "secret").write_text("secret")
+    peer = workshop.serve(None, "--root", str(workshop.folder / "part"))
+    peer.start()
+    assert text_of(peer.call("fs_write", path="a/b.txt", content="one\n")).startswith("wrote a/b.txt, 4 bytes")
+    assert text_of(peer.call("fs_read", path="a/b.txt")).endswith("]\none")
+    assert text_of(peer.call("fs_search", pattern="o.e")) == "a/b.txt\n1:one"
+    assert "outside the folders" in text_of(peer.call("fs_read", path="../secret"))
+    assert (workshop.folder / "part/a/b.txt").read_text() == "one\n"
+
+
 @pytest.mark.parametrize("tool", ["thread", "task"])
 def test_a_client_that_has_sent_everything_is_not_waited_for(workshop: Workshop, tool: str) -> None:
     workshop.write('[server]\nroots = ["."]\n', "longshore.toml")

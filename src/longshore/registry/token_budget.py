@@ -7,12 +7,15 @@ text costs the same everywhere.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain
 from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 from msgspec.json import encode
+
+from longshore.errors import ToolError
 
 CHARACTERS_PER_TOKEN: Final = 4
 LEAST_TOKENS: Final = 100
@@ -110,6 +113,18 @@ def fit_ends(text: str, max_tokens: int = DEFAULT_TOKENS, note: str = "") -> str
     size = f"{lines:,} lines" if lines > 1 else f"{len(left):,} characters"
     hint = f"; {cut_line(note, NOTE_CHARACTERS - 80)}" if note else ""
     return f"{head}\n[… {size} left out{hint} …]\n{tail}"
+
+
+@contextmanager
+def fit_errors(max_tokens: int) -> Generator[None]:
+    """Shorten a ToolError whose text does not fit."""
+    try:
+        yield
+    except ToolError as problem:
+        text = str(problem)
+        if count_tokens(text) <= max_tokens:
+            raise
+        raise ToolError(fit_ends(text, max_tokens)) from None
 
 
 def cut_line(line: str, room: int) -> str:

@@ -31,6 +31,7 @@ from longshore.sandbox.roots import Roots
 from longshore.sandbox.trees import (
     MOST_DEPTH,
     MOST_ENTRIES,
+    Check,
     Entry,
     copy_tree,
     kind_of,
@@ -42,6 +43,10 @@ from longshore.sandbox.trees import (
     walk_tree,
     write_all,
 )
+
+
+def _go_on() -> None:
+    pass
 
 
 class OpenFolder(NamedTuple):
@@ -181,8 +186,12 @@ class ConfinedFiles:
         overwrite: bool = False,
         parents: bool = False,
         to: ConfinedFiles | None = None,
+        check: Check = _go_on,
     ) -> None:
-        """Move a file, folder or link, also to another file system. `to` has the target's roots, if they are others."""
+        """Move a file, folder or link, also to another file system. `to` has the target's roots, if they are others.
+
+        `check` is called for every file and megabyte that has to be copied; if it raises, nothing was moved.
+        """
         with self._both(source, target, parents, to or self, move=True) as (old, status, new):
             try:
                 rename(old.name, new.name, old.folder, new.folder, overwrite)
@@ -192,7 +201,7 @@ class ConfinedFiles:
                     raise
             if not os.access(".", os.W_OK, dir_fd=old.folder, effective_ids=True):
                 raise FileError(source, "permission")  # it could be copied, but not deleted afterwards
-            _copy(old, new, status, overwrite)
+            _copy(old, new, status, overwrite, check)
             with explain(source):
                 if kind_of(status) == "folder":
                     delete_folder(old.folder, old.name)
@@ -207,10 +216,14 @@ class ConfinedFiles:
         overwrite: bool = False,
         parents: bool = False,
         to: ConfinedFiles | None = None,
+        check: Check = _go_on,
     ) -> None:
-        """Copy a file, or a folder with all it holds, in which links stay links. The copy appears in one step."""
+        """Copy a file, or a folder with all it holds, in which links stay links. The copy appears in one step.
+
+        `check` is called for every file and megabyte; if it raises, there is no copy.
+        """
         with self._both(source, target, parents, to or self, move=False) as (old, status, new):
-            _copy(old, new, status, overwrite)
+            _copy(old, new, status, overwrite, check)
 
     def delete(self, path: str, *, tree: bool = False) -> None:
         """Delete a file, a link or an empty folder; with `tree` also a folder with all it holds."""
@@ -324,28 +337,28 @@ def _append(folder: int, name: str, data: bytes) -> os.stat_result:
         os.close(descriptor)
 
 
-def _copy(old: Place, new: Place, status: os.stat_result, overwrite: bool) -> None:
+def _copy(old: Place, new: Place, status: os.stat_result, overwrite: bool, check: Check) -> None:
     """Copy a file, folder or link to a place where it appears in one step. Raises OSError."""
     with _readable(new) as target:
         if not overwrite and new.kind() is not None:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         match kind_of(status):
             case "folder":
-                _copy_folder(old, new.name, target, overwrite)
+                _copy_folder(old, new.name, target, overwrite, check)
             case "link":
                 replace_link(target, new.name, os.readlink(old.name, dir_fd=old.folder), overwrite)
             case _:
                 source = open_regular(old.folder, old.name, os.O_RDONLY)
                 try:
                     mode = stat.S_IMODE(status.st_mode) & 0o777
-                    replace_file(target, new.name, read_chunks(source), overwrite, mode)
+                    replace_file(target, new.name, read_chunks(source, check), overwrite, mode)
                 finally:
                     os.close(source)
 
 
-def _copy_folder(old: Place, name: str, target: int, overwrite: bool) -> None:
+def _copy_folder(old: Place, name: str, target: int, overwrite: bool, check: Check) -> None:
     with open_folder(old.folder, old.name) as source, draft_folder(target) as (draft, draft_name):
-        copy_tree(source, draft)
+        copy_tree(source, draft, check)
         os.fchmod(draft, stat.S_IMODE(os.fstat(source).st_mode))
         rename(draft_name, name, target, target, overwrite)
 

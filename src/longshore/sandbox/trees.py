@@ -26,6 +26,8 @@ DRAFT_PREFIX: Final = ".longshore-draft-"
 """Of files that are being written. Nobody sees them in a folder."""
 
 EntryKind = Literal["file", "folder", "link", "special"]
+Check = Callable[[], object]
+"""Called again and again during long work, which ends with what it raises."""
 
 
 class Entry(Struct, frozen=True):
@@ -138,9 +140,10 @@ def walk_tree(
             yield from walk_tree(child, depth - 1, enter, hidden, f"{entry.path}/")
 
 
-def read_chunks(descriptor: int) -> Iterator[bytes]:
-    """The content of a file from where it stands."""
+def read_chunks(descriptor: int, check: Check = lambda: None) -> Iterator[bytes]:
+    """The content of a file from where it stands. `check` is called before each chunk."""
     while chunk := os.read(descriptor, CHUNK_BYTES):
+        check()
         yield chunk
 
 
@@ -151,40 +154,44 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
-def copy_tree(source: int, target: int, depth: int = MOST_DEPTH) -> None:
-    """Copy what is in a folder into an empty one; links are copied as links. Raises OSError, also for special files."""
+def copy_tree(source: int, target: int, check: Check = lambda: None, depth: int = MOST_DEPTH) -> None:
+    """Copy what is in a folder into an empty one; links are copied as links. Raises OSError, also for special files.
+
+    `check` is called for each file and chunk.
+    """
     entries, more = read_entries(source)
     if more:
         raise OSError(errno.E2BIG, os.strerror(errno.E2BIG))
     for entry in entries:
+        check()
         match entry.kind:
             case "folder":
-                _copy_folder(source, target, entry, depth)
+                _copy_folder(source, target, entry, check, depth)
             case "link":
                 os.symlink(os.readlink(entry.path, dir_fd=source), entry.path, dir_fd=target)
             case _:
-                _copy_file(source, target, entry)
+                _copy_file(source, target, entry, check)
 
 
-def _copy_folder(source: int, target: int, entry: Entry, depth: int) -> None:
+def _copy_folder(source: int, target: int, entry: Entry, check: Check, depth: int) -> None:
     if depth <= 1:
         raise OSError(errno.E2BIG, os.strerror(errno.E2BIG))
     with open_folder(source, entry.path) as inner:
         os.mkdir(entry.path, 0o700, dir_fd=target)
         copied = os.open(entry.path, FOLDER_FLAGS, dir_fd=target)
         try:
-            copy_tree(inner, copied, depth - 1)
+            copy_tree(inner, copied, check, depth - 1)
             os.fchmod(copied, stat.S_IMODE(entry.status.st_mode))
         finally:
             os.close(copied)
 
 
-def _copy_file(source: int, target: int, entry: Entry) -> None:
+def _copy_file(source: int, target: int, entry: Entry, check: Check) -> None:
     inner = open_regular(source, entry.path, os.O_RDONLY)
     try:
         copied = os.open(entry.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | FILE_FLAGS, 0o600, dir_fd=target)
         try:
-            for chunk in read_chunks(inner):
+            for chunk in read_chunks(inner, check):
                 write_all(copied, chunk)
             os.fchmod(copied, stat.S_IMODE(entry.status.st_mode) & 0o777)
         finally:

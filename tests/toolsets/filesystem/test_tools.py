@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from longshore import Server
 from longshore.builtin import make
 from longshore.config import DEFAULT
+from longshore.errors import Cancelled
 from longshore.registry.token_budget import LEAST_TOKENS, MOST_TOKENS, count_tokens
 from longshore.sandbox.roots import Roots
 from longshore.sandbox.trees import DRAFT_PREFIX
@@ -385,6 +386,21 @@ def test_without_a_home_there_is_no_trash(folder: Path, app: Server, monkeypatch
     assert (folder / "a").exists()
 
 
+@pytest.mark.parametrize("source", ["tree", "file"])
+def test_a_cancelled_copy_leaves_nothing(folder: Path, app: Server, source: str) -> None:
+    make_tree(folder, {f"tree/{number}": "x" for number in range(50)} | {"file": "x" * 3_000_000})
+    files, calls = Filesystem(FilesystemOptions(), app).files_of(Roots((str(folder),))), list[int]()
+
+    def check() -> None:
+        calls.append(1)
+        if len(calls) == 3:
+            raise Cancelled("by the client")
+
+    with pytest.raises(Cancelled):
+        files.copy(source, "copied", check=check)
+    assert sorted(os.listdir(folder)) == ["file", "tree"]
+
+
 # -- facts and options
 
 
@@ -515,6 +531,11 @@ def test_no_answer_exceeds_its_budget(
                 ("fs_read", {"paths": [path, path, "missing"]}),
                 ("fs_edit", {"path": path, "edits": [{"old": "\nold", "new": "\n" + "new\n" * 300}]}),
                 ("fs_edit", {"path": path, "edits": [{"old": "old  ", "new": "new"}], "dry_run": True}),
+                ("fs_edit", {"path": path, "edits": [{"old": f"{content[:5_000]}?", "new": "new"}]}),
+                ("fs_read", {"path": "\u202e" * 1_000}),
+                ("fs_list", {"path": "\u202e" * 1_000}),
+                ("fs_search", {"pattern": "x", "path": "\u202e" * 1_000}),
+                ("fs_search", {"pattern": "(" + "x" * 3_000}),
                 ("fs_list", {"gitignore": False}),
                 ("fs_search", {"pattern": "^", "context": 2}),
                 ("fs_search", {"pattern": "", "output": "files"}),

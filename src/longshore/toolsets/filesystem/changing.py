@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Literal
 
-from longshore.registry.token_budget import CHARACTERS_PER_TOKEN, LEAST_TOKENS, count_tokens, cut_line
+from longshore.registry.token_budget import CHARACTERS_PER_TOKEN, LEAST_TOKENS, count_tokens, cut_line, fit_errors
 from longshore.sandbox.confined import ConfinedFiles
 from longshore.sandbox.file_errors import FileError, explain
 from longshore.toolsets.filesystem.edits import Edit, apply_edits
@@ -48,7 +48,7 @@ def edit_text(
     dry_run: bool,
 ) -> str:
     """Apply edits to a file, unless it has changed since it was read, and show the diff."""
-    with explain(path):
+    with fit_errors(max_tokens), explain(path):
         data, known = _read(files, path, expected_hash, max_file_size)
         edited = apply_edits(data, edits)
         if not dry_run:

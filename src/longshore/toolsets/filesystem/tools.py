@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import ExitStack
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from longshore.errors import ResourceNotFound, ToolError
 from longshore.files import user_directory
 from longshore.protocol.content import Audio, Contents, Image, Text
-from longshore.registry.token_budget import DEFAULT_TOKENS, MaxTokens, fit_lines
+from longshore.registry.token_budget import DEFAULT_TOKENS, MaxTokens, fit_errors, fit_lines
 from longshore.registry.toolset import Toolset, resource, tool
 from longshore.sandbox.confined import ConfinedFiles, OpenFolder
 from longshore.sandbox.file_errors import FileError, explain
@@ -117,7 +118,8 @@ class Filesystem(Toolset):
             max_file_size=self._options.max_file_size,
         )
         wanted = [*([] if path is None else [path]), *(paths or [])]
-        return read_files(self._files(ctx), wanted, query, ctx.raise_if_cancelled)
+        with fit_errors(max_tokens):
+            return read_files(self._files(ctx), wanted, query, ctx.raise_if_cancelled)
 
     @tool(
         effects="destroy",
@@ -170,7 +172,7 @@ class Filesystem(Toolset):
         """List a folder as a tree with sizes. Folders that do not fit are summed up."""
         path = "." if path is None else path
         files, options = self._files(ctx), self._options
-        with explain(path), files.open_folder(path) as folder:
+        with fit_errors(max_tokens), explain(path), files.open_folder(path) as folder:
             query = ListQuery(
                 depth=listing.DEFAULT_DEPTH if depth is None else depth,
                 globs=() if glob is None else (glob,),
@@ -209,8 +211,11 @@ class Filesystem(Toolset):
         """Search the contents of files."""
         path = "." if path is None else path
         files, options = self._files(ctx), self._options
-        top, name = self._search_place(files, path)
-        with explain(path), files.open_folder(top) as folder:
+        with ExitStack() as stack:
+            stack.enter_context(fit_errors(max_tokens))
+            stack.enter_context(explain(path))
+            top, name = self._search_place(files, path)
+            folder = stack.enter_context(files.open_folder(top))
             query = SearchQuery(
                 pattern=pattern,
                 literal=bool(literal),
@@ -247,7 +252,7 @@ class Filesystem(Toolset):
         """Move, rename or copy."""
         files = self._files(ctx)
         change = files.copy if copy else files.move
-        change(path, to, overwrite=bool(overwrite), parents=True)
+        change(path, to, overwrite=bool(overwrite), parents=True, check=_checker(ctx))
         return f"{'copied' if copy else 'moved'} {show_path(path)} to {show_path(to)}"
 
     @tool(effects="destroy", errors=_ERRORS)
