@@ -37,6 +37,16 @@ class FileInfo(Struct, frozen=True, kw_only=True, omit_defaults=True):
     sha256: str | None = None
     """None for a file that is larger than the limit."""
 
+    def show(self) -> str:
+        """The facts as lines for a model."""
+        lines = [f"{self.mime}, {self.size:,} bytes, {self.mode}, modified {self.modified}"]
+        if self.lines is not None:
+            encoding = f"{self.encoding} with BOM" if self.bom else self.encoding
+            lines.append(f"{self.lines:,} lines in {encoding}, {self.newline} line ends")
+        if self.sha256 is not None:
+            lines.append(f"sha256 {self.sha256}")
+        return "\n".join(lines)
+
 
 def describe_file(descriptor: int, most_bytes: int, each_chunk: Callable[[], object] = lambda: None) -> FileInfo:
     """The facts of an open file. Lines and hash are left out if it has more than `most_bytes`."""

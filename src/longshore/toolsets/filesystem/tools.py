@@ -288,12 +288,7 @@ class Filesystem(Toolset):
                 return self._describe_folder(files, path)
             with files.open_file(path) as file:
                 info = describe_file(file.fileno(), self._options.max_file_size, ctx.raise_if_cancelled)
-        newline = f", {info.newline} line ends" if info.newline else ""
-        lines = (
-            "" if info.lines is None else f"\n{info.lines:,} lines in {info.encoding}{' with BOM' * info.bom}{newline}"
-        )
-        hashed = f"\nsha256 {info.sha256}" if info.sha256 else ""
-        return f"{info.mime}, {info.size:,} bytes, {info.mode}, modified {info.modified}{lines}{hashed}"
+        return info.show()
 
     @tool(effects="destroy", listed=False)
     def filesystem(
