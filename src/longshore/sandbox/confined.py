@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import sha256
 from typing import BinaryIO, NamedTuple, final
@@ -29,7 +29,6 @@ from longshore.sandbox.path_text import DeniedNames
 from longshore.sandbox.places import Place, Places
 from longshore.sandbox.roots import Roots
 from longshore.sandbox.trees import (
-    MOST_DEPTH,
     MOST_ENTRIES,
     Check,
     Entry,
@@ -124,18 +123,13 @@ class ConfinedFiles:
             hidden = self._places.hidden_in(folder.relative)
             return [Entry(entry.path, entry.status) for entry in entries if not hidden(entry.path)], more
 
-    def walk(self, path: str, depth: int = MOST_DEPTH, enter: Callable[[Entry], bool] | None = None) -> Iterator[Entry]:
-        """All entries below a folder, depth first and sorted; `enter` says which folders to go into.
+    def walk(self, path: str) -> Iterator[Entry]:
+        """All entries below a folder, depth first and sorted, at most MOST_DEPTH folders down.
 
         Links are entries and are not followed. The caller stops when it has enough.
         """
         with self.open_folder(path) as folder:
-            yield from walk_tree(folder.descriptor, depth, enter, self._places.hidden_in(folder.relative))
-
-    def open_walked(self, entry: Entry) -> BinaryIO:
-        """Open the file at which a walk stands, which is quicker than by its path."""
-        with explain(entry.path):
-            return open(open_regular(entry.folder, entry.name, os.O_RDONLY), "rb")
+            yield from walk_tree(folder.descriptor, self._places.hidden_in(folder.relative))
 
     # -- changing
 

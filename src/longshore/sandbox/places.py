@@ -13,7 +13,7 @@ from longshore.sandbox.file_errors import FileError, explain
 from longshore.sandbox.path_text import DeniedNames, absolute_text
 from longshore.sandbox.roots import Roots, is_within
 from longshore.sandbox.syscalls import is_kernel_file
-from longshore.sandbox.trees import MOST_DEPTH, EntryKind, kind_of, open_folder, walk_tree
+from longshore.sandbox.trees import EntryKind, kind_of, open_folder, walk_tree
 
 
 class Place(NamedTuple):
@@ -139,7 +139,7 @@ class Places:
     def _holds_denied(self, place: Place) -> bool:
         with open_folder(place.folder, place.name) as folder:
             denied = self.hidden_in(place.relative)
-            return any(denied(entry.path) for entry in walk_tree(folder, MOST_DEPTH))
+            return any(denied(entry.path) for entry in walk_tree(folder))
 
     def _split(self, given: str, text: str) -> tuple[str, str]:
         """The root that an absolute path lies in, and the rest of the path. Only texts are compared."""

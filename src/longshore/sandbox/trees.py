@@ -37,12 +37,6 @@ class Entry(Struct, frozen=True):
     """Relative to the folder that was listed or walked; of a single file, its name."""
     status: os.stat_result
     """Of the entry itself: a link is not followed."""
-    folder: int = -1
-    """Descriptor of the folder it is in, as long as a walk stands at this entry."""
-
-    @property
-    def name(self) -> str:
-        return os.path.basename(self.path)
 
     @property
     def kind(self) -> EntryKind:
@@ -103,7 +97,7 @@ def read_entries(folder: int, most: int = MOST_ENTRIES) -> tuple[list[Entry], bo
         wanted = (entry for entry in found if not entry.name.startswith(DRAFT_PREFIX))
         for entry in islice(wanted, most):
             try:
-                entries.append(Entry(entry.name, entry.stat(follow_symlinks=False), folder))
+                entries.append(Entry(entry.name, entry.stat(follow_symlinks=False)))
             except OSError:  # it was deleted meanwhile
                 continue
         more = next(wanted, None) is not None
@@ -111,25 +105,17 @@ def read_entries(folder: int, most: int = MOST_ENTRIES) -> tuple[list[Entry], bo
     return entries, more
 
 
-def walk_tree(
-    folder: int,
-    depth: int,
-    enter: Callable[[Entry], bool] | None = None,
-    hidden: Callable[[str], bool] | None = None,
-    prefix: str = "",
-) -> Iterator[Entry]:
-    """All entries below a folder, depth first and sorted, at most `depth` folders down.
+def walk_tree(folder: int, hidden: Callable[[str], bool] = lambda _: False, prefix: str = "") -> Iterator[Entry]:
+    """All entries below a folder, depth first and sorted; `hidden` says which paths to leave out.
 
-    `enter` says which folders to go into, `hidden` which paths to leave out. A folder that can't be opened, and one
-    beyond MOST_DEPTH, is an entry without content.
+    A folder that can't be opened, and one MOST_DEPTH down, is an entry without content.
     """
     for found in read_entries(folder)[0]:
-        entry = Entry(prefix + found.path, found.status, folder)
-        if hidden is not None and hidden(entry.path):
+        entry = Entry(prefix + found.path, found.status)
+        if hidden(entry.path):
             continue
         yield entry
-        at_end = depth <= 1 or entry.path.count("/") + 1 >= MOST_DEPTH
-        if entry.kind != "folder" or at_end or (enter is not None and not enter(entry)):
+        if entry.kind != "folder" or entry.path.count("/") + 1 >= MOST_DEPTH:
             continue
         # Only an error of opening it is passed over: the caller's own, thrown in at a `yield`, is not.
         with ExitStack() as stack:
@@ -137,7 +123,7 @@ def walk_tree(
                 child = stack.enter_context(open_folder(folder, found.path))
             except OSError:
                 continue
-            yield from walk_tree(child, depth - 1, enter, hidden, f"{entry.path}/")
+            yield from walk_tree(child, hidden, f"{entry.path}/")
 
 
 def read_chunks(descriptor: int, check: Check = lambda: None) -> Iterator[bytes]:
