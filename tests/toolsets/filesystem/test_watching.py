@@ -14,11 +14,14 @@ from pathlib import Path
 import pytest
 from tests.services import skip
 
+from longshore import Server, Toolset, resource
 from longshore.sandbox.confined import ConfinedFiles
 from longshore.sandbox.file_errors import FileError
 from longshore.sandbox.roots import Roots
+from longshore.sandbox.trees import DRAFT_PREFIX
 from longshore.toolsets.filesystem.inotify import Inotify
 from longshore.toolsets.filesystem.watching import FileWatcher
+from talk import Client, converse
 
 from .trees import make_tree
 
@@ -203,6 +206,15 @@ def test_contents_within_a_folder_are_not_its_own_changes(watching: Watching) ->
     watching.add("folder")
     (watching.root / "folder/file").write_text("longer")
     (watching.root / "folder/inner/new").touch()
+    assert watching.reports() == set()
+
+
+@pytest.mark.parametrize("way", ["inotify"], indirect=True)
+def test_drafts_of_ours_are_no_changes_of_their_folder(watching: Watching) -> None:
+    watching.add("folder")
+    draft = watching.root / "folder" / f"{DRAFT_PREFIX}1"
+    draft.touch()
+    draft.unlink()
     assert watching.reports() == set()
 
 
@@ -401,21 +413,61 @@ def test_reports_may_add_remove_and_close(tmp_path: Path, way: str) -> None:
     assert not thread.is_alive()
 
 
-def test_a_running_event_loop_takes_the_reports(tmp_path: Path, way: str) -> None:
-    path = Path(os.path.realpath(tmp_path)) / "file"
+@pytest.mark.parametrize("action", ["remove", "close"])
+def test_what_is_removed_or_closed_by_a_report_is_not_reported_after_it(tmp_path: Path, way: str, action: str) -> None:
+    paths = [Path(os.path.realpath(tmp_path)) / name for name in ("first", "second", "third")]
+    reports, ended = list[str](), threading.Event()
 
-    async def watch() -> str:
-        loop, reports = asyncio.get_running_loop(), asyncio.Queue[str]()
-
-        def changed(path: str) -> None:
-            loop.call_soon_threadsafe(reports.put_nowait, path)
-
-        watcher = FileWatcher(changed, poll_seconds=WAYS[way])
-        watcher.add(str(path))
-        path.touch()
-        try:
-            return await asyncio.wait_for(reports.get(), SECONDS)
-        finally:
+    def changed(path: str) -> None:
+        reports.append(os.path.basename(path))
+        if path != str(paths[0]) or action == "close":
             watcher.close()
+            ended.set()
+        else:
+            watcher.remove(str(paths[1]))
 
-    assert asyncio.run(watch()) == str(path)
+    watcher = FileWatcher(changed, poll_seconds=WAYS[way])
+    for path in reversed(paths):  # polling looks at the first one last, so it is not missed when others are seen
+        watcher.add(str(path))
+    thread = next(thread for thread in threading.enumerate() if thread.name == "file watcher")
+    for path in paths:
+        path.touch()
+    assert ended.wait(SECONDS)
+    thread.join(SECONDS)
+    assert reports == (["first"] if action == "close" else ["first", "third"])
+
+
+class Notes(Toolset):
+    """Files of a folder as resources that can be watched."""
+
+    def __init__(self, app: Server, folder: str, poll_seconds: float | None) -> None:
+        self.folder, self.watching = folder, asyncio.Event()
+        self.watcher = FileWatcher(
+            lambda path: app.resource_changed(f"notes://{os.path.basename(path)}"), poll_seconds=poll_seconds
+        )
+
+    async def watched(self, uri: str) -> None:
+        self.watcher.add(os.path.join(self.folder, uri.removeprefix("notes://")))
+        self.watching.set()
+
+    @resource("notes://{name}")
+    def read(self, name: str) -> str:
+        return name
+
+
+def test_a_server_notifies_its_clients_of_changes(tmp_path: Path, way: str) -> None:
+    app = Server("notes")
+    notes = Notes(app, os.path.realpath(tmp_path), WAYS[way])
+    app.add_toolset(notes)
+
+    async def script(client: Client) -> None:
+        await client.request("resources/subscribe", {"uri": "notes://file"})
+        await notes.watching.wait()
+        (tmp_path / "file").touch()
+        told = await client.heard("notifications/resources/updated")
+        assert told["params"]["uri"] == "notes://file"
+
+    try:
+        converse(app, script, "2025-11-25")
+    finally:
+        notes.watcher.close()

@@ -27,7 +27,7 @@ from longshore.sandbox.roots import Roots, is_within
 from longshore.sandbox.trees import DRAFT_PREFIX, FILE_FLAGS, MOST_DEPTH, kind_of, open_regular, read_chunks
 
 MOST_ENTRIES: Final = 10_000
-"""In the trash. Each deletion reads all their names: 10 ms."""
+"""In the trash. With so many a deletion, which reads all their names, takes 80 ms and a list 0.7 s."""
 DAY_SECONDS: Final = 86_400.0
 _ID_BYTES: Final = 4  # eight characters; a new id is compared with those in use
 _LOCK: Final = "lock"
