@@ -18,6 +18,7 @@ FOLLOWING: dict[str, Callable[[ConfinedFiles, str], object]] = {
     "status": lambda files, path: files.status(path),
     "real_path": lambda files, path: files.real_path(path),
     "list": lambda files, path: files.list_folder(path),
+    "open_folder": lambda files, path: _open_folder(files, path),
     "walk": lambda files, path: [entry.path for entry in files.walk(path)],
     "make_folder": lambda files, path: files.make_folder(path + "/made/here"),
     "write": lambda files, path: files.write(path, b"written"),
@@ -40,6 +41,11 @@ VERBS: dict[str, Callable[[ConfinedFiles, str], object]] = FOLLOWING | {
 def _read(files: ConfinedFiles, path: str) -> bytes:
     with files.open_file(path) as file:
         return file.read()
+
+
+def _open_folder(files: ConfinedFiles, path: str) -> None:
+    with files.open_folder(path):
+        pass
 
 
 def make_tree(base: Path) -> Path:
@@ -75,10 +81,9 @@ def make_tree(base: Path) -> Path:
 
 
 def confined(base: Path, way: str, **settings: list[str]) -> ConfinedFiles:
-    roots = Roots((str(base / "allow"),))
+    roots = Roots((str(base / "allow"),), given=tuple(settings.get("given", [])))
     return ConfinedFiles(
         roots,
-        given=settings.get("given", []),
         read_only=settings.get("read_only", []),
         deny=settings.get("deny", []),
         open_beneath=WAYS[way],

@@ -81,7 +81,7 @@ def drafts(base: Path) -> list[str]:
 def test_the_spellings_of_a_path(base: Path, way: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (base / "given").symlink_to(base / "allow/sub")
     monkeypatch.setenv("HOME", str(base / "given"))
-    files = confined(base, way, given=["~"])
+    files = confined(base, way, given=[f"{base}/given"])
     assert read(files, path.format(base=base)) == b"inner"
     assert files.real_path(path.format(base=base)) == f"{base}/allow/sub/inner.txt"
 
@@ -430,6 +430,14 @@ def test_denied_names_are_in_no_list_and_hold_their_folder(base: Path, way: str)
     assert [entry.path for entry in files.walk("sub")] == ["inner.txt"]
     for verb in ("move_from", "copy_from", "delete_tree"):
         assert kind(verb, files, "sub") == "denied"
+
+
+def test_an_open_folder_knows_where_it_is(base: Path, files: ConfinedFiles) -> None:
+    with files.open_folder("in/deep") as folder:
+        assert os.path.samestat(os.fstat(folder.descriptor), os.stat(base / "allow/sub/deep"))
+        assert folder[1:] == (f"{base}/allow/sub/deep", f"{base}/allow", "sub/deep")
+    with files.open_folder(".") as folder:
+        assert folder[1:] == (f"{base}/allow", f"{base}/allow", "")
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,20 @@ def test_configured_folders_are_real_and_none_lies_in_another(tree: Path, given:
     assert configured_roots([f"{tree}/{name}" for name in given]).folders == folders(tree, *merged)
 
 
+def test_roots_know_how_the_user_wrote_them(tree: Path) -> None:
+    roots = configured_roots([f"{tree}/{name}" for name in ("link", "a", "other")])
+    assert roots.given == folders(tree, "link")
+    assert roots.narrow([f"file://{tree}/link/b", "file:///"]).given == folders(tree, "link", "link/b")
+    assert roots.narrow([f"file://{tree}/other"]) == Roots(folders(tree, "other"))
+
+
+def test_the_shell_says_how_the_user_wrote_the_working_directory(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tree / "link")
+    environ = {"HOME": str(tree / "home"), "PWD": str(tree / "link")}
+    assert default_roots(environ) == Roots(folders(tree, "a"), given=folders(tree, "link"))
+    assert default_roots(environ | {"PWD": str(tree / "other")}) == Roots(folders(tree, "a"))
+
+
 @pytest.mark.parametrize("name", ["missing", "file.txt", ""])
 def test_a_configured_root_that_is_no_folder_is_named(tree: Path, name: str) -> None:
     (tree / "file.txt").write_text("")

@@ -99,7 +99,7 @@ def fit_ends(text: str, max_tokens: int = DEFAULT_TOKENS, note: str = "") -> str
     if len(text) <= room and json_length(text) <= room:
         return text
     half = (room - NOTE_CHARACTERS) // 2
-    head, tail = _prefix(text, half), _suffix(text, half)
+    head, tail = longest_prefix(text, half), _suffix(text, half)
     # Broken lines are left out, unless they are most of what there is.
     if (end := head.rfind("\n")) > len(head) // 2:
         head = head[:end]
@@ -118,8 +118,8 @@ def cut_line(line: str, room: int) -> str:
     if len(line) <= room and json_length(line) <= room:
         return line
     if room < _MARK_CHARACTERS:
-        return _prefix(line, max(0, room))
-    kept = _prefix(line, room - _MARK_CHARACTERS)
+        return longest_prefix(line, max(0, room))
+    kept = longest_prefix(line, room - _MARK_CHARACTERS)
     return f"{kept}… ({len(line) - len(kept):,} characters more)"
 
 
@@ -135,7 +135,7 @@ def _room(max_tokens: int) -> int:
     return max_tokens * CHARACTERS_PER_TOKEN
 
 
-def _prefix(text: str, room: int) -> str:
+def longest_prefix(text: str, room: int) -> str:
     """The longest beginning of a text that takes at most so many characters in JSON."""
     text = text[:room]
     while (over := json_length(text) - room) > 0:

@@ -10,15 +10,15 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import sha256
-from typing import BinaryIO, final
+from typing import BinaryIO, NamedTuple, final
 
 from longshore.sandbox.beneath import OpenBeneath, open_beneath
 from longshore.sandbox.drafts import draft_folder, lock_folder, rename, replace_file, replace_link, sync_folder
-from longshore.sandbox.file_errors import FileError
+from longshore.sandbox.file_errors import FileError, explain
 from longshore.sandbox.path_text import DeniedNames
-from longshore.sandbox.places import Place, Places, explain
+from longshore.sandbox.places import Place, Places
 from longshore.sandbox.roots import Roots
 from longshore.sandbox.trees import (
     MOST_DEPTH,
@@ -36,25 +36,36 @@ from longshore.sandbox.trees import (
 )
 
 
+class OpenFolder(NamedTuple):
+    """A folder that is open for listing."""
+
+    descriptor: int
+    path: str
+    """The real path, to show."""
+    root: str
+    """The real path of its root."""
+    relative: str
+    """The path from the root to it; empty for the root itself."""
+
+
 @final
 class ConfinedFiles:
     """The files in some roots.
 
-    `given` are other spellings of the roots, such as a link that the user configured; `read_only` are folders in which
-    nothing may be changed; `deny` are globs of names that may not be touched (see DeniedNames). A path is absolute,
-    relative to the first root, `~/…` or a `file://` URI.
+    `read_only` are folders in which nothing may be changed; `deny` are globs of names that may not be touched (see
+    DeniedNames). A path is absolute, relative to the first root, `~/…` or a `file://` URI.
     """
 
     def __init__(
         self,
         roots: Roots,
         *,
-        given: Sequence[str] = (),
         read_only: Sequence[str] = (),
         deny: Sequence[str] = (),
         open_beneath: OpenBeneath = open_beneath,
     ) -> None:
-        self._places = Places(roots, given, read_only, DeniedNames(deny), open_beneath)
+        self.roots = roots
+        self._places = Places(roots, read_only, DeniedNames(deny), open_beneath)
 
     # -- reading
 
@@ -69,7 +80,7 @@ class ConfinedFiles:
             return open(descriptor, "rb")
 
     def status(self, path: str, follow: bool = True) -> Entry:
-        """What a path names. A link at its end is followed, unless `follow` is false."""
+        """The file, folder or link of a path. A link at its end is followed, unless `follow` is false."""
         with self._places.find(path, follow) as place:
             status = place.status()
             if path.endswith("/") and not stat.S_ISDIR(status.st_mode):
@@ -81,10 +92,17 @@ class ConfinedFiles:
         with self._places.find(path) as place:
             return place.path
 
+    @contextmanager
+    def open_folder(self, path: str) -> Generator[OpenFolder]:
+        """Open a folder, to be listed or searched by its descriptor."""
+        with self._places.find(path) as place, open_folder(place.folder, place.name) as folder:
+            yield OpenFolder(folder, place.path, place.root, "" if place.name == "." else place.relative)
+
     def list_folder(self, path: str, most: int = MOST_ENTRIES) -> tuple[list[Entry], bool]:
         """The entries of a folder, sorted, and whether there are more than `most`. Denied names are left out."""
-        with self._open_folder(path) as (folder, hidden):
-            entries, more = read_entries(folder, most)
+        with self.open_folder(path) as folder:
+            entries, more = read_entries(folder.descriptor, most)
+            hidden = self._places.hidden_in(folder.relative)
             return [Entry(entry.path, entry.status) for entry in entries if not hidden(entry.path)], more
 
     def walk(self, path: str, depth: int = MOST_DEPTH, enter: Callable[[Entry], bool] | None = None) -> Iterator[Entry]:
@@ -92,8 +110,8 @@ class ConfinedFiles:
 
         Links are entries and are not followed. The caller stops when it has enough.
         """
-        with self._open_folder(path) as (folder, hidden):
-            yield from walk_tree(folder, depth, enter, hidden)
+        with self.open_folder(path) as folder:
+            yield from walk_tree(folder.descriptor, depth, enter, self._places.hidden_in(folder.relative))
 
     def open_walked(self, entry: Entry) -> BinaryIO:
         """Open the file at which a walk stands, which is quicker than by its path."""
@@ -151,20 +169,16 @@ class ConfinedFiles:
         to: ConfinedFiles | None = None,
     ) -> None:
         """Move a file, folder or link, also to another file system. `to` has the target's roots, if they are others."""
-        into = to or self
-        with self._places.find(source, follow=False, change=True) as old:
-            status = self._places.check_tree(source, old, change=True)
-            if parents:
-                into._make_parents(target)
-            with into._target(target, old, follow=False) as new:
-                try:
-                    rename(old.name, new.name, old.folder, new.folder, overwrite)
-                    return
-                except OSError as problem:
-                    if problem.errno != errno.EXDEV:
-                        raise
-                _copy(old, new, status, overwrite)
-            _remove(old, status, tree=True)
+        with self._both(source, target, parents, to or self, move=True) as (old, status, new):
+            try:
+                rename(old.name, new.name, old.folder, new.folder, overwrite)
+                return
+            except OSError as problem:
+                if problem.errno != errno.EXDEV:
+                    raise
+            _copy(old, new, status, overwrite)
+            with explain(source):
+                _remove(old, status, tree=True)
 
     def copy(
         self,
@@ -176,15 +190,8 @@ class ConfinedFiles:
         to: ConfinedFiles | None = None,
     ) -> None:
         """Copy a file, or a folder with all it holds, in which links stay links. The copy appears in one step."""
-        into = to or self
-        with self._places.find(source) as old:
-            status = self._places.check_tree(source, old, change=False)
-            if kind_of(status) == "special":
-                raise FileError(source, "special")
-            if parents:
-                into._make_parents(target)
-            with into._target(target, old, follow=True) as new:
-                _copy(old, new, status, overwrite)
+        with self._both(source, target, parents, to or self, move=False) as (old, status, new):
+            _copy(old, new, status, overwrite)
 
     def delete(self, path: str, *, tree: bool = False) -> None:
         """Delete a file, a link or an empty folder; with `tree` also a folder with all it holds."""
@@ -194,14 +201,18 @@ class ConfinedFiles:
     # -- parts of the above
 
     @contextmanager
-    def _open_folder(self, given: str) -> Generator[tuple[int, Callable[[str], bool]]]:
-        """A folder that can be listed, and what of it is hidden."""
-        with self._places.find(given) as place:
-            folder = open_folder(place.folder, place.name)
-            try:
-                yield folder, self._places.hidden_in(place)
-            finally:
-                os.close(folder)
+    def _both(
+        self, source: str, target: str, parents: bool, into: ConfinedFiles, move: bool
+    ) -> Generator[tuple[Place, os.stat_result, Place]]:
+        """The place of what is moved or copied, its status, and the place where it goes."""
+        with self._places.find(source, follow=not move, change=move) as old:
+            status = self._places.check_tree(source, old, change=move)
+            if not move and kind_of(status) == "special":
+                raise FileError(source, "special")
+            if parents:
+                into._make_parents(target)
+            with into._target(target, old, follow=not move) as new:
+                yield old, status, new
 
     @contextmanager
     def _target(self, given: str, source: Place, follow: bool) -> Generator[Place]:
@@ -249,14 +260,9 @@ def _file_name(given: str, place: Place) -> str:
     return place.name
 
 
-@contextmanager
-def _readable(place: Place) -> Generator[int]:
+def _readable(place: Place) -> AbstractContextManager[int]:
     """A descriptor of a place's folder that can be listed, locked and synced."""
-    folder = open_folder(place.folder, ".")
-    try:
-        yield folder
-    finally:
-        os.close(folder)
+    return open_folder(place.folder, ".")
 
 
 def _hash(folder: int, name: str) -> str | None:
@@ -319,14 +325,10 @@ def _copy(old: Place, new: Place, status: os.stat_result, overwrite: bool) -> No
 
 
 def _copy_folder(old: Place, name: str, target: int, overwrite: bool) -> None:
-    source = open_folder(old.folder, old.name)
-    try:
-        with draft_folder(target) as (draft, draft_name):
-            copy_tree(source, draft)
-            os.fchmod(draft, stat.S_IMODE(os.fstat(source).st_mode))
-            rename(draft_name, name, target, target, overwrite)
-    finally:
-        os.close(source)
+    with open_folder(old.folder, old.name) as source, draft_folder(target) as (draft, draft_name):
+        copy_tree(source, draft)
+        os.fchmod(draft, stat.S_IMODE(os.fstat(source).st_mode))
+        rename(draft_name, name, target, target, overwrite)
 
 
 def _remove(place: Place, status: os.stat_result, tree: bool) -> None:

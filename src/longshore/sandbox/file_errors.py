@@ -1,10 +1,12 @@
-"""What went wrong with a file, in words for a model: the path as it was given, the problem and what to do."""
+"""The failure of a file operation, in words for a model: the path as it was given, the problem and what to do."""
 
 from __future__ import annotations
 
 import errno
 import os
-from typing import Final, Literal
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, Final, Literal, Self
 
 from longshore.errors import ToolError
 
@@ -28,7 +30,16 @@ Kind = Literal[
     "permission",
     "busy",
     "failed",
+    "binary",  # `mime`, `size`
+    "invalid",  # the request makes no sense for any file
+    # of a text
+    "ambiguous",  # `lines` and `count`: where the text to replace was found
+    "beyond_end",  # `size`, and for lines `total_lines`
+    "encoding",  # `encoding`, `character`
+    "no_match",  # `line`: where the nearest place begins, or None
+    "overlapping",  # `lines`: where the first two matches that overlap begin
 ]
+"""The problems, and the figures that come with them."""
 
 SHOWN_CHARACTERS: Final = 300
 """Of a path in a message. The model knows what it wrote; a path of 4,000 characters would only cost it tokens."""
@@ -59,7 +70,9 @@ _TEXTS: Final[dict[Kind, tuple[str, str]]] = {
     "permission": ("can't be used: the operating system denies it to this server", "ask the user to allow it"),
     "busy": ("is in use at the moment", "try again"),
     "failed": ("could not be used", "try another path"),
+    "binary": ("is no text but", "use a text file"),
 }
+"""The problem, which a detail may follow, and the usual fix. Those that are not here are said by the detail alone."""
 
 _KINDS: Final[dict[int, Kind]] = {
     errno.ENOENT: "missing",
@@ -88,19 +101,49 @@ _KINDS: Final[dict[int, Kind]] = {
 
 
 class FileError(ToolError):
-    """A file operation was refused or failed. `path` is the path as the caller wrote it; nothing else is revealed."""
+    """A file operation was refused or failed. `path` is the path as the caller wrote it; nothing else is revealed.
 
-    def __init__(self, path: str, kind: Kind, detail: str = "", fix: str = "") -> None:
-        what, usual = _TEXTS[kind]
-        self.path, self.kind, self.fix = path, kind, fix or usual
-        super().__init__(f"{shown(path)} {what}{detail}; {self.fix}")
+    Parts that work on open files don't know the path: it is empty until somebody names it by `at`. `facts` has the
+    figures.
+    """
+
+    def __init__(self, path: str, kind: Kind, detail: str = "", fix: str = "", **facts: Any) -> None:
+        self.kind: Kind = kind
+        self.path, self.detail, self.facts = path, detail, facts
+        self.fix = fix or _TEXTS.get(kind, ("", ""))[1]
+        super().__init__(str(self))
+
+    def at(self, path: str) -> Self:
+        """The same error, of this path if it has none."""
+        self.path = self.path or path
+        return self
+
+    def __str__(self) -> str:
+        """The text for a model."""
+        if self.kind in _TEXTS:
+            text = f"{shown(self.path) if self.path else 'it'} {_TEXTS[self.kind][0]}{self.detail}"
+        else:
+            text = f"{shown(self.path)}: {self.detail}" if self.path else self.detail
+        return f"{text}; {self.fix}" if self.fix else text
 
 
 def file_error(path: str, problem: OSError) -> FileError:
-    """What an operating system's error means for the path that was given."""
+    """The meaning of an operating system's error for the path that was given."""
     kind = _KINDS.get(problem.errno or 0, "failed")
     reason = f" ({os.strerror(problem.errno)})" if kind == "failed" and problem.errno else ""
     return FileError(path, kind, reason)
+
+
+@contextmanager
+def explain(path: str) -> Generator[None]:
+    """Turn an OSError into what it means for the path that was given, and name the path in a FileError without one."""
+    try:
+        yield
+    except FileError as problem:
+        problem.at(path)
+        raise
+    except OSError as problem:
+        raise file_error(path, problem) from None
 
 
 def shown(path: str) -> str:

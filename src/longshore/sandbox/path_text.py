@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import translate
 from typing import Final, final
 
@@ -75,6 +75,12 @@ class DeniedNames:
             return False
         names = _fold(relative).split("/")
         return any(map(self._name.match, names)) or any(_occurs(row, names) for row in self._rows)
+
+    def within(self, folder: str) -> Callable[[str], bool]:
+        """Whether a path relative to a folder is denied; the folder is relative to its root."""
+        if self._empty:
+            return lambda _: False
+        return lambda path: self.match(f"{folder}/{path}")
 
 
 def _occurs(row: list[re.Pattern[str]], names: list[str]) -> bool:

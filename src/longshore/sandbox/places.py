@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import NamedTuple, final
 
 from longshore.sandbox.beneath import MOST_LINKS, Leaves, OpenBeneath, link_text, open_root
-from longshore.sandbox.file_errors import FileError, file_error
+from longshore.sandbox.file_errors import FileError, explain
 from longshore.sandbox.path_text import DeniedNames, absolute_text
 from longshore.sandbox.roots import Roots, is_within
 from longshore.sandbox.syscalls import is_kernel_file
@@ -49,7 +49,6 @@ class Places:
     def __init__(
         self,
         roots: Roots,
-        given: Sequence[str],
         read_only: Sequence[str],
         denied: DeniedNames,
         open_beneath: OpenBeneath,
@@ -59,10 +58,10 @@ class Places:
         self._denied = denied
         self._open_beneath = open_beneath
         self._spellings = [(root, root) for root in roots.folders]
-        for path in map(os.path.expanduser, given):
+        for path in roots.given:
             real = os.path.realpath(path)
             if any(is_within(real, root) for root in roots.folders):
-                self._spellings.append((os.path.abspath(path), real))
+                self._spellings.append((path, real))
 
     @contextmanager
     def find(self, given: str, follow: bool = True, change: bool = False) -> Generator[Place]:
@@ -133,18 +132,14 @@ class Places:
             raise FileError(given, "denied", ", and it holds such a file")
         return status
 
-    def hidden_in(self, place: Place) -> Callable[[str], bool]:
-        """Whether a path relative to a folder is left out of lists."""
-        above = place.relative
-        return lambda path: self._denied.match(f"{above}/{path}")
+    def hidden_in(self, folder: str) -> Callable[[str], bool]:
+        """Whether a path is left out of lists, relative to a folder, which is relative to its root."""
+        return self._denied.within(folder)
 
     def _holds_denied(self, place: Place) -> bool:
-        folder = open_folder(place.folder, place.name)
-        try:
-            denied = self.hidden_in(place)
+        with open_folder(place.folder, place.name) as folder:
+            denied = self.hidden_in(place.relative)
             return any(denied(entry.path) for entry in walk_tree(folder, MOST_DEPTH))
-        finally:
-            os.close(folder)
 
     def _split(self, given: str, text: str) -> tuple[str, str]:
         """The root that an absolute path lies in, and the rest of the path. Only texts are compared."""
@@ -171,12 +166,3 @@ class Places:
     def _outside(self, given: str) -> FileError:
         listed = ", ".join(self._roots.folders) or f"there are none, because {self._roots.why or 'none is configured'}"
         return FileError(given, "outside", f": {listed}")
-
-
-@contextmanager
-def explain(given: str) -> Generator[None]:
-    """Turn an OSError into what it means for the path that was given."""
-    try:
-        yield
-    except OSError as problem:
-        raise file_error(given, problem) from None

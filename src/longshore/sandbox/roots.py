@@ -26,15 +26,18 @@ class Roots(Struct, frozen=True):
     folders: tuple[str, ...] = ()
     why: str = ""
     """Why these folders, if the user did not choose them; or why there are none."""
+    given: tuple[str, ...] = ()
+    """Folders as the user wrote them, where these are other paths, such as a link to a root or to a folder in it."""
 
     def narrow(self, uris: Sequence[str]) -> Roots:
         """The part of these folders that lies within a client's roots, which are `file://` URIs."""
-        wanted = [path for uri in uris if (path := _path(uri)) is not None and os.path.isdir(path)]
+        written = [path for uri in uris if (path := _path(uri)) is not None and os.path.isdir(path)]
+        wanted = [os.path.realpath(path) for path in written]
         mine = [root for root in self.folders if any(is_within(root, path) for path in wanted)]
         theirs = [path for path in wanted if any(is_within(path, root) for root in self.folders)]
         narrowed = _merge([*mine, *theirs])
         if narrowed or not self.folders:
-            return Roots(narrowed, self.why)
+            return Roots(narrowed, self.why, _others((*self.given, *written), narrowed))
         listed = ", ".join(uris[:5])[:500] or "none"
         served = ", ".join(self.folders)
         return Roots((), f"the client's roots ({listed}) hold nothing of this server's folders ({served})")
@@ -48,7 +51,8 @@ def configured_roots(paths: Sequence[str], origin: str = "") -> Roots:
             where = f" ({origin})" if origin else ""
             raise ConfigError(f"server.roots{where}: {path!r} is no folder; create it, or name another one")
         real.append(folder)
-    return Roots(_merge(real))
+    roots = _merge(real)
+    return Roots(roots, given=_others([os.path.abspath(os.path.expanduser(path)) for path in paths], roots))
 
 
 def default_roots(environ: Mapping[str, str] | None = None) -> Roots:
@@ -58,9 +62,11 @@ def default_roots(environ: Mapping[str, str] | None = None) -> Roots:
     except FileNotFoundError:
         return _workspace("the folder that it was started in was deleted", environ)
     home = os.path.expanduser("~") if environ is None else environ.get("HOME", "")
+    written = (os.environ if environ is None else environ).get("PWD", here)
     if here == os.sep or (os.path.isabs(home) and is_within(os.path.realpath(home), here)):
         return _workspace(f"it was started in {here}", environ)
-    return Roots((here,))
+    # The shell says in PWD by which links the user went there.
+    return Roots((here,), given=_others([written], (here,)))
 
 
 def _workspace(why: str, environ: Mapping[str, str] | None) -> Roots:
@@ -73,7 +79,8 @@ def _workspace(why: str, environ: Mapping[str, str] | None) -> Roots:
         os.makedirs(path, mode=0o700, exist_ok=True)
     except OSError as problem:
         return Roots((), f"this server has no folder: {why}, and {path} can't be made ({problem.strerror}); {fix}")
-    return Roots((os.path.realpath(path),), f"{why}, so it uses a folder of its own; to choose others, {fix}")
+    real = os.path.realpath(path)
+    return Roots((real,), f"{why}, so it uses a folder of its own; to choose others, {fix}", _others([path], (real,)))
 
 
 def is_within(path: str, folder: str) -> bool:
@@ -87,8 +94,14 @@ def _merge(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(p for p in distinct if not any(p != other and is_within(p, other) for other in distinct))
 
 
+def _others(paths: Iterable[str], roots: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of some absolute paths that lead into the roots but don't say so."""
+    distinct = dict.fromkeys(path for path in paths if os.path.isabs(path) and os.path.realpath(path) != path)
+    return tuple(path for path in distinct if any(is_within(os.path.realpath(path), root) for root in roots))
+
+
 def _path(uri: str) -> str | None:
-    """The real path of a `file://` URI of this machine; None for any other."""
+    """The path of a `file://` URI of this machine; None for any other."""
     if not uri.lower().startswith(_SCHEME):
         return None
     from urllib.parse import unquote
@@ -97,4 +110,4 @@ def _path(uri: str) -> str | None:
     path = slash + unquote(rest)
     if host.lower() not in ("", "localhost") or not slash or "\0" in path:
         return None
-    return os.path.realpath(path)
+    return path.rstrip("/") or "/"

@@ -17,17 +17,15 @@ AT_FDCWD: Final = -100
 _OPENAT2: Final = 437  # the same number on every architecture that Python runs on
 _RENAME_NOREPLACE: Final = 1
 _RENAME_EXCL: Final = 4  # macOS
-_KERNEL_FILE_SYSTEMS: Final = frozenset(
-    {
-        0x9FA0,  # proc: /proc/self/environ holds the server's own secrets
-        0x62656572,  # sysfs
-        0x64626720,  # debugfs
-        0x74726163,  # tracefs: reading trace_pipe waits for events
-        0x73636673,  # securityfs
-        0x27E0EB,  # cgroup
-        0x63677270,  # cgroup2
-    }
-)
+_KERNEL_FILE_SYSTEMS: Final = {
+    0x9FA0: b"proc",  # /proc/self/environ holds the server's own secrets
+    0x62656572: b"sysfs",
+    0x64626720: b"debugfs",
+    0x74726163: b"tracefs",  # reading trace_pipe waits for events
+    0x73636673: b"securityfs",
+    0x27E0EB: b"cgroup",
+    0x63677270: b"cgroup2",
+}
 
 
 class _OpenHow(ctypes.Structure):
@@ -89,6 +87,16 @@ def is_kernel_file(descriptor: int) -> bool:
     if _libc().fstatfs(ctypes.c_int(descriptor), ctypes.byref(status)) != 0:
         raise _last_error()
     return (int(status[0]) & 0xFFFFFFFF) in _KERNEL_FILE_SYSTEMS
+
+
+def holds_kernel_files(folder: int) -> bool:
+    """Whether a file system of the kernel's own is mounted somewhere below an open folder, on Linux."""
+    path = os.fsencode(descriptor_path(folder)).rstrip(b"/") + b"/"
+    with open("/proc/self/mountinfo", "rb") as file:
+        # … the mount point is the fifth field, where spaces are escaped; after " - " comes the type.
+        mounts = [line.partition(b" - ") for line in file]
+    points = [head.split()[4] for head, _, tail in mounts if tail.split()[0] in _KERNEL_FILE_SYSTEMS.values()]
+    return any(point.replace(b"\\040", b" ").startswith(path) for point in points)
 
 
 def rename_exclusive(source: str, target: str, source_folder: int, target_folder: int) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from typing import Final, Literal
 
@@ -28,7 +29,7 @@ EntryKind = Literal["file", "folder", "link", "special"]
 
 
 class Entry(Struct, frozen=True):
-    """What a folder holds under a name."""
+    """A file, folder or link under a name in a folder."""
 
     path: str
     """Relative to the folder that was listed or walked; of a single file, its name."""
@@ -47,7 +48,7 @@ class Entry(Struct, frozen=True):
 
 
 def kind_of(status: os.stat_result) -> EntryKind:
-    """What a status is of."""
+    """The kind of thing that a status is of."""
     if stat.S_ISREG(status.st_mode):
         return "file"
     if stat.S_ISDIR(status.st_mode):
@@ -55,13 +56,16 @@ def kind_of(status: os.stat_result) -> EntryKind:
     return "link" if stat.S_ISLNK(status.st_mode) else "special"
 
 
-def open_folder(folder: int, name: str) -> int:
+@contextmanager
+def open_folder(folder: int, name: str) -> Generator[int]:
     """Open a folder in a folder, for listing. Raises OSError for a link and for what the kernel makes up."""
     descriptor = os.open(name, FOLDER_FLAGS, dir_fd=folder)
-    if is_kernel_file(descriptor):
+    try:
+        if is_kernel_file(descriptor):
+            raise OSError(errno.ENXIO, os.strerror(errno.ENXIO))
+        yield descriptor
+    finally:
         os.close(descriptor)
-        raise OSError(errno.ENXIO, os.strerror(errno.ENXIO))
-    return descriptor
 
 
 def open_regular(folder: int, name: str, flags: int, mode: int = 0o666) -> int:
@@ -125,14 +129,13 @@ def walk_tree(
         at_end = depth <= 1 or entry.path.count("/") + 1 >= MOST_DEPTH
         if entry.kind != "folder" or at_end or (enter is not None and not enter(entry)):
             continue
-        try:
-            child = open_folder(folder, found.path)
-        except OSError:
-            continue
-        try:
+        # Only an error of opening it is passed over: the caller's own, thrown in at a `yield`, is not.
+        with ExitStack() as stack:
+            try:
+                child = stack.enter_context(open_folder(folder, found.path))
+            except OSError:
+                continue
             yield from walk_tree(child, depth - 1, enter, hidden, f"{entry.path}/")
-        finally:
-            os.close(child)
 
 
 def read_chunks(descriptor: int) -> Iterator[bytes]:
@@ -166,8 +169,7 @@ def copy_tree(source: int, target: int, depth: int = MOST_DEPTH) -> None:
 def _copy_folder(source: int, target: int, entry: Entry, depth: int) -> None:
     if depth <= 1:
         raise OSError(errno.E2BIG, os.strerror(errno.E2BIG))
-    inner = open_folder(source, entry.path)
-    try:
+    with open_folder(source, entry.path) as inner:
         os.mkdir(entry.path, 0o700, dir_fd=target)
         copied = os.open(entry.path, FOLDER_FLAGS, dir_fd=target)
         try:
@@ -175,8 +177,6 @@ def _copy_folder(source: int, target: int, entry: Entry, depth: int) -> None:
             os.fchmod(copied, stat.S_IMODE(entry.status.st_mode))
         finally:
             os.close(copied)
-    finally:
-        os.close(inner)
 
 
 def _copy_file(source: int, target: int, entry: Entry) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from _thread import allocate_lock
 from collections.abc import Generator
 from time import gmtime, monotonic, strftime
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, Self, final
 
 from longshore import config as configuration
 from longshore.errors import ToolError
@@ -30,7 +30,13 @@ _TEXT: Final = frozenset(
 class Folders(tuple[str, ...]):
     """The folders that a call may touch, as real paths. It can be awaited, for `await ctx.folders()`."""
 
-    __slots__ = ()
+    roots: Roots
+    """These folders, with the other paths that lead to them."""
+
+    def __new__(cls, roots: Roots) -> Self:
+        made = super().__new__(cls, roots.folders)
+        made.roots = roots
+        return made
 
     def __await__(self) -> Generator[None, None, Folders]:
         yield from ()
@@ -108,7 +114,7 @@ class CallFiles:
             roots = roots.narrow(client.uris)
         if not roots.folders:
             raise ToolError(f"{call.entry.name} may touch no folder: {roots.why}")
-        return Folders(roots.folders)
+        return Folders(roots)
 
     # -- artifacts
 

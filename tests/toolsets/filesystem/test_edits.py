@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longshore.registry.token_budget import LEAST_TOKENS, MOST_TOKENS, count_tokens
+from longshore.sandbox.file_errors import FileError
 from longshore.toolsets.filesystem.edits import Edit, apply_edits
-from longshore.toolsets.filesystem.file_error import FileError
 from longshore.toolsets.filesystem.text_changes import Diff, Replaced
 
 PYTHON = "def one():\n    return 1\n\n\ndef two():\n    return 2\n"
@@ -71,7 +71,7 @@ def test_edits_replace_what_they_name(before: str, edits: list[Edit], after: str
 def test_edits_that_can_not_be_applied_are_refused(before: str, edits: list[Edit], problem: str, text: str) -> None:
     with pytest.raises(FileError) as raised:
         apply_edits(before.encode(), edits)
-    assert raised.value.problem == problem
+    assert raised.value.kind == problem
     assert str(raised.value).startswith(text)
 
 

@@ -8,7 +8,7 @@ import os
 import pytest
 from tests.toolsets.filesystem.open_bytes import open_bytes
 
-from longshore.toolsets.filesystem.file_error import FileError
+from longshore.sandbox.file_errors import FileError
 from longshore.toolsets.filesystem.file_info import (
     HASH_CHARACTERS,
     FileInfo,

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from tests.services import skip
 
-from longshore.errors import Cancelled
+from longshore.errors import Cancelled, ToolError
 from longshore.sandbox import descendants, landlock
-from longshore.toolsets.filesystem.search import Engine, SearchError, SearchQuery, search
+from longshore.toolsets.filesystem.search import Engine, SearchQuery, search
 
 from .test_search import need_ripgrep
 from .trees import make_tree, opened
@@ -35,7 +35,7 @@ def left_over(before: list[int]) -> list[int]:
 
 def test_a_catastrophic_pattern_is_killed_at_the_time_limit(slow: Path) -> None:
     before = descendants.children(os.getpid())
-    with opened(slow) as folder, pytest.raises(SearchError, match=r"longer than 0\.3 s; narrow it by path or glob"):
+    with opened(slow) as folder, pytest.raises(ToolError, match=r"longer than 0\.3 s; narrow it by path or glob"):
         search(folder, SearchQuery(pattern=CATASTROPHE), seconds=0.3)
     assert left_over(before) == []
 
@@ -82,7 +82,7 @@ def test_what_the_caller_raises_is_no_reason_to_search_again(slow: Path) -> None
 
 
 def test_a_ripgrep_that_does_not_start_is_replaced_by_our_own(slow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.toolsets.filesystem.search.find_ripgrep", lambda: "/nonexistent/rg")
+    monkeypatch.setattr("longshore.toolsets.filesystem.search.find_ripgrep", lambda _: "/nonexistent/rg")
     with opened(slow) as folder:
         assert search(folder, SearchQuery(pattern="a", output="files")).text == "a"
 

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longshore.registry.token_budget import LEAST_TOKENS, count_tokens
+from longshore.sandbox.file_errors import FileError
+from longshore.sandbox.trees import MOST_DEPTH
 from longshore.toolsets.filesystem import listing
 from longshore.toolsets.filesystem.gitignore import rules_above
 from longshore.toolsets.filesystem.listing import Listing, ListQuery, list_folder, show_size
@@ -47,6 +49,8 @@ CASES: list[tuple[str, dict[str, bytes | str], dict[str, Any], str]] = [
     ),
     ("no gitignore", {".gitignore": "a\n", "a": "", ".git/x": ""}, {"gitignore": False}, ".gitignore 2\na 0"),
     ("gitignore counted", {"s/.gitignore": "a\n", "s/a": "", "s/b": ""}, {"depth": 1}, "s/ 2 files, 2"),
+    ("being written", {".longshore-draft-1": "", "b": ""}, {}, "b 0"),
+    ("denied parts", {"b/c": "", "d": ""}, {"deny": ("a/b",), "within": "a"}, "d 0\n[1 ignored or denied not shown]"),
     ("denied", {".env": "", "b": ""}, {"deny": (".env",)}, "b 0\n[1 ignored or denied not shown]"),
     ("by size", {"a": "1", "b": "123", "c": "12"}, {"sort": "size"}, "b 3\nc 2\na 1"),
     ("an empty folder", {}, {}, "[empty]"),
@@ -67,7 +71,7 @@ def test_links_are_shown_and_not_entered_and_special_files_are_named(tmp_path: P
     make_tree(tmp_path, {"out/secret": "x", "in/a": ""})
     (tmp_path / "in/l").symlink_to("../out")
     os.mkfifo(tmp_path / "in/p")
-    assert show(tmp_path / "in").text == "a 0\nl -> ../out\np (fifo)"
+    assert show(tmp_path / "in").text == "a 0\nl -> ../out\np (special)"
 
 
 def test_the_newest_come_first_when_sorted_by_time(tmp_path: Path) -> None:
@@ -149,10 +153,17 @@ def test_pages_hold_every_entry_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"depth": 0}, {"depth": 101}, {"limit": 0}, {"limit": 10_001}, {"cursor": "no such name"}, {"globs": ("",)}],
+    [
+        {"depth": 0},
+        {"depth": MOST_DEPTH + 1},
+        {"limit": 0},
+        {"limit": 10_001},
+        {"cursor": "no such name"},
+        {"globs": ("",)},
+    ],
 )
 def test_wrong_options_are_refused(tmp_path: Path, options: Any) -> None:
-    with pytest.raises(ValueError, match=r"depth|limit|cursor|glob"):
+    with pytest.raises(FileError, match=r"depth|limit|cursor|glob"):
         show(tmp_path, **options)
 
 

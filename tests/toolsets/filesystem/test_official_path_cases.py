@@ -305,10 +305,9 @@ def test_links_that_leave_the_root_and_come_back_are_followed(linked: Path, way:
 @pytest.mark.parametrize("way", WAYS)
 def test_a_root_is_known_by_the_link_that_the_user_gave_and_by_its_real_path(linked: Path, way: str) -> None:
     (linked / "given").symlink_to(linked / "root")
-    given = [str(linked / "given")]
-    roots = configured_roots(given)
+    roots = configured_roots([str(linked / "given")])
     assert roots.folders == (f"{linked}/root",)
-    files = ConfinedFiles(roots, given=given, open_beneath=WAYS[way])
+    files = ConfinedFiles(roots, open_beneath=WAYS[way])
     for path in (f"{linked}/given/file.txt", f"{linked}/root/file.txt", "file.txt"):
         assert files.real_path(path) == f"{linked}/root/file.txt"
     (linked / "given").unlink()

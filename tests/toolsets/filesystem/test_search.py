@@ -13,10 +13,12 @@ from tests.services import need_command, skip
 
 from longshore.registry.token_budget import LEAST_TOKENS, count_tokens
 from longshore.sandbox import landlock
+from longshore.sandbox.file_errors import FileError
 from longshore.toolsets.filesystem import matches
 from longshore.toolsets.filesystem.gitignore import rules_above
 from longshore.toolsets.filesystem.patterns import PatternError
-from longshore.toolsets.filesystem.search import Engine, SearchError, SearchQuery, search
+from longshore.toolsets.filesystem.ripgrep import find_ripgrep
+from longshore.toolsets.filesystem.search import Engine, SearchQuery, search
 from longshore.toolsets.filesystem.search_pages import Page
 
 from .trees import make_tree, opened
@@ -78,6 +80,14 @@ CASES: list[tuple[str, dict[str, bytes | str], dict[str, Any], str]] = [
     ),
     ("a glob that excludes", {"a.py": "x", "b.js": "x"}, {"pattern": "x", "globs": ("!*.js",)}, "a.py\n1:x"),
     ("a glob of files", {"a.py/b": "x", "c.py": "x"}, {"pattern": "x", "globs": ("*.py", "!a/*.py")}, "c.py\n1:x"),
+    ("a denied name in other case", {".ENV": "x", "a": "x"}, {"pattern": "x", "deny": (".env",)}, "a\n1:x"),
+    ("denied parts", {"b/c": "x", "d": "x"}, {"pattern": "x", "deny": ("a/b",), "within": "a"}, "d\n1:x"),
+    ("a file being written", {".longshore-draft-1": "x", "a": "x"}, {"pattern": "x"}, "a\n1:x"),
+    ("a prefix", {"a": "x", "b": "x"}, {"pattern": "x", "prefix": "s/t/"}, "s/t/a\n1:x\ns/t/b\n1:x"),
+    ("paths with a prefix", {"a": "x"}, {"pattern": "x", "prefix": "s/", "output": "files"}, "s/a"),
+    ("one file", {"a": "x", "b": "x", "c/b": "x"}, {"pattern": "x", "file": "b"}, "b\n1:x"),
+    ("one file that is ignored", {".gitignore": "b", "b": "x"}, {"pattern": "x", "file": "b"}, "b\n1:x"),
+    ("one file that begins with a dash", {"--pre=x": "x"}, {"pattern": "x", "file": "--pre=x"}, "--pre=x\n1:x"),
     ("a denied folder", {"k.d/b": "x", "c": "x"}, {"pattern": "x", "deny": ("*.d",)}, "c\n1:x"),
     ("a folder as glob", {"a/b/c": "x", "d": "x"}, {"pattern": "x", "globs": ("a",)}, "a/b/c\n1:x"),
     (
@@ -138,6 +148,12 @@ def test_links_and_special_files_are_not_searched(tmp_path: Path, engine: Engine
     (tmp_path / "in/near").symlink_to("a")
     os.mkfifo(tmp_path / "in/fifo")
     assert find(tmp_path / "in", engine, "x").text == "a\n1:x"
+
+
+def test_ripgrep_is_not_let_loose_on_files_of_the_kernel(tmp_path: Path) -> None:
+    need_ripgrep()
+    with opened(Path("/")) as top, opened(tmp_path) as folder:
+        assert (find_ripgrep(top), find_ripgrep(folder) is None) == (None, False)
 
 
 def test_undecodable_names_are_escaped_and_paged(tmp_path: Path, engine: Engine) -> None:
@@ -209,12 +225,12 @@ def test_too_many_matches_are_cut_at_the_same_place(tmp_path: Path, engine: Engi
     ],
 )
 def test_wrong_options_are_refused(tmp_path: Path, options: Any, message: str) -> None:
-    with pytest.raises(SearchError, match=message):
+    with pytest.raises(FileError, match=message):
         find(tmp_path, "auto", "x", **options)
 
 
 def test_a_foreign_cursor_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="cursor"):
+    with pytest.raises(FileError, match="cursor"):
         find(tmp_path, "auto", "x", cursor="page 2")
 
 

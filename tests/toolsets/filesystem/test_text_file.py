@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.toolsets.filesystem.open_bytes import open_bytes
 
 from longshore.registry.token_budget import LEAST_TOKENS, MOST_TOKENS, count_tokens
-from longshore.toolsets.filesystem.file_error import FileError
+from longshore.sandbox.file_errors import FileError
 from longshore.toolsets.filesystem.text_file import (
     CHEAP_BYTES,
     LINE_CHARACTERS,
@@ -240,8 +240,8 @@ def test_memory_does_not_grow_with_the_file_nor_with_a_line() -> None:
 def test_a_request_that_makes_no_sense_is_refused(read: object, problem: str, text: str) -> None:
     with open_bytes(b"a\nb\n") as descriptor, pytest.raises(FileError) as raised:
         read(TextFile(descriptor))  # type: ignore[operator]
-    assert (raised.value.problem, str(raised.value)) == (problem, text)
-    assert str(raised.value.at("notes.txt")) == f"notes.txt: {text}"
+    assert (raised.value.kind, str(raised.value)) == (problem, text)
+    assert str(raised.value.at("notes.txt")) == f"'notes.txt': {text}"
 
 
 def test_a_binary_file_is_refused_with_its_type_and_size() -> None:

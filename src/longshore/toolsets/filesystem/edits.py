@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from longshore.toolsets.filesystem.file_error import FileError
+from longshore.sandbox.file_errors import FileError
 from longshore.toolsets.filesystem.file_type import SAMPLE_BYTES, TextFormat, detect_type
 from longshore.toolsets.filesystem.nearest_lines import show_nearest
 from longshore.toolsets.filesystem.text_changes import Diff, Replaced, compose
@@ -36,13 +36,13 @@ class Edited(Struct, frozen=True, kw_only=True):
     replacements: int
     diff: Diff
     notes: tuple[str, ...]
-    """What a model should know: which edits matched only when whitespace was ignored."""
+    """Which edits matched only when whitespace was ignored."""
 
 
 def apply_edits(data: bytes, edits: Sequence[Edit]) -> Edited:
     """Applies edits in order, each to the result of those before it. Raises FileError if one of them can't be."""
     if not edits:
-        raise FileError("invalid", "there are no edits", "give at least one")
+        raise FileError("", "invalid", "there are no edits", "give at least one")
     text_format = _format_of(data)
     raw = text_format.decode(data[len(text_format.bom) :])
     original = raw.replace("\r\n", "\n")
@@ -52,7 +52,9 @@ def apply_edits(data: bytes, edits: Sequence[Edit]) -> Edited:
         try:
             spans, note = _spans(text, edit, text_format)
         except FileError as problem:
-            raise FileError(problem.problem, where + problem.what, problem.fix, **problem.facts, edit=number) from None
+            raise FileError(
+                "", problem.kind, where + problem.detail, problem.fix, **problem.facts, edit=number
+            ) from None
         if note:
             notes.append(where + note)
         text, later = _replace(text, spans)
@@ -73,28 +75,28 @@ class _Span(Struct, frozen=True):
 def _format_of(data: bytes) -> TextFormat:
     file_type = detect_type(data[:SAMPLE_BYTES])
     if file_type.text is None:
-        what = f"it is no text but {file_type.mime} ({len(data):,} bytes)"
-        raise FileError("binary", what, "write it whole", mime=file_type.mime, size=len(data))
+        what = f" {file_type.mime} ({len(data):,} bytes)"
+        raise FileError("", "binary", what, "write it whole", mime=file_type.mime, size=len(data))
     if len(data) % file_type.text.width:
-        raise FileError("encoding", "it is no valid UTF-16: half a character is at its end", "write it whole")
+        raise FileError("", "encoding", "it is no valid UTF-16: half a character is at its end", "write it whole")
     return file_type.text
 
 
 def _spans(text: str, edit: Edit, text_format: TextFormat) -> tuple[list[_Span], str]:
-    """What an edit replaces, in order, and a note if it was found only when whitespace was ignored."""
+    """The spans that an edit replaces, in order, and a note if it was found only when whitespace was ignored."""
     old, new = edit.old.replace("\r\n", "\n"), edit.new.replace("\r\n", "\n")
     if not old:
-        raise FileError("invalid", "old is empty", "give the text to replace, or write or append to the file")
+        raise FileError("", "invalid", "old is empty", "give the text to replace, or write or append to the file")
     if old == new:
         fix = "give a different text; to change line ends, write the file whole"
-        raise FileError("invalid", "old and new are the same text", fix)
+        raise FileError("", "invalid", "old and new are the same text", fix)
     _check_characters(new, text_format)
     if starts := _occurrences(text, old, edit.replace_all):
         return [_Span(start, start + len(old), new) for start in starts], ""
     found = find_by_words(text, old, new)
     if not found:
         shown, line = show_nearest(text, old, new)
-        raise FileError("no_match", f"old does not occur in the file; nothing was changed{shown}", "", line=line)
+        raise FileError("", "no_match", f"old does not occur in the file; nothing was changed{shown}", "", line=line)
     if len(found) > 1 and not edit.replace_all:
         raise _ambiguous(text, [start for start, _, _ in found], "old occurs (but for whitespace)")
     lines = ", ".join(str(_line_of(text, start)) for start, _, _ in found[:_NAMED_LINES])
@@ -110,7 +112,7 @@ def _check_characters(new: str, text_format: TextFormat) -> None:
         character = problem.object[problem.start]
         what = f"{character!a} can't be written in {text_format.name}, the file's encoding"
         fix = "use another character, or write the file whole as UTF-8"
-        raise FileError("encoding", what, fix, encoding=text_format.encoding, character=character) from None
+        raise FileError("", "encoding", what, fix, encoding=text_format.encoding, character=character) from None
 
 
 def _occurrences(text: str, old: str, replace_all: bool) -> list[int]:
@@ -127,7 +129,7 @@ def _occurrences(text: str, old: str, replace_all: bool) -> list[int]:
     if any(second < first + len(old) for first, second in pairwise(starts[-2:])):
         lines = [_line_of(text, start) for start in starts[-2:]]
         what = f"the places where old occurs overlap, at lines {lines[0]} and {lines[1]}"
-        raise FileError("overlapping", what, "give a longer text", lines=lines)
+        raise FileError("", "overlapping", what, "give a longer text", lines=lines)
     return starts
 
 
@@ -136,7 +138,7 @@ def _ambiguous(text: str, starts: list[int], what: str) -> FileError:
     more = f" and {len(starts) - len(lines):,} more" if len(starts) > len(lines) else ""
     what = f"{what} {len(starts):,} times, at lines {', '.join(map(str, lines))}{more}; nothing was changed"
     fix = "add lines around it to old so that it occurs once, or set replace_all"
-    return FileError("ambiguous", what, fix, lines=lines, count=len(starts))
+    return FileError("", "ambiguous", what, fix, lines=lines, count=len(starts))
 
 
 def _line_of(text: str, position: int) -> int:

@@ -1,4 +1,4 @@
-"""What there is to know about a file: size, times, mode, type, lines and hash."""
+"""The facts about a file: size, times, mode, type, lines and hash."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from hashlib import sha256
+from time import gmtime, strftime
 from typing import Final
 
 from msgspec import Struct
 
-from longshore.toolsets.filesystem.file_error import FileError
+from longshore.sandbox.file_errors import FileError
 from longshore.toolsets.filesystem.file_type import Encoding, Newline, detect_file_type
 from longshore.toolsets.filesystem.text_file import TextFile
 
@@ -39,16 +40,13 @@ class FileInfo(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def describe_file(descriptor: int, most_bytes: int, each_chunk: Callable[[], object] = lambda: None) -> FileInfo:
     """The facts of an open file. Lines and hash are left out if it has more than `most_bytes`."""
-    from datetime import UTC, datetime  # not on the way to a server's start
-
     status = os.fstat(descriptor)
     file_type = detect_file_type(descriptor)
     small = status.st_size <= most_bytes
     text = file_type.text
-    modified = datetime.fromtimestamp(int(status.st_mtime), UTC)
     return FileInfo(
         size=status.st_size,
-        modified=modified.isoformat().replace("+00:00", "Z"),
+        modified=show_time(status.st_mtime),
         mode=stat.filemode(status.st_mode),
         mime=file_type.mime,
         encoding=text.encoding if text else None,
@@ -57,6 +55,17 @@ def describe_file(descriptor: int, most_bytes: int, each_chunk: Callable[[], obj
         lines=TextFile(descriptor, file_type, each_chunk).count_lines() if small and text else None,
         sha256=hash_file(descriptor, most_bytes, each_chunk) if small else None,
     )
+
+
+def show_time(seconds: float) -> str:
+    """A time in UTC, as 2026-07-28T09:30:00Z."""
+    return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(seconds))
+
+
+def free_bytes(folder: str) -> int:
+    """The space that is left for us where a folder is. Raises OSError."""
+    status = os.statvfs(folder)
+    return status.f_bavail * status.f_frsize
 
 
 def hash_file(descriptor: int, most_bytes: int, each_chunk: Callable[[], object] = lambda: None) -> str:
@@ -83,10 +92,9 @@ def check_hash(actual: str, expected: str) -> None:
     wanted = expected.strip().lower()
     if len(wanted) < HASH_CHARACTERS:
         what = f"expected_hash has {len(wanted)} characters"
-        raise FileError("invalid", what, f"give at least the first {HASH_CHARACTERS} of the file's SHA-256")
+        raise FileError("", "invalid", what, f"give at least the first {HASH_CHARACTERS} of the file's SHA-256")
     if not actual.startswith(wanted):
-        what = "it was changed since you read it"
-        raise FileError("changed", what, "read it again", expected=wanted, actual=actual)
+        raise FileError("", "changed", expected=wanted, actual=actual)
 
 
 def _chunks(descriptor: int, most_bytes: int) -> Iterator[bytes]:
@@ -97,5 +105,5 @@ def _chunks(descriptor: int, most_bytes: int) -> Iterator[bytes]:
         size = max(size, position)
         yield chunk
     if size > most_bytes:
-        what = f"it has {size:,} bytes, more than the limit of {most_bytes:,} (max_file_size)"
-        raise FileError("too_large", what, "read it in parts, or raise the limit", size=size, most=most_bytes)
+        what = f": {size:,} bytes, more than the limit of {most_bytes:,} (max_file_size)"
+        raise FileError("", "too_large", what, "read it in parts", size=size, most=most_bytes)

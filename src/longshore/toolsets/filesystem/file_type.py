@@ -1,4 +1,4 @@
-"""What kind of file this is, from its first bytes: the MIME type, and for text the encoding and line ends."""
+"""The kind of a file, from its first bytes: the MIME type, and for text the encoding and line ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 SAMPLE_BYTES: Final = 65_536
-"""What a decision is based on. Enough to meet a character that is not ASCII in most texts, and read in 20 µs."""
+"""The part of a file that decides. Enough to meet a character that is not ASCII in most texts, and read in 20 µs."""
 _MOST_CONTROLS: Final = 0.1
 """The share of control characters that a text has at most. Logs with colours have some."""
 

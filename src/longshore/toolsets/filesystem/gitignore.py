@@ -13,9 +13,11 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Final, NamedTuple, cast
 
+from longshore.sandbox.file_errors import FileError
+
 NAME: Final = ".gitignore"
 MOST_BYTES: Final = 512 * 1024
-"""What is read of a .gitignore. The largest known have some ten kilobytes."""
+"""The most that is read of a .gitignore. The largest known have some ten kilobytes."""
 MOST_ALTERNATIVES: Final = 64
 """How many globs `{a,b}` may stand for: more is a mistake or an attack."""
 _FOLDER_MARK: Final = "ps_d"
@@ -89,15 +91,15 @@ class Ignores:
 class Globs:
     """Globs in .gitignore's syntax with `{a,b}`: `*.py` at any depth, `src/**/*.py` from the top, `!*.min.js` not.
 
-    A glob whose last part has a star means files by that name; else also all that a folder of the name holds. If
-    `covers`, every glob means that too.
+    A glob whose last part has a star means files by that name; else also all that a folder of the name holds.
     """
 
-    def __init__(self, globs: Sequence[str], *, covers: bool = False) -> None:
+    def __init__(self, globs: Sequence[str]) -> None:
+        """Raises FileError for a glob that means nothing, or too much."""
         if any(not glob.strip() for glob in globs):
-            raise ValueError("a glob is empty; leave it out or give one such as *.py")
+            raise FileError("", "invalid", "a glob is empty", "leave it out or give one such as *.py")
         expanded = [one for glob in globs for one in expand_braces(glob)]
-        compiled = [(_compile(re.sub(r"^#", r"\\#", one)), not covers and "*" in _last_part(one)) for one in expanded]
+        compiled = [(_compile(re.sub(r"^#", r"\\#", one)), "*" in _last_part(one)) for one in expanded]
         self._rules = [(rule, by_file) for rule, by_file in reversed(compiled) if rule is not None]
         self._otherwise = bool(globs) and not any(rule.ignored for rule, _ in self._rules)
 
@@ -159,7 +161,8 @@ def expand_braces(glob: str) -> list[str]:
         else:
             todo += [text[: found.start()] + part + text[found.end() :] for part in found[1].split(",")]
         if len(done) + len(todo) > MOST_ALTERNATIVES:
-            raise ValueError(f"the glob {glob!r} stands for more than {MOST_ALTERNATIVES}; give fewer alternatives")
+            what = f"the glob {glob!r} stands for more than {MOST_ALTERNATIVES}"
+            raise FileError("", "invalid", what, "give fewer alternatives")
     return done
 
 
@@ -192,5 +195,5 @@ def last_names(globs: Iterable[str]) -> list[str]:
 
 
 def _last_part(glob: str) -> str:
-    """What a glob says of the name; empty if it means a folder only."""
+    """The part of a glob that says the name; empty if it means a folder only."""
     return glob.rpartition("/")[2]

@@ -15,8 +15,11 @@ from typing import Final, Literal
 from msgspec import Struct, field
 
 from longshore.registry.token_budget import CHARACTERS_PER_TOKEN, NOTE_CHARACTERS, fit_lines, json_length
+from longshore.sandbox.file_errors import FileError
+from longshore.sandbox.path_text import DeniedNames
+from longshore.sandbox.trees import MOST_DEPTH, EntryKind, open_folder
 from longshore.toolsets.filesystem.gitignore import Above, Globs, Ignores
-from longshore.toolsets.filesystem.walking import MOST_DEPTH, Entry, Filter, Kind, open_folder, read_folder, show_name
+from longshore.toolsets.filesystem.walking import Filter, read_folder, show_name
 
 DEFAULT_DEPTH: Final = 3
 DEFAULT_TOKENS: Final = 4_000
@@ -49,7 +52,9 @@ class ListQuery(Struct, frozen=True, kw_only=True):
     """The name after which the page begins."""
     max_tokens: int = DEFAULT_TOKENS
     deny: tuple[str, ...] = ()
-    """Globs of entries that are never shown."""
+    """Globs of entries that are never shown (see DeniedNames)."""
+    within: str = ""
+    """The path from the root to the folder: `deny` may name parts of it."""
 
 
 class Listing(Struct, frozen=True):
@@ -75,7 +80,7 @@ class _Count(Struct):
 
 class _Node(Struct):
     name: str
-    kind: Kind
+    kind: EntryKind
     level: int
     size: int = 0
     modified: float = 0.0
@@ -104,16 +109,13 @@ def list_folder(
 ) -> Listing:
     """List an open folder. `above` are the .gitignore files between the root and it; what `check` raises ends it."""
     if not 1 <= query.depth <= MOST_DEPTH:
-        raise ValueError(f"depth={query.depth}: a folder is listed 1 to {MOST_DEPTH} levels deep")
+        raise FileError("", "invalid", f"depth={query.depth}", f"a folder is listed 1 to {MOST_DEPTH} levels deep")
     if not 1 <= query.limit <= MOST_LIMIT:
-        raise ValueError(f"limit={query.limit}: a page has 1 to {MOST_LIMIT:,} lines")
-    own = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-    try:
-        lister = _Lister(query, check)
-        ignores = Ignores.from_above(above) if query.gitignore else None
-        top = lister.read(own, Filter(ignores, Globs(query.globs), Globs(query.deny, covers=True)))
-    finally:
-        os.close(own)
+        raise FileError("", "invalid", f"limit={query.limit}", f"a page has 1 to {MOST_LIMIT:,} lines")
+    lister = _Lister(query, check)
+    ignores = Ignores.from_above(above) if query.gitignore else None
+    with open_folder(folder, ".") as own:
+        top = lister.read(own, Filter(ignores, Globs(query.globs), DeniedNames(query.deny).within(query.within)))
     _collapse(top, query)
     return _page(top, query, lister)
 
@@ -134,37 +136,39 @@ class _Lister:
         self.is_cut = len(entries) > MOST_SHOWN
         return self._nodes(entries[:MOST_SHOWN], folder, seen, "", 0)
 
-    def _nodes(self, entries: list[Entry], folder: int, seen: Filter, path: str, level: int) -> list[_Node]:
+    def _nodes(
+        self, entries: list[tuple[str, EntryKind]], folder: int, seen: Filter, path: str, level: int
+    ) -> list[_Node]:
         self._check()
         self._read += len(entries)
         seen = seen.enter(folder, path)
         nodes = list[_Node]()
-        for entry in entries:
-            if seen.hides(path + entry.name, entry.kind):
+        for name, kind in entries:
+            if seen.hides(path + name, kind):
                 self.ignored += 1
-            elif node := self._node(entry, folder, seen, path, level):
+            elif node := self._node(_Node(name, kind, level), folder, seen, path):
                 nodes.append(node)
         return sorted(nodes, key=self._key) if self._query.sort != "name" else nodes
 
-    def _node(self, entry: Entry, folder: int, seen: Filter, path: str, level: int) -> _Node | None:
-        node = _Node(entry.name, entry.kind, level)
-        if entry.kind == "folder":
-            return self._folder_node(node, folder, seen, f"{path}{entry.name}/")
-        if not seen.wants(path + entry.name):
+    def _node(self, node: _Node, folder: int, seen: Filter, path: str) -> _Node | None:
+        """An entry with its facts; None if it is not shown."""
+        if node.kind == "folder":
+            return self._folder_node(node, folder, seen, f"{path}{node.name}/")
+        if not seen.wants(path + node.name):
             return None
         try:
             if self._query.sizes or self._query.sort != "name":
-                status = os.stat(entry.name, dir_fd=folder, follow_symlinks=False)
+                status = os.stat(node.name, dir_fd=folder, follow_symlinks=False)
                 node.size, node.modified = status.st_size, status.st_mtime
-            if entry.kind == "link":
-                node.target = os.readlink(entry.name, dir_fd=folder)
+            if node.kind == "link":
+                node.target = os.readlink(node.name, dir_fd=folder)
         except OSError:
             return None  # gone meanwhile
         return node
 
     def _folder_node(self, node: _Node, parent: int, seen: Filter, path: str) -> _Node | None:
         try:
-            with open_folder(node.name, parent) as folder:
+            with open_folder(parent, node.name) as folder:
                 node.modified = os.fstat(folder).st_mtime
                 is_shown = node.level + 1 < self._query.depth and self._read < MOST_SHOWN
                 entries = read_folder(folder, _BIG_FOLDER + 1) if is_shown else []
@@ -192,7 +196,7 @@ class _Lister:
                 continue
             try:
                 if kind == "folder" and level < MOST_DEPTH:
-                    with open_folder(name, folder) as below:
+                    with open_folder(folder, name) as below:
                         self._count(below, seen, f"{path}{name}/", level + 1, count, before)
                 elif kind != "folder" and seen.wants(path + name):
                     count.files += 1
@@ -284,9 +288,8 @@ def _start(top: list[_Node], query: ListQuery) -> int:
     for index, node in enumerate(top):
         if _cursor(node.name) == query.cursor:
             return index + 1
-    raise ValueError(
-        f"cursor={query.cursor!r}: the folder has changed or was listed otherwise; leave it out to begin anew"
-    )
+    what = f"cursor={query.cursor!r}: the folder has changed or was listed otherwise"
+    raise FileError("", "invalid", what, "leave it out to begin anew")
 
 
 def _cursor(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What a search finds in a file, as both engines report it."""
+"""The matches in a file, as both engines report it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_FILES: Final = 50_000
 """Files that one search collects beyond its cursor."""
 MOST_CONTEXT: Final = 20
 LINE_CHARACTERS: Final = 400
-"""What is shown of a line: minified files have lines of megabytes."""
+"""The part of a line that is shown: minified files have lines of megabytes."""
 _BEFORE: Final = 100
 """Bytes that are shown before a match in a long line."""
 _LINE_BYTES: Final = 4 * LINE_CHARACTERS
@@ -42,18 +42,22 @@ class FileMatches(Struct, frozen=True, array_like=True):
 
 
 class WorkerQuery(Struct, frozen=True):
-    """What the worker is asked for."""
+    """The worker's question."""
 
     python: str
     strict: str
     ignore_case: bool
     globs: tuple[str, ...]
     deny: tuple[str, ...]
+    within: str
+    """The path from the root to the folder."""
     gitignore: bool
     above: Above
     context: int
     with_lines: bool
     max_file_size: int
+    file: str
+    """The name of the only file in the folder that is searched; empty: all."""
     after: bytes
     """Files before this path are left out."""
     after_line: int

@@ -14,6 +14,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from longshore.errors import ToolError
+
 MOST_CHARACTERS: Final = 4_000
 """A pattern is written by a person or a model; longer ones only cost time."""
 MOST_REPETITIONS: Final = 1_000
@@ -23,7 +25,7 @@ _META: Final = frozenset("\\.+*?()|[]{}^$#&-~")
 _SPACE: Final = " \\t\\r\\f\\v\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000"
 """Unicode's White_Space without the newline. Python's own also has \\x1c to \\x1f."""
 _UNDECODABLE: Final = "\\udc80-\\udcff"
-"""What Python makes of bytes that are no UTF-8."""
+"""The characters that Python makes of bytes that are no UTF-8."""
 _CONTROLS: Final = {"t": 9, "r": 13, "f": 12, "v": 11, "a": 7}
 _HEXADECIMAL: Final = {"x": 2, "u": 4, "U": 8}
 _REPETITION: Final = re.compile(r"\{(\d*)(,?)(\d*)\}", re.ASCII)
@@ -33,7 +35,7 @@ _BACKREFERENCE: Final = re.compile(r"\(\?P=([A-Za-z_]\w*)\)", re.ASCII)
 _FIX: Final = 'escape it with "\\" or search literally'
 
 
-class PatternError(ValueError):
+class PatternError(ToolError):
     """A pattern that can't be searched: says what, where and the fix."""
 
 

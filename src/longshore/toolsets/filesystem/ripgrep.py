@@ -17,9 +17,11 @@ from msgspec import Struct, field
 from msgspec.json import Decoder
 
 from longshore.sandbox import landlock
+from longshore.sandbox.path_text import DeniedNames
+from longshore.sandbox.syscalls import holds_kernel_files
+from longshore.sandbox.trees import DRAFT_PREFIX, MOST_DEPTH, open_folder
 from longshore.toolsets.filesystem.gitignore import Above, Globs, Ignores, last_names
 from longshore.toolsets.filesystem.matches import MOST_LINES, FileMatches, Line, WorkerQuery, excerpt, sort_key
-from longshore.toolsets.filesystem.walking import MOST_DEPTH, open_folder
 
 _GITIGNORE_ONLY: Final = (
     "--no-require-git",
@@ -36,10 +38,12 @@ class RipgrepFailed(Exception):
     """ripgrep could not search: it did not start, or its pattern was too large for it."""
 
 
-def find_ripgrep() -> str | None:
-    """The path of ripgrep, if it is installed and can be confined."""
+def find_ripgrep(folder: int) -> str | None:
+    """The path of ripgrep, if it is installed and can be confined to the ordinary files of an open folder."""
     path = shutil.which("rg")
-    return os.path.realpath(path) if path is not None and landlock.is_available() else None
+    if path is None or not landlock.is_available() or holds_kernel_files(folder):
+        return None
+    return os.path.realpath(path)
 
 
 def start_ripgrep(
@@ -75,6 +79,7 @@ def start_ripgrep(
 
 def _arguments(program: str, pattern: str, query: WorkerQuery, ignored: int | None, *, is_sorted: bool) -> list[str]:
     arguments = [program, "--no-config", "--json", "--hidden", "--no-messages", "--no-follow", "--glob=!.git"]
+    arguments.append(f"--glob=!{DRAFT_PREFIX}*")
     arguments += [f"--max-filesize={query.max_file_size}", f"--max-depth={MOST_DEPTH}", f"--context={query.context}"]
     arguments += _GITIGNORE_ONLY if query.gitignore else ["--no-ignore"]
     arguments.append("--ignore-case" if query.ignore_case else "--case-sensitive")
@@ -85,7 +90,7 @@ def _arguments(program: str, pattern: str, query: WorkerQuery, ignored: int | No
     if names := last_names(query.globs):
         # Only a first choice: file types, unlike ripgrep's globs, don't bring back what .gitignore leaves out.
         arguments += [*(f"--type-add=wanted:{name}" for name in names), "--type=wanted"]
-    return [*arguments, "-e", f"(?:{pattern}){_REST_OF_LINE}", "--", "./"]
+    return [*arguments, "-e", f"(?:{pattern}){_REST_OF_LINE}", "--", f"./{query.file}"]
 
 
 class _Text(Struct):
@@ -132,8 +137,9 @@ class RipgrepReader:
 
     def __init__(self, folder: int, query: WorkerQuery) -> None:
         self._query = query
-        self._globs, self._deny = Globs(query.globs), Globs(query.deny, covers=True)
-        self._above = _IgnoredAbove(folder, query.above) if query.gitignore and query.above else None
+        self._globs, self._denies = Globs(query.globs), DeniedNames(query.deny).within(query.within)
+        above = query.above if query.gitignore and not query.file else ()
+        self._above = _IgnoredAbove(folder, above) if above else None
         self._after = sort_key(query.after)
         self._line, self._file = Decoder(_LineMessage), Decoder(_FileMessage)
 
@@ -166,7 +172,7 @@ class RipgrepReader:
 
     def _is_wanted(self, path: bytes) -> bool:
         name = os.fsdecode(path)
-        if sort_key(path) < self._after or (self._deny and self._deny.match(name)):
+        if sort_key(path) < self._after or self._denies(name):
             return False
         if self._globs and not self._globs.match(name):
             return False
@@ -174,7 +180,7 @@ class RipgrepReader:
 
 
 class _IgnoredAbove:
-    """What the .gitignore files above the folder ignore, unless one below brings it back."""
+    """The files that the .gitignore files above the folder ignore, unless one below brings it back."""
 
     def __init__(self, folder: int, above: Above) -> None:
         self._folder = folder
@@ -197,7 +203,7 @@ class _IgnoredAbove:
         folder = os.dup(self._folder)
         try:
             for part in path.split("/"):
-                with open_folder(part, folder) as below:
+                with open_folder(folder, part) as below:
                     os.dup2(below, folder, inheritable=False)
             return ignores.enter(folder, f"{path}/")
         except OSError:

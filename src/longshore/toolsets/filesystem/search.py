@@ -20,7 +20,9 @@ from typing import Final, Literal
 
 from msgspec import Struct, json, msgpack
 
+from longshore.errors import ToolError
 from longshore.registry.token_budget import DEFAULT_TOKENS
+from longshore.sandbox.file_errors import FileError
 from longshore.toolsets.filesystem.child import OutOfTime, running
 from longshore.toolsets.filesystem.gitignore import Above, Globs
 from longshore.toolsets.filesystem.matches import (
@@ -45,12 +47,8 @@ MOST_LIMIT: Final = 1_000
 Engine = Literal["auto", "ripgrep", "own"]
 
 
-class SearchError(ValueError):
-    """A search that can't be done: says what and the fix."""
-
-
 class SearchQuery(Struct, frozen=True, kw_only=True):
-    """What to search for, where, and how much of it to show."""
+    """The text to search for, in which files, and how much of what is found to show."""
 
     pattern: str
     literal: bool = False
@@ -65,8 +63,14 @@ class SearchQuery(Struct, frozen=True, kw_only=True):
     cursor: str = ""
     max_tokens: int = DEFAULT_TOKENS
     deny: tuple[str, ...] = ()
-    """Globs of files that are never read."""
+    """Globs of files that are never shown (see DeniedNames)."""
+    within: str = ""
+    """The path from the root to the folder: `deny` may name parts of it."""
     max_file_size: int = DEFAULT_FILE_BYTES
+    file: str = ""
+    """The name of the only file in the folder that is searched; empty: all."""
+    prefix: str = ""
+    """Shown before each path."""
 
 
 def search(
@@ -81,7 +85,7 @@ def search(
     """Search the files beneath an open folder and show one page of what was found.
 
     `above` are the .gitignore files between the root and the folder (`gitignore.rules_above`). `check` is called
-    several times a second; what it raises ends the search. Raises SearchError, and PatternError for a pattern.
+    several times a second; what it raises ends the search. Raises ToolError.
     """
     pattern = read_pattern(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
     cursor = Cursor.parse(query.cursor)
@@ -91,21 +95,28 @@ def search(
             found, is_cut = _Search(own, work, pattern, check).run(engine)
         except OutOfTime:
             message = f"the search took longer than {seconds:g} s; narrow it by path or glob, or simplify the pattern"
-            raise SearchError(message) from None
-    return page_matches(found, query.output, limit=query.limit, max_tokens=query.max_tokens, is_cut=is_cut)
+            raise ToolError(message) from None
+    return page_matches(
+        found,
+        query.output,
+        limit=query.limit,
+        max_tokens=query.max_tokens,
+        is_cut=is_cut,
+        prefix=query.prefix,
+    )
 
 
 def _worker_query(query: SearchQuery, pattern: Pattern, cursor: Cursor, above: Above, seconds: float) -> WorkerQuery:
     if not 0 <= query.context <= MOST_CONTEXT:
-        raise SearchError(f"context={query.context}: 0 to {MOST_CONTEXT} lines can be shown around a match")
+        what = f"context={query.context}"
+        raise FileError("", "invalid", what, f"0 to {MOST_CONTEXT} lines can be shown around a match")
     if not 1 <= query.limit <= MOST_LIMIT:
-        raise SearchError(f"limit={query.limit}: a page has 1 to {MOST_LIMIT:,} matches or files")
+        raise FileError("", "invalid", f"limit={query.limit}", f"a page has 1 to {MOST_LIMIT:,} matches or files")
+    Globs(query.globs)
     try:
-        for globs in (query.globs, query.deny):
-            Globs(globs)
-            "".join(globs).encode()
-    except ValueError as error:
-        raise SearchError(str(error)) from None
+        "".join(query.globs).encode()
+    except UnicodeEncodeError:
+        raise FileError("", "invalid", "a glob has half of a surrogate pair", "leave it out") from None
     with_lines = query.output == "content"
     return WorkerQuery(
         python=pattern.python,
@@ -113,11 +124,13 @@ def _worker_query(query: SearchQuery, pattern: Pattern, cursor: Cursor, above: A
         ignore_case=pattern.ignore_case,
         globs=query.globs,
         deny=query.deny,
+        within=query.within,
         gitignore=query.gitignore,
         above=above if query.gitignore else (),
         context=query.context if with_lines else 0,
         with_lines=with_lines,
         max_file_size=query.max_file_size,
+        file=query.file,
         after=cursor.path,
         after_line=cursor.line,
         seconds=seconds,
@@ -132,8 +145,8 @@ class _Search:
         self._end = monotonic() + query.seconds
 
     def run(self, engine: Engine) -> tuple[list[FileMatches], bool]:
-        """What was found, sorted, and whether there is more than is collected."""
-        program = find_ripgrep() if engine != "own" else None
+        """The files with matches, sorted, and whether there is more than is collected."""
+        program = find_ripgrep(self._folder) if engine != "own" else None
         if program is not None and self._pattern.ripgrep is not None:
             try:
                 return self._by_ripgrep(program, self._pattern.ripgrep)
@@ -141,7 +154,7 @@ class _Search:
                 if engine == "ripgrep":
                     raise
         elif engine == "ripgrep":
-            raise SearchError("ripgrep can't be used here for this pattern; let the engine be chosen")
+            raise ToolError("ripgrep can't be used here for this pattern; let the engine be chosen")
         return self._by_worker()
 
     def _by_ripgrep(self, program: str, pattern: str) -> tuple[list[FileMatches], bool]:
@@ -205,9 +218,7 @@ def _read_frames(chunks: Iterable[bytes]) -> Iterator[FileMatches]:
             yield decoder.decode(memoryview(buffer)[start + FRAME : end].tobytes())
             start = end
         del buffer[:start]
-    raise SearchError(
-        "the search process ended early: the machine may be out of memory; try again or narrow the search"
-    )
+    raise ToolError("the search process ended early: the machine may be out of memory; try again or narrow the search")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What a search found, as text within a token budget."""
+"""Matches as text within a token budget."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 from msgspec import Struct
 
 from longshore.registry.token_budget import CHARACTERS_PER_TOKEN, fit_lines
+from longshore.sandbox.file_errors import FileError
 from longshore.toolsets.filesystem.matches import FileMatches, Line, Output
 from longshore.toolsets.filesystem.walking import show_name
 
@@ -24,7 +25,9 @@ class Cursor(NamedTuple):
         """Read a cursor. An empty one is the beginning."""
         line, _, path = text.partition(":") if text else ("0", "", "")
         if not (line.isascii() and line.isdigit() and len(line) < 12):
-            raise ValueError(f"the cursor {text!r} is none that a search returned; leave it out to begin anew")
+            raise FileError(
+                "", "invalid", f"cursor={text!r} is none that a search returned", "leave it out to begin anew"
+            )
         return cls(unquote_to_bytes(path), int(line))
 
     def __str__(self) -> str:
@@ -53,24 +56,25 @@ class _Row(NamedTuple):
     """Matches shown up to here."""
 
 
-def page_matches(found: Sequence[FileMatches], output: Output, *, limit: int, max_tokens: int, is_cut: bool) -> Page:
-    """The first of these files or matches as text, at most `limit` of them."""
+def page_matches(
+    found: Sequence[FileMatches], output: Output, *, limit: int, max_tokens: int, is_cut: bool, prefix: str = ""
+) -> Page:
+    """The first of these files or matches as text, at most `limit` of them. `prefix` comes before each path."""
     if output == "content":
         files = [file for file in found if file.lines]
         total = sum(line.is_match for file in files for line in file.lines)
-        rows = _content_rows(files, limit)
+        rows = _content_rows(files, limit, prefix)
     else:
         files, total = list(found), sum(file.count for file in found)
-        rows = _file_rows(files, output)[:limit]
+        rows = _file_rows(files, output, prefix)[:limit]
     units = total if output == "content" else len(files)
     if not rows:
         return Page("no matches", "", 0, 0, False)
-    return _fit(rows, files, output, units, Page("", "", total, len(files), is_cut), max_tokens)
+    return _fit(rows, _plain_rows(files, prefix), output, units, Page("", "", total, len(files), is_cut), max_tokens)
 
 
-def _fit(
-    rows: list[_Row], files: Sequence[FileMatches], output: Output, units: int, page: Page, max_tokens: int
-) -> Page:
+def _fit(rows: list[_Row], shortest: list[_Row], output: Output, units: int, page: Page, max_tokens: int) -> Page:
+    """The rows that fit; if not even one match does, the shortest form of it."""
     unit = "matching lines" if output == "content" else "files"
 
     def describe_rest(end: int) -> str:
@@ -84,8 +88,7 @@ def _fit(
         lines.append(" " * max_tokens * CHARACTERS_PER_TOKEN)  # never fits: the note comes in its place
     fitted = fit_lines(lines, max_tokens, describe_rest)
     if not fitted.complete and not any(row.next for row in rows[: fitted.end]):
-        # Not even one match: without its heading and context it fits.
-        return _fit(_plain_rows(files), files, output, units, page, max_tokens)
+        return _fit(shortest, shortest, output, units, page, max_tokens)
     if fitted.complete:
         return Page(fitted.text, "", page.matches, page.files, False)
     return Page(fitted.text, str(_last(rows[: fitted.end]).next), page.matches, page.files, page.is_cut)
@@ -95,11 +98,11 @@ def _last(rows: Sequence[_Row]) -> _Row:
     return next((row for row in reversed(rows) if row.next is not None), rows[0])
 
 
-def _content_rows(files: Sequence[FileMatches], limit: int) -> list[_Row]:
+def _content_rows(files: Sequence[FileMatches], limit: int, prefix: str) -> list[_Row]:
     """A heading for each file, its lines below it, a mark between lines that don't follow each other."""
     rows, shown = list[_Row](), 0
     for file in files:
-        rows.append(_Row(show_name(file.path.decode("utf-8", "surrogateescape")), None, shown))
+        rows.append(_Row(_path(file, prefix), None, shown))
         has_context = any(not line.is_match for line in file.lines)
         before = 0
         for line in file.lines:
@@ -113,21 +116,25 @@ def _content_rows(files: Sequence[FileMatches], limit: int) -> list[_Row]:
     return rows
 
 
-def _plain_rows(files: Sequence[FileMatches]) -> list[_Row]:
-    """The first match with its path in front."""
+def _plain_rows(files: Sequence[FileMatches], prefix: str) -> list[_Row]:
+    """The first match with its path in front: without heading and context it fits."""
     file = files[0]
-    line = next(line for line in file.lines if line.is_match)
-    path = show_name(file.path.decode("utf-8", "surrogateescape"))
-    return [_Row(f"{path}:{_show(line)}", Cursor(file.path, line.number), 1)]
+    line = next((line for line in file.lines if line.is_match), None)
+    shown = _path(file, prefix)
+    return [_Row(f"{shown}:{_show(line)}" if line else shown, Cursor(file.path, line.number if line else 0), 1)]
 
 
-def _file_rows(files: Sequence[FileMatches], output: Output) -> list[_Row]:
+def _file_rows(files: Sequence[FileMatches], output: Output, prefix: str) -> list[_Row]:
     rows = list[_Row]()
     for number, file in enumerate(files, 1):
-        path = show_name(file.path.decode("utf-8", "surrogateescape"))
+        path = _path(file, prefix)
         text = path if output == "files" else f"{path}: {file.count}"
         rows.append(_Row(text, Cursor(file.path), number))
     return rows
+
+
+def _path(file: FileMatches, prefix: str) -> str:
+    return show_name(prefix + file.path.decode("utf-8", "surrogateescape"))
 
 
 def _show(line: Line) -> str:

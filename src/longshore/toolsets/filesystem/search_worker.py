@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from msgspec import json, msgpack
 
+from longshore.sandbox.path_text import DeniedNames
 from longshore.toolsets.filesystem.gitignore import Globs, Ignores
 from longshore.toolsets.filesystem.matches import FRAME, MOST_LINES, FileMatches, Line, WorkerQuery, excerpt, sort_key
 from longshore.toolsets.filesystem.walking import Filter, walk_files
@@ -32,12 +33,14 @@ class Searcher:
         self._pattern, self._strict = re.compile(query.python, flags), re.compile(query.strict, flags)
         self._query = query
         ignores = Ignores.from_above(query.above) if query.gitignore else None
-        self._filter = Filter(ignores, Globs(query.globs), Globs(query.deny, covers=True))
+        self._filter = Filter(ignores, Globs(query.globs), DeniedNames(query.deny).within(query.within))
 
     def search(self, folder: int) -> Iterator[FileMatches]:
         """The files with matches beneath an open folder, sorted."""
         after = sort_key(self._query.after)
-        for path, name, parent in walk_files(folder, self._filter):
+        name = self._query.file
+        files = [(name, name, folder)] if name else walk_files(folder, self._filter)
+        for path, name, parent in files:
             key = os.fsencode(path)
             if sort_key(key) < after:
                 continue

@@ -14,7 +14,7 @@ CONTEXT_LINES: Final = 3
 _LINE_CHARACTERS: Final = 500
 """Longer lines of a diff are cut."""
 _BEFORE_CHARACTERS: Final = 60
-"""What is shown before the difference of two long lines."""
+"""The characters that are shown before the difference of two long lines."""
 _COMPARED_LINES: Final = 200
 """Larger changes are shown as a whole: a comparison line by line takes quadratic time."""
 

@@ -21,8 +21,9 @@ from longshore.registry.token_budget import (
     NOTE_CHARACTERS,
     fit_lines,
     json_length,
+    longest_prefix,
 )
-from longshore.toolsets.filesystem.file_error import FileError
+from longshore.sandbox.file_errors import FileError
 from longshore.toolsets.filesystem.file_type import FileType, TextFormat, detect_file_type, printable
 
 SCAN_BYTES: Final = 262_144
@@ -45,7 +46,7 @@ class TextPage(Struct, frozen=True, kw_only=True):
     """A part of a text file."""
 
     text: str
-    """What a model gets, with a note in brackets of what is left out."""
+    """For a model, with a note in brackets of what is left out."""
     first_line: int | None = None
     """The number of the first line, counted from 1; None if it would have to be counted."""
     next_line: int | None = None
@@ -79,8 +80,9 @@ class TextFile:
         file_type = file_type or detect_file_type(descriptor)
         self.size = os.fstat(descriptor).st_size
         if file_type.text is None:
-            what = f"it is no text but {file_type.mime} ({self.size:,} bytes)"
-            raise FileError("binary", what, "read it as media or as bytes", mime=file_type.mime, size=self.size)
+            raise FileError(
+                "", "binary", f" {file_type.mime} ({self.size:,} bytes)", mime=file_type.mime, size=self.size
+            )
         self.format: TextFormat = file_type.text
         self._descriptor, self._each_chunk = descriptor, each_chunk
         self._begin = len(self.format.bom)
@@ -92,7 +94,7 @@ class TextFile:
     ) -> TextPage:
         """The lines from line `offset` on, at most `limit`, as many as fit. Raises FileError beyond the end."""
         if offset < 1 or (limit is not None and limit < 1):
-            raise FileError("invalid", f"offset={offset}, limit={limit}", "both are at least 1; lines count from 1")
+            raise FileError("", "invalid", f"offset={offset}, limit={limit}", "both are at least 1; lines count from 1")
         start = self._find_line(offset)
         room = self._line_room(max_tokens)
         numbers = enumerate(self._lines(start, room), offset)
@@ -105,7 +107,7 @@ class TextFile:
     def read_tail(self, count: int, *, max_tokens: int = DEFAULT_TOKENS, numbered: bool = False) -> TextPage:
         """The last `count` lines, or as many of them as fit. Numbers make it count the lines of the whole file."""
         if count < 1:
-            raise FileError("invalid", f"tail={count}", "it is at least 1")
+            raise FileError("", "invalid", f"tail={count}", "it is at least 1")
         lines = deque[_Line]()
         for reach in (min(count * _USUAL_LINE_BYTES, TAIL_BYTES), TAIL_BYTES):
             begin = max(self._begin, self._align(self.size - reach))
@@ -128,10 +130,10 @@ class TextFile:
         """The text of a range of bytes, or as much of it as fits; line ends are shown as they are."""
         if byte_offset < 0 or (byte_limit is not None and byte_limit < 1):
             what = f"byte_offset={byte_offset}, byte_limit={byte_limit}"
-            raise FileError("invalid", what, "an offset is at least 0, a limit at least 1")
+            raise FileError("", "invalid", what, "an offset is at least 0, a limit at least 1")
         if byte_offset > 0 and byte_offset >= self.size:
             what = f"byte {byte_offset:,} is beyond the end: the file has {self.size:,} bytes"
-            raise FileError("beyond_end", what, "use a smaller byte_offset", size=self.size)
+            raise FileError("", "beyond_end", what, "use a smaller byte_offset", size=self.size)
         start = max(self._begin, self._align(byte_offset))
         end = self.size if byte_limit is None else min(self.size, byte_offset + byte_limit)
         room = max_tokens * CHARACTERS_PER_TOKEN
@@ -140,7 +142,7 @@ class TextFile:
         text = f"{self._heading}\n{printable(raw)}" if self._heading else printable(raw)
         if end == self.size and json_length(text) <= room:
             return TextPage(text=text)
-        kept = _longest_prefix(text, room - NOTE_CHARACTERS)
+        kept = longest_prefix(text, room - NOTE_CHARACTERS)
         shown = raw[: len(kept) - len(text) + len(raw)]
         after = end if len(kept) == len(text) else start + len(self.format.encode(shown))
         note = f"[… {self.size - after:,} bytes more; byte_offset={after}]" if after < self.size else ""
@@ -168,7 +170,7 @@ class TextFile:
             remaining -= count
         total = self.count_lines()
         what = f"line {number:,} is beyond the end: the file has {total:,} lines"
-        raise FileError("beyond_end", what, "use a smaller offset", total_lines=total, size=self.size)
+        raise FileError("", "beyond_end", what, "use a smaller offset", total_lines=total, size=self.size)
 
     def _lines(self, position: int, most_characters: int) -> Iterator[_Line]:
         """The lines from a position on, with at most so many characters of each."""
@@ -193,7 +195,7 @@ class TextFile:
         text = number + printable(raw)
         if len(line.data) == line.end - line.start and len(text) <= room and json_length(text) <= room:
             return text
-        kept = _longest_prefix(text, room - _CUT_CHARACTERS)
+        kept = longest_prefix(text, room - _CUT_CHARACTERS)
         rest = line.start + len(self.format.encode(raw[: len(kept) - len(number)]))
         return f"{kept}… [cut: byte_offset={rest} byte_limit={line.end - rest}]"
 
@@ -298,11 +300,3 @@ def _more(lines: int) -> str:
 
 def _never_fits(max_tokens: int) -> str:
     return " " * (max_tokens * CHARACTERS_PER_TOKEN + 1)
-
-
-def _longest_prefix(text: str, room: int) -> str:
-    """The longest beginning of a text that takes at most so many characters in JSON, or a little less."""
-    text = text[:room]
-    while (over := json_length(text) - room) > 0:
-        text = text[: -max(1, over // 6)]
-    return text

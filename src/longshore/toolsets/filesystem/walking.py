@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
+from longshore.sandbox.trees import DRAFT_PREFIX, MOST_DEPTH, EntryKind, open_folder
 from longshore.toolsets.filesystem.gitignore import Globs, Ignores
 
-MOST_DEPTH: Final = 100
-"""How deep folders are entered. Each level takes a file descriptor, and no real tree is deeper."""
 GIT: Final = ".git"
 """Never listed nor searched: git's own data."""
-
-Kind = Literal["file", "folder", "link", "fifo", "socket", "device"]
-
-
-class Entry(NamedTuple):
-    """What a folder holds under a name."""
-
-    name: str
-    kind: Kind
 
 
 class Filter(NamedTuple):
@@ -32,40 +20,34 @@ class Filter(NamedTuple):
     ignores: Ignores | None
     """None: .gitignore files are not read."""
     globs: Globs
-    deny: Globs
+    denies: Callable[[str], bool]
 
     def enter(self, folder: int, path: str) -> Filter:
         """The filter in an open folder, whose path ends in a slash."""
         return self if self.ignores is None else self._replace(ignores=self.ignores.enter(folder, path))
 
-    def hides(self, path: str, kind: Kind) -> bool:
+    def hides(self, path: str, kind: EntryKind) -> bool:
         """Whether an entry is denied or ignored."""
-        is_folder = kind == "folder"
-        if self.deny and self.deny.match(f"{path}/" if is_folder else path):
-            return True
-        return self.ignores is not None and self.ignores.ignores(path, is_folder)
+        return self.denies(path) or (self.ignores is not None and self.ignores.ignores(path, kind == "folder"))
 
     def wants(self, path: str) -> bool:
         """Whether the globs mean a file."""
         return not self.globs or self.globs.match(path)
 
 
-@contextmanager
-def open_folder(name: str, parent: int) -> Generator[int]:
-    """Open a folder within another. Raises OSError, for a link too."""
-    descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+def read_folder(folder: int, most: int | None = None) -> list[tuple[str, EntryKind]]:
+    """The names in an open folder and their kinds, sorted by their bytes; at most so many, if given.
 
-
-def read_folder(folder: int, most: int | None = None) -> list[Entry]:
-    """The entries of an open folder without `.git`, sorted by the bytes of their names; at most so many, if given."""
+    Left out are `.git` and files that are being written.
+    """
     with os.scandir(folder) as scan:
-        entries = [Entry(entry.name, _kind(entry)) for entry in islice(scan, most) if entry.name != GIT]
+        entries: list[tuple[str, EntryKind]] = [
+            (entry.name, _kind(entry))
+            for entry in islice(scan, most)
+            if entry.name != GIT and not entry.name.startswith(DRAFT_PREFIX)
+        ]
     # A UTF-8 name sorts like its code points; only undecodable names need their bytes.
-    entries.sort(key=lambda entry: os.fsencode(entry.name))
+    entries.sort(key=lambda entry: os.fsencode(entry[0]))
     return entries
 
 
@@ -80,7 +62,7 @@ def walk_files(folder: int, seen: Filter, path: str = "", depth: int = 1) -> Ite
                 yield path + name, name, folder
         elif depth < MOST_DEPTH:
             try:
-                with open_folder(name, folder) as below:
+                with open_folder(folder, name) as below:
                     yield from walk_files(below, seen, f"{path}{name}/", depth + 1)
             except OSError:
                 continue  # not readable, or gone meanwhile
@@ -94,15 +76,9 @@ def show_name(name: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _kind(entry: os.DirEntry[str]) -> Kind:
+def _kind(entry: os.DirEntry[str]) -> EntryKind:
     if entry.is_symlink():
         return "link"
     if entry.is_file(follow_symlinks=False):
         return "file"
-    if entry.is_dir(follow_symlinks=False):
-        return "folder"
-    try:
-        mode = entry.stat(follow_symlinks=False).st_mode
-    except OSError:
-        return "device"
-    return "fifo" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) else "device"
+    return "folder" if entry.is_dir(follow_symlinks=False) else "special"
