@@ -12,7 +12,7 @@ from longshore import __version__
 from longshore.app import Server
 from longshore.errors import ConfigError
 
-CATEGORIES = ("browser-lifecycle", "navigation", "content-capture", "interaction", "discovery")
+CATEGORIES = ("browser-lifecycle", "navigation", "content-capture", "interaction", "discovery", "filesystem")
 """The categories of our tools. A new category is added here first."""
 
 INSTRUCTIONS = (
@@ -20,7 +20,10 @@ INSTRUCTIONS = (
     "and tool_help for how to use it."
 )
 
-TOOLSETS = {"longshore.toolsets.discovery.tools:Discovery": ""}
+TOOLSETS = {
+    "longshore.toolsets.discovery.tools:Discovery": "",
+    "longshore.toolsets.filesystem.tools:Filesystem": "",
+}
 """The factories of our toolsets, each with the extra that installs the libraries behind it."""
 
 INDEX = os.path.join(os.path.dirname(__file__), "toolsets", "index.json")

@@ -68,7 +68,7 @@ def test_show_json_nests_like_the_file(project: Path, longshore: Run) -> None:
     _, out, _ = longshore("config", "show", "--json")
     found = json.loads(out)
     assert found["tools"] == {"a.b": {"timeout": False}}
-    assert found["toolsets"] == {"x": {"since": "2020-01-01"}}
+    assert found["toolsets"]["x"] == {"since": "2020-01-01"}
     assert "instructions" not in found["server"]
 
 

@@ -532,7 +532,7 @@ def test_declared_categories_add_the_brooklyn_profile(shore: Shore) -> None:
 @pytest.mark.parametrize("argv", [(), ("builtin",)])
 def test_the_built_in_server_breaks_no_rule_at_any_level(shore: Shore, argv: tuple[str, ...]) -> None:
     done = shore.look(*argv, "--strict")
-    assert (done.code, done.json["findings"]) == (0, [])
+    assert (done.code, [each for each in done.json["findings"] if not each["waived"]]) == (0, [])
     assert done.json["tools"] >= 4 and shore.lint(*argv).out.startswith("longshore: nothing found in ")
 
 

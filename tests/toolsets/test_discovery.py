@@ -17,7 +17,7 @@ from longshore.toolsets.discovery import Discovery
 from longshore.toolsets.discovery.tools import MOST_OFFSET, PAGE
 from talk import ERAS, Refused, call, listed, result, text
 
-BUDGET_TOKENS = 600
+BUDGET_TOKENS = 1_750
 """Most tokens of the built-in server's tools/list, at four characters a token."""
 
 

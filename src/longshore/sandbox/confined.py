@@ -15,7 +15,15 @@ from hashlib import sha256
 from typing import BinaryIO, NamedTuple, final
 
 from longshore.sandbox.beneath import OpenBeneath, open_beneath
-from longshore.sandbox.drafts import draft_folder, lock_folder, rename, replace_file, replace_link, sync_folder
+from longshore.sandbox.drafts import (
+    delete_folder,
+    draft_folder,
+    lock_folder,
+    rename,
+    replace_file,
+    replace_link,
+    sync_folder,
+)
 from longshore.sandbox.file_errors import FileError, explain
 from longshore.sandbox.path_text import DeniedNames
 from longshore.sandbox.places import Place, Places
@@ -90,6 +98,12 @@ class ConfinedFiles:
     def real_path(self, path: str) -> str:
         """The path of a file without links, `..` and shorthands. The file need not exist, its folder does."""
         with self._places.find(path) as place:
+            return place.path
+
+    def movable_path(self, path: str) -> str:
+        """The real path of what `move` and `delete` would take: a link at its end is not followed."""
+        with self._places.find(path, follow=False, change=True) as place:
+            self._places.check_tree(path, place, change=True)
             return place.path
 
     @contextmanager
@@ -176,9 +190,14 @@ class ConfinedFiles:
             except OSError as problem:
                 if problem.errno != errno.EXDEV:
                     raise
+            if not os.access(".", os.W_OK, dir_fd=old.folder, effective_ids=True):
+                raise FileError(source, "permission")  # it could be copied, but not deleted afterwards
             _copy(old, new, status, overwrite)
             with explain(source):
-                _remove(old, status, tree=True)
+                if kind_of(status) == "folder":
+                    delete_folder(old.folder, old.name)
+                else:
+                    os.unlink(old.name, dir_fd=old.folder)
 
     def copy(
         self,

@@ -69,10 +69,13 @@ def replace_file(
 
 def replace_link(folder: int, name: str, target: str, overwrite: bool) -> None:
     """Make a symbolic link in one step. Raises OSError."""
+    if not overwrite:
+        os.symlink(target, name, dir_fd=folder)  # a link can't be locked, so nothing would delete a stale draft
+        return
     draft = DRAFT_PREFIX + token_hex(8)
     os.symlink(target, draft, dir_fd=folder)
     try:
-        rename(draft, name, folder, folder, overwrite)
+        rename(draft, name, folder, folder, overwrite=True)
     except BaseException:
         with suppress(OSError):
             os.unlink(draft, dir_fd=folder)
@@ -92,6 +95,22 @@ def draft_folder(folder: int) -> Generator[tuple[int, str]]:
     finally:
         os.close(descriptor)
         with suppress(OSError):
+            remove_tree(folder, draft)
+
+
+def delete_folder(folder: int, name: str) -> None:
+    """Delete a folder in one step, also one that holds read-only folders, as a rename would move it. Raises OSError.
+
+    After `kill -9` it is whole, or a draft that the next write deletes.
+    """
+    draft = DRAFT_PREFIX + token_hex(8)
+    os.rename(name, draft, src_dir_fd=folder, dst_dir_fd=folder)
+    with suppress(FileNotFoundError):  # a write in this folder may delete the draft too
+        try:
+            remove_tree(folder, draft)
+        except PermissionError:
+            for *_, inner in os.fwalk(draft, dir_fd=folder):
+                os.fchmod(inner, 0o700)
             remove_tree(folder, draft)
 
 

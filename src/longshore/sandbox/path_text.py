@@ -28,7 +28,7 @@ def absolute_text(given: str, first_root: str) -> str:
     if text == "~" or text.startswith("~/"):
         text = os.path.expanduser("~") + text[1:]
     if not text:
-        raise FileError(given, "bad_path", ": it is empty", 'give "." for the first folder that you may use')
+        raise FileError('""', "bad_path", ": it is empty", 'give "." for the first folder that you may use')
     if _CONTROL.search(text):
         raise FileError(given, "bad_path", ": it has a control character")
     try:

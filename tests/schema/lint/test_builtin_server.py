@@ -13,7 +13,7 @@ from longshore.schema.lint.run import lint
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_built_in_server_keeps_every_rule(profile: Profile) -> None:
     found = lint(tool_list_of(make()), profiles=(profile,))
-    assert [f"{each.tool}: {each.rule} {each.message}" for each in found] == []
+    assert [f"{each.tool}: {each.rule} {each.message}" for each in found if not each.waived] == []
 
 
 def test_the_built_in_server_refuses_tools_that_break_a_rule() -> None:

@@ -19,9 +19,7 @@ _NAMED_LINES: Final = 20
 """The lines that an ambiguous match names at most."""
 
 
-class Edit(Struct, frozen=True):
-    """One replacement."""
-
+class Edit(Struct, frozen=True):  # One replacement. A docstring would be in the schema of the tool, twice as long.
     old: str
     """The text to replace, exactly as in the file. Must occur once, unless replace_all is set."""
     new: str

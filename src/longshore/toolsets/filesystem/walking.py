@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
+from longshore.registry.token_budget import cut_line
+from longshore.sandbox.file_errors import SHOWN_CHARACTERS
 from longshore.sandbox.trees import DRAFT_PREFIX, MOST_DEPTH, EntryKind, open_folder
 from longshore.toolsets.filesystem.gitignore import Globs, Ignores
 
@@ -74,6 +76,11 @@ def show_name(name: str) -> str:
         return name
     text = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def show_path(path: str) -> str:
+    """A path as an answer names it: one line, not too long."""
+    return cut_line(show_name(path), SHOWN_CHARACTERS)
 
 
 def _kind(entry: os.DirEntry[str]) -> EntryKind:

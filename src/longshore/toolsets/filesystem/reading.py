@@ -1,0 +1,115 @@
+"""Reading files for a model: text by lines or bytes, pictures and sound as they are, several files in one answer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from longshore.errors import ToolError
+from longshore.protocol.content import Audio, Image, Text
+from longshore.registry.token_budget import CHARACTERS_PER_TOKEN, LEAST_TOKENS, count_tokens, cut_line
+from longshore.sandbox.confined import ConfinedFiles
+from longshore.sandbox.file_errors import FileError, explain
+from longshore.toolsets.filesystem.file_info import HASH_CHARACTERS, hash_file, read_whole
+from longshore.toolsets.filesystem.file_type import FileType, detect_file_type
+from longshore.toolsets.filesystem.text_file import CHEAP_BYTES, TextFile
+from longshore.toolsets.filesystem.walking import show_path
+
+MEDIA_BYTES: Final = 3_750_000
+"""Of a picture or sound. In base64 these are 5 MB, more than models take."""
+MOST_PATHS: Final = 20
+"""Files of one answer. Each needs a share of its budget."""
+PICTURES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
+"""The types that models can see."""
+
+_HASH_TOKENS: Final = 10
+"""Of the line with the hash."""
+
+Block = Text | Image | Audio
+
+
+class ReadQuery(Struct, frozen=True, kw_only=True):
+    """The part of a file to read, and how to show it."""
+
+    offset: int = 1
+    limit: int | None = None
+    tail: int | None = None
+    byte_offset: int | None = None
+    byte_limit: int | None = None
+    line_numbers: bool = False
+    max_tokens: int
+    max_file_size: int
+
+
+def read_files(
+    files: ConfinedFiles, paths: Sequence[str], query: ReadQuery, check: Callable[[], object]
+) -> list[Block]:
+    """The content of one or several files. Of several, one that can't be read is an error in its place."""
+    if len(paths) == 1:
+        return [read_file(files, paths[0], query, query.max_tokens, check)]
+    most = min(MOST_PATHS, query.max_tokens // (2 * LEAST_TOKENS))
+    if not 1 <= len(paths) <= most:
+        raise FileError("", "invalid", f"{len(paths)} paths", f"give 1 to {max(1, most)} in one call")
+    blocks, left = list[Block](), query.max_tokens
+    for number, path in enumerate(paths):
+        heading = f"== {show_path(path)} ==\n"
+        share = left // (len(paths) - number) - count_tokens(heading) - 1
+        try:
+            block = read_file(files, path, query, share, check)
+        except ToolError as problem:
+            block = Text(cut_line(str(problem), CHARACTERS_PER_TOKEN * share))
+        text = heading + (block.text if isinstance(block, Text) else block.mime_type)
+        left -= count_tokens(text) + 1
+        _add_text(blocks, text)
+        if not isinstance(block, Text):
+            blocks.append(block)
+    return blocks
+
+
+def _add_text(blocks: list[Block], text: str) -> None:
+    """Add a text below the last one, if that is a text."""
+    last = blocks[-1] if blocks else None
+    if isinstance(last, Text):
+        last.text += f"\n{text}"
+    else:
+        blocks.append(Text(text))
+
+
+def read_file(files: ConfinedFiles, path: str, query: ReadQuery, max_tokens: int, check: Callable[[], object]) -> Block:
+    """The content of a file, or of the part that is asked for."""
+    with explain(path), files.open_file(path) as file:
+        descriptor = file.fileno()
+        file_type = detect_file_type(descriptor)
+        if file_type.text is None:
+            return _read_media(descriptor, file_type)
+        return Text(_read_text(TextFile(descriptor, file_type, check), descriptor, query, max_tokens))
+
+
+def _read_media(descriptor: int, file_type: FileType) -> Image | Audio:
+    """A picture or sound. Raises FileError for another binary file, and for one that is too large."""
+    size, mime = os.fstat(descriptor).st_size, file_type.mime
+    if mime in PICTURES or mime.startswith("audio/"):
+        if size > MEDIA_BYTES:
+            what = f": {mime} of {size:,} bytes, at most {MEDIA_BYTES:,} are shown"
+            raise FileError("", "too_large", what, "make a smaller one of it", size=size, most=MEDIA_BYTES)
+        data = read_whole(descriptor, MEDIA_BYTES)
+        return Image(data, mime) if mime in PICTURES else Audio(data, mime)
+    raise FileError("", "binary", f" {mime} ({size:,} bytes)", mime=mime, size=size)
+
+
+def _read_text(file: TextFile, descriptor: int, query: ReadQuery, max_tokens: int) -> str:
+    heading = ""
+    if file.size <= min(query.max_file_size, CHEAP_BYTES) and max_tokens >= LEAST_TOKENS + _HASH_TOKENS:
+        # Taken first: if somebody writes meanwhile, it is of no content that this hash lets a client replace.
+        heading = f"[hash {hash_file(descriptor, query.max_file_size)[:HASH_CHARACTERS]}]\n"
+    room = max_tokens - count_tokens(heading)
+    if query.byte_offset is not None or query.byte_limit is not None:
+        page = file.read_bytes(query.byte_offset or 0, query.byte_limit, max_tokens=room)
+    elif query.tail is not None:
+        page = file.read_tail(query.tail, max_tokens=room, numbered=query.line_numbers)
+    else:
+        page = file.read_lines(query.offset, query.limit, max_tokens=room, numbered=query.line_numbers)
+    return heading + page.text

@@ -1,0 +1,375 @@
+"""The file tools: read, write, edit, list, search, move and delete within the server's folders."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from time import monotonic
+from typing import Annotated, Final, Literal
+
+from longshore.errors import ToolError
+from longshore.files import user_directory
+from longshore.protocol.content import Audio, Image, Text
+from longshore.registry.token_budget import DEFAULT_TOKENS, MaxTokens, fit_lines
+from longshore.registry.toolset import Toolset, tool
+from longshore.sandbox.confined import ConfinedFiles, OpenFolder
+from longshore.sandbox.file_errors import explain
+from longshore.sandbox.roots import Roots
+from longshore.schema.annotations import Hidden
+from longshore.server.context import Context
+from longshore.toolsets.filesystem import listing
+from longshore.toolsets.filesystem.changing import Mode, edit_text, write_text
+from longshore.toolsets.filesystem.edits import Edit
+from longshore.toolsets.filesystem.file_info import describe_file, free_bytes, show_time
+from longshore.toolsets.filesystem.gitignore import Above, rules_above
+from longshore.toolsets.filesystem.listing import ListQuery, Sort, list_folder, show_size
+from longshore.toolsets.filesystem.matches import Output
+from longshore.toolsets.filesystem.options import FilesystemOptions
+from longshore.toolsets.filesystem.reading import ReadQuery, read_files
+from longshore.toolsets.filesystem.search import SearchQuery, search
+from longshore.toolsets.filesystem.trash import Trash
+from longshore.toolsets.filesystem.walking import show_name, show_path
+
+MOST_CACHED: Final = 16
+"""Sets of folders whose ConfinedFiles are kept. Each client may narrow the server's folders in its own way."""
+PROGRESS_SECONDS: Final = 1.0
+"""How often a long call reports that it is still at work."""
+
+Action = Literal["read", "write", "append", "list", "search", "move", "copy", "delete", "info", "mkdir"]
+
+# Parameters are None where they are left out: a default in the schema would cost a model tokens in every list.
+Tokens = Annotated[MaxTokens, Hidden()]
+Flag = bool | None
+Target = Annotated[str, "file or folder"]
+ExpectedHash = Annotated[str | None, "hash it must have, if any"]
+Glob = Annotated[str | None, "only such as *.py or src/**"]
+Gitignore = Annotated[Flag, "false: also ignored files"]
+Cursor = Annotated[str | None, "of the last page, if any"]
+
+_UNBOUNDED: Final = {"B56": "bounds would cost a model 12 tokens a number in every list, and the answers say them"}
+_ERRORS: Final = {"outside the folders": "use a path within those that fs_info shows", "changed": "read the file again"}
+
+
+class Filesystem(Toolset):
+    """Files in the server's folders."""
+
+    name = "filesystem"
+    Options = FilesystemOptions
+    uses_folders = True
+
+    def __init__(self, options: FilesystemOptions) -> None:
+        self._options = options
+        self._cached: dict[Roots, ConfinedFiles] = {}
+
+    @tool(
+        effects="read",
+        waive=_UNBOUNDED,
+        errors=_ERRORS,
+        examples=[{"path": "src/app.py", "offset": 100, "limit": 50}, {"paths": ["a.txt", "b.txt"]}],
+    )
+    def fs_read(
+        self,
+        ctx: Context,
+        path: Annotated[str | None, "absolute, or from the first folder of fs_info"] = None,
+        paths: Annotated[list[str] | None, "several files instead"] = None,
+        offset: Annotated[int | None, "first line, if not 1"] = None,
+        limit: Annotated[int | None, "lines, if not all"] = None,
+        tail: Annotated[int | None, "only the last lines"] = None,
+        byte_offset: Annotated[int | None, Hidden()] = None,
+        byte_limit: Annotated[int | None, Hidden()] = None,
+        line_numbers: Annotated[Flag, "show them"] = None,
+        max_tokens: Tokens = DEFAULT_TOKENS,
+    ) -> list[Text | Image | Audio]:
+        """Read a text file by lines, or a picture or sound."""
+        query = ReadQuery(
+            offset=1 if offset is None else offset,
+            limit=limit,
+            tail=tail,
+            byte_offset=byte_offset,
+            byte_limit=byte_limit,
+            line_numbers=bool(line_numbers),
+            max_tokens=max_tokens,
+            max_file_size=self._options.max_file_size,
+        )
+        wanted = [*([] if path is None else [path]), *(paths or [])]
+        return read_files(self._files(ctx), wanted, query, ctx.raise_if_cancelled)
+
+    @tool(
+        effects="destroy",
+        errors=_ERRORS | {"exists already": "choose another name, or leave out mode"},
+        examples=[{"path": "notes/todo.txt", "content": "buy tea\n"}],
+    )
+    def fs_write(
+        self,
+        ctx: Context,
+        path: Annotated[str, "the file"],
+        content: Annotated[str, "the text"],
+        mode: Annotated[Mode | None, "create: fail if it exists"] = None,
+        expected_hash: ExpectedHash = None,
+    ) -> str:
+        """Write a text file and the folders above it. For small changes use fs_edit."""
+        most = self._options.max_file_size
+        return write_text(self._files(ctx), path, content, mode or "overwrite", expected_hash, most)
+
+    @tool(
+        effects="destroy",
+        errors=_ERRORS | {"occurs several times": "add lines around it to old, or set replace_all"},
+        examples=[{"path": "app.py", "edits": [{"old": "debug = True", "new": "debug = False"}]}],
+    )
+    def fs_edit(
+        self,
+        ctx: Context,
+        path: Annotated[str, "the file"],
+        edits: Annotated[list[Edit], "in order; old occurs once, or set replace_all"],
+        dry_run: Annotated[Flag, "only show the diff"] = None,
+        expected_hash: ExpectedHash = None,
+        max_tokens: Tokens = DEFAULT_TOKENS,
+    ) -> str:
+        """Replace exact texts in a file, all or none, and show the diff."""
+        most = self._options.max_file_size
+        return edit_text(self._files(ctx), path, edits, expected_hash, most, max_tokens, dry_run=bool(dry_run))
+
+    @tool(effects="read", waive=_UNBOUNDED, errors=_ERRORS, examples=[{"path": "src", "depth": 2, "glob": "*.py"}])
+    def fs_list(
+        self,
+        ctx: Context,
+        path: Annotated[str | None, "folder, if not the first"] = None,
+        depth: Annotated[int | None, "levels, 3 unless given"] = None,
+        glob: Glob = None,
+        gitignore: Gitignore = None,
+        sort: Annotated[Sort | None, "name unless given"] = None,
+        cursor: Cursor = None,
+        limit: Annotated[int, Hidden()] = listing.DEFAULT_LIMIT,
+        max_tokens: Tokens = listing.DEFAULT_TOKENS,
+    ) -> str:
+        """List a folder as a tree with sizes. What does not fit is summed up by folder."""
+        path = path or "."
+        files, options = self._files(ctx), self._options
+        with explain(path), files.open_folder(path) as folder:
+            query = ListQuery(
+                depth=listing.DEFAULT_DEPTH if depth is None else depth,
+                globs=() if glob is None else (glob,),
+                gitignore=gitignore is not False,
+                sort=sort or "name",
+                limit=limit,
+                cursor=cursor or "",
+                max_tokens=max_tokens,
+                deny=tuple(options.deny),
+                within=folder.relative,
+            )
+            above = _rules(files, folder) if query.gitignore else ()
+            return list_folder(folder.descriptor, query, above=above, check=_checker(ctx)).text
+
+    @tool(
+        effects="read",
+        waive=_UNBOUNDED,
+        errors=_ERRORS | {"the pattern": "escape what is plain text, or set literal"},
+        examples=[{"pattern": "def \\w+_file", "path": "src", "glob": "*.py"}],
+    )
+    def fs_search(
+        self,
+        ctx: Context,
+        pattern: Annotated[str, "regular expression within a line"],
+        path: Annotated[str | None, "file or folder"] = None,
+        glob: Glob = None,
+        literal: Annotated[Flag, "pattern is plain text"] = None,
+        ignore_case: Annotated[Flag, "a matches A"] = None,
+        context: Annotated[int | None, "lines around, if any"] = None,
+        output: Annotated[Output | None, "lines, paths, or counts"] = None,
+        gitignore: Gitignore = None,
+        limit: Annotated[int | None, "100 unless given"] = None,
+        cursor: Cursor = None,
+        max_tokens: Tokens = DEFAULT_TOKENS,
+    ) -> str:
+        """Search the contents of files."""
+        path = path or "."
+        files, options = self._files(ctx), self._options
+        top, name = self._search_place(files, path)
+        with explain(path), files.open_folder(top) as folder:
+            query = SearchQuery(
+                pattern=pattern,
+                literal=bool(literal),
+                ignore_case=bool(ignore_case),
+                globs=() if glob is None else (glob,),
+                gitignore=gitignore is not False,
+                context=context or 0,
+                output=output or "content",
+                limit=100 if limit is None else limit,
+                cursor=cursor or "",
+                max_tokens=max_tokens,
+                deny=tuple(options.deny),
+                within=folder.relative,
+                max_file_size=options.max_file_size,
+                file=name,
+                prefix=_prefix(files, folder),
+            )
+            above = _rules(files, folder) if query.gitignore else ()
+            return search(folder.descriptor, query, above=above, check=_checker(ctx)).text
+
+    @tool(
+        effects="destroy",
+        errors=_ERRORS | {"exists already": "choose another name, or set overwrite"},
+        examples=[{"path": "a.txt", "to": "old/a.txt"}],
+    )
+    def fs_move(
+        self,
+        ctx: Context,
+        path: Target,
+        to: Annotated[str, "new path"],
+        copy: Annotated[Flag, "leave the original"] = None,
+        overwrite: Annotated[Flag, "what is there"] = None,
+    ) -> str:
+        """Move, rename or copy."""
+        files = self._files(ctx)
+        change = files.copy if copy else files.move
+        change(path, to, overwrite=bool(overwrite), parents=True)
+        return f"{'copied' if copy else 'moved'} {show_path(path)} to {show_path(to)}"
+
+    @tool(effects="destroy", errors=_ERRORS)
+    def fs_delete(
+        self,
+        ctx: Context,
+        path: Annotated[str | None, "file or folder"] = None,
+        restore: Annotated[str | None, "id to put back, at path if given"] = None,
+        permanent: Annotated[Flag, "if allowed"] = None,
+    ) -> str:
+        """Move to the trash, restore from it, or list it."""
+        files = self._files(ctx)
+        if restore is not None:
+            return f"restored {show_path(self._trash().restore(files, restore, path))}"
+        if path is None:
+            return self._list_trash(files)
+        if permanent:
+            if not self._options.permanent_delete:
+                raise ToolError("permanent is not allowed here (permanent_delete); leave it out, or ask the user")
+            files.delete(path, tree=True)
+            return f"deleted {show_path(path)} for ever"
+        entry = self._trash().put(files, path)
+        return f"deleted {show_path(path)}, {show_size(entry.size)}; to undo it: restore={entry.id}"
+
+    @tool(effects="read", errors=_ERRORS)
+    def fs_info(self, ctx: Context, path: Annotated[str | None, "file or folder"] = None) -> str:
+        """Show a file's type, size, lines and hash; without a path, the folders, limits and free space."""
+        files = self._files(ctx)
+        if path is None:
+            return self._describe_folders(files)
+        with explain(path):
+            if files.status(path).kind == "folder":
+                return self._describe_folder(files, path)
+            with files.open_file(path) as file:
+                info = describe_file(file.fileno(), self._options.max_file_size, ctx.raise_if_cancelled)
+        newline = f", {info.newline} line ends" if info.newline else ""
+        lines = (
+            "" if info.lines is None else f"\n{info.lines:,} lines in {info.encoding}{' with BOM' * info.bom}{newline}"
+        )
+        hashed = f"\nsha256 {info.sha256}" if info.sha256 else ""
+        return f"{info.mime}, {info.size:,} bytes, {info.mode}, modified {info.modified}{lines}{hashed}"
+
+    @tool(effects="destroy", listed=False)
+    def filesystem(
+        self,
+        ctx: Context,
+        action: Annotated[Action, "what to do"],
+        path: Annotated[str, "file or folder"] = ".",
+        content: Annotated[str, "the text to write or append"] = "",
+        to: Annotated[str, "the target of move and copy"] = "",
+        pattern: Annotated[str, "the text to search for"] = "",
+    ) -> list[Text | Image | Audio]:
+        """Read, write, list, search, move, copy, delete or describe files, by the name of the action."""
+        match action:
+            case "read":
+                return self.fs_read(ctx, path)
+            case "write" | "append":
+                done = self.fs_write(ctx, path, content, "append" if action == "append" else "overwrite")
+            case "list":
+                done = self.fs_list(ctx, path)
+            case "search":
+                done = self.fs_search(ctx, pattern, path)
+            case "move" | "copy":
+                done = self.fs_move(ctx, path, to, copy=action == "copy")
+            case "delete":
+                done = self.fs_delete(ctx, path)
+            case "info":
+                done = self.fs_info(ctx, path)
+            case "mkdir":
+                made = self._files(ctx).make_folder(path)
+                done = f"made {show_path(path)}" if made else f"{show_path(path)} was there already"
+        return [Text(done)]
+
+    # -- parts of the above
+
+    def _files(self, ctx: Context) -> ConfinedFiles:
+        """The files that a call may touch."""
+        roots = ctx.folders().roots
+        files = self._cached.get(roots)
+        if files is None:
+            if len(self._cached) >= MOST_CACHED:
+                self._cached.clear()
+            files = ConfinedFiles(roots, read_only=self._options.read_only, deny=self._options.deny)
+            self._cached[roots] = files
+        return files
+
+    def _trash(self) -> Trash:
+        """The user's trash. Raises ToolError without one."""
+        folder = user_directory("data")
+        if folder is None:
+            raise ToolError("there is no trash, because the user has no home; ask the user to set XDG_DATA_HOME")
+        options = self._options
+        return Trash(os.path.join(folder, "trash"), most_bytes=options.trash_size, most_days=options.trash_days)
+
+    def _list_trash(self, files: ConfinedFiles) -> str:
+        entries = self._trash().list(files)
+        lines = [f"{entry.id} {show_time(entry.deleted)} {entry.path} {show_size(entry.size)}" for entry in entries]
+        return fit_lines(map(show_name, lines), rest=lambda end: f"{len(lines) - end:,} older").text or "nothing"
+
+    def _search_place(self, files: ConfinedFiles, path: str) -> tuple[str, str]:
+        """The folder to search and, if only one file in it is meant, the file's name."""
+        if files.status(path).kind != "file":
+            return path, ""
+        files.open_file(path, self._options.max_file_size).close()  # says so if it is too large
+        return os.path.split(files.real_path(path))
+
+    def _describe_folder(self, files: ConfinedFiles, path: str) -> str:
+        entries, more = files.list_folder(path)
+        modified = show_time(files.status(path).status.st_mtime)
+        return f"folder, entries: {len(entries):,}{' or more' if more else ''}, modified {modified}"
+
+    def _describe_folders(self, files: ConfinedFiles) -> str:
+        """The folders of a call, with their free space, and the limits."""
+        options = self._options
+        lines = [f"{root}: {show_size(free_bytes(root))} free" for root in files.roots.folders]
+        lines += [f"read-only: {folder}" for folder in options.read_only]
+        lines.append(f"files beyond {show_size(options.max_file_size)} are read in parts only (max_file_size)")
+        if options.deny:
+            lines.append(f"denied names: {' '.join(options.deny)}")
+        return fit_lines(lines).text
+
+
+def _rules(files: ConfinedFiles, folder: OpenFolder) -> Above:
+    """The .gitignore files above a folder."""
+    if not folder.relative:
+        return ()
+    with files.open_folder(folder.root) as root:
+        return rules_above(root.descriptor, folder.relative)
+
+
+def _prefix(files: ConfinedFiles, folder: OpenFolder) -> str:
+    """The beginning of the paths of a folder's files, as the tools take them."""
+    path = folder.relative if folder.root == files.roots.folders[0] else folder.path
+    return f"{path.rstrip('/')}/" if path else ""
+
+
+def _checker(ctx: Context) -> Callable[[], None]:
+    """A function for long work: it ends a cancelled call, and reports that one is still at work."""
+    began = monotonic()
+    reported = 0.0
+
+    def check() -> None:
+        nonlocal reported
+        ctx.raise_if_cancelled()
+        elapsed = monotonic() - began
+        if elapsed - reported >= PROGRESS_SECONDS:
+            reported = elapsed
+            ctx.progress(round(elapsed), message=f"{elapsed:.0f} s")
+
+    return check
