@@ -10,6 +10,7 @@ from benchmarks import (
     client_stdio,
     cold_start,
     disconnect,
+    files,
     http,
     in_flight,
     large,
@@ -38,6 +39,7 @@ STDIO = (
     registration,
     validation,
     shutdown,
+    files,
 )
 HTTP = (http, sessions, slow_peers, disconnect)
 CLIENT = (client_import, client_memory, client_stdio, client_cycles, client_http)

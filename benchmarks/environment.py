@@ -18,6 +18,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 BENCH = ROOT / ".bench"
 PIPELOAD = BENCH / "pipeload"
+NODE = ROOT / ".interop" / "node"  # as the tests have it: packages of npm live apart from each other anyway
 
 # Which lock file fills which environment. The floor runs in longshore's, so that both start the same interpreter.
 LOCKS = {
@@ -72,6 +73,18 @@ def _build_pipeload() -> None:
     _say("compiling benchmarks/pipeload.c …")
     flags = ["-std=gnu11", "-O2", "-Wall", "-Wextra"]
     _run([compiler, *flags, "-o", str(PIPELOAD), str(source)], "could not compile benchmarks/pipeload.c")
+
+
+@functools.cache
+def node_server(name: str) -> list[str]:
+    """The command of an official server of npm. It is installed first, as the tests pin it."""
+    packages, pins = ROOT / "scripts" / "packages", ROOT / "tests" / "interop" / "node"
+    _run(["sh", str(packages), str(pins), str(NODE), "the servers of npm"], "could not install the servers of npm")
+    modules = NODE / "node_modules"
+    node = next(modules.glob("node-linux-*/bin/node"), None)
+    if node is None:
+        raise SetupFailed("there is no node for this machine among the packages of tests/interop/node")
+    return [str(node), str(modules / "@modelcontextprotocol" / f"server-{name}" / "dist" / "index.js")]
 
 
 def installed(contestant: str, package: str) -> str:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks import cold_start, http, memory, sessions, shutdown, slow_peers
+from benchmarks import cold_start, files, http, memory, sessions, shutdown, slow_peers
 from benchmarks.claim import Claim
 from benchmarks.environment import HERE
-from benchmarks.load import Samples, Session
+from benchmarks.load import LoadFailed, Samples, Session
 from benchmarks.report import print_claim
+from benchmarks.stdio_server import StdioServer
 
 
 def samples(contestants: Any, **values: float) -> Samples:
@@ -78,3 +79,20 @@ def test_every_http_claim_has_them(connections: int) -> None:
     claims = [claim for claim in http._claims(http.Samples(), 1) if claim.name.endswith(f"_{connections}")]
     assert [claim.settings for claim in claims] == [http.INLINE.settings] * len(claims)
     assert claims
+
+
+def test_a_server_is_asked_in_lines_and_the_tokens_of_its_whole_answer_are_counted(tmp_path: Path) -> None:
+    with StdioServer([sys.executable, str(HERE / "floor.py")], folder=tmp_path, home=tmp_path) as server:
+        answer = server.call("blob", size=400)
+        assert answer.text == "x" * 400
+        assert answer.tokens == (400 + len('{"content":[{"type":"text","text":""}],"isError":false}')) / 4
+        assert answer.milliseconds > 0
+        with pytest.raises(LoadFailed, match="blob: Expected `int`"):
+            server.call("blob", size="many")
+        with pytest.raises(LoadFailed, match="Unknown tool"):
+            server.call("missing")
+
+
+@pytest.mark.parametrize(("length", "over"), [(399, False), (400, False), (401, True)])
+def test_an_answer_is_over_its_budget_beyond_four_characters_a_token(length: int, over: bool) -> None:
+    assert files.is_over("\n" + "x" * (length - 2), 100) is over  # a line end has two characters in JSON

@@ -47,10 +47,10 @@ def configured_roots(paths: Sequence[str], origin: str = "") -> Roots:
     """The folders of the configuration. Raises ConfigError for one that is no folder."""
     real: list[str] = []
     for path in paths:
-        real.append(os.path.realpath(os.path.expanduser(path)))
-        if not path or not os.path.isdir(real[-1]):
+        if not path or "\0" in path or not os.path.isdir(folder := os.path.realpath(os.path.expanduser(path))):
             where = f" ({origin})" if origin else ""
             raise ConfigError(f"server.roots{where}: {path!r} is no folder; create it, or name another one")
+        real.append(folder)
     roots = _merge(real)
     return Roots(roots, given=_others([os.path.abspath(os.path.expanduser(path)) for path in paths], roots))
 

@@ -6,7 +6,7 @@ import re
 import tracemalloc
 
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from tests.toolsets.filesystem.open_bytes import open_bytes
 
@@ -78,6 +78,26 @@ def test_all_pages_of_lines_are_the_text(
             offset = page.next_line
         assert seen == lines
         assert page.total_lines == file.count_lines() == len(lines)
+
+
+@given(
+    st.lists(st.sampled_from([b"\n", b"\r\n", b"\r", b"a" * 40, b"\xff", "é€😀".encode(), b"\\" * 300]), max_size=60),
+    budgets,
+    st.none() | st.integers(1, 9),
+    st.booleans(),
+    st.integers(1, 3),
+)
+def test_a_short_file_is_shown_at_once_as_line_by_line(
+    parts: list[bytes], max_tokens: int, limit: int | None, numbered: bool, offset: int
+) -> None:
+    assume(is_text(b"".join(parts)))
+    with open_bytes(b"".join(parts)) as descriptor:
+        file = TextFile(descriptor)
+        assume(offset <= max(1, file.count_lines()))
+        at_once = file.read_lines(offset, limit, max_tokens=max_tokens, numbered=numbered)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(TextFile, "_read_short", lambda *_: None)
+            assert file.read_lines(offset, limit, max_tokens=max_tokens, numbered=numbered) == at_once
 
 
 @given(st.binary(max_size=3_000) | st.text(max_size=2_000).map(str.encode), budgets)

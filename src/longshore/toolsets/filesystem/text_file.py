@@ -36,6 +36,8 @@ CHEAP_BYTES: Final = 8_388_608
 """The lines of smaller files are counted without being asked: it takes 3 ms."""
 LINE_CHARACTERS: Final = 2_000
 """Longer lines are cut: they are data or minified code, and one of them would fill the page."""
+_MOST_ESCAPED: Final = 6
+"""The most characters that JSON makes of one, as in \\u0001."""
 _USUAL_LINE_BYTES: Final = 200
 """How much `read_tail` reads for each line at first."""
 _CUT_CHARACTERS: Final = 80
@@ -96,6 +98,8 @@ class TextFile:
         if offset < 1 or (limit is not None and limit < 1):
             raise FileError("", "invalid", f"offset={offset}, limit={limit}", "both are at least 1; lines count from 1")
         start = self._find_line(offset)
+        if short := self._read_short(start, offset, limit, max_tokens, numbered):
+            return short
         room = self._line_room(max_tokens)
         numbers = enumerate(self._lines(start, room), offset)
         lines = (self._show(line, room, f"{number}\t" if numbered else "") for number, line in numbers)
@@ -103,6 +107,25 @@ class TextFile:
         if page.complete:
             return TextPage(text=page.text, first_line=offset, total_lines=page.end - 1)
         return TextPage(text=page.text, first_line=offset, next_line=page.end, total_lines=self._cheap_total())
+
+    def _read_short(
+        self, start: int, offset: int, limit: int | None, max_tokens: int, numbered: bool
+    ) -> TextPage | None:
+        """The page of all lines from a position on, if they fit as they are; a tenth of the time of line by line."""
+        if self.size - start > READ_BYTES or self.format.width > 1:
+            return None
+        self._each_chunk()
+        text = printable(self.format.decode(self._read(start, self.size - start)))
+        lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
+        if numbered:
+            lines = [f"{number}\t{line}" for number, line in enumerate(lines, offset)]
+        most = self._line_room(max_tokens) // _MOST_ESCAPED
+        if len(lines) > (limit or len(lines)) or max(map(len, lines), default=0) > most:
+            return None
+        text = "\n".join([self._heading, *lines] if self._heading else lines)
+        if json_length(text) > max_tokens * CHARACTERS_PER_TOKEN:
+            return None
+        return TextPage(text=text, first_line=offset, total_lines=offset + len(lines) - 1)
 
     def read_tail(self, count: int, *, max_tokens: int = DEFAULT_TOKENS, numbered: bool = False) -> TextPage:
         """The last `count` lines, or as many of them as fit. Numbers make it count the lines of the whole file."""
