@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.counts import count
-from tests.sandbox.confined_commands import MECHANISMS, PYTHON, SECONDS, Place, start
+from tests.sandbox.confined_commands import MECHANISMS, PYTHON, SECONDS, Place, host_with, start
 
 from longshore.sandbox.cgroups import CgroupParents, find_cgroups
 from longshore.sandbox.launch import LEVELS, Level
@@ -80,13 +81,17 @@ def test_daemons_are_gone_after_the_command(place: Place, mechanism: str, level:
 
 @pytest.mark.parametrize("level", LEVELS)
 @both
-def test_closing_the_launch_kills_everything(place: Place, mechanism: str, level: Level) -> None:
+@pytest.mark.parametrize("cgroups", [True, False], ids=["cgroups", "no cgroups"])
+def test_killing_the_launch_kills_everything(place: Place, mechanism: str, level: Level, cgroups: bool) -> None:
     reading, writing = os.pipe()
-    launch = place.launch(place.sandbox(level, mechanism), PYTHON, "-I", "-c", DAEMONS, "stay")
+    host = host_with(mechanism)
+    if not cgroups:
+        host = replace(host, cgroups="switched off", is_root=False)
+    launch = place.launch(place.sandbox(level, host=host), PYTHON, "-I", "-c", DAEMONS, "stay")
     with launch, start(launch, writing) as process:
         os.close(writing)
         read_lines(reading, 4)
-        launch.close()
+        launch.kill(process.pid)
         assert process.wait(SECONDS) in (128 + signal.SIGKILL, -signal.SIGKILL)
     wait_for_all(reading)
     os.close(reading)

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from longshore.sandbox.environment import STARTER
+from longshore.sandbox.environment import STARTER, SYSTEM_PATH
 from longshore.sandbox.rlimits import Rlimits, ulimit_commands
 from longshore.sandbox.roots import is_in
 from longshore.sandbox.visible import Visible
@@ -21,7 +21,6 @@ TEMPORARY_BYTES: Final = 1 << 30
 """Of each private folder: /tmp, the home folder, /dev/shm. They lie in memory."""
 WRAPPERS: Final = 2
 """Processes before the command's own: the monitor outside, and the first of the namespace."""
-PACKAGE: Final = "bubblewrap"
 _SIZE_SINCE: Final = (0, 7)
 _SECONDS: Final = 10.0
 _NAMESPACES: Final = ("--unshare-all", "--die-with-parent", "--cap-drop", "ALL")
@@ -60,7 +59,7 @@ class Bubblewrap(Struct, frozen=True):
         arguments come from a descriptor: the environment among them is nobody's business who can list processes.
         """
         script = " && ".join([*(f"echo $$ >{shlex.quote(path)}" for path in members), ulimit_commands(rlimits)])
-        own_terminal = ("setsid", "--ctty") if terminal else ()
+        own_terminal = ("setsid", "-c") if terminal else ()
         wrapped = (self.program, "--args", str(arguments), "--", *own_terminal, *command)
         return ("/bin/sh", "-c", f'{script} && exec "$@"', "sh", *wrapped)
 
@@ -72,7 +71,7 @@ class Bubblewrap(Struct, frozen=True):
 
 def find_bubblewrap() -> Bubblewrap | str:
     """The bubblewrap of this machine; else a sentence that says why there is none, or why it does not work."""
-    program = shutil.which("bwrap")
+    program = shutil.which("bwrap", path=SYSTEM_PATH)
     if program is None:
         return "bwrap is not installed"
     number = re.search(r"(\d+)\.(\d+)", _run([program, "--version"])[1])

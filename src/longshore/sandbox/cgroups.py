@@ -141,9 +141,10 @@ def _find_version_2(own: list[list[str]], mounts: list[list[str]]) -> CgroupPare
         while folder is not None and len(folder) >= len(top):
             try:
                 with open(os.path.join(folder, "cgroup.subtree_control"), encoding="ascii") as file:
-                    controllers = tuple(name for name in _NEEDED if name in file.read().split())
+                    delegated = file.read().split()
             except OSError:
                 break
+            controllers = tuple(name for name in _NEEDED if name in delegated)
             if "pids" in controllers and os.access(os.path.join(folder, "cgroup.procs"), os.W_OK):
                 return CgroupParents(2, ((folder, controllers),))
             folder = os.path.dirname(folder)

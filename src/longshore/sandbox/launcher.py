@@ -43,9 +43,8 @@ def main() -> None:
         plan: Plan = marshal.load(file)  # noqa: S302 - written by the server; as data it needs no import of a parser
     woken, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(wake)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    for signum in _FORWARDED:
-        signal.signal(signum, lambda *_: None)  # handlers, unlike ignored signals, end at exec
+    for signum in (signal.SIGCHLD, *_FORWARDED):
+        signal.signal(signum, _wake)
     adopt()
     os.set_inheritable(plan["lifeline"], False)
     command = os.fork()
@@ -81,6 +80,10 @@ def _delete_folders(plan: Plan) -> None:
         import shutil
 
         shutil.rmtree(plan["temporary"], ignore_errors=True)
+
+
+def _wake(signum: int, frame: object) -> None:
+    """Do nothing: the number of the signal is in the pipe. Unlike ignored signals, handlers end at exec."""
 
 
 def _wait(command: int, woken: int, lifeline: int) -> int | None:
