@@ -12,14 +12,15 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.sandbox.confined_commands import MECHANISMS, PYTHON, SECONDS, SECRET, Place, host_with, start
+from tests.sandbox.confined_commands import MECHANISMS, PYTHON, SECONDS, SECRET, STARTS, Place, host_with, start
 
 from longshore.errors import SandboxUnavailable, ToolError
-from longshore.sandbox.launch import LEVELS, Level, Limits
+from longshore.sandbox.launch import Level, Limits
 from longshore.sandbox.levels import make_sandbox
 from longshore.sandbox.mechanisms import detect_host, mechanisms
 
 CONFINED: tuple[Level, ...] = ("read-only", "workspace", "workspace+net")
+each_start = pytest.mark.parametrize(("level", "mechanism"), STARTS)
 both = pytest.mark.parametrize("mechanism", MECHANISMS)
 
 
@@ -150,8 +151,7 @@ def test_other_processes_can_be_neither_signalled_nor_read(place: Place, mechani
         victim.kill()
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@both
+@each_start
 def test_variables_come_from_the_allow_list(place: Place, mechanism: str, level: Level) -> None:
     place.environ |= {"AWS_SECRET_ACCESS_KEY": SECRET, "OPENAI_API_KEY": SECRET, "LC_TIME": "C", "LD_PRELOAD": SECRET}
     sandbox = place.sandbox(level, mechanism)
@@ -172,8 +172,7 @@ def test_a_preloaded_library_is_loaded_inside_only(place: Place, mechanism: str)
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@both
+@each_start
 def test_metacharacters_in_argv_are_inert(place: Place, mechanism: str, level: Level) -> None:
     words = ["a; touch pwned", "$(touch pwned)", "`touch pwned`", "| touch pwned", "--bind", "/", "\n", "*", "é\udcff"]
     done = place.run(place.sandbox(level, mechanism), "printf", "%s|", *words)
@@ -193,15 +192,13 @@ def test_a_nul_character_is_refused(place: Place, mechanism: str, where: str) ->
         sandbox.launch(argv, cwd=str(place.root), env=env, roots=[str(place.root)], name="test")
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@both
+@each_start
 def test_a_command_inherits_no_descriptor_and_reads_nothing(place: Place, mechanism: str, level: Level) -> None:
     done = place.shell(place.sandbox(level, mechanism), "cat; ls /proc/self/fd | tr '\\n' ' '")
     assert done == (0, "0 1 2 3 ")  # the fourth is of ls itself
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@both
+@each_start
 @pytest.mark.parametrize(("script", "code"), [("exit 7", 7), ("kill -9 $$", 137), ("kill -15 $$", 143)])
 def test_the_exit_code_is_the_commands(place: Place, mechanism: str, level: Level, script: str, code: int) -> None:
     assert place.shell(place.sandbox(level, mechanism), script).code == code
@@ -225,8 +222,7 @@ finally:
 """
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@both
+@each_start
 def test_a_signal_reaches_every_process_of_the_command_only(place: Place, mechanism: str, level: Level) -> None:
     launch = place.launch(place.sandbox(level, mechanism), PYTHON, "-I", "-c", SIGNALLED)
     with launch, start(launch) as process:
@@ -236,8 +232,7 @@ def test_a_signal_reaches_every_process_of_the_command_only(place: Place, mechan
     assert (process.returncode, text) == (3, "inner\nouter\n")
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@both
+@each_start
 def test_an_interactive_command_has_the_terminal_it_is_given(place: Place, mechanism: str, level: Level) -> None:
     source = """
 import os, sys

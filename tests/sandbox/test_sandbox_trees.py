@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from tests.counts import count
-from tests.sandbox.confined_commands import MECHANISMS, PYTHON, SECONDS, Place, host_with, start
+from tests.sandbox.confined_commands import MECHANISMS, PYTHON, SECONDS, STARTS, Place, host_with, start
 
 from longshore.sandbox.cgroups import CgroupParents, find_cgroups
-from longshore.sandbox.launch import LEVELS, Level
+from longshore.sandbox.launch import Level
 
+each_start = pytest.mark.parametrize(("level", "mechanism"), STARTS)
 both = pytest.mark.parametrize("mechanism", MECHANISMS)
 
 DAEMONS = """
@@ -65,8 +66,7 @@ def wait_for_all(descriptor: int) -> None:
     raise AssertionError("a process is left")
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@both
+@each_start
 def test_daemons_are_gone_after_the_command(place: Place, mechanism: str, level: Level) -> None:
     reading, writing = os.pipe()
     launch = place.launch(place.sandbox(level, mechanism), PYTHON, "-I", "-c", DAEMONS, "leave")
@@ -79,8 +79,7 @@ def test_daemons_are_gone_after_the_command(place: Place, mechanism: str, level:
     os.close(reading)
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@both
+@each_start
 @pytest.mark.parametrize("cgroups", [True, False], ids=["cgroups", "no cgroups"])
 def test_killing_the_launch_kills_everything(place: Place, mechanism: str, level: Level, cgroups: bool) -> None:
     reading, writing = os.pipe()
@@ -107,8 +106,7 @@ start(launch, 1).wait()
 """
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@both
+@each_start
 def test_everything_is_gone_after_the_server_is_killed(
     place: Place, mechanism: str, level: Level, tmp_path: Path
 ) -> None:

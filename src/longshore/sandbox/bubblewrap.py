@@ -58,7 +58,7 @@ class Bubblewrap(Struct, frozen=True):
         So the limits bind before anything of the command runs, and no code of ours runs between fork and exec. The
         arguments come from a descriptor: the environment among them is nobody's business who can list processes.
         """
-        script = " && ".join([*(f"echo $$ >{shlex.quote(path)}" for path in members), ulimit_commands(rlimits)])
+        script = " && ".join([*(f"echo 0 >{shlex.quote(path)}" for path in members), ulimit_commands(rlimits)])
         own_terminal = ("setsid", "-c") if terminal else ()
         wrapped = (self.program, "--args", str(arguments), "--", *own_terminal, *command)
         return ("/bin/sh", "-c", f'{script} && exec "$@"', "sh", *wrapped)

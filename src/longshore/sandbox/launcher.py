@@ -150,7 +150,7 @@ def _prepare(plan: Plan) -> None:
 
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     for path in plan["members"]:
-        _write(path, str(os.getpid()))
+        _write(path, "0")
     for kind, limit in plan["rlimits"]:
         resource.setrlimit(kind, (limit, limit))
 
