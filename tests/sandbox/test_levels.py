@@ -84,6 +84,17 @@ def test_nothing_outside_of_the_roots_can_be_changed(place: Place, mechanism: st
 
 @both
 @pytest.mark.parametrize("level", CONFINED)
+def test_modes_times_and_attributes_outside_of_the_roots_stay(place: Place, mechanism: str, level: Level) -> None:
+    path = place.other / "plan"
+    before = path.stat()
+    script = f"chmod 777 {path}; touch -d 2001-01-01 {path}; chown 65534 {path}; ln {path} linked && chmod 777 linked; "
+    script += f'{PYTHON} -c \'import os, sys; os.setxattr(sys.argv[1], "user.x", b"x")\' {path}'
+    place.shell(place.sandbox(level, mechanism), script)
+    assert path.stat() == before and os.listxattr(path) == []
+
+
+@both
+@pytest.mark.parametrize("level", CONFINED)
 def test_temporary_files_are_private_and_deleted(place: Place, mechanism: str, level: Level) -> None:
     sandbox = place.sandbox(level, mechanism)
     done = place.shell(sandbox, 'echo x > "${TMPDIR:-/tmp}/mine" && ls "${TMPDIR:-/tmp}" && echo "${TMPDIR:-/tmp}"')
@@ -272,6 +283,7 @@ def test_each_mechanism_that_is_switched_off_is_named_with_its_fix() -> None:
         ({"landlock": 5}, "landlock 5"),
         ({"landlock": 0}, "none"),
         ({"seccomp": False}, "seccomp"),
+        ({"mounts": False}, "mounts"),
     ):
         weaker = replace(host, **changed)
         for level in CONFINED:

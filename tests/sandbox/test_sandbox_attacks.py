@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -40,7 +41,7 @@ BYPASSES = {
     "find": "find sources -delete; find sources -exec rm -rf {} +",
     "perl": 'perl -e \'unlink glob "sources/*"; rmdir "sources"\'',
     "variable": "a=r; b=m; $a$b -rf sources; IFS=,; c='rm,-rf,sources'; $c",
-    "overwriting": "cp /dev/null sources/main.c; : > sources/main.c; dd if=/dev/zero of=sources/main.c count=1;"
+    "overwriting": "cp /dev/null sources/main.c; true > sources/main.c; dd if=/dev/zero of=sources/main.c count=1;"
     " truncate -s 0 sources/main.c; mv sources gone; chmod 0 sources/main.c; tee sources/main.c < /dev/null",
 }
 
@@ -192,3 +193,32 @@ print(open("/proc/self/status").read().partition("CapEff:\\t")[2].split()[0])
         f"{call} {refused}" for call in ("mount", "unshare", "ptrace", "chroot", "prlimit64", "syscall")
     ]
     assert int(lines[-1], 16) == 0
+
+
+@pytest.mark.skipif(not os.path.exists("/usr/bin/python3"), reason="the system has no Python; install python3")
+def test_an_ordinary_user_gets_read_only_mounts_and_keeps_its_number() -> None:
+    user = 65534 if os.geteuid() == 0 else None
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        source = f"""
+import os, sys
+sys.path.insert(0, {os.fspath(Path(__file__).parents[2] / "src")!r})
+from longshore.sandbox.mounts import keep_writable
+os.mkdir("kept"), os.mkdir("other")
+keep_writable([os.path.abspath("kept")])
+open("kept/file", "w").close()
+try:
+    os.chmod("other", 0o777)
+except OSError as problem:
+    print(problem.strerror, os.getuid() == {os.getuid() if user is None else user})
+"""
+        done = subprocess.run(
+            ["/usr/bin/python3", "-I", "-S", "-c", source],
+            cwd=folder,
+            user=user,
+            group=user,
+            extra_groups=None if user is None else [],
+            capture_output=True,
+            text=True,
+        )
+        assert (done.stdout, done.stderr) == ("Read-only file system True\n", "")

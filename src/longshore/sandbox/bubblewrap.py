@@ -22,7 +22,8 @@ TEMPORARY_BYTES: Final = 1 << 30
 WRAPPERS: Final = 2
 """Processes before the command's own: the monitor outside, and the first of the namespace."""
 _SIZE_SINCE: Final = (0, 7)
-_SECONDS: Final = 10.0
+PROBE_SECONDS: Final = 10.0
+"""For trying out a mechanism. It takes some milliseconds."""
 _NAMESPACES: Final = ("--unshare-all", "--die-with-parent", "--cap-drop", "ALL")
 
 
@@ -86,7 +87,7 @@ def find_bubblewrap() -> Bubblewrap | str:
 def _run(argv: list[str]) -> tuple[int, str]:
     try:
         done = subprocess.run(
-            argv, env=STARTER, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_SECONDS
+            argv, env=STARTER, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PROBE_SECONDS
         )
     except (OSError, subprocess.TimeoutExpired) as problem:
         return 1, str(problem)

@@ -19,7 +19,7 @@ import signal
 import sys
 from typing import Any, Final
 
-from longshore.sandbox import landlock, seccomp
+from longshore.sandbox import landlock, mounts, seccomp
 from longshore.sandbox.descendants import adopt, descendants, end_all, signal_on_parent_death
 
 RUN: Final = "import sys; sys.path.insert(0, sys.argv[1]); from longshore.sandbox.launcher import main; main()"
@@ -33,7 +33,7 @@ _FORWARDED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUI
 Plan = dict[str, Any]
 """argv, env, cwd, terminal, lifeline (a descriptor), rlimits, members (of cgroups), temporary (a folder to delete).
 
-If the command is to be confined, also readable and writable paths, and whether it has a network.
+If the command is to be confined, also readable and writable paths, the writable folders, and whether it has a network.
 """
 
 
@@ -124,6 +124,7 @@ def _become_command(plan: Plan) -> None:
     try:
         _prepare(plan)
         if "readable" in plan:
+            mounts.keep_writable(plan["folders"])
             _drop_capabilities()
             landlock.restrict(plan["readable"], plan["writable"], network=plan["network"])
             seccomp.refuse_calls(network=plan["network"])

@@ -64,9 +64,11 @@ def make_sandbox(
             f"the number of root's processes can't be limited without cgroups: {host.cgroups}",
             f"run the server as another user, or {CGROUPS}",
         )
-    replaceable = host.landlock >= landlock.NEEDED_VERSION and host.seccomp
+    replaceable = host.landlock >= landlock.NEEDED_VERSION and host.seccomp and host.mounts
     if level not in ("none", "limits") and isinstance(host.bubblewrap, str) and not replaceable:
-        lacking = f"landlock {host.landlock or 'none'}" if host.seccomp else "no seccomp"
+        lacking = "no mounts of their own" if not host.mounts else "no seccomp"
+        if host.landlock < landlock.NEEDED_VERSION:
+            lacking = f"landlock {host.landlock or 'none'}"
         raise SandboxUnavailable(
             f"the level {level} can't be enforced: {host.bubblewrap}, and the kernel ({lacking}) can't replace it",
             f"{bubblewrap_fix(host.bubblewrap)}, or {NEWER_KERNEL}",
@@ -177,9 +179,10 @@ class Sandbox:
         plan: launcher.Plan = structs.asdict(order) | {"rlimits": rlimits, "members": order.members, "group": None}
         temporary = ""
         if self._confined:
-            plan["readable"] = ["/proc", *self._paths.find(order.roots).paths]
-            plan["writable"] = [*DEVICES, temporary := tempfile.mkdtemp(prefix="longshore-")]
-            plan["writable" if self._writable else "readable"] += order.roots
+            readable = ["/proc", *self._paths.find(order.roots).paths, *order.roots]
+            temporary = tempfile.mkdtemp(prefix="longshore-")
+            folders = [temporary, *(order.roots if self._writable else ())]
+            plan |= {"readable": readable, "writable": [*DEVICES, *folders], "folders": folders}
             plan |= {"network": self._network, "env": dict.fromkeys(_TEMPORARY, temporary) | order.env}
         lifeline, kept = os.pipe()
         plan |= {"lifeline": lifeline, "temporary": temporary}
