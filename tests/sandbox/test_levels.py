@@ -314,3 +314,30 @@ def test_the_mechanism_is_named() -> None:
     host = detect_host()
     assert make_sandbox("workspace", host=host).mechanism.startswith("bubblewrap + ")
     assert make_sandbox("workspace", host=host_with("landlock")).mechanism.startswith("landlock + seccomp + ")
+
+
+@both
+@pytest.mark.parametrize("root", ["home", "above", "two", "nested"])
+def test_roots_may_be_and_hold_the_home_folder_or_each_other(place: Place, mechanism: str, root: str) -> None:
+    home, above = str(place.home), str(place.home.parent)
+    roots = {"home": [home], "above": [above], "two": [str(place.root), str(place.other)], "nested": [home, above]}[
+        root
+    ]
+    sandbox = place.sandbox("workspace", mechanism)
+    script = f"echo new > here && cat here && cat {place.other}/plan && touch {place.other}/there"
+    launch = sandbox.launch(["sh", "-c", script], cwd=str(place.root), env={}, roots=roots, name="test")
+    with launch, start(launch) as process:
+        text = process.communicate(timeout=SECONDS)[0].decode()
+    seen = root != "home"
+    assert (text == f"new\n{SECRET}", (place.other / "there").exists()) == (seen, seen), text
+    assert (place.root / "here").read_text() == "new\n"
+
+
+@both
+def test_the_whole_machine_as_a_root_can_be_read_and_not_changed_at_read_only(place: Place, mechanism: str) -> None:
+    sandbox = place.sandbox("read-only", mechanism)
+    script = f"cat {place.other}/plan; echo x > {place.other}/plan"
+    launch = sandbox.launch(["sh", "-c", script], cwd=str(place.root), env={}, roots=["/"], name="test")
+    with launch, start(launch) as process:
+        text = process.communicate(timeout=SECONDS)[0].decode()
+    assert text.startswith(SECRET) and (place.other / "plan").read_text() == SECRET

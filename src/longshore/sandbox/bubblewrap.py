@@ -57,7 +57,7 @@ class Bubblewrap(Struct, frozen=True):
         """What to start: a shell joins the cgroups, sets the limits and becomes bubblewrap.
 
         So the limits bind before anything of the command runs, and no code of ours runs between fork and exec. The
-        arguments come from a descriptor: the environment among them is nobody's business who can list processes.
+        arguments come from a descriptor: the environment among them is in no list of processes.
         """
         script = " && ".join([*(f"echo 0 >{shlex.quote(path)}" for path in members), ulimit_commands(rlimits)])
         own_terminal = ("setsid", "-c") if terminal else ()

@@ -27,7 +27,7 @@ class Limits(Struct, frozen=True):
     open_files: int | None = 4096
     """Of each process. The usual 1,024 is too few for watchers of JavaScript projects."""
     cpu_seconds: int | None = 3600
-    """Of each process. A busy loop that nobody stops ends some day."""
+    """Of each process. A busy loop in the background ends after it."""
 
 
 class Launch(Struct, frozen=True):

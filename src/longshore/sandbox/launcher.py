@@ -41,7 +41,8 @@ def main() -> None:
     """Run the command of the plan and exit as it does, with 128 + n after signal n."""
     with open(int(sys.argv[2]), "rb") as file:
         plan: Plan = marshal.load(file)  # noqa: S302 - written by the server; as data it needs no import of a parser
-    woken, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
     for signum in (signal.SIGCHLD, *_FORWARDED):
         signal.signal(signum, _wake)
@@ -60,9 +61,10 @@ def main() -> None:
 def _kill_rest(members: list[str]) -> None:
     """Kill all that the command left behind. In a cgroup, those that are left can start no others meanwhile."""
     for path in members:
-        limit = os.path.join(os.path.dirname(path), "pids.max")
-        if os.path.exists(limit):
-            _write(limit, "0")
+        try:
+            _write(os.path.join(os.path.dirname(path), "pids.max"), "0")
+        except OSError:  # the server has deleted the group, or it has another controller
+            pass
     for _ in range(KILL_ATTEMPTS):
         end_all(0.0)
         if not descendants():
@@ -157,7 +159,7 @@ def _prepare(plan: Plan) -> None:
 
 
 def _write(path: str, text: str) -> None:
-    with open(path, "w", encoding="ascii") as file:
+    with open(path, "r+", encoding="ascii") as file:  # which must exist
         file.write(text)
 
 

@@ -1,7 +1,7 @@
 """Mounts of its own for a process: all that it sees is read-only, but for some folders.
 
-Landlock does not cover modes, owners, times and attributes of files, which their owner may change by path. On a
-read-only mount nobody can.
+Landlock does not cover modes, owners, times and attributes of files, which their owner may change by path. A read-only
+mount does.
 """
 
 from __future__ import annotations
