@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
 from msgspec.structs import replace
@@ -341,3 +342,10 @@ def test_the_whole_machine_as_a_root_can_be_read_and_not_changed_at_read_only(pl
     with launch, start(launch) as process:
         text = process.communicate(timeout=SECONDS)[0].decode()
     assert text.startswith(SECRET) and (place.other / "plan").read_text() == SECRET
+
+
+def test_proxies_are_passed_with_a_network_and_without_passwords(place: Place) -> None:
+    place.environ |= {"https_proxy": "http://proxy:3128", "HTTP_PROXY": f"http://me:{SECRET}@proxy:3128"}
+    for level, expected in (("workspace", False), ("workspace+net", True)):
+        lines = place.shell(place.sandbox(cast(Level, level)), "env").text.splitlines()
+        assert ("https_proxy=http://proxy:3128" in lines) == expected and not [line for line in lines if SECRET in line]

@@ -171,6 +171,11 @@ def test_an_ordinary_user_is_bounded_without_cgroups() -> None:
     assert "Cannot fork" in text and "all" not in text
 
 
+def test_no_namespace_can_be_made_within_bubblewrap(place: Place) -> None:
+    done = place.shell(place.sandbox("workspace"), "unshare -U true || unshare -m true || unshare -n true")
+    assert done.code != 0 and done.text.count("unshare failed") == 3
+
+
 @pytest.mark.parametrize("level", ["workspace", "workspace+net"])
 def test_dangerous_calls_are_refused_where_namespaces_are_missing(place: Place, level: Level) -> None:
     source = """

@@ -22,6 +22,9 @@ TEMPORARY_BYTES: Final = 1 << 30
 WRAPPERS: Final = 2
 """Processes before the command's own: the monitor outside, and the first of the namespace."""
 _SIZE_SINCE: Final = (0, 7)
+_NO_NAMESPACES_WITHIN: Final = ("--unshare-user", "--disable-userns")
+"""In a namespace of users a command would have capabilities, with which most holes of kernels are reached."""
+_NO_NAMESPACES_SINCE: Final = (0, 8)
 PROBE_SECONDS: Final = 10.0
 """For trying out a mechanism. It takes some milliseconds."""
 _NAMESPACES: Final = ("--unshare-all", "--die-with-parent", "--cap-drop", "ALL")
@@ -32,6 +35,11 @@ class Bubblewrap(Struct, frozen=True):
 
     program: str
     version: tuple[int, ...]
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """New namespaces of every kind, without capabilities, that end with the server."""
+        return (*_NAMESPACES, *(_NO_NAMESPACES_WITHIN if self.version >= _NO_NAMESPACES_SINCE else ()))
 
     def arguments(
         self, visible: Visible, roots: Sequence[str], home: str, *, writable: bool, network: bool
@@ -46,7 +54,7 @@ class Bubblewrap(Struct, frozen=True):
         mounts += [(root, [bind, root, root]) for root in roots]
         # Parents first: what is mounted later hides what was there.
         mounts.sort(key=lambda mount: mount[0].rstrip("/").count("/"))
-        found = [*_NAMESPACES, *(["--share-net"] if network else [])]
+        found = [*self.namespaces, *(["--share-net"] if network else [])]
         found += [argument for _, arguments in mounts for argument in arguments]
         found += ["--dir", "/run", "--remount-ro", "/dev", *(["--remount-ro", "/"] if "/" not in roots else [])]
         return found
@@ -80,7 +88,7 @@ def find_bubblewrap() -> Bubblewrap | str:
         return f"{program} does not tell its version"
     found = Bubblewrap(program, (int(number[1]), int(number[2])))
     # Binding / itself shows on every system that the namespaces, /proc and /dev can be made.
-    code, output = _run([program, *_NAMESPACES, "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"])
+    code, output = _run([program, *found.namespaces, "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"])
     return found if code == 0 else f"{program} does not work here: {output.strip()[:200] or f'exit code {code}'}"
 
 
