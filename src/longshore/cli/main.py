@@ -14,6 +14,7 @@ from longshore.errors import LongshoreError
 COMMANDS = {
     "serve": ("longshore.cli.serve:serve", "Serve MCP, on stdio or over HTTP."),
     "config": ("longshore.cli.config:config", "Show and check the configuration."),
+    "doctor": ("longshore.cli.doctor:doctor", "Say what works here, what does not, and the fix."),
     "tools": ("longshore.cli.tools:tools", "List the tools of a server."),
     "call": ("longshore.cli.call:call", "Call a tool of a server."),
     "list": ("longshore.cli.list:list_", "List what a server offers."),

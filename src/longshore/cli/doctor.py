@@ -1,0 +1,110 @@
+"""`longshore doctor`: what works on this machine, what does not, why, and the fix."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from importlib import import_module
+from typing import Any, Literal
+
+import click
+from msgspec import Struct, json
+
+from longshore import __version__
+from longshore import config as configuration
+from longshore.cli.screen import Line, Screen
+from longshore.config.sections import PROFILE_OPTION
+from longshore.errors import ConfigError
+
+State = Literal["ok", "missing", "failed"]
+"""`missing`: optional, and something else does its work or is weaker. `failed`: what is configured can't run."""
+_STYLES: dict[State, str] = {"ok": "green", "missing": "yellow", "failed": "red"}
+
+
+class Check(Struct, frozen=True):
+    """One thing that was looked at."""
+
+    name: str
+    state: State
+    detail: str
+    fix: str = ""
+
+
+@click.command()
+@click.argument("target", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--config", "path", metavar="PATH", help="Read this file in place of the project's longshore.toml.")
+@click.option(PROFILE_OPTION, "profile", metavar="NAME", help="The profile of the built-in server that is meant: bb.")
+def doctor(target: str | None, as_json: bool, path: str | None, profile: str | None) -> int:
+    """Say what works here, what does not, and the fix.
+
+    It looks at the configuration, folders, toolsets and sandbox of `longshore serve TARGET` in this folder, by default
+    of the built-in server. The exit code is 1 if something that is configured can't run.
+    """
+    found = [Check("longshore", "ok", f"{__version__}, Python {platform.python_version()}, {sys.platform}")]
+    app = import_module("longshore.__main__").find(target, profile)  # it is outside the layers
+    try:
+        config = configuration.load(path=path, toolsets=app.catalog.toolsets, defaults=app.defaults)
+    except ConfigError as problem:
+        found.append(Check("configuration", "failed", str(problem), "mend it; `longshore config check` tests it"))
+    else:
+        app.config = config
+        found.append(Check("configuration", "ok", ", ".join(map(str, config.files)) or "no file, so the defaults"))
+        found += [_folders(config), *_toolsets(app, config)]
+    found += [_ripgrep(), *_mechanisms()]
+    if as_json:
+        click.echo(json.format(json.encode(found), indent=2))
+    else:
+        Screen().lines(line for check in found for line in _show(check))
+    return 1 if any(check.state == "failed" for check in found) else 0
+
+
+def _folders(config: configuration.Config) -> Check:
+    from longshore.server.call_files import read_roots
+
+    try:
+        roots = read_roots(config)
+    except ConfigError as problem:
+        return Check("folders", "failed", str(problem), "name folders that exist, by --root or server.roots")
+    shown = ", ".join(roots.folders)
+    if not shown:
+        return Check("folders", "failed", roots.why)
+    return Check("folders", "ok", f"{shown} ({roots.why})" if roots.why else shown)
+
+
+def _toolsets(app: Any, config: configuration.Config) -> list[Check]:
+    """A check for each toolset that is enabled."""
+    try:
+        app.engine  # noqa: B018  (it initialises the toolsets)
+    except ConfigError as problem:
+        return [Check("toolsets", "failed", str(problem))]
+    found = list[Check]()
+    for handle in app.catalog.toolsets.values():
+        if not configuration.toolset_enabled(config, handle.name, handle.toolset.enabled):
+            continue
+        ok = handle.check_available()
+        count = sum(entry.toolset is handle for entry in app.engine.listed_tools())
+        found.append(Check(handle.name, "ok" if ok else "failed", f"{count} tools" if ok else handle.unavailable))
+    return found
+
+
+def _ripgrep() -> Check:
+    from longshore.toolsets.filesystem.ripgrep import find_ripgrep
+
+    program = find_ripgrep()
+    if program is not None:
+        return Check("ripgrep", "ok", f"{program}, for fs_search")
+    why = "not installed, or the kernel can't confine it (landlock); fs_search uses its own slower search"
+    return Check("ripgrep", "missing", why, "install ripgrep (sudo apt-get install ripgrep)")
+
+
+def _mechanisms() -> list[Check]:
+    """A check for each mechanism that the terminal's sandbox can use."""
+    from longshore.sandbox.mechanisms import mechanisms
+
+    return [Check(each.name, "ok" if each.active else "missing", each.why, each.fix) for each in mechanisms()]
+
+
+def _show(check: Check) -> list[Line]:
+    lines: list[Line] = [(0, [(f"{check.state:8}", _STYLES[check.state]), (f"{check.name}: {check.detail}", "")])]
+    return [*lines, (8, [(f"fix: {check.fix}", "bold")])] if check.fix else lines
